@@ -1,0 +1,1 @@
+"""What several steps share, a file per tool."""

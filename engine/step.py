@@ -1,0 +1,136 @@
+"""Step: one kind of work (abstract)."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from engine.errors import StepError
+
+if TYPE_CHECKING:
+    from engine.recipe.schema import Recipe
+
+__all__ = ["Frozen", "Hardware", "Report", "Source", "Step", "StepError"]
+
+Report = dict[str, Any]
+"""What a step tells about its work (JSON values only): kept in the job's record, judged afterwards."""
+
+
+class Frozen(BaseModel):
+    """A value: immutable, and no field but the declared ones."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Source(Frozen):
+    """Something outside the store that a step reads. It is keyed by its content, never by its path.
+
+    `uri` is `file:/absolute/path` (a file or a directory), `python:PACKAGE/PATH`, `hf:REPO` or `timm:NAME`.
+    """
+
+    uri: str
+    revision: str | None = None
+
+
+class Hardware(Frozen):
+    """The GPU, and the package that drives it, that a job must run on."""
+
+    gpu: str
+    sm: int
+    tool: str
+
+    def __str__(self) -> str:
+        return f"{self.gpu} (sm_{self.sm}) with {self.tool}"
+
+
+class Step(Frozen, ABC):
+    """One kind of work. Its fields are its options; the keyword-only parameters of `run` are its inputs.
+
+    - A field of type `Source` is an input, too: its content is a row of the key, and `run` gets its path
+      under the field's name.
+    - Any other input is named after the output it takes: some step's `makes`, or a step's own name.
+    - Where the step that makes an input is not wanted by the recipe, that step's own first input is handed
+      on instead: with no `quantize`, who asks for `quantized` gets what `quantize` would have got.
+    """
+
+    name: ClassVar[str] = ""
+    """The name on the command line and in recipes; filled in where the step is found (module or entry point)."""
+    makes: ClassVar[str]
+    """The name of its one output, a directory."""
+    after: ClassVar[str | None] = None
+    """Slot in right behind this step and take over its output for everyone downstream."""
+    tools: ClassVar[tuple[str, ...]] = ()
+    """Installed distributions whose version changes the result."""
+    facts: ClassVar[tuple[str, ...]] = ()
+    """Machine facts that change the result, as `engine.machine` names them."""
+    judged: ClassVar[tuple[str, ...]] = ()
+    """Fields that only `judge` reads: they are no rows of the key, a new bound re-measures nothing."""
+    gates: ClassVar[tuple[str, ...]] = ()
+    """Steps that must have passed before this one may start, without being its inputs."""
+    exclusive: ClassVar[bool] = False
+    """No other job may run beside this one (measurements of time)."""
+    time_limit: ClassVar[float] = 3600.0
+    """Seconds after which the worker is stopped."""
+
+    @classmethod
+    def for_recipe(cls, recipe: Recipe) -> Self | None:
+        """Pick this step's options out of a recipe; None where the recipe does not want the step.
+
+        By default a step is wanted when the recipe has options for it under `steps:`.
+        """
+        options = recipe.steps.get(cls.step_name())
+        return None if options is None else cls.model_validate(options)
+
+    @abstractmethod
+    def run(self, *args: Any, **inputs: Any) -> Report | None:
+        """`run(self, out: Path, *, some_input: Path) -> Report | None`: do the work, write only under `out`.
+
+        Heavy imports live in here. Raises StepError(what, facts, hint) for what a user can mend.
+        """
+
+    def judge(self, report: Report) -> None:
+        """Hold the report against the recipe's bounds. Raises JudgementError."""
+
+    def hardware(self) -> Hardware | None:
+        """Return the hardware that the work must run on; None where any machine will do."""
+        return None
+
+    def tools_used(self) -> tuple[str, ...]:
+        """Return the distributions behind this very job; `tools` unless the options decide."""
+        return self.tools
+
+    def facts_used(self) -> tuple[str, ...]:
+        """Return the machine facts behind this very job; `facts` unless the options decide."""
+        return self.facts
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the fields that are rows of the key: all but sources and bounds."""
+        kept = set(type(self).model_fields) - set(self.sources()) - set(self.judged)
+        return self.model_dump(mode="json", include=kept)
+
+    def sources(self) -> Mapping[str, Source]:
+        """Return the inputs from outside the store by their parameter's name."""
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: value for name, value in values.items() if isinstance(value, Source)}
+
+    @classmethod
+    def step_name(cls) -> str:
+        """Return the step's name; for a class that was not found by the registry, from the class: `shape-infer`."""
+        return cls.name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", cls.__name__).lower()
+
+    @classmethod
+    def inputs(cls) -> tuple[str, ...]:
+        """Return the names of the keyword-only parameters of `run`, but those that are fields of the step."""
+        return tuple(name for name in _parameters(cls) if name not in cls.model_fields)
+
+
+@cache
+def _parameters(step: type[Step]) -> tuple[str, ...]:
+    parameters = inspect.signature(step.run).parameters.values()
+    return tuple(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)

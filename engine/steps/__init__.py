@@ -1,0 +1,1 @@
+"""The steps that ship: one kind of work a file."""
