@@ -1,0 +1,18 @@
+"""Make for inference artifacts: `build`, `check`, `plan`, `why` and `show` as functions."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from engine.api import build, check, plan, show, why
+
+__all__ = ["build", "check", "plan", "show", "why"]
+
+
+def __getattr__(name: str) -> object:
+    # Imported on first use: the no-op build must not pay for them.
+    if name in __all__:
+        from engine import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'engine' has no attribute {name!r}")

@@ -44,9 +44,6 @@ class UserError(Exception):
             lines.append(f"hint: {self.hint}")
         return "\n".join(lines)
 
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return (type(self), (self.what, self.facts, self.hint))
-
 
 class StepError(UserError):
     """A step could not do its work (exit 1)."""
@@ -109,12 +106,3 @@ class RecipeError(UserError):
             caret = " " * (len(gutter) + self.position.column - 1) + "^"
             shown = [gutter + self.source_line, caret]
         return "\n".join([f"{self.position}: {head}", *shown, *rest])
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return (_recipe_error, (self.what, self.facts, self.hint, self.position, self.source_line))
-
-
-def _recipe_error(
-    what: str, facts: Sequence[str], hint: str, position: Position | None, line: str
-) -> RecipeError:
-    return RecipeError(what, facts, hint, position=position, source_line=line)

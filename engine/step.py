@@ -129,8 +129,15 @@ class Step(Frozen, ABC):
         """Return the names of the keyword-only parameters of `run`, but those that are fields of the step."""
         return tuple(name for name in _parameters(cls) if name not in cls.model_fields)
 
+    @classmethod
+    def required_inputs(cls) -> tuple[str, ...]:
+        """Return the inputs without which `run` cannot be called."""
+        return tuple(name for name in cls.inputs() if _parameters(cls)[name])
+
 
 @cache
-def _parameters(step: type[Step]) -> tuple[str, ...]:
+def _parameters(step: type[Step]) -> Mapping[str, bool]:
+    """Return the keyword-only parameters of `run` and whether each must be given."""
     parameters = inspect.signature(step.run).parameters.values()
-    return tuple(p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
+    only = (p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
+    return {p.name: p.default is inspect.Parameter.empty for p in only}

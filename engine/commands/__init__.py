@@ -1,0 +1,49 @@
+"""A file per command, each a thin function; this one puts them on one command line."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from collections.abc import Sequence
+from typing import NoReturn
+
+from engine.errors import UsageError
+
+COMMANDS = ("build", "why", "check", "show", "logs", "cache", "gpus", "steps", "schema", "doctor")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, hint=f"{self.prog} --help")
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments, with the command's function as `run`. Raises UsageError; `--help` exits."""
+    parser = _Parser(
+        prog="recipe",
+        description="Make for inference artifacts: a YAML recipe in, a validated, measured Triton package out.",
+        epilog="exit codes: 0 built or up to date, 1 a step failed, 2 the recipe or the command line is wrong, "
+        "3 the rest waits for hardware, 4 validation or a budget failed, 130 interrupted",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=_version())
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        command = importlib.import_module(f"engine.commands.{name}")
+        about = (command.__doc__ or "").splitlines()[0]
+        own = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
+        own.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        command.arguments(own)
+        own.set_defaults(run=command.run)
+    parsed = parser.parse_args(words)
+    parsed.words = list(words)
+    return parsed
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return f"recipe {version('recipe')}"
+    except PackageNotFoundError:
+        return "recipe, run from its source tree"

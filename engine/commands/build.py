@@ -1,0 +1,123 @@
+"""Build what is not built."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.commands import options
+from engine.errors import Exit, UserError
+
+if TYPE_CHECKING:
+    from engine.api import Session
+    from engine.events import Event
+    from engine.report import Report
+
+_NOT_REPEATABLE = ("force", "refresh", "dry_run")
+"""With one of these, the same command line is not done when all is cached."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    options.add_recipes(parser)
+    parser.add_argument("--to", metavar="STEP", action="append", default=[], help="build no further than this step")
+    parser.add_argument("-j", "--jobs", metavar="N", type=_count, help="at most N jobs at a time")
+    parser.add_argument("--refresh", action="store_true", help="look up floating revisions again")
+    parser.add_argument(
+        "--force", metavar="STEP", action="append", default=[], help="build this step though it is cached"
+    )
+    parser.add_argument("--keep-going", action="store_true", help="after a failure, build what does not depend on it")
+    parser.add_argument("--allow-waiting", action="store_true", help="exit 0 though jobs wait for hardware")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be built, and build nothing")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", type=Path, help="where packages go (default: the project's build/)"
+    )
+    options.add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> Exit:
+    """Build, telling a terminal, a log or a machine how it goes."""
+    from engine import api
+
+    began_ns = time.time_ns()
+    try:
+        session = api.session(arguments.recipes, **options.reading(arguments))
+    except UserError as error:
+        if arguments.json:
+            _print_refusal(error)
+        raise
+    if arguments.dry_run:
+        return _dry_run(session)
+    events: list[Event] = []
+    report = _report(arguments, session)
+    with report:
+
+        def on_event(event: Event) -> None:
+            events.append(event)
+            report.on_event(event)
+
+        finished = session.build(
+            out=arguments.output,
+            parallel=arguments.jobs,
+            force=arguments.force,
+            keep_going=arguments.keep_going,
+            allow_waiting=arguments.allow_waiting,
+            on_event=on_event,
+        )
+    summaries = session.summaries()
+    report.finish(summaries)
+    if not any(getattr(arguments, name) for name in _NOT_REPEATABLE):
+        from engine.report import replay
+
+        replay.keep(arguments.words[1:], session, events, summaries, began_ns)
+    return finished.exit
+
+
+def _report(arguments: argparse.Namespace, session: Session) -> Report:
+    many = len(session.variants) > 1
+    if arguments.json:
+        from engine.report.json_lines import JsonReport
+
+        return JsonReport()
+    if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI"):
+        from engine.report.live import LiveReport
+
+        return LiveReport(many=many)
+    from engine.report.plain import PlainReport
+
+    return PlainReport(many=many)
+
+
+def _dry_run(session: Session) -> Exit:
+    words = {"cached": "cached", "stale": "would build", "new": "would build", "unknown": "may build"}
+    for finding in session.findings():
+        print(f"{words[finding.state]:<12}{finding.job.recipe}  {finding.job.name}")
+    return Exit.OK
+
+
+def _print_refusal(error: UserError) -> None:
+    fields: dict[str, Any] = {"what": error.what, "facts": list(error.facts), "hint": error.hint}
+    position = getattr(error, "position", None)
+    if position is not None:
+        fields["position"] = str(position)
+    end = {
+        "event": "build",
+        "state": "failed",
+        "seconds": 0.0,
+        "exit": int(error.exit),
+        "packages": {},
+        "error": fields,
+    }
+    print(json.dumps(end, ensure_ascii=False))
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if not 1 <= count <= 1024:  # noqa: PLR2004 - more workers than any machine has CPUs
+        raise argparse.ArgumentTypeError(f"{count} is not from 1 to 1024")
+    return count

@@ -1,0 +1,28 @@
+"""Check schema, hardware feasibility and plan; write nothing."""
+
+from __future__ import annotations
+
+import argparse
+
+from engine.commands import options
+from engine.errors import Exit
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    options.add_recipes(parser)
+
+
+def run(arguments: argparse.Namespace) -> Exit:
+    """Print one line per variant."""
+    from engine import api
+
+    selection = api.select(arguments.recipes, **options.reading(arguments))
+    for variant in api.check(arguments.recipes, **options.reading(arguments)):
+        known = api.model_facts(selection, variant) is not None
+        print(f"{variant.loaded.path}: {variant.name} is fine: {' '.join(job.name for job in variant.jobs)}")
+        if not known:
+            print(
+                "  not checked: lengths, axes and memory against the model, which is not here yet (fetch checks them)"
+            )
+    return Exit.OK

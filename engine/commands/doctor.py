@@ -1,0 +1,43 @@
+"""Say what this machine can build and what is missing."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+
+from engine.errors import Exit
+
+_TOOLS = {
+    "onnx": "all models",
+    "onnxruntime": "all models",
+    "tokenizers": "text samples",
+    "tritonclient": "package",
+    "torch": "export and reference of PyTorch models",
+    "transformers": "Hugging Face models",
+    "huggingface_hub": "hf: sources",
+    "timm": "timm: sources",
+    "tensorrt": "TensorRT engines, on the GPU that they are for",
+}
+
+
+def arguments(_parser: argparse.ArgumentParser) -> None:
+    """Declare the command line: nothing to choose."""
+
+
+def run(_arguments: argparse.Namespace) -> Exit:
+    """Print the machine, its tools and what they are for."""
+    from engine import machine, registry
+
+    print(f"python       {platform.python_version()} on {platform.system()} {platform.machine()}")
+    for name, value in machine.known_facts().items():
+        print(f"{name:<12} {value}")
+    print()
+    for tool, purpose in _TOOLS.items():
+        version = machine.version_of(tool)
+        mark = "missing" if version == machine.MISSING else version
+        print(f"{tool:<16} {mark:<12} for {purpose}")
+    print()
+    print(f"steps: {', '.join(sorted(registry.steps()))}")
+    if any(machine.version_of(tool) == machine.MISSING for tool in ("torch", "transformers", "onnxruntime")):
+        print("hint: `pip install 'recipe[cpu]'` has all that a CPU build needs, `recipe[onnx]` all for ONNX files")
+    return Exit.OK

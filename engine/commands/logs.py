@@ -1,0 +1,41 @@
+"""Print the log of a job's last run, also of a failed one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from engine.commands import options
+from engine.errors import Exit, UsageError
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    options.add_recipes(parser, many=False)
+    parser.add_argument("step", metavar="STEP", nargs="?", help="only this job")
+
+
+def run(arguments: argparse.Namespace) -> Exit:
+    """Print the logs, with a heading where there are several."""
+    from engine import api
+    from engine.digest import Digest
+    from engine.lookup import head_of
+    from engine.store import Store
+
+    selection = api.select(arguments.recipes, **options.reading(arguments))
+    store = Store(selection.store)
+    found = []
+    for variant in api.variants(selection):
+        notes = head_of(store, variant).get("jobs", {})
+        for job in variant.jobs:
+            log = store.log_path(Digest(notes.get(job.name, {}).get("run", "none")))
+            if arguments.step in (None, job.name) and log.is_file():
+                found.append((f"{variant.name} {job.name}", log))
+    if not found:
+        asked = f"of {arguments.step!r} " if arguments.step else ""
+        raise UsageError(f"there is no log {asked}yet", hint="build the recipe first; `recipe steps` lists the steps")
+    for title, log in found:
+        if len(found) > 1:
+            print(f"== {title}")
+        sys.stdout.write(log.read_text(errors="replace"))
+    return Exit.OK

@@ -1,0 +1,46 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.api import Reading
+
+
+def add_recipes(parser: argparse.ArgumentParser, *, many: bool = True) -> None:
+    """Let a command take recipes and how to read them."""
+    parser.add_argument("recipes", metavar="RECIPE", nargs="+" if many else 1, type=Path, help="a recipe's YAML file")
+    parser.add_argument("--set", metavar="K=V", action="append", default=[], help="override a field: precision=int8")
+    parser.add_argument(
+        "--only", metavar="K=V", action="append", default=[], help="of a matrix, only these variants: target.device=T4"
+    )
+    parser.add_argument("--allow-path", metavar="DIR", action="append", default=[], type=Path,
+                        help="let recipes read below DIR, outside their project (also RECIPE_ALLOW_PATHS)")  # fmt: skip
+    add_cache(parser)
+
+
+def add_cache(parser: argparse.ArgumentParser) -> None:
+    """Let a command take the store's folder."""
+    parser.add_argument(
+        "--cache", metavar="DIR", type=Path, help="the store (default: RECIPE_CACHE, or the project's cache/)"
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Let a command speak to machines."""
+    parser.add_argument("--json", action="store_true", help="print JSON for machines")
+
+
+def reading(arguments: argparse.Namespace) -> Reading:
+    """Return how the recipes are read, as `engine.api` takes it."""
+    return {
+        "set": arguments.set,
+        "only": arguments.only,
+        "allow": arguments.allow_path,
+        "cache": arguments.cache,
+        "to": getattr(arguments, "to", ()),
+        "refresh": getattr(arguments, "refresh", False),
+    }

@@ -1,0 +1,20 @@
+"""Print the JSON Schema of recipes, for editors."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from engine.errors import Exit
+
+
+def arguments(_parser: argparse.ArgumentParser) -> None:
+    """Declare the command line: nothing to choose."""
+
+
+def run(_arguments: argparse.Namespace) -> Exit:
+    """Print the schema."""
+    from engine.recipe.load import json_schema
+
+    print(json.dumps(json_schema(), indent=1))
+    return Exit.OK

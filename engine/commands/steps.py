@@ -1,0 +1,24 @@
+"""List the steps that there are, ours and those of other packages."""
+
+from __future__ import annotations
+
+import argparse
+
+from engine.errors import Exit
+
+
+def arguments(_parser: argparse.ArgumentParser) -> None:
+    """Declare the command line: nothing to choose."""
+
+
+def run(_arguments: argparse.Namespace) -> Exit:
+    """Print a row per step: its name, what it takes and makes, and what it is."""
+    from engine import registry
+
+    for name, step in sorted(registry.steps().items()):
+        about = (step.__doc__ or "").strip().splitlines()[0]
+        inputs = ", ".join(step.inputs()) or "sources"
+        place = f", after {step.after}" if step.after else ""
+        origin = "" if step.__module__.startswith("engine.") else f"  [{step.__module__}]"
+        print(f"{name:<12} {inputs} -> {step.makes}{place}{origin}\n{'':<12} {about}")
+    return Exit.OK

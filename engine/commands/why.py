@@ -1,0 +1,85 @@
+"""Say for each job: cached, or the exact rows that changed and where they come from."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from engine.commands import options
+from engine.errors import Exit, UsageError
+
+if TYPE_CHECKING:
+    from engine.key import Change
+    from engine.lookup import Finding
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    options.add_recipes(parser, many=False)
+    parser.add_argument("step", metavar="STEP", nargs="?", help="only this job")
+    parser.add_argument("--refresh", action="store_true", help="look up floating revisions again")
+    options.add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> Exit:
+    """Print the findings."""
+    from engine import api
+
+    findings = api.why(arguments.recipes, **options.reading(arguments))
+    if arguments.step is not None:
+        findings = [finding for finding in findings if finding.job.name == arguments.step]
+        if not findings:
+            raise UsageError(f"this recipe has no job {arguments.step!r}")
+    if arguments.json:
+        print(json.dumps([_fields(finding) for finding in findings], ensure_ascii=False, indent=1))
+    else:
+        for line in _lines(findings):
+            print(line)
+    return Exit.OK
+
+
+def _fields(finding: Finding) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "recipe": finding.job.recipe,
+        "job": finding.job.name,
+        "state": finding.state,
+        "changes": [{"row": change.row, "old": change.old, "new": change.new} for change in finding.changes],
+    }
+    if finding.error is not None:
+        fields["error"] = {"what": finding.error.what, "facts": list(finding.error.facts), "hint": finding.error.hint}
+    return fields
+
+
+def _lines(findings: list[Finding]) -> list[str]:
+    lines: list[str] = []
+    recipe = ""
+    for finding in findings:
+        if finding.job.recipe != recipe:
+            recipe = finding.job.recipe
+            lines.append(f"{recipe}:")
+        lines.append(f"  {finding.state:<8} {finding.job.name}{_remark(finding)}")
+        lines += [f"             {_change(change, finding)}" for change in finding.changes]
+        if finding.error is not None:
+            lines += [f"             {line}" for line in str(finding.error).splitlines()]
+    return lines
+
+
+def _remark(finding: Finding) -> str:
+    if finding.record is not None:
+        machine = finding.record.machine
+        return f"  (made on {machine.get('cpu.model', 'an unknown CPU')}, GPU: {machine.get('gpu.name', 'none')})"
+    if finding.state == "unknown" and finding.error is None:
+        return f"  (known once {', '.join(dict.fromkeys(finding.job.needs.values()))} is built)"
+    return "  (never built)" if finding.state == "new" else ""
+
+
+def _change(change: Change, finding: Finding) -> str:
+    kind, _, name = change.row.partition(".")
+    origin = ""
+    if kind == "inputs" and name in finding.job.needs:
+        origin = f"  (from {finding.job.needs[name]})"
+    elif kind == "inputs" and name in finding.job.step.sources():
+        origin = f"  ({finding.job.step.sources()[name].uri})"
+    unknown = "(not known yet)" if kind == "inputs" else "(none)"
+    return f"{change.row}: {change.old or '(none)'} -> {change.new or unknown}{origin}"

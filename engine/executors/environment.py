@@ -1,0 +1,49 @@
+"""What a worker may see of the environment, and what a log may show of it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+_NAMES = {
+    "PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SSL_CERT_FILE",
+    "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES",
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+    "VIRTUAL_ENV", "SYSTEMROOT",
+}  # fmt: skip
+_PREFIXES = ("LC_", "HF_", "HUGGING_FACE_", "CUDA_", "XDG_")
+
+_FIXED = {
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONUNBUFFERED": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TRANSFORMERS_VERBOSITY": "error",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+}
+"""The same for every worker: set order, no stray files, quiet tools."""
+
+_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|_KEY$", re.IGNORECASE)
+_HUB_TOKEN = re.compile(rb"hf_[A-Za-z0-9]{20,}")
+_URL_LOGIN = re.compile(rb"(://)[^/\s:@]+:[^/\s@]+@")
+
+
+def for_worker(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the clean environment of a worker."""
+    kept = {k: v for k, v in environment.items() if k in _NAMES or k.startswith(_PREFIXES)}
+    return {**kept, **_FIXED}
+
+
+def redacted(text: bytes, environment: Mapping[str, str] = os.environ) -> bytes:
+    """Return a log without tokens and credentials: those of the environment, hub tokens, logins in addresses."""
+    secrets = {
+        value.encode()
+        for name, value in environment.items()
+        if _SECRET.search(name) and len(value) >= 8  # noqa: PLR2004 - shorter ones would blank out ordinary words
+    }
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, b"[redacted]")
+    text = _HUB_TOKEN.sub(b"[redacted]", text)
+    return _URL_LOGIN.sub(rb"\1[redacted]@", text)

@@ -1,0 +1,188 @@
+"""Workers on this machine: reused where that is safe, replaced when they die."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from engine import worker
+from engine.errors import StepError
+from engine.executors import environment
+from engine.worker import Outcome, Task
+
+_POLL_SECONDS = 0.2
+
+
+@dataclass
+class _Worker:
+    process: subprocess.Popen[bytes]
+    loaded: set[str] = field(default_factory=set)
+    """Tools that it has imported for earlier jobs: a job that needs them starts at once."""
+    task: Task | None = None
+    ident: object = None
+    deadline: float = 0.0
+    started: float = 0.0
+    time_limit: float = 0.0
+    peak_bytes: int = 0
+
+
+class LocalExecutor:
+    """At most `slots` jobs at a time, each in a child process."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self._workers: list[_Worker] = []
+        self._selector = selectors.DefaultSelector()
+
+    @property
+    def busy(self) -> int:
+        """How many jobs are running."""
+        return sum(worker.task is not None for worker in self._workers)
+
+    def submit(self, ident: object, task: Task, *, tools: Sequence[str], time_limit: float) -> None:
+        """Start a task; `poll` gives its outcome with the same `ident`."""
+        chosen = self._worker_for(tools)
+        now = time.monotonic()
+        chosen.task, chosen.ident, chosen.started = task, ident, now
+        chosen.deadline, chosen.time_limit, chosen.peak_bytes = now + time_limit, time_limit, 0
+        chosen.loaded.update(tools)
+        # A worker that died while idle is found by `poll` as an end of its answers.
+        with contextlib.suppress(BrokenPipeError):
+            stdin = _pipe(chosen.process.stdin)
+            stdin.write(worker.encode(task))
+            stdin.flush()
+
+    def poll(self, timeout: float = _POLL_SECONDS) -> list[tuple[object, Outcome]]:
+        """Wait up to `timeout` seconds for outcomes."""
+        done = []
+        for event, _ in self._selector.select(timeout):
+            found: _Worker = event.data
+            outcome = self._answer(found)
+            if outcome is not None:
+                done.append((found.ident, outcome))
+                found.task = None
+        for late in [w for w in self._workers if w.task is not None]:
+            late.peak_bytes = max(late.peak_bytes, worker.peak_of(late.process.pid))
+            if time.monotonic() > late.deadline:
+                done.append((late.ident, _overtime(late)))
+                self._remove(late)
+        return done
+
+    def close(self) -> None:
+        """End all workers, and whatever they started, at once."""
+        for each in list(self._workers):
+            self._remove(each)
+        self._selector.close()
+
+    def _worker_for(self, tools: Sequence[str]) -> _Worker:
+        idle = [w for w in self._workers if w.task is None]
+        best = max(idle, key=lambda w: len(w.loaded & set(tools)), default=None)
+        knows = best is not None and (not tools or best.loaded & set(tools))
+        if best is not None and (knows or len(self._workers) >= self.slots):
+            return best
+        return self._spawn()
+
+    def _spawn(self) -> _Worker:
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter
+            worker.command(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment.for_worker(),
+            start_new_session=True,
+        )
+        made = _Worker(process)
+        self._workers.append(made)
+        self._selector.register(_pipe(process.stdout), selectors.EVENT_READ, made)
+        return made
+
+    def _answer(self, found: _Worker) -> Outcome | None:
+        line = _pipe(found.process.stdout).readline()
+        if line.endswith(b"\n"):
+            return worker.decode(line)
+        code = found.process.wait()
+        outcome = _crash(found, code) if found.task is not None else None
+        self._remove(found)
+        return outcome
+
+    def _remove(self, dead: _Worker) -> None:
+        self._workers.remove(dead)
+        self._selector.unregister(_pipe(dead.process.stdout))
+        # The group, because tools start programs of their own.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(dead.process.pid, signal.SIGKILL)
+        dead.process.kill()
+        dead.process.wait()
+        for pipe in (dead.process.stdin, dead.process.stdout):
+            with contextlib.suppress(OSError):
+                _pipe(pipe).close()
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
+        raise AssertionError("workers are started with pipes")
+    return pipe
+
+
+def _outcome(found: _Worker, error: StepError) -> Outcome:
+    return Outcome(None, error, time.monotonic() - found.started, found.peak_bytes)
+
+
+def _overtime(found: _Worker) -> Outcome:
+    name = found.task.name if found.task else ""
+    return _outcome(
+        found,
+        StepError(
+            f"the step {name!r} was stopped: it ran longer than its limit of {found.time_limit:g} s",
+            _last_words(found),
+            f"the whole log: recipe logs RECIPE {name}",
+        ),
+    )
+
+
+def _crash(found: _Worker, code: int) -> Outcome:
+    name = found.task.name if found.task else ""
+    facts = [f"peak memory {found.peak_bytes / 2**20:.0f} MiB", *_last_words(found)]
+    if code == -signal.SIGKILL:
+        return _outcome(
+            found,
+            StepError(
+                f"the worker of step {name!r} was killed from outside (signal 9)",
+                facts,
+                "mostly that is the kernel running out of memory: build with -j 1, or on a machine with more of it",
+            ),
+        )
+    how = f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit code {code}"
+    return _outcome(
+        found,
+        StepError(
+            f"the worker of step {name!r} crashed ({how})",
+            facts,
+            f"native code of a tool ended it; the whole log: recipe logs RECIPE {name}",
+        ),
+    )
+
+
+def _last_words(found: _Worker) -> list[str]:
+    if found.task is None:
+        return []
+    lines = last_lines(Path(found.task.log), 3)
+    return [f"last in its log: {line}" for line in lines]
+
+
+def last_lines(log: Path, count: int) -> list[str]:
+    """Return the last lines of a log that say something; none where there is no log."""
+    try:
+        with open(log, "rb") as file:
+            file.seek(max(0, log.stat().st_size - 8192))
+            text = environment.redacted(file.read()).decode("utf-8", "replace")
+    except OSError:
+        return []
+    return [line.strip() for line in text.splitlines() if line.strip()][-count:]

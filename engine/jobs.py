@@ -1,0 +1,137 @@
+"""A recipe and the steps -> ordered Jobs (the only user of networkx)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.errors import StepError
+from engine.recipe.schema import Recipe
+from engine.step import Step
+
+
+@dataclass(frozen=True)
+class Job:
+    """A step with its options, in one recipe."""
+
+    recipe: str
+    name: str
+    step: Step
+    needs: Mapping[str, str]
+    """Parameter of `run` -> the job whose output fills it."""
+    gates: tuple[str, ...] = ()
+    """Jobs that must have passed before, without being inputs."""
+
+    @property
+    def earlier(self) -> tuple[str, ...]:
+        """The jobs that must have passed before this one, each once."""
+        return tuple(dict.fromkeys((*self.needs.values(), *self.gates)))
+
+
+def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
+    """Return the jobs of one recipe in an order in which each comes after what it needs.
+
+    Raises StepError where steps cannot be joined: an input that nobody makes, two steps that claim the same
+    place, steps that need each other.
+    """
+    wanted = {name: step for name, kind in steps.items() if (step := kind.for_recipe(recipe)) is not None}
+    wiring = _Wiring(steps, frozenset(wanted))
+    jobs = [
+        Job(
+            recipe=recipe.name,
+            name=name,
+            step=step,
+            needs=wiring.needs(name),
+            gates=tuple(gate for gate in step.gates if gate in wanted),
+        )
+        for name, step in wanted.items()
+    ]
+    return _ordered(jobs)
+
+
+def up_to(jobs: Sequence[Job], last: Iterable[str]) -> tuple[Job, ...]:
+    """Return the jobs that the named ones need, and these themselves, in the same order."""
+    keep = set(last)
+    for job in reversed(jobs):
+        if job.name in keep:
+            keep.update(job.earlier)
+    return tuple(job for job in jobs if job.name in keep)
+
+
+def _ordered(jobs: Sequence[Job]) -> tuple[Job, ...]:
+    import networkx as nx
+
+    by_name = {job.name: job for job in jobs}
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(sorted(by_name))
+    graph.add_edges_from((earlier, job.name) for job in jobs for earlier in job.earlier)
+    try:
+        order = list(nx.lexicographical_topological_sort(graph))
+    except nx.NetworkXUnfeasible:
+        cycle = [edge[0] for edge in nx.find_cycle(graph)]
+        raise StepError(
+            "these steps need each other: " + " -> ".join([*cycle, cycle[0]]),
+            hint="check the `after` and the inputs of the steps that other packages bring (`recipe steps`)",
+        ) from None
+    return tuple(by_name[name] for name in order)
+
+
+class _Wiring:
+    """Which job fills which input, given all steps and those that the recipe wants."""
+
+    def __init__(self, steps: Mapping[str, type[Step]], wanted: frozenset[str]) -> None:
+        self.steps = steps
+        self.wanted = wanted
+        self.slotted: dict[str, str] = {}
+        for name in sorted(wanted):
+            place = steps[name].after
+            if place is None:
+                continue
+            if place not in steps:
+                raise StepError(
+                    f"the step {name!r} wants to come after {place!r}, and there is no such step",
+                    [f"steps: {', '.join(sorted(steps))}"],
+                )
+            if place in self.slotted:
+                raise StepError(
+                    f"two steps claim the place after {place!r}: {self.slotted[place]!r} and {name!r}",
+                    hint=f'let one of them say `after = "{name}"`, or leave one out of the recipe\'s `steps:`',
+                )
+            self.slotted[place] = name
+
+    def needs(self, name: str) -> dict[str, str]:
+        """Return what fills each input of a wanted step."""
+        kind = self.steps[name]
+        filled = {}
+        for index, parameter in enumerate(kind.inputs()):
+            if index == 0 and kind.after is not None:
+                maker = self._handed_on_by(kind.after, asker=name)
+            else:
+                maker = self._maker(parameter, asker=name)
+            if maker is not None:
+                filled[parameter] = maker
+            elif parameter in kind.required_inputs():
+                raise StepError(
+                    f"the step {name!r} needs {parameter!r}, which no step of this recipe makes",
+                    [f"{other} makes {step.makes!r}" for other, step in sorted(self.steps.items())],
+                )
+        return filled
+
+    def _maker(self, output: str, *, asker: str) -> str | None:
+        named = [n for n, kind in self.steps.items() if output == kind.makes and kind.after is None]
+        makers = named or [n for n in self.steps if n.replace("-", "_") == output]
+        wanted = [n for n in makers if n in self.wanted]
+        if len(wanted) > 1:
+            raise StepError(f"two steps make {output!r} for {asker!r}: {wanted[0]!r} and {wanted[1]!r}")
+        chosen = (wanted or makers)[:1]
+        return self._handed_on_by(chosen[0], asker=asker) if chosen else None
+
+    def _handed_on_by(self, name: str, *, asker: str) -> str | None:
+        """Return the job whose output stands at this step's place, or behind it where another slotted in."""
+        slotted = self.slotted.get(name)
+        if slotted is not None and slotted != asker:
+            return self._handed_on_by(slotted, asker=asker)
+        if name in self.wanted:
+            return name
+        first = next(iter(self.steps[name].inputs()), None)
+        return None if first is None else self._maker(first, asker=asker)

@@ -1,0 +1,73 @@
+"""Everything that a Job's result depends on, as readable rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine import digest
+from engine.digest import Digest
+from engine.jobs import Job
+
+Key = dict[str, str]
+"""Row -> value: "tools.onnxruntime" -> "1.31.1", "options.precision" -> "int8", ..."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One row in which two keys differ; None where a key has no such row."""
+
+    row: str
+    old: str | None
+    new: str | None
+
+
+def key_of(
+    job: Job,
+    *,
+    code: Digest,
+    inputs: Mapping[str, str],
+    tools: Mapping[str, str],
+    facts: Mapping[str, str],
+) -> Key:
+    """Return the rows of a job, given the content of its inputs and what this machine says of tools and facts."""
+    rows = {"step": job.name, "code": str(code)}
+    for name, value in job.step.options().items():
+        rows.update(_flat(f"options.{name}", value))
+    rows.update({f"inputs.{name}": value for name, value in inputs.items()})
+    rows.update({f"tools.{name}": value for name, value in tools.items()})
+    rows.update({f"facts.{name}": value for name, value in facts.items()})
+    return dict(sorted(rows.items()))
+
+
+def digest_of(key: Key) -> Digest:
+    """Return the digest under which the record of this key is filed."""
+    return digest.of_rows(sorted(key.items()))
+
+
+def changes(old: Key, new: Key) -> tuple[Change, ...]:
+    """Return the rows in which two keys differ, in the order of their names."""
+    rows = sorted(old.keys() | new.keys())
+    return tuple(Change(row, old.get(row), new.get(row)) for row in rows if old.get(row) != new.get(row))
+
+
+def _flat(row: str, value: Any) -> dict[str, str]:
+    """Return one row per leaf of nested mappings; anything else in one row."""
+    if isinstance(value, Mapping) and value:
+        flat: dict[str, str] = {}
+        for name, inner in value.items():
+            flat.update(_flat(f"{row}.{name}", inner))
+        return flat
+    return {row: _text(value)}
+
+
+def _text(value: Any) -> str:
+    """Return a value as text, so that no two different values share one: "int8" -> int8, 1 -> 1, "1" -> "1"."""
+    if isinstance(value, str):
+        try:
+            json.loads(value)
+        except ValueError:
+            return value
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)

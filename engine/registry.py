@@ -1,0 +1,81 @@
+"""The steps that there are: our own, a module each, and those that other packages bring."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType, ModuleType
+
+import engine.steps
+from engine.errors import StepError
+from engine.step import Step
+
+GROUP = "recipe.steps"
+"""The entry-point group through which other packages bring steps."""
+
+
+@cache
+def steps() -> Mapping[str, type[Step]]:
+    """Return every step by its name: the module's name for ours, the entry point's for others.
+
+    Raises StepError where another package's step cannot be loaded or takes a name twice.
+    """
+    found: dict[str, type[Step]] = {}
+    for module in pkgutil.iter_modules(engine.steps.__path__):
+        step = _step_in(importlib.import_module(f"engine.steps.{module.name}"))
+        found[_named(step, module.name)] = step
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        step = _load(point)
+        name = _named(step, point.name)
+        if name in found:
+            raise StepError(
+                f"two steps are called {name!r}",
+                [f"{found[name].__module__}:{found[name].__name__}", f"{point.value} ({_package(point)})"],
+                "uninstall one of the packages, or rename the entry point",
+            )
+        found[name] = step
+    return MappingProxyType(found)
+
+
+def _named(step: type[Step], name: str) -> str:
+    step.name = name.replace("_", "-")
+    return step.name
+
+
+def _load(point: EntryPoint) -> type[Step]:
+    try:
+        loaded = point.load()
+    except Exception as error:
+        raise StepError(
+            f"the step {point.name!r} of {_package(point)} cannot be loaded",
+            [f"{point.value}: {type(error).__name__}: {error}"],
+            "repair or uninstall that package",
+        ) from error
+    step = _step_in(loaded) if isinstance(loaded, ModuleType) else loaded
+    if not (isinstance(step, type) and issubclass(step, Step)):
+        raise StepError(
+            f"the entry point {point.name!r} of {_package(point)} is no step",
+            [f"{point.value} is {step!r}"],
+            "let it name a subclass of engine.step.Step",
+        )
+    return step
+
+
+def _step_in(module: ModuleType) -> type[Step]:
+    own = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Step) and value.__module__ == module.__name__
+    ]
+    if len(own) != 1:
+        raise StepError(
+            f"{module.__name__} holds {len(own)} steps", [step.__name__ for step in own], "put one step into one module"
+        )
+    return own[0]
+
+
+def _package(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"

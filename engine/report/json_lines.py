@@ -1,0 +1,79 @@
+"""Events -> JSON, one object a line, for machines; the form is stable."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from engine.events import Ended, Event, Finished, Planned, Started
+
+if TYPE_CHECKING:
+    from engine.summary import Summary
+
+
+class JsonReport:
+    """Prints each event to standard output as it comes."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return
+
+    def on_event(self, event: Event) -> None:
+        """Print the event's line."""
+        print(line(event), flush=True)
+
+    def finish(self, summaries: Sequence[Summary]) -> None:
+        """Add nothing: machines read the numbers with `recipe show --json`."""
+
+
+def line(event: Event) -> str:
+    """Return an event as one line of JSON, without the newline."""
+    return json.dumps(_fields(event), ensure_ascii=False)
+
+
+def shown(path: Path) -> str:
+    """Return a path as users type it: relative where it lies below the working directory."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def _fields(event: Event) -> dict[str, Any]:
+    match event:
+        case Planned():
+            jobs = [{"job": name, "step": name, "needs": list(needs)} for name, needs in event.jobs]
+            return {"event": "plan", "recipe": event.recipe, "jobs": jobs}
+        case Started():
+            return {"event": "start", "recipe": event.recipe, "job": event.job}
+        case Ended():
+            return _ended(event)
+        case Finished():
+            return {
+                "event": "build",
+                "state": event.state,
+                "seconds": event.seconds,
+                "exit": int(event.exit),
+                "packages": {name: shown(path) for name, path in event.packages.items()},
+            }
+
+
+def _ended(event: Ended) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "event": "end",
+        "recipe": event.recipe,
+        "job": event.job,
+        "state": event.state,
+        "seconds": event.seconds,
+    }
+    if event.artifact is not None:
+        fields |= {"key": event.key, "artifact": event.artifact, "path": str(event.path)}
+    if event.waits_for is not None:
+        fields["for"] = event.waits_for
+    if event.error is not None:
+        error = event.error
+        fields["error"] = {"what": error.what, "facts": list(error.facts), "hint": error.hint}
+    return fields

@@ -1,0 +1,125 @@
+"""Events -> a view of the plan that changes while it runs, on a terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from engine.events import Ended, Event, Finished, Planned, Started
+from engine.executors.local import last_lines
+from engine.report import plain
+
+if TYPE_CHECKING:
+    from engine.summary import Summary
+
+_MARKS = {
+    "cached": ("=", "dim"),
+    "built": ("+", "green"),
+    "waiting": ("~", "yellow"),
+    "failed": ("x", "bold red"),
+    "skipped": (".", "dim"),
+}
+_FRAMES_PER_SECOND = 8
+
+
+@dataclass
+class _Line:
+    """A job as the terminal shows it."""
+
+    recipe: str
+    job: str
+    started: float | None = None
+    log: Path | None = None
+    ended: Ended | None = None
+    spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
+
+
+class LiveReport:
+    """Shows every job with its state, elapsed time and the last line of its log; errors and tables stay."""
+
+    def __init__(self, *, many: bool) -> None:
+        self._many = many
+        self._lines: dict[tuple[str, str], _Line] = {}
+        self._console = Console(stderr=True)
+        self._live = Live(console=self._console, get_renderable=self._view, refresh_per_second=_FRAMES_PER_SECOND)
+        self._finished: Finished | None = None
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._live.stop()
+
+    def on_event(self, event: Event) -> None:
+        """Take the event into the view; an error is printed above it at once."""
+        match event:
+            case Planned():
+                for job, _ in event.jobs:
+                    self._lines[event.recipe, job] = _Line(event.recipe, job)
+            case Started():
+                line = self._lines[event.recipe, event.job]
+                line.started, line.log = time.monotonic(), event.log
+            case Ended():
+                self._lines[event.recipe, event.job].ended = event
+                self._explain(event)
+            case Finished():
+                self._finished = event
+
+    def finish(self, summaries: Sequence[Summary]) -> None:
+        """Print the last words, the tables and the packages below the view."""
+        if self._finished is None:
+            return
+        end = self._finished
+        self._console.print(plain.last_line(end.state, f"{end.seconds:.1f}", int(end.exit)), highlight=False)
+        print(plain.data(end, summaries), end="", flush=True)
+
+    def _explain(self, event: Ended) -> None:
+        if event.error is not None:
+            title = f"{event.recipe} {event.job}" if self._many else event.job
+            self._live.console.print(Text(f"{title} failed", style="bold red"))
+            for line in plain.error_lines(event.error):
+                self._live.console.print(Text(line))
+
+    def _view(self) -> RenderableType:
+        grid = Table.grid(padding=(0, 1))
+        for line in self._visible():
+            grid.add_row(*self._row(line))
+        return Group(grid)
+
+    def _visible(self) -> Iterator[_Line]:
+        """Yield the lines that fit: of a build larger than the screen those that run, failed or wait."""
+        room = max(4, self._console.height - 4)
+        lines = list(self._lines.values())
+        if len(lines) > room:
+            lines = [line for line in lines if _is_news(line)][-room:]
+        yield from lines
+
+    def _row(self, line: _Line) -> tuple[RenderableType, ...]:
+        name = Text(f"{line.recipe}  {line.job}" if self._many else line.job)
+        if line.ended is not None:
+            mark, style = _MARKS[line.ended.state]
+            took = f"{line.ended.seconds:.1f} s" if line.ended.state == "built" else ""
+            remark = plain.how_to_continue(line.ended.waits_for) if line.ended.waits_for else ""
+            return (Text(mark, style), name, Text(line.ended.state, style), Text(took), Text(remark, "yellow"))
+        if line.started is not None:
+            elapsed = f"{time.monotonic() - line.started:.1f} s"
+            doing = " ".join(last_lines(line.log, 1)) if line.log else ""
+            shown = Text(doing, "dim", overflow="ellipsis", no_wrap=True)
+            return (line.spinner, name, Text("running", "cyan"), Text(elapsed), shown)
+        return (Text(" "), name, Text("", "dim"), Text(""), Text(""))
+
+
+def _is_news(line: _Line) -> bool:
+    if line.ended is not None:
+        return line.ended.state in ("failed", "waiting")
+    return line.started is not None

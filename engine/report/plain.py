@@ -1,0 +1,91 @@
+"""Events -> plain lines, for CI and logs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+from engine.events import Ended, Event, Finished, Planned, Started
+from engine.report.json_lines import shown
+from engine.report.table import tables
+
+if TYPE_CHECKING:
+    from engine.summary import Summary
+
+_WIDTH = 9
+
+
+class PlainReport:
+    """Talks on standard error, and prints the tables and where the packages are to standard output."""
+
+    def __init__(self, *, many: bool) -> None:
+        self._many = many
+        self._finished: Finished | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        return
+
+    def on_event(self, event: Event) -> None:
+        """Print what the event says."""
+        if isinstance(event, Finished):
+            self._finished = event
+        for line in lines(event, many=self._many):
+            print(line, file=sys.stderr, flush=True)
+
+    def finish(self, summaries: Sequence[Summary]) -> None:
+        """Print the tables and the packages."""
+        if self._finished is not None:
+            print(data(self._finished, summaries), end="", flush=True)
+
+
+def data(finished: Finished, summaries: Sequence[Summary]) -> str:
+    """Return what a build prints to standard output: tables, then a line per package."""
+    places = [f"{name} -> {shown(path)}\n" for name, path in finished.packages.items()]
+    return tables(summaries) + "".join(places)
+
+
+def lines(event: Event, *, many: bool) -> list[str]:
+    """Return what an event says; with `many` recipes each line names its own."""
+    match event:
+        case Planned():
+            return []
+        case Started():
+            return [_row("running", event.recipe, event.job, many=many)]
+        case Ended():
+            return _ended(event, many=many)
+        case Finished():
+            return [last_line(event.state, f"{event.seconds:.1f}", int(event.exit))]
+
+
+def last_line(state: str, seconds: str, code: int) -> str:
+    """Return the last words of a build."""
+    return f"{state} in {seconds} s" + (f" (exit {code})" if code else "")
+
+
+def error_lines(error: Exception) -> list[str]:
+    """Return an error as indented lines under its job."""
+    return [f"  {line}" for line in str(error).splitlines()]
+
+
+def how_to_continue(waits_for: str) -> str:
+    """Return what to do about a job that waits for hardware."""
+    return f"waits for: {waits_for}; run the same command there with this cache (copy cache/ along, or share it)"
+
+
+def _ended(event: Ended, *, many: bool) -> list[str]:
+    if event.state == "built":
+        return [_row("built", event.recipe, event.job, many=many) + f"  {event.seconds:.1f} s"]
+    head = _row(event.state, event.recipe, event.job, many=many)
+    if event.error is not None:
+        return [head, *error_lines(event.error)]
+    if event.waits_for is not None:
+        return [head, f"  {how_to_continue(event.waits_for)}"]
+    return [head]
+
+
+def _row(state: str, recipe: str, job: str, *, many: bool) -> str:
+    return f"{state:<{_WIDTH}}{recipe + '  ' if many else ''}{job}"

@@ -1,0 +1,95 @@
+"""A build's events -> what the next, up-to-date run prints, kept as a snapshot."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import engine
+from engine import machine, snapshot
+from engine.api import Session
+from engine.errors import Exit
+from engine.events import Ended, Event, Finished
+from engine.report import json_lines, plain
+from engine.summary import Summary
+
+_GPU_DRIVER = ("/proc/driver/nvidia/version", "/dev/nvidia0")
+"""Where a GPU shows on Linux: when it comes or goes, a waiting job is looked at again."""
+
+
+def keep(
+    argv: Sequence[str], session: Session, events: Sequence[Event], summaries: Sequence[Summary], began_ns: int
+) -> None:
+    """Keep the answer of the next run, where this build came to its end."""
+    finished = events[-1]
+    if not isinstance(finished, Finished) or finished.exit not in (Exit.OK, Exit.WAITING):
+        return
+    repeated = [again for event in events if (again := _again(event)) is not None]
+    many = len(session.variants) > 1
+    talk = [line for event in repeated[:-1] for line in plain.lines(event, many=many)]
+    last = repeated[-1]
+    if not isinstance(last, Finished):
+        return
+    talk.append(plain.last_line(last.state, "\0", int(last.exit)))
+    lines = [json_lines.line(event) for event in repeated[:-1]]
+    lines.append(json_lines.line(last).replace('"seconds": 0.0', '"seconds": \0', 1))
+    snapshot.keep(
+        argv,
+        inputs=_inputs(session),
+        outputs=_outputs(session, summaries, finished),
+        began_ns=began_ns,
+        code=int(finished.exit),
+        talk="".join(f"{line}\n" for line in talk),
+        data=plain.data(finished, summaries),
+        json="".join(f"{line}\n" for line in lines),
+    )
+
+
+def _again(event: Event) -> Event | None:
+    """Return what an event will be when nothing has to be built; None for one that will not come."""
+    match event:
+        case Ended(state="built"):
+            return replace(event, state="cached", seconds=0.0)
+        case Finished():
+            return replace(event, state="waiting" if event.state == "waiting" else "up to date", seconds=0.0)
+        case _ if type(event).__name__ == "Started":
+            return None
+        case _:
+            return event
+
+
+def _inputs(session: Session) -> Iterator[str]:
+    """Yield all files and folders that the plan and its keys were made from."""
+    for variant in session.variants:
+        yield from (str(path) for path in variant.loaded.files)
+        for job in variant.jobs:
+            yield from (str(path) for path in machine.metadata_files(job.step.tools_used()))
+            yield from _package_files(type(job.step).__module__)
+    yield from (str(path) for path in session.lookup.watched())
+    yield from (entry or "." for entry in sys.path)
+    yield from _GPU_DRIVER
+    yield from (str(path) for path in Path(engine.__file__).parent.rglob("*.py"))
+
+
+def _package_files(module: str) -> Iterator[str]:
+    """Yield the source files of the package that brings a step."""
+    top = sys.modules.get(module.partition(".")[0])
+    file = getattr(top, "__file__", None)
+    if file is None or top is engine:
+        return
+    root = Path(file)
+    yield from (str(path) for path in (root.parent.rglob("*.py") if root.name == "__init__.py" else [root]))
+
+
+def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished) -> Iterator[str]:
+    """Yield what the build wrote: records, artifacts, packages."""
+    store = session.lookup.store
+    for summary in summaries:
+        for record in summary.records.values():
+            yield str(store.record_path(record.digest))
+            yield from (str(store.artifact_path(record.artifact) / name) for name in record.files)
+    for place in finished.packages.values():
+        yield str(place)
+        yield from (str(path) for path in place.rglob("*"))

@@ -1,0 +1,106 @@
+"""Records -> the table that a build ends with: size, accuracy, and latency against what the user had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.summary import Summary
+
+_HEADER = ("shape", "runtime", "size", "cosine", "mean", "p50", "p95", "p99", "speed-up")
+
+
+def tables(summaries: Sequence[Summary]) -> str:
+    """Return the table of every variant that has been measured or validated."""
+    shown = [table(each) for each in summaries if each.report("bench") or each.report("validate")]
+    return "".join(text + "\n" for text in shown)
+
+
+def table(summary: Summary) -> str:
+    """Return the measured rows of one variant as aligned text; milliseconds, speed-ups as ratios of medians."""
+    bench = summary.report("bench")
+    rows = [_row(summary, row) for row in bench.get("rows", [])]
+    lines = [_title(summary)]
+    if rows:
+        lines += _aligned([_HEADER, *_grouped(rows)])
+        lines.append(
+            f"latencies in ms, interleaved in one run on {bench['cpu']}, {bench['threads']} threads;"
+            f" noise up to {max(row['noise'] for row in bench['rows']):.0%}"
+        )
+    lines += _validation(summary.report("validate"))
+    return "\n".join(lines) + "\n"
+
+
+def megabytes(size: int) -> str:
+    """Return a size in bytes as people read it, in powers of ten."""
+    return f"{size / 1e6:.1f} MB"
+
+
+def _title(summary: Summary) -> str:
+    recipe = summary.variant.loaded.recipe
+    size = f", {megabytes(summary.model.size)}" if summary.model else ""
+    return f"{recipe.name}: {recipe.precision} for {recipe.target.device} with {recipe.target.runtime}{size}"
+
+
+def _row(summary: Summary, row: Mapping[str, Any]) -> tuple[str, ...]:
+    shape = " x ".join(str(extent) for extent in row["shape"].values())
+    times = [f"{row[name]:.3f}" for name in ("mean_ms", "p50_ms", "p95_ms", "p99_ms")]
+    if row["ours"]:
+        return (shape, row["runtime"], *_ours(summary), *times, "")
+    source = "export" if row["runtime"].startswith("onnxruntime") else "fetch"
+    record = summary.records.get(source) or summary.records.get("fetch")
+    ratio = _ratio_of_ours(summary, row)
+    return (shape, row["runtime"], megabytes(record.size) if record else "", "", *times, ratio)
+
+
+def _ours(summary: Summary) -> tuple[str, str]:
+    cosine = summary.report("validate").get("cosine")
+    return (megabytes(summary.model.size) if summary.model else "", f"{cosine['mean']:.4f}" if cosine else "")
+
+
+def _ratio_of_ours(summary: Summary, rival: Mapping[str, Any]) -> str:
+    """Return how many times faster than this rival our model is at the rival's shape."""
+    rows = summary.report("bench")["rows"]
+    ours = next(
+        (row for row in rows if row["ours"] and row["shape"] == rival["shape"] and row["via"] == rival["via"]), None
+    )
+    ratio = (ours or {}).get("ratio_to", {}).get(rival["runtime"])
+    return f"{ratio:.2f} x" if ratio else ""
+
+
+def _grouped(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Blank a shape that repeats the row above."""
+    shown: list[tuple[str, ...]] = []
+    last = ""
+    for row in rows:
+        shown.append(row if row[0] != last else ("", *row[1:]))
+        last = row[0]
+    return shown
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    left = 2
+    return [
+        "  ".join(
+            cell.ljust(width) if column < left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _validation(report: Mapping[str, Any]) -> list[str]:
+    if not report:
+        return []
+    drawn = " random tensors" if report.get("random") else " cases"
+    parts = [f"{report['cases']}{drawn} against the original model"]
+    for name in ("cosine", "max_abs"):
+        measured = report.get(name)
+        if measured:
+            parts.append(f"{name} mean {measured['mean']:.4g}, worst {measured['worst']:.4g} ({measured['sample']})")
+    if report.get("agreement"):
+        parts.append(f"agreement {report['agreement']['share']:.4g}")
+    if report.get("metric"):
+        parts.append(f"{report['metric']['name']} {report['metric']['value']:.4g}")
+    return ["; ".join(parts)]

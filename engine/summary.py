@@ -1,0 +1,69 @@
+"""What a variant's last build made and measured, gathered from its records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.lookup import Variant, head_of
+from engine.store import Record, Store
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The records of a variant by job, in the plan's order; a job that was never made has none."""
+
+    variant: Variant
+    records: Mapping[str, Record]
+
+    def report(self, job: str) -> Mapping[str, Any]:
+        """Return what a job reported, {} where it was not made."""
+        record = self.records.get(job)
+        return record.report if record is not None else {}
+
+    @property
+    def model(self) -> Record | None:
+        """The record of the model that is packaged: the last one made before the package."""
+        order = ("validate", "trt-build", "quantize", "fuse", "shape-infer", "export", "fetch")
+        return next((self.records[job] for job in order if job in self.records), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the machine-readable form that `recipe show --json` prints per variant."""
+        recipe = self.variant.loaded.recipe
+        return {
+            "recipe": self.variant.name,
+            "variant": self.variant.loaded.variant,
+            "precision": recipe.precision,
+            "target": recipe.target.model_dump(mode="json", exclude_none=True),
+            "steps": [_step(job.name, self.records.get(job.name)) for job in self.variant.jobs],
+            "size": self.model.size if self.model else None,
+            "validation": dict(self.report("validate")),
+            "bench": list(self.report("bench").get("rows", [])),
+        }
+
+
+def summarise(store: Store, variant: Variant) -> Summary:
+    """Return what the store knows of a variant's last build."""
+    notes = head_of(store, variant).get("jobs", {})
+    records = {}
+    for job in variant.jobs:
+        record = store.read(notes.get(job.name, {}).get("key", "none"))
+        if record is not None:
+            records[job.name] = record
+    return Summary(variant, records)
+
+
+def _step(job: str, record: Record | None) -> dict[str, Any]:
+    if record is None:
+        return {"job": job, "artifact": None}
+    return {
+        "job": job,
+        "artifact": record.artifact,
+        "bytes": record.size,
+        "seconds": record.seconds,
+        "peak_bytes": record.peak_bytes,
+        "made_on": dict(record.machine),
+        "tools": {row[len("tools.") :]: value for row, value in record.key.items() if row.startswith("tools.")},
+        "report": dict(record.report),
+    }

@@ -1,0 +1,182 @@
+"""Runs Jobs in a child process, one after the other, each with its own log and its peak memory."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from engine.errors import StepError, UserError
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker is asked to do: names, values and paths only, no code and no data."""
+
+    step: str
+    """`module:Class` of the step."""
+    name: str
+    options: Mapping[str, Any]
+    inputs: Mapping[str, str]
+    """Parameter of `run` -> an absolute path, or a hub location such as `hf:REPO@COMMIT`."""
+    out: str
+    log: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a task: a report, or an error."""
+
+    report: Mapping[str, Any] | None
+    error: UserError | None
+    seconds: float
+    peak_bytes: int
+
+
+def command() -> list[str]:
+    """Return the command line of a worker: this interpreter, with this process's import path."""
+    code = "import sys,json; sys.path[:] = json.loads(sys.argv[1]); from engine.worker import main; main()"
+    return [sys.executable, "-P", "-s", "-c", code, json.dumps([os.path.abspath(entry) for entry in sys.path])]
+
+
+def main() -> None:
+    """Serve tasks from standard input, a JSON line each, until it closes; answer on the former standard output.
+
+    Standard output and error go to each task's log, whatever writes to them, native code included.
+    """
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a text file, as in every script
+    for task in _requests(requests):
+        answer = _serve(task)
+        answers.write(json.dumps(answer).encode() + b"\n")
+        answers.flush()
+
+
+def _requests(stream: IO[bytes]) -> Any:
+    """Yield tasks; read ahead in a thread, so that the parent's death ends this process at once, even in mid-task."""
+    import queue
+
+    tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in stream:
+            tasks.put(Task(**json.loads(line)))
+        os._exit(0)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        yield tasks.get()
+
+
+def _serve(task: Task) -> dict[str, Any]:
+    log = os.open(task.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    _reset_peak()
+    os.chdir(Path(task.out).parent)
+    started = time.perf_counter()
+    report: Mapping[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    try:
+        report = _run(task)
+    except UserError as known:
+        print(f"{known}")  # noqa: T201 - the log is where a job speaks
+        error = {"what": known.what, "facts": list(known.facts), "hint": known.hint}
+    except BaseException as unknown:  # noqa: BLE001 - whatever a tool raises is this job's failure, not the worker's
+        traceback.print_exc()
+        error = _unexpected(task, unknown)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return {
+        "report": report,
+        "error": error,
+        "seconds": time.perf_counter() - started,
+        "peak_bytes": _peak_bytes(),
+    }
+
+
+def _run(task: Task) -> Mapping[str, Any]:
+    module, _, name = task.step.partition(":")
+    kind = getattr(importlib.import_module(module), name)
+    kind.name = task.name
+    step = kind.model_validate(task.options)
+    inputs = {key: value if value.startswith("hf:") else Path(value) for key, value in task.inputs.items()}
+    out = Path(task.out)
+    out.mkdir()
+    report = step.run(out, **inputs) or {}
+    try:
+        json.dumps(report, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise StepError(f"the step {task.name!r} reports what JSON cannot hold", [str(error)]) from error
+    return dict(report)
+
+
+def _unexpected(task: Task, error: BaseException) -> dict[str, Any]:
+    text = f"{type(error).__name__}: {error}".strip()
+    if isinstance(error, ImportError) and error.name and not error.name.startswith("engine"):
+        return {
+            "what": f"the step {task.name!r} needs {error.name.partition('.')[0]!r}, which cannot be imported",
+            "facts": [text.splitlines()[0]],
+            "hint": "install it: `pip install 'recipe[cpu]'` has all that a CPU build needs (`recipe doctor`)",
+        }
+    if isinstance(error, MemoryError):
+        return {
+            "what": f"the step {task.name!r} ran out of memory",
+            "facts": text.splitlines()[:1],
+            "hint": "close other programs, or build on a machine with more memory",
+        }
+    return {
+        "what": f"the step {task.name!r} failed",
+        "facts": text.splitlines()[:8],
+        "hint": f"the whole log: recipe logs RECIPE {task.name}",
+    }
+
+
+def encode(task: Task) -> bytes:
+    """Return a task as the line that a worker reads."""
+    return json.dumps(asdict(task)).encode() + b"\n"
+
+
+def decode(line: bytes) -> Outcome:
+    """Return the outcome in a line that a worker wrote."""
+    raw = json.loads(line)
+    error = raw["error"] and StepError(raw["error"]["what"], raw["error"]["facts"], raw["error"]["hint"])
+    return Outcome(raw["report"], error, raw["seconds"], raw["peak_bytes"])
+
+
+def _reset_peak() -> None:
+    """Forget the peak of earlier tasks (Linux: proc(5), clear_refs)."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return
+
+
+def _peak_bytes() -> int:
+    """Return this process's peak resident memory in bytes; since its start where the system cannot reset it."""
+    return peak_of("self") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )
+
+
+def peak_of(pid: int | str) -> int:
+    """Return a process's peak resident memory in bytes, 0 where that cannot be read."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:")), 0)

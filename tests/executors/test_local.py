@@ -1,0 +1,154 @@
+"""Workers: logs, limits, crashes, reuse."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.executors.environment import for_worker, redacted
+from engine.executors.local import LocalExecutor, last_lines
+from engine.worker import Task
+
+
+@pytest.fixture
+def executor():
+    made = LocalExecutor(2)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def run(executor, tmp_path):
+    count = iter(range(100))
+
+    def start(step, *, tools=(), time_limit=60.0, **options):
+        number = next(count)
+        (tmp_path / str(number)).mkdir()
+        task = Task(
+            step=f"toy:{step}",
+            name=step.lower(),
+            options=options,
+            inputs={},
+            out=str(tmp_path / str(number) / "out"),
+            log=str(tmp_path / f"{number}.log"),
+        )
+        executor.submit(number, task, tools=tools, time_limit=time_limit)
+        return number
+
+    return start
+
+
+def outcomes(executor, count=1, seconds=60):
+    found = {}
+    end = time.monotonic() + seconds
+    while len(found) < count and time.monotonic() < end:
+        found.update(executor.poll())
+    assert len(found) == count
+    return found
+
+
+def only(executor):
+    [outcome] = outcomes(executor).values()
+    return outcome
+
+
+def test_a_job_gives_its_report_its_peak_and_its_log(executor, run, tmp_path):
+    run("Begin", text="abc")
+    outcome = only(executor)
+    assert outcome.error is None
+    assert outcome.report == {"length": 3}
+    assert outcome.peak_bytes > 1 << 20
+    assert (tmp_path / "0" / "out" / "text.txt").read_text() == "abc"
+    assert (tmp_path / "0.log").read_text() == "writing\n"
+
+
+def test_a_step_error_arrives_whole(executor, run):
+    run("Misbehave", how="raise")
+    error = only(executor).error
+    assert (error.what, error.facts, error.hint) == ("this cannot be", ("fact one",), "do it otherwise")
+
+
+def test_an_unforeseen_exception_names_itself_and_leaves_its_traceback_in_the_log(executor, run, tmp_path):
+    run("Misbehave", how="bug")
+    error = only(executor).error
+    assert error.what == "the step 'misbehave' failed"
+    assert error.facts == ("ValueError: unforeseen",)
+    assert "Traceback" in (tmp_path / "0.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("how", "what"),
+    [
+        ("segfault", "crashed (signal 11, Segmentation fault)"),
+        ("killed", "was killed from outside (signal 9)"),
+        ("exit", "crashed (exit code 7)"),
+    ],
+)
+def test_a_worker_that_dies_is_the_error_of_that_job_alone(executor, run, how, what):
+    run("Misbehave", how=how)
+    run("Begin")
+    found = outcomes(executor, 2)
+    assert what in found[0].error.what
+    assert "last in its log: about to misbehave" in found[0].error.facts
+    assert found[1].error is None
+    run("Begin")
+    assert only(executor).error is None
+
+
+def test_a_job_that_runs_too_long_is_stopped(executor, run):
+    began = time.monotonic()
+    run("Misbehave", how="sleep", time_limit=1.5)
+    assert "ran longer than its limit of 1.5 s" in only(executor).error.what
+    assert time.monotonic() - began < 30
+
+
+def test_a_worker_that_knows_the_tools_is_reused(executor, run):
+    run("Slow", tools=("torch",))
+    first = only(executor).report["pid"]
+    run("Slow", tools=("onnx",))
+    other = only(executor).report["pid"]
+    run("Slow", tools=("torch",))
+    again = only(executor).report["pid"]
+    assert first == again != other
+
+
+def test_the_end_of_the_builder_ends_its_workers_in_mid_job(tmp_path):
+    code = (
+        "import sys, os, time; from engine.executors.local import LocalExecutor; from engine.worker import Task;"
+        "e = LocalExecutor(1); d = sys.argv[1];"
+        "e.submit(1, Task('toy:Slow', 'slow', {'seconds': 60}, {}, d + '/out', d + '/log'), tools=(), time_limit=99);"
+        "time.sleep(2); print(e._workers[0].process.pid, flush=True); os.kill(os.getpid(), 9)"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=environment, capture_output=True, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    worker = int(ended.stdout)
+    for _ in range(100):
+        if not Path(f"/proc/{worker}").exists() or "Z" in Path(f"/proc/{worker}/stat").read_text().split()[2]:
+            return
+        time.sleep(0.1)
+    pytest.fail("the worker outlived its builder")
+
+
+def test_workers_see_a_clean_environment():
+    seen = for_worker({"PATH": "/bin", "HF_ENDPOINT": "x", "SECRET_THING": "s", "PYTHONPATH": "y", "OMP_NUM_THREADS": "1"})
+    assert seen["PATH"] == "/bin"
+    assert seen["HF_ENDPOINT"] == "x"
+    assert seen["PYTHONHASHSEED"] == "0"
+    assert not {"SECRET_THING", "PYTHONPATH", "OMP_NUM_THREADS"} & seen.keys()
+
+
+def test_logs_show_no_secrets():
+    text = b"token abcdefgh1234 and hf_" + b"A" * 30 + b" at https://me:pass@host/x, PATH /usr/bin"
+    clean = redacted(text, {"HF_TOKEN": "abcdefgh1234", "PATH": "/usr/bin"})
+    assert clean == b"token [redacted] and [redacted] at https://[redacted]@host/x, PATH /usr/bin"
+
+
+def test_last_lines_skip_what_says_nothing(tmp_path):
+    (tmp_path / "log").write_text("one\n\ntwo\n   \n")
+    assert last_lines(tmp_path / "log", 1) == ["two"]
+    assert last_lines(tmp_path / "nothing", 1) == []

@@ -1,0 +1,103 @@
+"""How steps join into a plan."""
+
+from typing import Any, ClassVar
+
+import pytest
+
+from engine import jobs
+from engine.errors import StepError
+from engine.recipe.schema import ModelSection, Recipe
+from engine.step import Step
+
+RECIPE = Recipe(name="r", model=ModelSection(source="x"))
+
+
+def kind(name, makes, inputs=(), *, wanted=True, **attributes) -> type[Step]:
+    """A step class with the given inputs."""
+    parameters = "".join(f", {parameter}" for parameter in inputs)
+    scope: dict[str, Any] = {}
+    exec(f"def run(self, out{', *' if inputs else ''}{parameters}): ...", scope)  # a signature made on the fly
+    body = {
+        "__module__": __name__,
+        "__annotations__": {"makes": ClassVar[str]} | {key: ClassVar[Any] for key in attributes},
+        "makes": makes,
+        "name": name,
+        "run": scope["run"],
+        "for_recipe": classmethod(lambda cls, _: cls() if wanted else None),
+        **attributes,
+    }
+    return type(Step)(name, (Step,), body)
+
+
+def planned(*kinds):
+    return jobs.plan(RECIPE, {each.name: each for each in kinds})
+
+
+def needs(plan):
+    return {job.name: dict(job.needs) for job in plan}
+
+
+def test_inputs_are_filled_by_the_step_that_makes_them():
+    plan = planned(kind("b", "two", ["one"]), kind("a", "one"))
+    assert [job.name for job in plan] == ["a", "b"]
+    assert needs(plan) == {"a": {}, "b": {"one": "a"}}
+
+
+def test_an_unwanted_step_hands_on_its_own_first_input():
+    chain = [kind("a", "one"), kind("b", "two", ["one"], wanted=False), kind("c", "three", ["two"], wanted=False)]
+    assert needs(planned(*chain, kind("d", "four", ["three"])))["d"] == {"three": "a"}
+
+
+def test_an_input_may_be_named_after_a_step():
+    assert needs(planned(kind("shape-infer", "shaped"), kind("x", "y", ["shape_infer"])))["x"] == {
+        "shape_infer": "shape-infer"
+    }
+
+
+def test_a_step_that_slots_in_takes_over_the_output_for_everyone_downstream():
+    plan = planned(
+        kind("a", "one"), kind("b", "two", ["one"]), kind("c", "three", ["one"]), kind("s", "model", ["any"], after="a")
+    )
+    assert needs(plan) == {"a": {}, "s": {"any": "a"}, "b": {"one": "s"}, "c": {"one": "s"}}
+
+
+def test_a_step_slots_in_behind_a_step_that_is_not_wanted():
+    plan = planned(
+        kind("a", "one"),
+        kind("b", "two", ["one"], wanted=False),
+        kind("c", "three", ["two"]),
+        kind("s", "model", ["any"], after="b"),
+    )
+    assert needs(plan) == {"a": {}, "s": {"any": "a"}, "c": {"two": "s"}}
+
+
+def test_two_steps_that_claim_one_place_are_an_error_that_names_both():
+    with pytest.raises(StepError, match="'s' and 't'"):
+        planned(kind("a", "one"), kind("s", "m", ["x"], after="a"), kind("t", "m", ["x"], after="a"))
+
+
+def test_an_input_that_nobody_makes_is_an_error():
+    with pytest.raises(StepError, match="'b' needs 'nothing'"):
+        planned(kind("a", "one"), kind("b", "two", ["nothing"]))
+
+
+def test_an_unknown_place_is_an_error():
+    with pytest.raises(StepError, match="after 'nowhere'"):
+        planned(kind("a", "one"), kind("s", "m", ["x"], after="nowhere"))
+
+
+def test_steps_that_need_each_other_are_an_error_that_names_them():
+    with pytest.raises(StepError, match="need each other: a -> b -> a|need each other: b -> a -> b"):
+        planned(kind("a", "one", ["two"]), kind("b", "two", ["one"]))
+
+
+def test_a_gate_orders_jobs_without_being_an_input():
+    plan = planned(kind("a", "one"), kind("b", "two", ["one"]), kind("c", "three", ["one"], gates=("b",)))
+    assert [job.name for job in plan] == ["a", "b", "c"]
+    assert plan[2].gates == ("b",)
+    assert plan[2].needs == {"one": "a"}
+
+
+def test_up_to_a_step_keeps_what_it_needs():
+    plan = planned(kind("a", "one"), kind("b", "two", ["one"]), kind("c", "three", ["two"]), kind("z", "other"))
+    assert [job.name for job in jobs.up_to(plan, ["b"])] == ["a", "b"]

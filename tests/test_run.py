@@ -1,0 +1,243 @@
+"""The loop: what is built, what is reused, what is told, and what an end in the middle leaves behind."""
+
+import multiprocessing
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import toy
+
+from engine import jobs, machine
+from engine.errors import Exit
+from engine.events import Ended, Finished, Planned, Started
+from engine.executors.local import LocalExecutor
+from engine.lookup import Lookup, Variant, examine
+from engine.recipe.load import load
+from engine.run import Options, run
+from engine.step import Hardware, Source
+from engine.store import Store
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"")
+    (tmp_path / "r.yaml").write_text("name: r\nmodel: {source: model.onnx}\n")
+    return tmp_path
+
+
+def variant(project, *steps, name="r"):
+    [loaded] = load(project / "r.yaml")
+    loaded = replace(loaded, recipe=loaded.recipe.model_copy(update={"name": name}), variant=name)
+    kinds = {}
+    for step in steps:
+        kind = type(step)
+        kind.name = ""
+        kind.name = kind.step_name()
+        kinds[kind.name] = kind
+    chosen = {type(step): step for step in steps}
+    planned = jobs.plan(loaded.recipe, {name: _choosing(kind, chosen[kind]) for name, kind in kinds.items()})
+    return Variant(loaded, tuple(replace(job, step=next(s for s in steps if type(s).step_name() == job.name)) for job in planned))
+
+
+def _choosing(kind, step):
+    class Chosen(kind):
+        @classmethod
+        def for_recipe(cls, _recipe):
+            return step
+
+    return Chosen
+
+
+def build(project, *variants, slots=2, **options):
+    lookup = Lookup(Store(project / "cache"))
+    return list(run(variants, lookup, LocalExecutor(slots), Options(out=project / "build", **options)))
+
+
+def states(events):
+    return {event.job: event.state for event in events if isinstance(event, Ended)}
+
+
+CHAIN = (toy.Begin(), toy.Shout(), toy.Measure(), toy.Close())
+
+
+def test_a_build_makes_everything_once_and_then_nothing(project):
+    first = build(project, variant(project, *CHAIN))
+    assert states(first) == dict.fromkeys(("begin", "shout", "measure", "close"), "built")
+    assert isinstance(first[0], Planned)
+    assert first[-1].exit is Exit.OK
+    assert first[-1].state == "built"
+    second = build(project, variant(project, *CHAIN))
+    assert set(states(second).values()) == {"cached"}
+    assert not [event for event in second if isinstance(event, Started)]
+    assert second[-1].state == "up to date"
+
+
+def test_a_changed_option_rebuilds_what_depends_on_it_and_early_cutoff_stops_there(project):
+    build(project, variant(project, *CHAIN))
+    changed = build(project, variant(project, toy.Begin(text="HELLO"), *CHAIN[1:]))
+    # HELLO shouts as hello does: what follows sees the same bytes.
+    assert states(changed) == {"begin": "built", "shout": "built", "measure": "cached", "close": "cached"}
+
+
+def test_a_bound_is_judged_again_without_measuring_again(project):
+    strict = variant(project, *CHAIN[:2], toy.Measure(at_most=2), CHAIN[3])
+    failed = build(project, strict)
+    assert states(failed) == {"begin": "built", "shout": "built", "measure": "failed", "close": "skipped"}
+    assert failed[-1].exit is Exit.JUDGED
+    mended = build(project, variant(project, *CHAIN))
+    assert states(mended) == {"begin": "cached", "shout": "cached", "measure": "cached", "close": "built"}
+
+
+def test_two_variants_share_the_jobs_that_they_have_in_common(project):
+    one = variant(project, *CHAIN[:2], name="one")
+    two = variant(project, *CHAIN[:2], name="two")
+    events = build(project, one, two)
+    found = [(event.recipe, event.job, event.state) for event in events if isinstance(event, Ended)]
+    assert sorted(state for _, job, state in found if job == "begin") == ["built", "cached"]
+    assert sorted(state for _, job, state in found if job == "shout") == ["built", "cached"]
+
+
+def test_force_builds_a_cached_job_again(project):
+    build(project, variant(project, *CHAIN))
+    again = build(project, variant(project, *CHAIN), force=frozenset({"begin"}))
+    assert states(again) == {"begin": "built", "shout": "cached", "measure": "cached", "close": "cached"}
+
+
+@pytest.mark.parametrize("how", ["raise", "segfault", "symlink"])
+def test_a_failed_job_leaves_nothing_half_made_and_is_tried_again(project, how):
+    events = build(project, variant(project, toy.Misbehave(how=how)))
+    assert states(events) == {"misbehave": "failed"}
+    assert events[-1].exit is Exit.FAILED
+    assert list((project / "cache" / "staging").iterdir()) == []
+    assert list((project / "cache" / "artifacts").iterdir()) == []
+    assert states(build(project, variant(project, toy.Misbehave(how=how)))) == {"misbehave": "failed"}
+
+
+def test_a_secret_in_the_environment_does_not_reach_the_log(project, monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "a-very-secret-value")
+    build(project, variant(project, toy.Misbehave(how="secret")))
+    [log] = (project / "cache" / "logs").iterdir()
+    assert "token is [redacted]" in log.read_text()
+
+
+def test_after_a_failure_nothing_new_is_started_unless_asked_to_keep_going(project):
+    one = variant(project, toy.Misbehave(how="raise"), name="one")
+    two = variant(project, toy.Begin(), toy.Shout(), name="two")
+    stopped = build(project, one, two, slots=1)
+    assert states(stopped)["shout"] == "skipped"
+    going = build(project, one, two, slots=1, keep_going=True)
+    assert states(going)["shout"] == "built"
+    assert going[-1].exit is Exit.FAILED
+
+
+def test_a_job_for_absent_hardware_waits_and_what_follows_is_skipped(project, monkeypatch):
+    monkeypatch.setattr(toy.Shout, "hardware", lambda _: Hardware(gpu="T4", sm=75, tool="tensorrt"))
+    events = build(project, variant(project, *CHAIN))
+    assert states(events) == {"begin": "built", "shout": "waiting", "measure": "skipped", "close": "skipped"}
+    waiting = next(event for event in events if isinstance(event, Ended) and event.state == "waiting")
+    assert waiting.waits_for == "T4 (sm_75) with tensorrt"
+    assert events[-1].exit is Exit.WAITING
+    assert build(project, variant(project, *CHAIN), allow_waiting=True)[-1].exit is Exit.OK
+
+
+def test_a_source_is_keyed_by_content_and_not_by_place(project):
+    (project / "a.txt").write_text("same")
+    (project / "b.txt").write_text("same")
+    build(project, variant(project, toy.Read(source=Source(uri=f"file:{project}/a.txt")), toy.Shout()))
+    moved = variant(project, toy.Read(source=Source(uri=f"file:{project}/b.txt")), toy.Shout())
+    assert set(states(build(project, moved)).values()) == {"cached"}
+    (project / "b.txt").write_text("other")
+    assert set(states(build(project, moved)).values()) == {"built"}
+
+
+def test_a_source_that_changes_while_it_is_read_is_not_stored(project):
+    source = project / "a.txt"
+    source.write_text("before")
+    lookup = Lookup(Store(project / "cache"))
+    events = []
+    reading = variant(project, toy.Read(source=Source(uri=f"file:{source}")))
+    for event in run([reading], lookup, LocalExecutor(1), Options(out=project / "build")):
+        events.append(event)
+        if isinstance(event, Started):
+            source.write_text("after, and longer")
+    assert states(events) == {"read": "failed"}
+    failed = next(event for event in events if isinstance(event, Ended))
+    assert "changed while 'read' was reading it" in failed.error.what
+    assert list(lookup.store.records()) == []
+
+
+def test_a_new_tool_version_rebuilds_only_the_step_that_uses_it(project, monkeypatch):
+    monkeypatch.setattr(toy.Shout, "tools", ("onnx",))
+    build(project, variant(project, *CHAIN))
+    monkeypatch.setattr(machine, "version_of", lambda _: "9.9")
+    found = examine(variant(project, *CHAIN), Lookup(Store(project / "cache")))
+    assert {finding.job.name: finding.state for finding in found} == {
+        "begin": "cached", "shout": "stale", "measure": "unknown", "close": "unknown",
+    }  # fmt: skip
+    [change] = found[1].changes
+    assert change.row == "tools.onnx"
+    assert change.new == "9.9"
+    events = build(project, variant(project, *CHAIN))
+    assert states(events) == {"begin": "cached", "shout": "built", "measure": "cached", "close": "cached"}
+
+
+def test_why_names_the_row_before_the_build_does_it(project):
+    build(project, variant(project, *CHAIN))
+    changed = variant(project, toy.Begin(text="bye"), *CHAIN[1:])
+    found = {f.job.name: f for f in examine(changed, Lookup(Store(project / "cache")))}
+    assert found["begin"].state == "stale"
+    [change] = found["begin"].changes
+    assert (change.row, change.old, change.new) == ("options.text", "hello", "bye")
+    assert found["shout"].state == "unknown"
+
+
+def test_an_interrupt_ends_workers_and_leaves_nothing_half_made(project):
+    lookup = Lookup(Store(project / "cache"))
+    slow = variant(project, toy.Slow(seconds=60))
+    loop = run([slow], lookup, LocalExecutor(1), Options(out=project / "build"))
+    for event in loop:
+        if isinstance(event, Started):
+            break
+    last = loop.throw(KeyboardInterrupt)
+    assert isinstance(last, Finished)
+    assert last.exit is Exit.INTERRUPTED
+    loop.close()
+    assert list((project / "cache" / "staging").iterdir()) == []
+    assert list(lookup.store.records()) == []
+
+
+def test_jobs_run_side_by_side_up_to_the_slots(project):
+    slow = [variant(project, toy.Slow(number=number, seconds=0.5), name=f"v{number}") for number in range(4)]
+    events = build(project, *slow, slots=2)
+    running = peak = 0
+    for event in events:
+        running += isinstance(event, Started)
+        running -= isinstance(event, Ended)
+        peak = max(peak, running)
+    assert peak == 2
+
+
+def _build_in_process(project):
+    events = build(Path(project), variant(Path(project), toy.Slow(seconds=0.5)))
+    os._exit(10 if states(events)["slow"] == "built" else 20)
+
+
+def test_two_builders_make_a_job_once(project):
+    context = multiprocessing.get_context("fork")
+    builders = [context.Process(target=_build_in_process, args=(str(project),)) for _ in range(3)]
+    for builder in builders:
+        builder.start()
+    for builder in builders:
+        builder.join(60)
+    assert sorted(builder.exitcode for builder in builders) == [10, 20, 20]
+
+
+def test_records_know_time_memory_and_machine(project):
+    build(project, variant(project, toy.Slow(seconds=0.3)))
+    [record] = Store(project / "cache").records()
+    assert record.seconds >= 0.3
+    assert record.peak_bytes > 1 << 20
+    assert record.machine["os"]
+    assert time.time() - record.made_at < 60

@@ -1,0 +1,113 @@
+"""Small steps that make and break things quickly, for the tests of everything around steps."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+from engine.errors import JudgementError, StepError
+from engine.step import Report, Source, Step
+
+
+class Begin(Step):
+    """Writes a text."""
+
+    makes: ClassVar[str] = "text"
+    text: str = "hello"
+
+    def run(self, out: Path) -> Report:
+        print("writing")
+        (out / "text.txt").write_text(self.text)
+        return {"length": len(self.text)}
+
+
+class Read(Step):
+    """Copies a file from outside the store."""
+
+    makes: ClassVar[str] = "text"
+    source: Source
+
+    def run(self, out: Path, *, source: Path) -> None:
+        (out / "text.txt").write_bytes(source.read_bytes())
+
+
+class Shout(Step):
+    """Turns the text into capitals."""
+
+    makes: ClassVar[str] = "shouted"
+
+    def run(self, out: Path, *, text: Path) -> None:
+        (out / "text.txt").write_text((text / "text.txt").read_text().upper())
+
+
+class Measure(Step):
+    """Measures the length; a bound is judged afterwards."""
+
+    makes: ClassVar[str] = "measured"
+    judged: ClassVar[tuple[str, ...]] = ("at_most",)
+    at_most: int = 1000
+
+    def run(self, out: Path, *, shouted: Path) -> Report:
+        length = (shouted / "text.txt").stat().st_size
+        (out / "length").write_text(str(length))
+        return {"length": length}
+
+    def judge(self, report: Report) -> None:
+        if report["length"] > self.at_most:
+            raise JudgementError(f"the text has {report['length']} letters, {self.at_most} are allowed")
+
+
+class Close(Step):
+    """Comes after the measurement, but does not read it."""
+
+    makes: ClassVar[str] = "closed"
+    gates: ClassVar[tuple[str, ...]] = ("measure",)
+
+    def run(self, out: Path, *, shouted: Path) -> None:
+        (out / "done").write_bytes((shouted / "text.txt").read_bytes())
+
+
+class Misbehave(Step):
+    """Fails in the way that it is told to."""
+
+    makes: ClassVar[str] = "trouble"
+    how: str
+    time_limit: ClassVar[float] = 3.0
+
+    def run(self, out: Path, **_: Any) -> None:
+        (out / "half").write_text("half")
+        print("about to misbehave", flush=True)
+        match self.how:
+            case "raise":
+                raise StepError("this cannot be", ["fact one"], "do it otherwise")
+            case "bug":
+                raise ValueError("unforeseen")
+            case "segfault":
+                ctypes.string_at(0)
+            case "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "sleep":
+                time.sleep(60)
+            case "exit":
+                os._exit(7)
+            case "secret":
+                print("token is " + os.environ["HF_TOKEN"])
+            case "symlink":
+                (out / "link").symlink_to("/etc/passwd")
+
+
+class Slow(Step):
+    """Takes its time, and tells which process it ran in."""
+
+    makes: ClassVar[str] = "slow"
+    seconds: float = 0.2
+    number: int = 0
+
+    def run(self, out: Path) -> Report:
+        time.sleep(self.seconds)
+        (out / "number").write_text(str(self.number))
+        return {"pid": os.getpid()}
