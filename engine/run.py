@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from engine import feasibility, machine
+from engine.attempt import Attempt
 from engine.digest import Digest
-from engine.errors import Exit, StepError, UserError
+from engine.errors import Exit, UserError
 from engine.events import BuildState, Ended, Event, Finished, JobState, Planned, Started
-from engine.executors import environment
 from engine.executors.local import LocalExecutor
 from engine.jobs import Job
 from engine.key import Key, digest_of
 from engine.lookup import Lookup, Variant, head_of, job_note, keep_head
 from engine.materialise import materialise
 from engine.store import Lock, Record
-from engine.worker import Outcome, Task
+from engine.worker import Outcome
 
 _LOCKED_POLL_SECONDS = 0.05
 _PASSED: tuple[JobState, ...] = ("cached", "built")
@@ -50,19 +49,20 @@ class _Ticket:
     dependents: list[_Ticket] = field(default_factory=list)
 
     @property
-    def digest(self) -> Digest:
+    def known_key(self) -> Key:
         if self.key is None:
             raise AssertionError("a job's key is asked for before its inputs are known")
-        return digest_of(self.key)
+        return self.key
+
+    @property
+    def digest(self) -> Digest:
+        return digest_of(self.known_key)
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Running:
     ticket: _Ticket
-    lock: Lock
-    out: Path
-    log: Path
-    cleanup: contextlib.ExitStack
+    attempt: Attempt
 
 
 def run(variants: Sequence[Variant], lookup: Lookup, executor: LocalExecutor, options: Options) -> Iterator[Event]:
@@ -90,6 +90,7 @@ class _Build:
         self.started = time.monotonic()
         self.exits: list[Exit] = []
         self.packages: dict[str, Path] = {}
+        self.heads = {variant.name: head_of(self.store, variant) for variant in variants}
         self.notes: dict[str, dict[str, Any]] = {variant.name: {} for variant in variants}
         self.forced: set[Digest] = set()
         self.tickets = _tickets(variants)
@@ -134,22 +135,16 @@ class _Build:
         """End all workers and remove what they were making."""
         self.executor.close()
         for running in self.running.values():
-            running.lock.release()
-            running.cleanup.close()
-            _redact(running.log)
+            running.attempt.close()
         self.running.clear()
 
     def _look_up(self, ticket: _Ticket) -> Iterator[Event]:
         """Settle a job whose inputs are known, or queue it for a worker."""
-        needed = {name: self.tickets[ticket.variant.name, name] for name in ticket.job.earlier}
-        if any(other.ended is None or other.ended.state not in _PASSED for other in needed.values()):
+        needed = [self.tickets[ticket.variant.name, name] for name in ticket.job.earlier]
+        if any(other.ended is None or other.ended.state not in _PASSED for other in needed):
             yield from self._end(ticket, "skipped")
             return
-        inputs = {
-            name: str(record.artifact)
-            for name, maker in ticket.job.needs.items()
-            if (record := needed[maker].record) is not None
-        }
+        inputs = {name: str(record.artifact) for name, record in self._inputs(ticket).items()}
         try:
             ticket.key = self.lookup.key(ticket.job, inputs)
         except UserError as error:
@@ -176,6 +171,11 @@ class _Build:
             else:
                 self.runnable.append(ticket)
 
+    def _inputs(self, ticket: _Ticket) -> dict[str, Record]:
+        """Return the records behind a job's inputs, by parameter."""
+        makers = {name: self.tickets[ticket.variant.name, maker] for name, maker in ticket.job.needs.items()}
+        return {name: maker.record for name, maker in makers.items() if maker.record is not None}
+
     def _found(self, ticket: _Ticket) -> Record | None:
         forced = ticket.job.name in self.options.force and ticket.digest not in self.forced
         return None if forced or ticket.key is None else self.store.find(ticket.key)
@@ -194,35 +194,17 @@ class _Build:
             yield from self._end(ticket, "failed", error=error)
 
     def _start(self, ticket: _Ticket, lock: Lock) -> Started:
-        job, needed = ticket.job, self.tickets
-        cleanup = contextlib.ExitStack()
-        out = cleanup.enter_context(self.store.staging()) / "out"
-        log = self.store.log_path(ticket.digest)
-        log.unlink(missing_ok=True)
-        inputs = {name: str(self.lookup.source(source).location) for name, source in job.step.sources().items()}
-        for name, maker in job.needs.items():
-            record = needed[ticket.variant.name, maker].record
-            if record is not None:
-                inputs[name] = str(self.store.artifact_path(record.artifact))
-        kind = type(job.step)
-        task = Task(
-            step=f"{kind.__module__}:{kind.__name__}",
-            name=job.name,
-            options=job.step.model_dump(mode="json", by_alias=True),
-            inputs=inputs,
-            out=str(out),
-            log=str(log),
-        )
-        self.executor.submit(str(ticket.digest), task, tools=job.step.tools_used(), time_limit=job.step.time_limit)
-        self.running[ticket.digest] = _Running(ticket, lock, out, log, cleanup)
-        return Started(ticket.variant.name, job.name, log)
+        step = ticket.job.step
+        attempt = Attempt.prepare(self.lookup, ticket.job, ticket.known_key, self._inputs(ticket), lock)
+        self.executor.submit(str(ticket.digest), attempt.task, tools=step.tools_used(), time_limit=step.time_limit)
+        self.running[ticket.digest] = _Running(ticket, attempt)
+        return Started(ticket.variant.name, ticket.job.name, attempt.log)
 
     def _take(self, running: _Running, outcome: Outcome) -> Iterator[Event]:
         """Turn a worker's outcome into a record, or into the job's failure."""
         ticket = running.ticket
-        _redact(running.log)
         try:
-            record = self._record(running, outcome)
+            record = running.attempt.record(outcome)
         except UserError as error:
             self._note(ticket, made=False)
             yield from self._end(ticket, "failed", seconds=outcome.seconds, error=error)
@@ -230,37 +212,7 @@ class _Build:
             self.forced.add(ticket.digest)
             yield from self._settle(ticket, record, "built", seconds=outcome.seconds)
         finally:
-            running.lock.release()
-            running.cleanup.close()
-
-    def _record(self, running: _Running, outcome: Outcome) -> Record:
-        ticket = running.ticket
-        if outcome.error is not None:
-            raise outcome.error
-        if (changed := self.lookup.changed_meanwhile(ticket.job)) is not None:
-            raise StepError(
-                f"{changed} changed while {ticket.job.name!r} was reading it",
-                ["the result was thrown away: it belongs to neither the old nor the new content"],
-                "build again once the file is at rest",
-            )
-        for name, maker in ticket.job.needs.items():
-            used = self.tickets[ticket.variant.name, maker].record
-            if used is not None and not self.store.is_whole(used):
-                raise StepError(
-                    f"the step {ticket.job.name!r} damaged its input {name!r}",
-                    [f"the artifact of {maker!r} no longer has the size it was stored with"],
-                    "a step must work on a copy of what it changes",
-                )
-        if ticket.key is None:
-            raise AssertionError("a running job has a key")
-        return self.store.commit(
-            ticket.key,
-            running.out,
-            report=outcome.report or {},
-            seconds=outcome.seconds,
-            peak_bytes=outcome.peak_bytes,
-            machine=machine.known_facts(),
-        )
+            running.attempt.close()
 
     def _settle(self, ticket: _Ticket, record: Record, state: JobState, *, seconds: float = 0.0) -> Iterator[Event]:
         """Judge what was found or made, and hand it on."""
@@ -312,7 +264,7 @@ class _Build:
 
     def _note(self, ticket: _Ticket, *, made: bool) -> None:
         if ticket.key is not None:
-            before = head_of(self.store, ticket.variant).get("jobs", {}).get(ticket.job.name, {})
+            before = self.heads[ticket.variant.name].get("jobs", {}).get(ticket.job.name, {})
             self.notes[ticket.variant.name][ticket.job.name] = job_note(ticket.job, ticket.key, before, made=made)
 
     def _stopping(self) -> bool:
@@ -342,12 +294,3 @@ def _missing_hardware(job: Job) -> str | None:
     if hardware is None or machine.can_run(hardware.gpu, hardware.tool):
         return None
     return str(hardware)
-
-
-def _redact(log: Path) -> None:
-    """Rewrite a finished log without the secrets in it."""
-    with contextlib.suppress(OSError):
-        text = log.read_bytes()
-        clean = environment.redacted(text)
-        if clean != text:
-            log.write_bytes(clean)

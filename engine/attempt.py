@@ -1,0 +1,105 @@
+"""One attempt at a job: its lock, its staging folder and its log, from task to record."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from engine import machine
+from engine.errors import StepError
+from engine.executors import environment
+from engine.jobs import Job
+from engine.key import Key, digest_of
+from engine.lookup import Lookup
+from engine.store import Lock, Record
+from engine.worker import Outcome, Task
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A job on its way through a worker; `close` frees what it holds, whatever became of it."""
+
+    lookup: Lookup
+    job: Job
+    key: Key
+    inputs: Mapping[str, Record]
+    task: Task
+    lock: Lock
+    cleanup: contextlib.ExitStack
+
+    @classmethod
+    def prepare(cls, lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], lock: Lock) -> Self:
+        """Return the attempt with a fresh output folder and log. Raises StoreError."""
+        store = lookup.store
+        cleanup = contextlib.ExitStack()
+        out = cleanup.enter_context(store.staging()) / "out"
+        log = store.log_path(digest_of(key))
+        log.unlink(missing_ok=True)
+        places = {name: str(lookup.source(source).location) for name, source in job.step.sources().items()}
+        places.update({name: str(store.artifact_path(record.artifact)) for name, record in inputs.items()})
+        kind = type(job.step)
+        task = Task(
+            step=f"{kind.__module__}:{kind.__name__}",
+            name=job.name,
+            options=job.step.model_dump(mode="json", by_alias=True),
+            inputs=places,
+            out=str(out),
+            log=str(log),
+        )
+        return cls(lookup, job, key, inputs, task, lock, cleanup)
+
+    @property
+    def log(self) -> Path:
+        """Where the job speaks."""
+        return Path(self.task.log)
+
+    def record(self, outcome: Outcome) -> Record:
+        """File what the worker made. Raises UserError where it failed, or where its inputs are not what they were."""
+        if outcome.error is not None:
+            raise outcome.error
+        self._refuse_changed_sources()
+        self._refuse_damaged_inputs()
+        return self.lookup.store.commit(
+            self.key,
+            Path(self.task.out),
+            report=outcome.report or {},
+            seconds=outcome.seconds,
+            peak_bytes=outcome.peak_bytes,
+            machine=machine.known_facts(),
+        )
+
+    def close(self) -> None:
+        """Remove what is left of the work, take secrets out of the log, let others have the key."""
+        _redact(self.log)
+        self.cleanup.close()
+        self.lock.release()
+
+    def _refuse_changed_sources(self) -> None:
+        changed = self.lookup.changed_meanwhile(self.job)
+        if changed is not None:
+            raise StepError(
+                f"{changed} changed while {self.job.name!r} was reading it",
+                ["the result was thrown away: it belongs to neither the old nor the new content"],
+                "build again once the file is at rest",
+            )
+
+    def _refuse_damaged_inputs(self) -> None:
+        for name, record in self.inputs.items():
+            if not self.lookup.store.is_whole(record):
+                raise StepError(
+                    f"the step {self.job.name!r} damaged its input {name!r}",
+                    [f"the artifact {record.artifact} no longer has the sizes it was stored with"],
+                    "a step must work on a copy of what it changes",
+                )
+
+
+def _redact(log: Path) -> None:
+    """Rewrite a finished log without the secrets in it."""
+    with contextlib.suppress(OSError):
+        text = log.read_bytes()
+        clean = environment.redacted(text)
+        if clean != text:
+            log.write_bytes(clean)
