@@ -1,8 +1,4 @@
-"""The catalogue of GPUs: name, SM, memory, dtypes each can run.
-
-Compute capabilities: NVIDIA, "CUDA GPU Compute Capability" (developer.nvidia.com/cuda-gpus). Memory: the data sheet
-of each product, as sold (GB there, GiB here: NVIDIA counts these in powers of two, less what ECC takes).
-"""
+"""The catalogue of GPUs: name, SM, memory, dtypes each can run."""
 
 from __future__ import annotations
 
@@ -40,6 +36,8 @@ class Gpu:
         return tuple(dtype for dtype in _DTYPES if self.sm >= first_sm.get(dtype, 0))
 
 
+# Compute capabilities: NVIDIA, "CUDA GPU Compute Capability" (developer.nvidia.com/cuda-gpus).
+# Memory: each product's data sheet, as sold; what the driver reports is a little less (ECC, reserved memory).
 CATALOGUE = (
     # Turing
     Gpu("T4", 75, 16),

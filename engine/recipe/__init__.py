@@ -1,0 +1,1 @@
+"""A recipe: YAML text -> frozen values, with places for errors."""

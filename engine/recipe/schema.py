@@ -3,9 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from typing_extensions import TypedDict
+
+from engine.recipe.fields import (
+    Distinct,
+    Flag,
+    Milliseconds,
+    Name,
+    Number,
+    Size,
+    Text,
+    Word,
+    as_list,
+    axes_of_profile,
+    limits_within,
+    one_sided,
+    spread,
+    unknown,
+    wrong,
+)
+from engine.recipe.options import MODEL_CONFIG, Generate, Preprocess, TensorRT
 
 Precision = Literal["fp32", "fp16", "bf16", "int8", "fp8", "int4"]
 Runtime = Literal["onnxruntime", "tensorrt", "tensorrt-rtx", "openvino", "auto"]
@@ -19,8 +39,6 @@ Task = Literal[
     "text-generation",
     "image-classification",
 ]
-Size = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
-"""One extent of an axis, or a count: from 1 to a million."""
 
 
 class Model(BaseModel):
@@ -36,60 +54,83 @@ class Range(Model):
     opt: Size
     max: Size
 
+    _spread = model_validator(mode="before")(spread)
 
-Profile = Mapping[str, Range]
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not self.min <= self.opt <= self.max:
+            said = f"min {self.min}, opt {self.opt}, max {self.max}"
+            raise wrong(f"is out of order: {said}", "a profile needs min <= opt <= max")
+        return self
+
+
+Profile = Annotated[Mapping[Word, Range], Field(min_length=1, max_length=64), BeforeValidator(axes_of_profile)]
 """Axis name (`batch`, `sequence`, or what the model calls it) -> the extents it may take."""
+Profiles = Annotated[tuple[Profile, ...], Field(max_length=64), BeforeValidator(as_list), Distinct]
 
 
 class ModelSection(Model):
     """Where the model comes from and what it is for."""
 
-    source: str
-    revision: str | None = None
+    source: Text
+    revision: Word | None = None
     task: Task | None = None
-    tokenizer: str | None = None
+    tokenizer: Text | None = None
     weights: Literal["safetensors", "pickle-tensors-only"] = "safetensors"
     num_labels: Size | None = None
-    random_head: bool = False
-    trust_remote_code: bool = False
+    random_head: Flag = False
+    trust_remote_code: Flag = False
 
 
 class Target(Model):
     """What the package is for."""
 
-    device: str = "cpu"
+    device: Text = "cpu"
     runtime: Runtime = "onnxruntime"
     provider: Literal["cpu", "cuda", "tensorrt"] | None = None
     isa: Literal["avx2", "avx512", "avx512_vnni", "avx_vnni", "amx", "neon"] | None = None
 
 
 class Bound(Model):
-    """A limit on a measured number; either side may be open."""
+    """A limit on a measured number; one side may be open."""
 
-    at_least: float | None = None
-    at_most: float | None = None
+    at_least: Number | None = None
+    at_most: Number | None = None
+
+    @model_validator(mode="after")
+    def _limits(self) -> Self:
+        if self.at_least is None and self.at_most is None:
+            raise wrong("limits nothing", "say at_least, at_most or both")
+        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
+            raise wrong(f"can never hold: at least {self.at_least:g} and at most {self.at_most:g}")
+        return self
 
 
 class Metric(Bound):
     """A task metric on labelled samples."""
 
-    name: Literal["accuracy"]
+    name: Literal["accuracy"] = "accuracy"
+
+
+_AtLeast = BeforeValidator(one_sided("at_least"))
+_AtMost = BeforeValidator(one_sided("at_most"))
+_Share = AfterValidator(limits_within(0, 1))
 
 
 class Validation(Model):
-    """How the built model is held against the original."""
+    """How the built model is held against the original; a bare number means `at_least` (for `max_abs`: `at_most`)."""
 
-    samples: str | None = None
-    cosine: Bound | None = None
-    agreement: Bound | None = None
-    max_abs: Bound | None = None
-    metric: Metric | None = None
+    samples: Text | None = None
+    cosine: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1, 1))] | None = None
+    agreement: Annotated[Bound, _AtLeast, _Share] | None = None
+    max_abs: Annotated[Bound, _AtMost, AfterValidator(limits_within(0, 1e12))] | None = None
+    metric: Annotated[Metric, _AtLeast, _Share] | None = None
 
 
 class Calibration(Model):
     """Samples that a quantiser may look at."""
 
-    samples: str
+    samples: Text
     limit: Size = 256
 
 
@@ -106,17 +147,36 @@ class Shape(Model):
     In YAML the axes stand beside `budget`: `{batch: 1, sequence: 16, budget: {p95_ms: 1.7}}`.
     """
 
-    axes: Mapping[str, Size]
-    budget: Mapping[Literal["mean_ms", "p50_ms", "p95_ms", "p99_ms"], float] = {}
+    axes: Annotated[Mapping[Word, Size], Field(min_length=1, max_length=64)]
+    budget: Mapping[Literal["mean_ms", "p50_ms", "p95_ms", "p99_ms"], Milliseconds] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _axes_beside_budget(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping) or isinstance(value.get("axes"), Mapping):
+            return value
+        axes = {key: extent for key, extent in value.items() if key != "budget"}
+        return {"axes": axes, **({"budget": value["budget"]} if "budget" in value else {})}
 
 
 class Bench(Model):
     """What is measured, and against what."""
 
-    shapes: tuple[Shape, ...] = ()
-    via: tuple[Literal["in-process", "triton-grpc", "triton-http"], ...] = ("in-process",)
-    against: tuple[Rival, ...] = ()
+    shapes: Annotated[tuple[Shape, ...], Field(max_length=256), BeforeValidator(as_list), Distinct] = ()
+    via: Annotated[
+        tuple[Literal["in-process", "triton-grpc", "triton-http"], ...], Field(min_length=1, max_length=3), Distinct
+    ] = ("in-process",)
+    against: Annotated[tuple[Rival, ...], Field(max_length=8), BeforeValidator(as_list), Distinct] = ()
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
+
+
+class Graph(TypedDict, total=False):
+    """What differs for one graph of a model that is exported as several."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+
+    precision: Precision
+    profiles: Profiles
 
 
 class Triton(Model):
@@ -124,11 +184,24 @@ class Triton(Model):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    name: str | None = None
-    ensemble: str | None = None
-    tokenizer: bool = True
-    image: str | None = None
+    name: Name | None = None
+    ensemble: Name | None = None
+    tokenizer: Flag = True
+    image: Word | None = None
     max_batch_size: Annotated[int, Field(strict=True, ge=0, le=65536)] | None = None
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        for name in self.model_extra or {}:
+            if name not in MODEL_CONFIG:
+                raise unknown(name)
+        return self
+
+    @model_validator(mode="after")
+    def _told_apart(self) -> Self:
+        if self.name is not None and self.name == self.ensemble:
+            raise wrong(f"calls the model and the ensemble {self.name!r}", "they need two names")
+        return self
 
 
 class Package(Model):
@@ -140,17 +213,17 @@ class Package(Model):
 class Recipe(Model):
     """One variant of a recipe, complete: `extends`, `matrix` and `--set` are already applied."""
 
-    name: str
+    name: Name
     model: ModelSection
     target: Target = Target()
     precision: Precision = "fp32"
-    profiles: tuple[Profile, ...] = ()
-    tensorrt: Mapping[str, Any] = {}
+    profiles: Profiles = ()
+    tensorrt: TensorRT = {}
     calibrate: Calibration | None = None
     validation: Annotated[Validation, Field(alias="validate")] = Validation()
     bench: Bench | None = None
     package: Package = Package()
-    graphs: Mapping[str, Any] = {}
-    generate: Mapping[str, Any] = {}
-    preprocess: Mapping[str, Any] = {}
-    steps: Mapping[str, Mapping[str, Any]] = {}
+    graphs: Annotated[Mapping[Name, Graph], Field(max_length=16)] = {}
+    generate: Generate = {}
+    preprocess: Preprocess = {}
+    steps: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=256)] = {}

@@ -1,0 +1,158 @@
+"""The schema's complaints -> one error in plain words, at the first place that is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError
+
+from engine.errors import Position, RecipeError
+from engine.recipe.fields import PATTERNS
+from engine.recipe.node import Node, place, walk_down
+from engine.recipe.outline import did_you_mean, dotted, fields_at
+from engine.recipe.text import Texts, error_in, shown
+
+_SHORT_FORMS = {
+    "Range": "a size, [min, opt, max] or {min: 1, opt: 16, max: 128} is meant",
+    "Bound": "a number or {at_least: 0.99} is meant",
+    "Metric": "a number or {name: accuracy, at_least: 0.9} is meant",
+    "Shape": "sizes by axis are meant, as in {batch: 1, sequence: 16}",
+}
+_TYPES = {
+    "bool_type": "true or false is meant",
+    "bool_parsing": "true or false is meant",
+    "int_parsing": "a whole number is meant",
+    "float_parsing": "a number is meant",
+    "int_type": "a whole number is meant",
+    "int_from_float": "a whole number is meant",
+    "float_type": "a number is meant",
+    "tuple_type": "a list is meant, as in [1, 2]",
+    "list_type": "a list is meant, as in [1, 2]",
+    "dict_type": "a mapping of fields is meant, as in {key: value}",
+    "mapping_type": "a mapping of fields is meant, as in {key: value}",
+    "finite_number": "a finite number is meant",
+}
+_KEY = "[key]"
+"""How pydantic marks a complaint about a key instead of its value."""
+
+
+def complaint(error: ValidationError, root: Node, texts: Texts, below: Sequence[str | int] = ()) -> RecipeError:
+    """Return the error for what a model finds wrong with `root`: the first by place, the rest counted.
+
+    `below` is the path of the part that was validated, where it was not the whole recipe.
+    """
+    details: list[Any] = [
+        {**detail, "loc": (*below, *detail["loc"])} for detail in error.errors(include_url=False, include_input=False)
+    ]
+    found = [detail for detail in details if not _follows(detail, details)]
+    order = {name: index for index, name in enumerate(texts)}
+
+    def first_in_text(detail: Any) -> tuple[int, int, int]:
+        position = _position(detail, root)
+        return order.get(position.file, len(order)), position.line, position.column
+
+    found.sort(key=first_in_text)
+    detail = found[0]
+    what, hint = _in_words(detail, root)
+    places = {(_position(other, root), other["type"] == "missing") for other in found}
+    facts = [f"and {len(places) - 1} more"] if len(places) > 1 else []
+    return error_in(texts, what, _position(detail, root), facts=facts, hint=hint)
+
+
+def _follows(detail: Any, details: Sequence[Any]) -> bool:
+    """Tell whether a complaint is only the consequence of another one."""
+    place, depth = detail["loc"], len(detail["loc"])
+    if detail["type"] == "too_short":  # an item that is wrong makes its list too short
+        return any(len(other["loc"]) > depth and other["loc"][:depth] == place for other in details)
+    if detail["type"] == "missing":  # the field is there, misspelt
+        beside = [other["loc"] for other in details if other["type"] == "extra_forbidden"]
+        return bool(get_close_matches(place[-1], [str(loc[-1]) for loc in beside if loc[:-1] == place[:-1]]))
+    return False
+
+
+def _path(detail: Any) -> list[str | int]:
+    path = [segment for segment in detail["loc"] if segment != _KEY]
+    key = detail.get("ctx", {}).get("key")
+    return [*path, key] if key else path
+
+
+def _position(detail: Any, root: Node) -> Position:
+    """Return the place of the field, of the key where the key is wrong, of the nearest section where it is missing."""
+    path = list(walk_down(root, _path(detail)))
+    if path and (detail["type"] == "extra_forbidden" or _KEY in detail["loc"]):
+        parent = root.find(path[:-1])
+        if parent is not None and str(path[-1]) in parent.keys:
+            return parent.keys[str(path[-1])]
+    return place(root, path) or root.at
+
+
+def _in_words(detail: Any, root: Node) -> tuple[str, str]:
+    """Return what is wrong, and a hint."""
+    path = _path(detail)
+    said = list(walk_down(root, path))
+    node = root.find(said) or root
+    kind, context = detail["type"], detail.get("ctx", {})
+    name = f"`{dotted(said)}`" if said else "the recipe"
+    if kind == "missing":
+        return f"`{dotted([*said, path[-1]])}` is missing", _example(str(path[-1]))
+    if kind == "extra_forbidden" or _KEY in detail["loc"]:
+        known = fields_at(said[:-1]) or ()
+        return f"unknown field `{shown(str(path[-1]))}`{_inside(said[:-1])}", did_you_mean(str(path[-1]), known)
+    if kind == "recipe":
+        return f"{name} {context['what']}", context["hint"]
+    if kind == "string_type" and node.written and not isinstance(node.value, str):
+        return f"{name} is text, and unquoted {found_there(node)} is not", f'quote it: "{shown(node.written)}"'
+    if kind == "literal_error":
+        choices = re.findall(r"'([^']*)'", context["expected"])
+        return f"{name} cannot be {found_there(node)}", did_you_mean(shown(node.written), choices)
+    return f"{name} is {found_there(node)}; {_meant(kind, context)}", ""
+
+
+def _meant(kind: str, context: Mapping[str, Any]) -> str:
+    if kind in ("model_type", "model_attributes_type"):
+        return _SHORT_FORMS.get(context.get("class_name", ""), _TYPES["dict_type"])
+    if kind in _TYPES:
+        return _TYPES[kind]
+    words = _LIMITS.get(kind)
+    return words(context) if words else "something else is meant"
+
+
+_LIMITS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "string_type": lambda _: "text is meant",
+    "greater_than_equal": lambda context: f"at least {context['ge']:,} is meant",
+    "greater_than": lambda context: f"more than {context['gt']:,} is meant",
+    "less_than_equal": lambda context: f"at most {context['le']:,} is meant",
+    "string_too_long": lambda context: f"at most {context['max_length']} characters are meant",
+    "string_pattern_mismatch": lambda context: f"{PATTERNS.get(context['pattern'], 'other text')} is meant",
+    "too_long": lambda context: f"at most {context['max_length']} entries are meant",
+    "too_short": lambda context: f"at least {context['min_length']} entry is meant",
+}
+
+
+def found_there(node: Node) -> str:
+    """Return what stands there, short enough for a line."""
+    if node.mapping is not None:
+        return "a mapping" if node.mapping else "an empty mapping"
+    if node.items is not None:
+        return f"a list of {len(node.items)}" if node.items else "an empty list"
+    if node.value is None:
+        return "null" if node.written else "empty"
+    return f"the text {shown(node.value)!r}" if isinstance(node.value, str) else shown(node.written)
+
+
+def _inside(path: Sequence[str | int]) -> str:
+    return f" in `{dotted(path)}`" if path else ""
+
+
+def _example(name: str) -> str:
+    examples = {
+        "name": "name: my-model",
+        "model": "model: {source: path/to/model}",
+        "source": "source: path/to/model, model.onnx, hf:REPO, python:PACKAGE/path or timm:NAME",
+        "samples": "samples: samples.jsonl",
+        "runtime": "runtime: pytorch",
+    }
+    return f"add `{examples[name]}`" if name in examples else f"add `{name}:`"

@@ -1,0 +1,73 @@
+"""The JSON Schema of a recipe file, with its short forms, for editors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.recipe.options import MODEL_CONFIG
+from engine.recipe.schema import Recipe
+
+_SIZE = {"type": "integer", "minimum": 1, "maximum": 1_000_000}
+_NUMBER = {"type": "number"}
+_BY_INPUT = {"type": "string", "pattern": "^[0-9]+(x[0-9]+)*$"}
+
+_SHORT_FORMS: Mapping[str, list[dict[str, Any]]] = {
+    "Range": [
+        _SIZE,
+        {"type": "array", "items": _SIZE, "minItems": 3, "maxItems": 3},
+        _BY_INPUT,  # trtexec's form of a profile names shapes by input
+        {"type": "array", "items": _BY_INPUT, "minItems": 3, "maxItems": 3},
+    ],
+    "Bound": [_NUMBER],
+    "Metric": [_NUMBER],
+}
+"""What may stand for a mapping, by the definition that has it."""
+
+
+def editor_schema() -> dict[str, Any]:
+    """Return the schema of what a user types: `extends` and `matrix` besides the fields, short forms allowed."""
+    schema = Recipe.model_json_schema(by_alias=True, ref_template="#/$defs/{model}")
+    definitions = schema["$defs"]
+    for name, forms in _SHORT_FORMS.items():
+        definitions[name] = {"anyOf": [definitions[name], *forms]}
+    triton = definitions["Triton"]
+    triton["propertyNames"] = {"enum": sorted({*triton["properties"], *MODEL_CONFIG})}
+    definitions["Shape"] = _shape(definitions["Shape"])
+    schema["properties"] |= {"extends": {"type": "string", "description": "A recipe to lay this one over."}}
+    schema["properties"] |= {"matrix": _matrix()}
+    # A variant's name has places: minilm-${target.device}.
+    schema["properties"]["name"] = {"type": "string", "minLength": 1, "maxLength": 512}
+    needed = schema.pop("required")
+    schema["anyOf"] = [{"required": ["extends"]}, {"required": ["matrix"]}, {"required": needed}]
+    for owner, field in (("", "profiles"), ("Bench", "shapes"), ("Bench", "against"), ("Graph", "profiles")):
+        properties = definitions[owner]["properties"] if owner else schema["properties"]
+        properties[field] = _or_one(properties[field])
+    return schema | {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A recipe"}
+
+
+def _shape(schema: Mapping[str, Any]) -> dict[str, Any]:
+    budget = schema["properties"]["budget"]
+    return {
+        "type": "object",
+        "description": schema["description"],
+        "properties": {"budget": budget},
+        "additionalProperties": _SIZE,
+    }
+
+
+def _matrix() -> dict[str, Any]:
+    rules = {"type": "array", "items": {"type": "object"}, "maxItems": 256}
+    return {
+        "type": "object",
+        "description": "Lists of values by path, as target.device: each combination is a recipe of its own.",
+        "properties": {"include": rules, "exclude": rules},
+        "additionalProperties": {"type": "array", "minItems": 1},
+        "minProperties": 1,
+    }
+
+
+def _or_one(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a list's schema that takes a single item without its dash, too."""
+    about = {key: schema[key] for key in ("title", "description", "default") if key in schema}
+    return {**about, "anyOf": [{k: v for k, v in schema.items() if k not in about}, schema["items"]]}

@@ -1,0 +1,93 @@
+"""One document -> its variants: `matrix`, names, `--set` and `--only`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.recipe.matrix import Combination, combinations
+from engine.recipe.names import label, named, written
+from engine.recipe.node import Node, plain, put, without
+from engine.recipe.overrides import Assignment, applied, same, selects
+from engine.recipe.text import Texts, error_in
+
+MAX_VALUES_TOGETHER = 1_000_000
+"""How many values all variants of a recipe may hold together."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One recipe of a matrix: its values' label and its whole document. Without a matrix the label is empty."""
+
+    label: str
+    root: Node
+
+
+def variants(root: Node, sets: Sequence[Assignment], only: Sequence[Assignment], texts: Texts) -> list[Variant]:
+    """Return the variants of a document that are wanted. Raises RecipeError.
+
+    Two variants of one name are refused, whether wanted or not. What `--set` says of an axis stands for all its values.
+    """
+    matrix = root.child("matrix")
+    base = without(root, "matrix")
+    combined = combinations(matrix, sets, texts) if matrix is not None else [{}]
+    if len(combined) * base.size > MAX_VALUES_TOGETHER:
+        what = f"{len(combined):,} variants of {base.size:,} values are more than {MAX_VALUES_TOGETHER:,} together"
+        raise error_in(texts, what, root.keys["matrix"], hint="split the recipe")
+    made = [_variant(base, combination, matrix, sets, texts) for combination in combined]
+    _told_apart(made, texts)
+    wanted = [variant for variant in made if selects(variant.root, only)]
+    if not wanted:
+        raise _nothing_left(made, only, texts)
+    return wanted
+
+
+def _variant(
+    base: Node, combination: Combination, matrix: Node | None, sets: Sequence[Assignment], texts: Texts
+) -> Variant:
+    root = base
+    for path, value in combination.items():
+        try:
+            root = put(root, path.split("."), value)
+        except LookupError as error:
+            raise error_in(texts, f"`matrix` cannot vary `{path}`: {error.args[0]}", value.at) from None
+    root = applied(root, sets, texts)
+    combination = {path: root.find(path.split(".")) or value for path, value in combination.items()}
+    return Variant(label(combination), named(root, combination, _places(combination, matrix), texts))
+
+
+def _places(combination: Combination, matrix: Node | None) -> Mapping[str, int]:
+    """Return for each value which one of its axis it is, from 1."""
+    places = {}
+    for path, value in combination.items():
+        axis = matrix.child(path) if matrix else None
+        found = [index for index, item in enumerate((axis.items if axis else None) or (), 1) if same(item, value)]
+        places[path] = found[0] if found else 1
+    return places
+
+
+def _told_apart(made: Sequence[Variant], texts: Texts) -> None:
+    seen: dict[str, str] = {}
+    for variant in made:
+        name = variant.root.find(["name"])
+        if name is None or not isinstance(name.value, str):
+            continue
+        if name.value in seen:
+            raise error_in(
+                texts,
+                f"two variants are called `{name.value}`",
+                name.at,
+                facts=[seen[name.value], variant.label],
+                hint="let `name` say what differs: name: my-model-${target.device}-${precision}",
+            )
+        seen[name.value] = variant.label
+
+
+def _nothing_left(made: Sequence[Variant], only: Sequence[Assignment], texts: Texts) -> Exception:
+    there = []
+    for path in dict.fromkeys(assignment.path for assignment in only):
+        found = (variant.root.find(path) for variant in made)
+        values = dict.fromkeys(written(plain(node)) for node in found if node is not None)
+        there.append(f"{'.'.join(path)}: {', '.join(list(values)[:12]) or 'not said'}")
+    hint = "choose one of the values that the recipe has"
+    return error_in(texts, "no variant of the recipe has these values", only[0].at, facts=there, hint=hint)

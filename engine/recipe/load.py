@@ -1,0 +1,100 @@
+"""A recipe file -> its variants, validated, with places for errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from engine.errors import Position, RecipeError
+from engine.recipe.complaints import complaint
+from engine.recipe.expand import Variant, variants
+from engine.recipe.extends import Document, document
+from engine.recipe.node import Node, place, plain
+from engine.recipe.overrides import ONLY, SET, assignments
+from engine.recipe.paths import Bounds, resolved
+from engine.recipe.project import project_of
+from engine.recipe.schema import Recipe
+from engine.recipe.text import Text, error_in
+
+
+@dataclass(frozen=True)
+class LoadedRecipe:
+    """One variant of a recipe file.
+
+    `path` is the file as it was given, `project` the root of its project, `variant` the values of its matrix
+    ("target.device=T4,precision=fp16", empty without one), `files` the YAML files that were read.
+    """
+
+    recipe: Recipe
+    path: Path
+    project: Path
+    variant: str
+    files: tuple[Path, ...]
+    _root: Node = field(repr=False)
+    _texts: Mapping[str, Text] = field(repr=False)
+
+    @property
+    def model_identity(self) -> str:
+        """The model that this recipe is about, as one word: its source and revision."""
+        model = self.recipe.model
+        return f"{model.source}@{model.revision}" if model.revision else model.source
+
+    def position(self, *path: str | int) -> Position | None:
+        """Return where a field of the YAML is said (`"validate", "cosine"`); None where it is not."""
+        return place(self._root, path)
+
+    def error(self, what: str, *path: str | int, facts: Sequence[str] = (), hint: str = "") -> RecipeError:
+        """Return the error about a field, at its place or at that of the nearest section around it."""
+        near = next(found for end in range(len(path), -1, -1) if (found := place(self._root, path[:end])))
+        facts = (*facts, f"variant: {self.variant}") if self.variant else facts
+        return error_in(self._texts, what, near, facts=facts, hint=hint)
+
+    def complaint(self, error: ValidationError, *path: str | int) -> RecipeError:
+        """Return what a model of pydantic's finds wrong with the part at `path`, in plain words, at its place."""
+        return complaint(error, self._root, self._texts, path)
+
+
+def load(
+    path: Path,
+    *,
+    set: Sequence[str] = (),  # noqa: A002  the command line's word
+    only: Sequence[str] = (),
+    allow: Sequence[Path] = (),
+) -> tuple[LoadedRecipe, ...]:
+    """Read a recipe file and return its variants. Raises RecipeError at the first place that is wrong.
+
+    `set` and `only` are K=V as on the command line; `allow` are folders outside the project that paths may lead into.
+    Nothing but the recipe, its parents and the existence of the files that it names is looked at.
+    """
+    project = project_of(path)
+    bounds = Bounds(project, tuple(allow))
+    read = document(path, bounds)
+    sets = assignments(SET, set, read.texts)
+    wanted = assignments(ONLY, only, read.texts)
+    found = variants(read.root, sets, wanted, read.texts)
+    return tuple(_loaded(variant, read, bounds, path) for variant in found)
+
+
+def _loaded(variant: Variant, read: Document, bounds: Bounds, path: Path) -> LoadedRecipe:
+    _validated(variant.root, read.texts)
+    root = resolved(variant.root, read.texts, bounds, path.parent)
+    recipe = _validated(root, read.texts)
+    return LoadedRecipe(recipe, path, bounds.project, variant.label, read.files, root, read.texts)
+
+
+def _validated(root: Node, texts: Mapping[str, Text]) -> Recipe:
+    try:
+        return Recipe.model_validate(plain(root), by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise complaint(error, root, texts) from None
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a recipe file, for editors."""
+    from engine.recipe.editor import editor_schema
+
+    return editor_schema()

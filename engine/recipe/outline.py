@@ -1,0 +1,122 @@
+"""Which fields there are at a path of the schema: for suggestions, `--set`, `--only` and `matrix`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel
+from typing_extensions import is_typeddict
+
+from engine.recipe.options import MODEL_CONFIG
+from engine.recipe.schema import Recipe, Shape, Triton
+
+_ANYTHING = Any
+
+
+def fields_at(path: Sequence[str | int]) -> Sequence[str] | None:
+    """Return the fields that a recipe may have at `path`; None where any name goes or there is no mapping."""
+    kind = _kind_at(path)
+    return None if kind is None else _names(kind)
+
+
+def is_known(path: Sequence[str | int]) -> bool:
+    """Tell whether a recipe may say something at `path`."""
+    return bool(path) and _kind_at(path) is not None
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """Return a path as `--set` and `matrix` write it: `target.device`, `profiles.0.batch`."""
+    return ".".join(str(segment) for segment in path)
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """Return a hint with the known word that looks most like `word`, or with all of them where none does."""
+    near = get_close_matches(word, known, n=1, cutoff=0.6) or get_close_matches(word.lower(), known, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean `{near[0]}`?"
+    return "known here: " + ", ".join(known) if known else ""
+
+
+def suggestion(path: Sequence[str | int]) -> str:
+    """Return a hint for a path that no recipe has: the nearest one, or the fields where it goes wrong."""
+    for end in range(len(path)):
+        known = fields_at(path[:end])
+        word = str(path[end])
+        if known is None or word in known:
+            continue
+        if near := get_close_matches(word, known, n=1, cutoff=0.6):
+            return f"did you mean `{dotted((*path[:end], near[0], *path[end + 1 :]))}`?"
+        if end == 0 and (deep := get_close_matches(word, _leaves(), n=1, cutoff=0.75)):
+            return f"did you mean `{_leaves()[deep[0]]}`?"
+        where = f"in `{dotted(path[:end])}`" if end else "here"
+        return f"known {where}: " + ", ".join(known)
+    return "a path looks like target.device or package.triton.name"
+
+
+def _leaves() -> Mapping[str, str]:
+    """Return the second level of fields by their bare names: `device` -> `target.device`."""
+    return {name: f"{section}.{name}" for section in _names(Recipe) or () for name in fields_at([section]) or ()}
+
+
+def _kind_at(path: Sequence[str | int]) -> Any:
+    kind: Any = Recipe
+    for segment in path:
+        kind = _below(_bare(kind), str(segment))
+        if kind is None:
+            return None
+    return _bare(kind)
+
+
+def _below(kind: Any, segment: str) -> Any:
+    """Return the type of what lies under `segment` in a value of type `kind`; None where nothing can."""
+    if kind is _ANYTHING:
+        return _ANYTHING
+    fields = _fields(kind)
+    if fields is not None:
+        beside = {Shape: int, Triton: _ANYTHING if segment in MODEL_CONFIG else None}
+        return fields.get(segment, beside.get(kind))
+    arguments = get_args(kind)
+    if isinstance(get_origin(kind), type) and issubclass(get_origin(kind), Mapping):
+        choices = get_args(arguments[0])
+        is_free = get_origin(arguments[0]) is Annotated or arguments[0] is str
+        return arguments[1] if is_free or segment in choices else None
+    if get_origin(kind) is tuple:
+        return arguments[0] if segment.isdecimal() else None
+    if kind in (dict, Mapping):
+        return _ANYTHING
+    return None
+
+
+def _fields(kind: Any) -> dict[str, Any] | None:
+    """Return the fields of a model by the names that YAML knows; None for what is no model."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return {field.alias or name: field.annotation for name, field in kind.model_fields.items() if name != "axes"}
+    if is_typeddict(kind):
+        return get_type_hints(kind, include_extras=True)
+    return None
+
+
+def _names(kind: Any) -> Sequence[str] | None:
+    fields = _fields(kind)
+    if fields is not None:
+        if kind is Shape:
+            return None
+        return (*fields, *(name for name in MODEL_CONFIG if name not in fields)) if kind is Triton else tuple(fields)
+    arguments = get_args(kind)
+    if arguments and get_origin(kind) is not tuple and get_origin(arguments[0]) is not Annotated:
+        return [str(name) for name in get_args(arguments[0])] or None
+    return None
+
+
+def _bare(kind: Any) -> Any:
+    """Return a type without its annotations and without `| None`."""
+    while True:
+        if get_origin(kind) is Annotated:
+            kind = get_args(kind)[0]
+        elif get_origin(kind) in (Union, UnionType):
+            kind = next(argument for argument in get_args(kind) if argument is not type(None))
+        else:
+            return kind

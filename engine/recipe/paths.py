@@ -1,0 +1,129 @@
+"""Paths in a recipe: relative to the file that says them, inside the project, resolved to URIs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import Position, RecipeError
+from engine.recipe.node import Node, put
+from engine.recipe.outline import did_you_mean, dotted
+from engine.recipe.text import Text, Texts, error_in, near_names, shown
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+-]+):(.*)")
+_PART = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
+_FORMS = {
+    "hf": (re.compile(rf"{_PART}(/{_PART})?"), "hf:REPO, as in hf:sentence-transformers/all-MiniLM-L6-v2"),
+    "python": (re.compile(rf"[A-Za-z_][A-Za-z0-9_.]*(/{_PART})*"), "python:PACKAGE/path/inside/it"),
+    "timm": (re.compile(_PART), "timm:NAME, as in timm:resnet18.a1_in1k"),
+}
+_MODEL_FORMS = ("hf", "python", "timm")
+_SAMPLES = (".jsonl", ".npz")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The folders that a recipe's paths may lead into: its project, and what the user allows besides."""
+
+    project: Path
+    allowed: tuple[Path, ...]
+
+    def check(self, path: Path, at: Position, texts: Texts) -> None:
+        """Raise RecipeError where `path`, its symbolic links resolved, leads out of the bounds."""
+        real = Path(os.path.realpath(path))
+        if not any(real.is_relative_to(os.path.realpath(folder)) for folder in (self.project, *self.allowed)):
+            raise error_in(
+                texts,
+                f"the path {shown(path, 200)} leads out of the project",
+                at,
+                facts=[f"it is {shown(real, 200)}", f"the project is {self.project}"],
+                hint=f"if that is meant, allow it on the command line: --allow-path {shown(real.parent, 200)}",
+            )
+
+
+@dataclass(frozen=True)
+class PathField:
+    """A field that may name something on the disk, and what it may name."""
+
+    path: tuple[str, ...]
+    forms: Sequence[str]
+    samples: bool = False
+
+
+PATH_FIELDS = (
+    PathField(("model", "source"), _MODEL_FORMS),
+    PathField(("model", "tokenizer"), ("hf", "python")),
+    PathField(("validate", "samples"), ("python",), samples=True),
+    PathField(("calibrate", "samples"), ("python",), samples=True),
+)
+
+
+def resolved(root: Node, texts: dict[str, Text], bounds: Bounds, home: Path) -> Node:
+    """Return the recipe with `file:/absolute/path` where it names files. Raises RecipeError at what is not there.
+
+    A path belongs to the folder of the file that says it; what the command line says, to `home`, the recipe's folder.
+    """
+    for field in PATH_FIELDS:
+        node = root.find(field.path)
+        if node is not None and isinstance(node.value, str):
+            said_in = Path(node.at.file).parent if node.at.file in texts and node.at.file != "--set" else home
+            uri = _uri(field, node, texts, bounds, said_in)
+            root = put(root, field.path, Node(uri, node.at, written=node.written))
+    return root
+
+
+def _uri(field: PathField, node: Node, texts: Texts, bounds: Bounds, folder: Path) -> str:
+    said = str(node.value)
+    name = dotted(field.path)
+
+    def wrong(what: str, hint: str = "") -> RecipeError:
+        return error_in(texts, f"`{name}` {what}", node.at, hint=hint)
+
+    if match := _SCHEME.fullmatch(said):
+        return _remote(field, match[1], match[2], wrong_at=(texts, node.at))
+    if not said.strip() or said.startswith("~"):
+        raise wrong("is no path: ~ and empty text name no file", "write the path from the recipe's folder")
+    path = folder / said
+    bounds.check(path, node.at, texts)
+    try:
+        path.stat()
+    except FileNotFoundError:
+        raise wrong(f"names {shown(path, 200)}, which is not there", near_names(path)) from None
+    except OSError as error:
+        raise wrong(
+            f"names {shown(path, 200)}, which cannot be read: {(error.strerror or 'unknown reason').lower()}"
+        ) from None
+    if field.samples and (path.suffix not in _SAMPLES or not path.is_file()):
+        raise wrong(f"names {shown(path, 200)}, which is no samples file", "samples are a .jsonl or an .npz file")
+    if not field.samples and not path.is_dir() and not path.is_file():
+        raise wrong(f"names {shown(path, 200)}, which is neither a file nor a directory")
+    if field.path == ("model", "source") and path.is_file() and path.suffix != ".onnx":
+        raise wrong(
+            f"names the file {shown(path.name)}; a model is a directory or an .onnx file",
+            "name the directory around it",
+        )
+    return f"file:{_absolute(path)}"
+
+
+def _absolute(path: Path) -> Path:
+    # A file keeps its own name: `model.onnx` may be a link to a blob without a suffix, its companions beside it.
+    if path.is_dir() or path.name == "..":
+        return Path(os.path.realpath(path))
+    return Path(os.path.realpath(path.parent), path.name)
+
+
+def _remote(field: PathField, scheme: str, rest: str, *, wrong_at: tuple[Texts, Position]) -> str:
+    texts, at = wrong_at
+    name = dotted(field.path)
+    if scheme not in field.forms:
+        allowed = ", ".join(f"{form}:" for form in field.forms)
+        hint = did_you_mean(scheme, field.forms) if scheme.lower() not in ("http", "https", "file", "s3") else ""
+        hint = hint if hint.startswith("did") else f"a path, or one of {allowed}"
+        raise error_in(texts, f"`{name}` cannot be read from {scheme}:", at, hint=hint)
+    form, example = _FORMS[scheme]
+    if not form.fullmatch(rest) or ".." in rest.split("/"):
+        raise error_in(texts, f"`{name}` is no {scheme}: source: {shown(rest)!r}", at, hint=f"write {example}")
+    return f"{scheme}:{rest}"

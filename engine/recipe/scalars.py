@@ -1,0 +1,74 @@
+"""What an unquoted word of YAML means; what readers of YAML disagree on is refused."""
+
+from __future__ import annotations
+
+import re
+
+from engine.recipe.node import Scalar
+
+_MAX_DIGITS = 400
+# The core schema of YAML 1.2 (10.3.2), less the number forms that 1.1 and 1.2 read differently.
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?[0-9]+)?")
+_SPECIAL = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_WORDS: dict[str, Scalar] = {"": None, **dict.fromkeys(("null", "Null", "NULL"))}
+_WORDS |= dict.fromkeys(("true", "True", "TRUE"), True) | dict.fromkeys(("false", "False", "FALSE"), False)
+
+# What YAML 1.1 takes for a truth, a number or a date, and 1.2 for text, or the other way round.
+_TRUTH = re.compile(r"yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF")
+_NUMBER = re.compile(
+    r"[-+]?0[0-9_]+(\.[0-9_]*)?([eE][-+]?[0-9]+)?"  # 0123: octal 83 to some
+    r"|[-+]?0[xob][0-9a-fA-F_]+"
+    r"|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?"  # 1:30: ninety to some
+    r"|[-+]?[0-9]*_[0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?",
+)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?")
+
+
+class UnclearError(ValueError):
+    """A word that means different things to different readers; `hint` says how to be plain."""
+
+    def __init__(self, what: str, hint: str) -> None:
+        super().__init__(what)
+        self.hint = hint
+
+
+def resolve(word: str) -> Scalar:
+    """Return what an unquoted word means. Raises UnclearError where readers of YAML disagree."""
+    if word in _WORDS:
+        return _WORDS[word]
+    first = word[0]
+    if first.isdigit() or first in "+-.":
+        return _number(word)
+    if word == "~":
+        raise UnclearError("`~` unquoted means nothing at all", 'write null for nothing, or quote it: "~"')
+    if _TRUTH.fullmatch(word):
+        raise UnclearError(
+            f"`{word}` unquoted is text to some readers of YAML and true or false to others",
+            f'where text is meant, quote it: "{word}"; else write true or false',
+        )
+    return word
+
+
+def _number(word: str) -> Scalar:
+    if _INTEGER.fullmatch(word) or (any(c.isdigit() for c in word) and _FLOAT.fullmatch(word)):
+        if len(word) > _MAX_DIGITS:
+            raise UnclearError(f"a number of {len(word)} characters", "where text is meant, quote it")
+        return int(word) if _INTEGER.fullmatch(word) else float(word)
+    if _SPECIAL.fullmatch(word):
+        return float(word.replace(".", ""))
+    if _NUMBER.fullmatch(word):
+        raise UnclearError(
+            f"`{_shortened(word)}` unquoted is text to some readers of YAML and an odd number to others",
+            f'where text is meant, quote it: "{_shortened(word)}"; else write a plain decimal number',
+        )
+    if _DATE.fullmatch(word):
+        raise UnclearError(
+            f"`{_shortened(word)}` unquoted is a date to some readers of YAML and text to others",
+            f'quote it: "{_shortened(word)}"',
+        )
+    return word
+
+
+def _shortened(word: str) -> str:
+    return word if len(word) <= 60 else word[:60] + "…"  # noqa: PLR2004  half a terminal's line

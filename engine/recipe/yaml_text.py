@@ -1,0 +1,186 @@
+"""YAML text -> values with their places, in one bounded pass over the parser's events."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import yaml
+
+from engine.errors import Position, RecipeError
+from engine.recipe.node import Node, list_node, mapping_node
+from engine.recipe.scalars import UnclearError, resolve
+from engine.recipe.text import Text
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C parser is six times as fast
+
+MAX_DEPTH = 32
+"""How deeply lists and mappings may lie in each other."""
+MAX_VALUES = 20_000
+"""How many values a recipe may hold, each use of an alias counted in full."""
+
+_HINTS = (
+    ("mapping values are not allowed", "text that holds `: ` must be quoted; a list item or key may lack its space"),
+    ("expected <block end>", "the indentation does not match the lines above"),
+    ("could not find expected ':'", "a key needs a colon and a space behind it"),
+    ("found character", "a word that starts with this character must be quoted"),
+    ("flow", "a bracket or brace is not closed, or a comma is missing"),
+    ("quoted scalar", "a quote is not closed"),
+)
+
+
+def parse(text: Text) -> Node:
+    """Return the one document of `text`. Raises RecipeError at the offending place.
+
+    Refused: empty text, several documents, duplicate and non-text keys, merge keys, tags, aliases into themselves,
+    more than MAX_DEPTH levels or MAX_VALUES values, and words that readers of YAML disagree on.
+    """
+    text.refuse_unprintable()
+    return _Reader(text).document()
+
+
+class _Reader:
+    """The state of one pass: the events to come, the anchors seen, the values counted."""
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+        self.events = yaml.parse(text.content, Loader=_Loader)
+        self.anchors: dict[str, Node | None] = {}
+        self.values = 0
+
+    def document(self) -> Node:
+        """Return the value of the one document."""
+        self.next()
+        start = self.next()
+        if not isinstance(start, yaml.DocumentStartEvent):
+            raise self.text.error("the file is empty", self.mark(None), hint="a recipe starts with: name: my-model")
+        root = self.node(self.next(), 0)
+        self.next()
+        more = self.next()
+        if isinstance(more, yaml.DocumentStartEvent):
+            self.refuse("a second document starts here", more, "a recipe is one document; use `matrix` for variants")
+        return root
+
+    def next(self) -> Any:
+        """Return the parser's next event, or raise what it complains of in our words."""
+        try:
+            return next(self.events)
+        except yaml.MarkedYAMLError as error:
+            raise self.syntax(error) from None
+        except yaml.YAMLError as error:
+            problem = " ".join(str(error).split())
+            raise self.text.error(f"not valid YAML: {problem}", self.mark(None)) from None
+
+    def node(self, event: Any, depth: int) -> Node:
+        """Return the value that starts with `event`."""
+        self.count(event, 1)
+        if depth > MAX_DEPTH:
+            self.refuse(f"lists and mappings lie more than {MAX_DEPTH} deep", event, "a recipe is flat")
+        if isinstance(event, yaml.AliasEvent):
+            return self.alias(event)
+        if event.tag is not None:
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+            hint = "write plain values; quote what must stay text"
+            self.refuse(f"the tag {tag!r} is not allowed in a recipe", event, hint)
+        if event.anchor:
+            self.anchors[event.anchor] = None
+        node = self.content(event, depth)
+        if event.anchor:
+            self.anchors[event.anchor] = node
+        return node
+
+    def content(self, event: Any, depth: int) -> Node:
+        """Return the scalar, list or mapping that starts with `event`."""
+        if isinstance(event, yaml.ScalarEvent):
+            return self.scalar(event)
+        if isinstance(event, yaml.SequenceStartEvent):
+            items = []
+            while not isinstance(item := self.next(), yaml.SequenceEndEvent):
+                items.append(self.node(item, depth + 1))
+            return list_node(items, self.at(event))
+        return self.mapping(event, depth)
+
+    def mapping(self, event: Any, depth: int) -> Node:
+        """Return a mapping; its keys are text, each there once."""
+        entries: dict[str, Node] = {}
+        keys: dict[str, Position] = {}
+        while not isinstance(key := self.next(), yaml.MappingEndEvent):
+            name = self.key(key)
+            if name in entries:
+                first = keys[name]
+                self.refuse(f"the key `{name}` is there twice", key, "keep one of them", f"first at {first}")
+            keys[name] = self.at(key)
+            entries[name] = self.node(self.next(), depth + 1)
+        return mapping_node(entries, keys, self.at(event))
+
+    def key(self, event: Any) -> str:
+        """Return a key's text."""
+        self.count(event, 1)
+        if not isinstance(event, yaml.ScalarEvent):
+            self.refuse(
+                "a key must be a word", event, "lists, mappings and aliases cannot be keys; is a quote missing?"
+            )
+        if event.tag is not None or event.anchor:
+            self.refuse("a key with a tag or an anchor is not allowed", event, "write the plain word")
+        if event.value == "<<" and event.implicit[0]:
+            self.refuse("merge keys (<<) are not supported", event, "use `extends: base.yaml`, or write the fields out")
+        value = self.scalar(event).value
+        if not isinstance(value, str) or not value:
+            self.refuse(f"the key `{event.value}` is not text", event, f'quote it: "{event.value}"')
+        return value
+
+    def scalar(self, event: Any) -> Node:
+        """Return a scalar: quoted and block text as it is, an unquoted word by its meaning."""
+        at = self.at(event)
+        if not event.implicit[0]:
+            return Node(event.value, at, written=event.value)
+        try:
+            return Node(resolve(event.value), at, written=event.value)
+        except UnclearError as error:
+            raise self.text.error(str(error), at, hint=error.hint) from None
+
+    def alias(self, event: Any) -> Node:
+        """Return what an alias stands for, with each of its values counted again."""
+        node = self.anchors.get(event.anchor)
+        if node is None and event.anchor in self.anchors:
+            self.refuse(f"the alias *{event.anchor} stands inside its own anchor", event, "write the value out")
+        if node is None:
+            self.refuse(
+                f"there is no anchor &{event.anchor} above", event, 'text that starts with * must be quoted: "*"'
+            )
+        self.count(event, node.size)
+        return replace(node, at=self.at(event))
+
+    def count(self, event: Any, size: int) -> None:
+        """Add to the values seen."""
+        self.values += size
+        if self.values > MAX_VALUES:
+            what = f"the recipe holds more than {MAX_VALUES:,} values, aliases counted in full"
+            self.refuse(what, event, "data belongs into a file that the recipe names")
+
+    def at(self, event: Any) -> Position:
+        """Return where an event starts."""
+        return self.mark(event.start_mark)
+
+    def refuse(self, what: str, event: Any, hint: str, *facts: str) -> NoReturn:
+        """Raise the error at an event."""
+        raise self.text.error(what, self.at(event), facts=facts, hint=hint)
+
+    def syntax(self, error: yaml.MarkedYAMLError) -> RecipeError:
+        """Return the error for text that is no YAML, worded alike for the parsers in C and in Python."""
+        problem = (error.problem or "unreadable").removeprefix("did not find ").split(", but ")[0]
+        context = error.context or ""
+        at = self.mark(error.problem_mark)
+        if context and not self.text.line(at.line).strip():
+            at = self.mark(error.context_mark)  # what the end of the text cuts off: show where it began
+        line = self.text.raw_line(at.line)
+        if "\t" in line[: len(line) - len(line.lstrip())]:
+            return self.text.error(
+                "not valid YAML: a tab as indentation", at, hint="indent with spaces, never with tabs"
+            )
+        hint = next((hint for sign, hint in _HINTS if sign in f"{context} {problem}"), "")
+        return self.text.error(f"not valid YAML: {problem}", at, facts=(context,) if context else (), hint=hint)
+
+    def mark(self, mark: Any) -> Position:
+        """Return the place that the parser means."""
+        return Position(self.text.name, mark.line + 1, mark.column + 1) if mark else Position(self.text.name, 1, 1)

@@ -1,0 +1,171 @@
+"""The JSON Schema for editors, and the recipes that ship."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from engine import feasibility
+from engine.recipe.load import json_schema, load
+from engine.recipe.options import MODEL_CONFIG
+from engine.recipe.outline import fields_at
+from engine.recipe.schema import Recipe
+
+ROOT = Path(__file__).parents[2]
+EVERYTHING = (Path(__file__).parent / "everything.yaml").read_text()
+SHIPPED = sorted((ROOT / "recipes").glob("*.yaml"))
+MINIMAL = "name: tiny\nmodel: {source: model}\n"
+
+TYPES = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "number": int | float,
+    "integer": int,
+    "boolean": bool,
+    "null": type(None),
+}
+
+
+def is_a(value, kind) -> bool:
+    return isinstance(value, TYPES[kind]) and isinstance(value, bool) == (kind == "boolean")
+
+
+def below(value, schema):
+    """Each value of a mapping with the schemas that it has to fit."""
+    for name, item in value.items():
+        matching = [rule for pattern, rule in schema.get("patternProperties", {}).items() if re.search(pattern, name)]
+        named = [schema["properties"][name]] if name in schema.get("properties", {}) else []
+        yield from ((item, rule) for rule in named + matching or [schema.get("additionalProperties", True)])
+        yield name, schema.get("propertyNames", True)
+
+
+# As much of JSON Schema as ours uses; a keyword that is not here fails the test.
+CHECKS = {
+    "$ref": lambda value, ref, root, _: fits(value, root["$defs"][ref.rsplit("/", 1)[1]], root),
+    "anyOf": lambda value, options, root, _: any(fits(value, option, root) for option in options),
+    "const": lambda value, only, *_: value == only,
+    "enum": lambda value, choices, *_: value in choices,
+    "type": lambda value, kind, *_: is_a(value, kind),
+    "items": lambda value, rule, root, _: not is_a(value, "array") or all(fits(item, rule, root) for item in value),
+    "required": lambda value, names, *_: not is_a(value, "object") or all(name in value for name in names),
+    "pattern": lambda value, pattern, *_: not is_a(value, "string") or bool(re.search(pattern, value)),
+    "minimum": lambda value, bound, *_: not is_a(value, "number") or value >= bound,
+    "maximum": lambda value, bound, *_: not is_a(value, "number") or value <= bound,
+    "exclusiveMinimum": lambda value, bound, *_: not is_a(value, "number") or value > bound,
+    **dict.fromkeys(
+        ("properties", "patternProperties", "additionalProperties", "propertyNames"),
+        lambda value, _, root, schema: (
+            not is_a(value, "object") or all(fits(item, rule, root) for item, rule in below(value, schema))
+        ),
+    ),
+    **{
+        f"min{what}": lambda value, bound, *_, kind=kind: not is_a(value, kind) or len(value) >= bound
+        for what, kind in (("Length", "string"), ("Items", "array"), ("Properties", "object"))
+    },
+    **{
+        f"max{what}": lambda value, bound, *_, kind=kind: not is_a(value, kind) or len(value) <= bound
+        for what, kind in (("Length", "string"), ("Items", "array"), ("Properties", "object"))
+    },
+    **dict.fromkeys(("$defs", "$schema", "title", "description", "default"), lambda *_: True),
+}
+
+
+def fits(value, schema, root) -> bool:
+    if isinstance(schema, bool):
+        return schema
+    return all(CHECKS[keyword](value, said, root, schema) for keyword, said in schema.items())
+
+
+def valid(text: str) -> bool:
+    schema = json_schema()
+    return fits(yaml.safe_load(text), schema, schema)
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_recipe_that_ships_fits_the_editors_schema(path):
+    assert valid(path.read_text())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        EVERYTHING,
+        MINIMAL,
+        MINIMAL + "validate: {cosine: 0.9, max_abs: {at_most: 0.1}, metric: 0.9}",
+        MINIMAL + "profiles: {batch: [1, 2, 3], sequence: {min: 1, opt: 2, max: 3}}",
+        MINIMAL + "profiles: [{input_ids: [1x16, 1x128, 8x512]}, {input_ids: 1x16}]",
+        "name: tiny-${precision}\nmodel: {source: m}\nmatrix: {precision: [fp16, int8], exclude: [{precision: int8}]}",
+        "extends: base.yaml\n",
+        MINIMAL + "tensorrt: {memory_pool: {workspace: 1024}}",
+    ],
+)
+def test_what_loads_fits_the_editors_schema(text):
+    assert valid(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name: tiny",
+        MINIMAL + "precison: fp16",
+        MINIMAL + "precision: fp61",
+        MINIMAL + "profiles: [{batch: [1, 2]}]",
+        MINIMAL + "profiles: [{batch: 0}]",
+        MINIMAL + "bench: {shapes: [{batch: one}]}",
+        MINIMAL + "bench: {shapes: [{batch: 1, budget: {p97_ms: 1}}]}",
+        MINIMAL + "validate: {cosine: high}",
+        MINIMAL + "matrix: {}",
+        MINIMAL + "tensorrt: {versoin: x}",
+        MINIMAL + "package: {triton: {ensmble: x}}",
+    ],
+)
+def test_what_is_wrong_does_not_fit_the_editors_schema(text):
+    assert not valid(text)
+
+
+def test_the_editors_schema_is_json_and_knows_every_field():
+    schema = json.loads(json.dumps(json_schema()))
+    assert set(schema["properties"]) == {*(fields_at([]) or ()), "extends", "matrix"}
+    assert "validate" in schema["properties"]
+    assert len(Recipe.model_fields) == len(schema["properties"]) - 2
+
+
+def test_tritons_field_names_are_those_of_its_protobuf():
+    config = pytest.importorskip("tritonclient.grpc.model_config_pb2").ModelConfig
+    assert {field.name for field in config.DESCRIPTOR.fields} == set(MODEL_CONFIG)
+
+
+def test_a_recipe_for_each_promise_ships():
+    assert {path.stem for path in SHIPPED} >= {"minilm_cpu", "minilm_t4", "minilm_t4_packaged"}
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_a_recipe_that_ships_can_be_built(path):
+    facts = {
+        "kind": "transformers",
+        "parameters": 22_713_216,
+        "max_sequence": 512,
+        "axes": {"x": ["batch", "sequence"]},
+    }
+    for loaded in load(path):
+        feasibility.check(loaded)
+        feasibility.check_model(loaded, facts)
+
+
+def test_the_t4_recipes_differ_only_in_the_model_and_names():
+    (hub,), (packaged,) = (load(ROOT / "recipes" / f"{name}.yaml") for name in ("minilm_t4", "minilm_t4_packaged"))
+    apart = {"name", "model", "package"}
+    assert hub.recipe.model_dump(exclude=apart) == packaged.recipe.model_dump(exclude=apart)
+    assert packaged.recipe.model.revision is None
+
+
+def test_the_samples_that_ship_are_varied():
+    lines = (ROOT / "recipes/samples/sentences.jsonl").read_text(encoding="utf-8").splitlines()
+    texts = [json.loads(line)["text"] for line in lines]
+    assert len(set(texts)) == len(texts) >= 100
+    assert sum(not text.isascii() for text in texts) >= 8
+    assert max(len(text.split()) for text in texts) > 100
+    assert min(len(text.split()) for text in texts) == 1

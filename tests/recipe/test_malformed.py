@@ -1,0 +1,204 @@
+"""Recipes that are wrong: each gets one error with a place, quickly, in plain words."""
+
+import os
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from engine import feasibility
+from engine.errors import Exit, RecipeError
+from engine.recipe.load import load
+from tests.recipe.wrong_sense import MEANINGLESS
+from tests.recipe.wrong_text import BAD_YAML
+from tests.recipe.wrong_values import TYPOS, WRONG_VALUES
+
+NAME = "name: tiny\n"
+MINIMAL = NAME + "model: {source: model}\n"
+WRONG_FILES = BAD_YAML | MEANINGLESS
+
+
+def check(path: Path, **options) -> None:
+    for loaded in load(path, **options):
+        feasibility.check(loaded)
+
+
+def refused(path: Path, **options) -> RecipeError:
+    start = time.perf_counter()
+    with pytest.raises(RecipeError) as caught:
+        check(path, **options)
+    seconds = time.perf_counter() - start
+    error, shown = caught.value, str(caught.value)
+    assert seconds < 2
+    assert error.exit is Exit.USAGE
+    assert re.match(r"[^\n]+?:[1-9][0-9]*:[1-9][0-9]*: \S", shown), shown
+    assert not re.search("pydantic|Traceback|Input should|valid dictionary|tag:yaml|object at 0x", shown), shown
+    assert len(shown) < 3000
+    assert all(c.isprintable() or c == "\n" for c in shown), ascii(shown)
+    return error
+
+
+def test_there_are_many_malformed_recipes():
+    assert len(WRONG_VALUES) + len(TYPOS) + len(WRONG_FILES) >= 300
+
+
+@pytest.mark.parametrize(("text", "path"), WRONG_VALUES.values(), ids=WRONG_VALUES)
+def test_a_wrong_value_is_refused_where_it_stands(project, text, path):
+    error = refused(project.write(text))
+    line = text.split("\n")[error.position.line - 1]
+    key = next(segment for segment in reversed(path.split(".")) if not segment.isdecimal() and segment in line)
+    assert line.index(key) < error.position.column, "the place is behind the field's name"
+
+
+@pytest.mark.parametrize("text", TYPOS.values(), ids=TYPOS)
+def test_a_typo_gets_a_suggestion_or_the_list(project, text):
+    error = refused(project.write(text))
+    assert re.match("unknown field `.*did you mean `|.*known here", f"{error.what}: {error.hint}")
+
+
+@pytest.mark.parametrize("text", WRONG_FILES.values(), ids=WRONG_FILES)
+def test_a_malformed_recipe_is_refused_with_its_place(project, text):
+    project.write("some notes, not a recipe", "notes.txt")
+    refused(project.write(text))
+
+
+def test_a_directory_is_no_recipe(project):
+    assert "is a directory" in refused(project.root / "model").what
+
+
+def test_a_pipe_is_refused_without_waiting_for_a_writer(project):
+    os.mkfifo(project.root / "pipe.yaml")
+    assert "no regular file" in refused(project.root / "pipe.yaml").what
+
+
+def test_a_pipe_as_a_parent_is_refused_without_waiting(project):
+    os.mkfifo(project.root / "pipe.yaml")
+    assert "no regular file" in refused(project.write("extends: pipe.yaml\n")).what
+
+
+def test_a_device_is_no_recipe(project):
+    assert "no regular file" in refused(Path("/dev/zero")).what
+
+
+def test_a_loop_of_links_is_refused(project):
+    (project.root / "loop.yaml").symlink_to("loop.yaml")
+    assert "too many levels" in refused(project.root / "loop.yaml").what
+
+
+def test_a_loop_of_links_as_a_model_is_refused(project):
+    (project.root / "loop").symlink_to("loop")
+    refused(project.write(NAME + "model: {source: loop}"))
+
+
+def test_a_dangling_link_is_refused(project):
+    (project.root / "gone.yaml").symlink_to("nowhere.yaml")
+    refused(project.root / "gone.yaml")
+
+
+def test_a_pipe_as_samples_is_refused_without_waiting(project):
+    os.mkfifo(project.root / "pipe.jsonl")
+    assert "no samples file" in refused(project.write(MINIMAL + "validate: {samples: pipe.jsonl}")).what
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_file_that_may_not_be_read_is_refused(project):
+    path = project.write(MINIMAL)
+    path.chmod(0)
+    assert "permission denied" in refused(path).what
+
+
+def test_a_file_that_fails_while_it_is_read_is_refused(project, monkeypatch):
+    def denied(*_args, **_options):
+        raise PermissionError(13, "Permission denied")
+
+    path = project.write(MINIMAL)
+    monkeypatch.setattr(os, "open", denied)
+    assert refused(path).what == "recipe.yaml cannot be read: permission denied"
+
+
+@pytest.mark.parametrize("name", ["a\0b.yaml", "x" * 5000, "", "."])
+def test_a_path_that_no_file_can_have_is_refused(project, name):
+    with pytest.raises(RecipeError):
+        load(project.root / name)
+
+
+def test_a_file_that_grows_while_it_is_read_stays_within_the_limit(project, monkeypatch):
+    path = project.write(b"#" * (2 << 20))
+    real = os.fstat
+
+    def small(handle):
+        facts = list(real(handle))
+        facts[6] = 10
+        return os.stat_result(facts)
+
+    monkeypatch.setattr(os, "fstat", small)
+    assert "at most 1,048,576" in refused(path).what
+
+
+def test_a_long_chain_of_parents_ends(project):
+    for number in range(40):
+        project.write(f"extends: p{number + 1}.yaml\n", f"p{number}.yaml")
+    assert "more than 16 files" in refused(project.root / "p0.yaml").what
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        *(
+            "",
+            "=",
+            "precision",
+            "=fp16",
+            "precison=fp16",
+            "target..device=T4",
+            "model.source.x=1",
+            "precision=[",
+            "precision=fp61",
+        ),
+        *(
+            "name=a/b",
+            "bench.threads=yes",
+            "bench.threads=0",
+            "model=null",
+            "profiles.0.batch=1",
+            "precision=a\0b",
+            "precision=\udcff",
+        ),
+        *(
+            "precision=&a [*a]",
+            "precision=!!python/name:os.system",
+            "matrix.precision=[fp16]",
+            "extends=base.yaml",
+            "precision=# x",
+        ),
+        *("precision=a\nname: b", "precision=--- a", "precision=*a", "model.source=/etc", "name=${x}"),
+    ],
+)
+def test_a_malformed_set_is_refused(project, argument):
+    assert refused(project.write(MINIMAL), set=[argument])
+
+
+@pytest.mark.parametrize(
+    "argument", ["", "=", "precision", "precison=fp16", "precision=fp16", "precision=[", "target.devic=T4"]
+)
+def test_a_malformed_only_is_refused(project, argument):
+    assert refused(project.write(MINIMAL), only=[argument]).position.file == "--only"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "we ird.yaml",
+        "recipe",
+        "наш.yaml",
+        "--set",
+        "a:b.yaml",
+        "\ud800.yaml".encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape"),
+    ],
+)
+def test_odd_file_names_are_no_trouble(project, name):
+    path = project.write("name: tiny\nmodel: {source: modle}\n", name)
+    with pytest.raises(RecipeError) as caught:
+        load(path)
+    assert caught.value.position.file == str(path)

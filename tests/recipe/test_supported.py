@@ -1,0 +1,61 @@
+"""What is in the schema and cannot be built yet is refused by name, at its place."""
+
+import pytest
+
+from engine import feasibility
+from engine.errors import RecipeError
+
+MINIMAL = "name: tiny\nmodel: {source: model}\n"
+T4 = MINIMAL + "target: {device: T4, runtime: tensorrt}\n"
+L4 = MINIMAL + "target: {device: L4, runtime: tensorrt}\n"
+
+LATER = {
+    "precision bf16": (L4 + "precision: bf16", "4:12"),
+    "precision fp8": (L4 + "precision: fp8", "4:12"),
+    "precision int4": (L4 + "precision: int4", "4:12"),
+    "fp16 on a cpu": (MINIMAL + "precision: fp16", "3:12"),
+    "int8 with tensorrt": (L4 + "precision: int8", "4:12"),
+    "tensorrt-rtx": (MINIMAL + "target: {device: L4, runtime: tensorrt-rtx}", "3:31"),
+    "openvino": (MINIMAL + "target: {runtime: openvino}", "3:19"),
+    "auto": (MINIMAL + "target: {runtime: auto}", "3:19"),
+    "cuda": (MINIMAL + "target: {device: L4, provider: cuda}", "3:32"),
+    "onnxruntime on a gpu": (MINIMAL + "target: {device: L4}", "3:18"),
+    "graphs": (MINIMAL + "graphs: {encoder: {precision: fp32}}", "3:9"),
+    "generate": (MINIMAL + "generate: {num_beams: 2}", "3:11"),
+    "preprocess": (MINIMAL + "preprocess: {size: 384}", "3:13"),
+    "calibrate": (MINIMAL + "precision: int8\ncalibrate:\n  samples: samples/few.jsonl", "4:1"),
+    "a server": (MINIMAL + "bench: {via: [in-process, triton-http]}", "3:14"),
+    "a rival's precision": (MINIMAL + "bench: {against: [{runtime: pytorch, precision: fp16}]}", "3:18"),
+    "seq2seq": (MINIMAL.replace("model}", "model, task: text2text-generation}"), "2:30"),
+    "generation": (MINIMAL.replace("model}", "model, task: text-generation}"), "2:30"),
+    "images": (MINIMAL.replace("model}", "model, task: image-classification}"), "2:30"),
+    "remote code": (MINIMAL.replace("model}", "model, trust_remote_code: true}"), "2:43"),
+    "cuda graphs": (T4 + "tensorrt: {cuda_graph: true}", "4:24"),
+    "a cuda graph switched off": (T4 + "tensorrt: {cuda_graph: false}", "4:24"),
+    "version-compatible": (T4 + "tensorrt: {compatibility: version-compatible}", "4:27"),
+    "refit": (T4 + "tensorrt: {refit: true}", "4:19"),
+}
+
+
+@pytest.mark.parametrize(("text", "place"), LATER.values(), ids=LATER)
+def test_a_field_of_a_later_step_is_refused(project, text, place):
+    loaded = project.one(text)
+    with pytest.raises(RecipeError, match="not supported yet: ") as caught:
+        feasibility.check(loaded)
+    assert str(caught.value.position) == f"recipe.yaml:{place}"
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MINIMAL,
+        MINIMAL + "precision: int8\ntarget: {device: cpu, isa: avx512_vnni, provider: cpu}\nbench: {threads: 2}",
+        MINIMAL + "bench: {via: [in-process], against: [{runtime: pytorch}, {runtime: onnxruntime, precision: fp32}]}",
+        T4 + "precision: fp16\ntensorrt: {version: '10', memory_pool: {workspace: 1GiB}, optimization_level: 5}",
+        T4 + "tensorrt: {compatibility: same-compute-capability}",
+        MINIMAL.replace("model}", "model, weights: pickle-tensors-only, task: fill-mask}"),
+    ],
+)
+def test_what_can_be_built_passes(project, text):
+    feasibility.check(project.one(text))

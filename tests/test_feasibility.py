@@ -1,0 +1,149 @@
+"""What hardware and models cannot do is said before anything is built, with the nearest thing that works."""
+
+import pytest
+
+from engine import feasibility
+from engine.errors import RecipeError
+from engine.recipe.load import load
+from engine.recipe.schema import Range
+
+TEXT = {
+    "kind": "transformers",
+    "parameters": 22_000_000,
+    "bytes": 90_000_000,
+    "max_sequence": 512,
+    "axes": {"input_ids": ["batch", "sequence"], "attention_mask": ["batch", "sequence"]},
+}
+IMAGE = {"kind": "onnx", "parameters": 1, "bytes": 4, "max_sequence": None, "axes": {"pixels": ["N", 3, "H", "W"]}}
+FIXED = {"kind": "onnx", "parameters": 1, "bytes": 4, "max_sequence": None, "axes": {"pixels": [1, 3, 224, 224]}}
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    def loaded(rest, device="T4", runtime="tensorrt"):
+        target = f"target: {{device: {device}, runtime: {runtime}}}"
+        path = tmp_path / "r.yaml"
+        path.write_text(f"name: tiny\nmodel: {{source: 'hf:a/b'}}\n{target}\n{rest}\n")
+        (one,) = load(path)
+        return one
+
+    return loaded
+
+
+def refused(check, *arguments):
+    with pytest.raises(RecipeError) as caught:
+        check(*arguments)
+    assert caught.value.position.line > 0
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("device", "runtime", "precision", "nearest"),
+    [
+        ("T4", "tensorrt", "bf16", "fp16"),
+        ("T4", "tensorrt", "fp8", "int8"),
+        ("A10", "tensorrt", "fp8", "int8"),
+        ("T4", "tensorrt-rtx", "fp32", "fp16"),
+        ("T4", "tensorrt-rtx", "int8", "fp16"),
+        ("RTX 2080 Ti", "tensorrt-rtx", "bf16", "fp16"),
+    ],
+)
+def test_a_precision_that_the_gpu_lacks_names_the_nearest(recipe, device, runtime, precision, nearest):
+    error = refused(feasibility.check, recipe(f"precision: {precision}", device, runtime))
+    assert f"cannot compute in {precision}" in error.what
+    assert error.hint == f"the nearest that works is precision: {nearest}"
+    assert (error.position.line, error.position.column) == (4, 12)
+
+
+@pytest.mark.parametrize("device", ["H100", "H200", "B200", "Jetson AGX Orin"])
+def test_tensorrt_rtx_builds_nothing_for_some(recipe, device):
+    error = refused(feasibility.check, recipe("precision: fp16", device, "tensorrt-rtx"))
+    assert f"TensorRT-RTX builds nothing for the {device}" in error.what
+    assert error.hint == "use runtime: tensorrt"
+
+
+def test_an_unknown_gpu_gets_a_suggestion(recipe):
+    error = refused(feasibility.check, recipe("precision: int8", "A100"))
+    assert error.what == "no GPU is known as 'A100'"
+    assert error.hint.startswith("did you mean A100-40GB or A100-80GB?")
+
+
+@pytest.mark.parametrize("runtime", ["tensorrt", "tensorrt-rtx"])
+def test_tensorrt_on_a_cpu_is_refused(recipe, runtime):
+    error = refused(feasibility.check, recipe("", "cpu", runtime))
+    assert error.what == f"{runtime} runs on NVIDIA GPUs; the target is a cpu"
+
+
+def test_hardware_comes_before_what_is_not_supported_yet(recipe):
+    assert "cannot compute in bf16" in refused(feasibility.check, recipe("precision: bf16")).what
+    assert "not supported yet" in refused(feasibility.check, recipe("precision: bf16", "A10")).what
+    assert "cpu computes in fp8" in refused(feasibility.check, recipe("precision: fp8", "cpu", "onnxruntime")).what
+
+
+@pytest.mark.parametrize(
+    ("rest", "device", "runtime", "said"),
+    [
+        ("tensorrt: {version: '10'}", "cpu", "onnxruntime", "`tensorrt` has options for a runtime"),
+        ("tensorrt: {compatibility: ampere-plus}", "T4", "tensorrt", "ampere-plus starts at SM80"),
+    ],
+)
+def test_options_without_effect_are_refused(recipe, rest, device, runtime, said):
+    assert said in refused(feasibility.check, recipe(rest, device, runtime)).what
+
+
+def test_a_shape_that_no_profile_takes_is_refused(recipe):
+    rest = "profiles: [{batch: 1, sequence: [1, 16, 128]}]\nbench: {shapes: [{batch: 1, sequence: 16}, {batch: 2}]}"
+    error = refused(feasibility.check, recipe(rest))
+    assert (error.what, error.position.line, error.position.column) == ("no profile takes batch 2", 5, 44)
+
+
+@pytest.mark.parametrize(
+    ("rest", "said", "place"),
+    [
+        ("profiles: [{batch: 1, sequence: [1, 128, 1024]}]", "1024 tokens are more than the model has", (4, 33)),
+        ("bench: {shapes: [{batch: 1, sequence: 600}]}", "600 tokens are more than the model has", (4, 39)),
+        ("profiles: [{batch: 1, sequense: 16}]", "the model has no axis `sequense`", (4, 33)),
+        ("bench: {shapes: [{batch: 1, height: 16}]}", "the model has no axis `height`", (4, 37)),
+        ("profiles: [{sequence: 16}]", "the model's axis `batch` may have any size", (4, 12)),
+        ("bench: {shapes: [{batch: 1}]}", "the model's axis `sequence` may have any size", (4, 18)),
+    ],
+)
+def test_profiles_and_shapes_are_held_against_the_model(recipe, rest, said, place):
+    error = refused(feasibility.check_model, recipe(rest), TEXT)
+    assert said in error.what
+    assert (error.position.line, error.position.column) == place
+
+
+def test_an_onnx_file_with_open_axes_needs_a_profile_and_gets_a_proposal(recipe):
+    error = refused(feasibility.check_model, recipe(""), IMAGE)
+    assert error.facts == ("its axes of any size: N, H, W",)
+    assert error.hint == "add profiles: [{N: [MIN, OPT, MAX], H: [MIN, OPT, MAX], W: [MIN, OPT, MAX]}]"
+    text = {**TEXT, "kind": "onnx", "max_sequence": None}
+    hint = refused(feasibility.check_model, recipe(""), text).hint
+    assert hint == "add profiles: [{batch: [1, 1, 8], sequence: [1, 128, 512]}]"
+
+
+def test_fixed_axes_need_no_mention(recipe):
+    feasibility.check_model(recipe(""), FIXED)
+    assert "no axis `N`" in refused(feasibility.check_model, recipe("profiles: [{N: 1}]"), FIXED).what
+
+
+def test_a_text_model_without_profiles_has_one_within_its_positions(recipe):
+    (profile,) = feasibility.profiles(recipe(""), {**TEXT, "max_sequence": 64})
+    assert profile == {"batch": Range(min=1, opt=1, max=8), "sequence": Range(min=1, opt=64, max=64)}
+    assert feasibility.profiles(recipe("").recipe, IMAGE) == ()
+    said = recipe("profiles: [{batch: 1, sequence: 2}]")
+    assert feasibility.profiles(said, TEXT) == said.recipe.profiles
+
+
+def test_a_model_larger_than_the_gpu_is_refused_by_what_its_precision_takes(recipe):
+    large = {**TEXT, "parameters": 7_000_000_000}
+    feasibility.check_model(recipe("precision: fp16"), large)
+    error = refused(feasibility.check_model, recipe("precision: fp32"), large)
+    assert error.what == "the model's weights take 26.1 GiB in fp32: more than the GPU's memory"
+    assert error.facts == ("the T4 has 16 GiB",)
+    feasibility.check_model(recipe("precision: fp32", "cpu", "onnxruntime"), large)
+
+
+def test_a_report_that_says_nothing_of_axes_is_no_reason_to_refuse(recipe):
+    feasibility.check_model(recipe("profiles: [{anything: 1}]"), {"kind": "timm", "axes": None})
