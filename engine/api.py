@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -16,6 +16,7 @@ from engine.lookup import Finding, Lookup, Variant, examine
 from engine.recipe.load import LoadedRecipe, load
 from engine.recipe.project import project_of
 from engine.run import Options, run
+from engine.step import Step
 from engine.store import Store
 from engine.summary import Summary, summarise
 
@@ -197,7 +198,7 @@ def variants(selection: Selection) -> tuple[Variant, ...]:
     return tuple(_variant(each, steps, selection.to) for each in loaded)
 
 
-def _variant(loaded: LoadedRecipe, steps: Any, to: Sequence[str]) -> Variant:
+def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence[str]) -> Variant:
     feasibility.check(loaded)
     for name in loaded.recipe.steps:
         if name not in steps:
@@ -212,23 +213,14 @@ def _variant(loaded: LoadedRecipe, steps: Any, to: Sequence[str]) -> Variant:
     return Variant(loaded, jobs.up_to(planned, to) if to else planned)
 
 
-def _planned(loaded: LoadedRecipe, steps: Any) -> tuple[jobs.Job, ...]:
+def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[jobs.Job, ...]:
     from pydantic import ValidationError
 
     try:
         return jobs.plan(loaded.recipe, steps)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise loaded.error(
-            f"{first['msg']} in the options of step {error.title!r}",
-            "steps",
-            _step_called(error.title, steps),
-            *first["loc"],
-        ) from None
-
-
-def _step_called(title: str, steps: Any) -> str:
-    return next((name for name, kind in steps.items() if kind.__name__ == title), title)
+        named = next((name for name, kind in steps.items() if kind.__name__ == error.title), error.title)
+        raise loaded.complaint(error, "steps", named) from None
 
 
 def _refuse_twins(loaded: Sequence[LoadedRecipe]) -> None:
@@ -245,7 +237,7 @@ def _refuse_twins(loaded: Sequence[LoadedRecipe]) -> None:
         seen[name] = each
 
 
-def _known_step(name: str, steps: Any) -> None:
+def _known_step(name: str, steps: Mapping[str, type[Step]]) -> None:
     if name not in steps:
         raise UsageError(f"there is no step {name!r}", [f"steps: {', '.join(sorted(steps))}"])
 

@@ -43,7 +43,7 @@ CATALOGUE = (
     Gpu("T4", 75, 16),
     Gpu("RTX 2080 Ti", 75, 11),
     # Ampere
-    Gpu("A100-40GB", 80, 40, ("A100 SXM4 40GB", "A100 PCIE 40GB")),
+    Gpu("A100-40GB", 80, 40, ("A100", "A100 SXM4 40GB", "A100 PCIE 40GB")),  # the smaller where nothing says 80 GB
     Gpu("A100-80GB", 80, 80, ("A100 SXM4 80GB", "A100 80GB PCIe")),
     Gpu("A30", 80, 24),
     Gpu("A2", 86, 16),

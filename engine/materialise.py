@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import tempfile
@@ -12,11 +11,9 @@ from pathlib import Path
 
 from engine import digest
 from engine.errors import StoreError
+from engine.kit.copying import copy
 from engine.stat_cache import stat_row
 from engine.store import Record, Store, write_atomically
-
-_FICLONE = 0x40049409
-"""The Linux ioctl that makes one file share another's blocks, copy-on-write (linux/fs.h)."""
 
 
 def materialise(store: Store, record: Record, place: Path) -> None:
@@ -35,9 +32,7 @@ def materialise(store: Store, record: Record, place: Path) -> None:
         try:
             fresh.chmod(0o755)
             for relative in record.files:
-                target = fresh / relative
-                target.parent.mkdir(parents=True, exist_ok=True)
-                copy(store.artifact_path(record.artifact) / relative, target)
+                copy(store.artifact_path(record.artifact) / relative, fresh / relative)
             write_atomically(_marker(place), f"{record.artifact}\n".encode())
             _swap(fresh, place)
         finally:
@@ -48,15 +43,6 @@ def materialise(store: Store, record: Record, place: Path) -> None:
             hint="name a writable folder with -o; the package itself is in the store",
         ) from error
     store.keep_note("outputs", name, {"artifact": str(record.artifact), "rows": _rows(place)})
-
-
-def copy(source: Path, target: Path) -> None:
-    """Copy a file's content, sharing its blocks where the disk can: never a link into the store."""
-    with open(source, "rb") as reader, open(target, "wb") as writer:
-        try:
-            fcntl.ioctl(writer.fileno(), _FICLONE, reader.fileno())
-        except OSError:
-            shutil.copyfileobj(reader, writer, 1 << 20)
 
 
 def _rows(place: Path) -> Mapping[str, list[int]]:

@@ -37,12 +37,6 @@ class LoadedRecipe:
     _root: Node = field(repr=False)
     _texts: Mapping[str, Text] = field(repr=False)
 
-    @property
-    def model_identity(self) -> str:
-        """The model that this recipe is about, as one word: its source and revision."""
-        model = self.recipe.model
-        return f"{model.source}@{model.revision}" if model.revision else model.source
-
     def position(self, *path: str | int) -> Position | None:
         """Return where a field of the YAML is said (`"validate", "cosine"`); None where it is not."""
         return place(self._root, path)

@@ -35,7 +35,6 @@ def test_a_small_recipe_has_defaults_for_the_rest(project):
     loaded = project.one()
     assert (loaded.recipe.target.device, loaded.recipe.precision, loaded.variant) == ("cpu", "fp32", "")
     assert loaded.recipe.profiles == ()
-    assert loaded.model_identity == f"file:{project.root}/model"
 
 
 @pytest.mark.parametrize(

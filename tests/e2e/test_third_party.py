@@ -1,0 +1,95 @@
+"""A step of another installed package joins the plan."""
+
+import json
+import shutil
+
+import pytest
+
+STEP = '''
+"""Stamps a text onto a model."""
+import shutil
+from pathlib import Path
+from typing import ClassVar
+from engine.step import Step
+
+
+class Stamp(Step):
+    """Stamps a text onto a model."""
+
+    makes: ClassVar[str] = "stamped"
+    after: ClassVar[str] = "shape-infer"
+    text: str
+
+    def run(self, out: Path, *, model: Path):
+        import onnx
+
+        loaded = onnx.load(model / "model.onnx")
+        loaded.doc_string = self.text
+        onnx.save(loaded, out / "model.onnx")
+        return {"stamped": self.text}
+'''
+RECIPE = "name: m\nmodel: {source: model}\nsteps: {stamp: {text: hello}}\n"
+
+
+@pytest.fixture
+def project(empty, tiny_bert):
+    site = empty.folder / "site"
+    info = site / "stamp_package-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / "stamp_package.py").write_text(STEP)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stamp-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[recipe.steps]\nstamp = stamp_package:Stamp\n")
+    empty.environment["PYTHONPATH"] = str(site)
+    shutil.copytree(tiny_bert, empty.folder / "model")
+    (empty.folder / "r.yaml").write_text(RECIPE)
+    return empty
+
+
+def test_it_joins_the_plan_and_everything_downstream_takes_its_output(project):
+    events = project.events("r.yaml")
+    needs = {job["job"]: job["needs"] for job in events[0]["jobs"]}
+    assert needs["stamp"] == ["shape-infer"]
+    assert needs["fuse"] == ["stamp"]
+    assert {event["job"]: event["state"] for event in events if event["event"] == "end"}["package"] == "built"
+    assert "stamp_package" in project("steps", expect=0).stdout
+
+
+def test_an_edit_of_its_code_rebuilds_it_and_a_comment_does_not(project):
+    project("build", "r.yaml", "--to", "stamp", expect=0)
+    file = project.folder / "site" / "stamp_package.py"
+    file.write_text(STEP + "\n# a remark\n")
+    assert project.why("r.yaml")["stamp"]["state"] == "cached"
+    file.write_text(STEP.replace("self.text\n", "self.text + '!'\n", 1))
+    [change] = project.why("r.yaml")["stamp"]["changes"]
+    assert change["row"] == "code"
+    assert project.states("r.yaml", "--to", "stamp")["stamp"] == "built"
+
+
+def test_its_options_are_validated_by_its_own_model(project):
+    (project.folder / "r.yaml").write_text(RECIPE.replace("text: hello", "txt: hello"))
+    done = project("build", "r.yaml", expect=2)
+    assert "r.yaml:3:" in done.stderr
+    assert "stamp" in done.stderr
+
+
+def test_a_recipe_that_does_not_ask_for_it_is_left_alone(project):
+    (project.folder / "r.yaml").write_text("name: m\nmodel: {source: model}\n")
+    assert "stamp" not in project.why("r.yaml")
+
+
+def test_a_step_that_nobody_brings_is_an_error_with_its_place(project):
+    (project.folder / "r.yaml").write_text(RECIPE.replace("stamp:", "stomp:"))
+    done = project("check", "r.yaml", expect=2)
+    assert "r.yaml:3:" in done.stderr
+    assert "there is no step 'stomp'" in done.stderr
+
+
+def test_a_step_that_cannot_be_loaded_names_its_package(project):
+    (project.folder / "site" / "stamp_package.py").write_text("import nothing_of_this_name")
+    done = project("steps", expect=1)
+    assert "the step 'stamp' of stamp-package 1.0 cannot be loaded" in done.stderr
+
+
+def test_the_json_of_why_says_new_for_a_step_that_never_ran(project):
+    findings = json.loads(project("why", "r.yaml", "stamp", "--json", expect=0).stdout)
+    assert findings[0]["state"] in ("new", "unknown")

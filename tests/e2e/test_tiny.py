@@ -1,0 +1,314 @@
+"""A tiny model through the whole program: builds, rebuilds, explanations, failures."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from program import Program
+
+RECIPE = """\
+name: tiny
+model: {source: model}
+precision: int8
+profiles:
+  - {batch: [1, 1, 4], sequence: [1, 16, 32]}
+validate:
+  samples: samples.jsonl
+  cosine: {at_least: 0.5}
+  agreement: {at_least: 0.1}
+  max_abs: {at_most: 100}
+bench:
+  shapes: [{batch: 1, sequence: 8}]
+  against: [{runtime: onnxruntime}]
+"""
+SAMPLES = "".join(json.dumps({"text": text}) + "\n" for text in ("a good film", "the plot was bad", "where is it?"))
+CHAIN = ("fetch", "export", "reference", "shape-infer", "fuse", "quantize", "validate", "bench", "package")
+HEAVY = {"torch", "transformers", "onnx", "onnxruntime", "numpy", "pydantic", "networkx", "yaml", "rich", "huggingface_hub"}
+
+
+def write(project, text=RECIPE, name="r.yaml"):
+    (project.folder / name).write_text(text)
+
+
+def edit(project, *edits, name="r.yaml"):
+    text = (project.folder / name).read_text()
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new)
+    (project.folder / name).write_text(text)
+
+
+@pytest.fixture(scope="module")
+def built(tiny_bert, tmp_path_factory):
+    """A project in which the recipe was built once; `project` gives each test a copy."""
+    folder = tmp_path_factory.mktemp("built") / "project"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text("")
+    shutil.copytree(tiny_bert, folder / "model")
+    (folder / "samples.jsonl").write_text(SAMPLES)
+    program = Program(folder)
+    write(program)
+    assert program.states("r.yaml") == dict.fromkeys(CHAIN, "built")
+    return folder
+
+
+@pytest.fixture
+def project(built, tmp_path):
+    """A copy of the built project, store and all, in another place."""
+    shutil.copytree(built, tmp_path / "copy", copy_function=shutil.copy2)
+    return Program(tmp_path / "copy")
+
+
+def rebuilt(project, *words, expect=0):
+    """Return the jobs that a build makes, after checking that `why` names each or an earlier one beforehand."""
+    findings = project.why("r.yaml", *words)
+    made = {job for job, state in project.states("r.yaml", *words, expect=expect).items() if state == "built"}
+    announced = {job for job, finding in findings.items() if finding["state"] != "cached"}
+    assert made <= announced
+    for job, finding in findings.items():
+        if finding["state"] == "stale":
+            assert finding["changes"], job
+            assert job in made
+    return made
+
+
+def test_a_copy_of_a_project_rebuilds_nothing(project):
+    assert set(project.states("r.yaml").values()) == {"cached"}
+    assert (project.folder / "build" / "tiny" / "tiny" / "config.pbtxt").is_file()
+
+
+def test_an_up_to_date_build_imports_nothing_heavy(project):
+    project("build", "r.yaml", expect=0)
+    again = project("build", "r.yaml", expect=0)
+    assert "up to date" in again.stderr
+    assert not project.imports("build", "r.yaml") & HEAVY
+    assert not project.imports("build", "r.yaml", "--json") & HEAVY
+    assert set(project.states("r.yaml").values()) == {"cached"}
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [("name: tiny", "# a comment\nname: tiny")],
+        [("precision: int8\n", ""), ("name: tiny\n", "precision: int8\nname: tiny\n")],
+        [("samples: samples.jsonl", "samples:    'samples.jsonl'")],
+        [("agreement: {at_least: 0.1}", "agreement: 0.1")],
+        [("cosine: {at_least: 0.5}", "cosine: {at_least: 0.4}")],
+    ],
+    ids=["comment", "key order", "layout", "shorthand", "bound"],
+)
+def test_what_does_not_matter_rebuilds_nothing(project, edits):
+    edit(project, *edits)
+    assert rebuilt(project) == set()
+
+
+def test_a_touched_input_rebuilds_nothing(project):
+    for path in (project.folder / "samples.jsonl", *(project.folder / "model").iterdir()):
+        os.utime(path)
+    assert rebuilt(project) == set()
+
+
+def test_a_new_readme_beside_the_weights_rebuilds_nothing(project):
+    (project.folder / "model" / "README.md").write_text("about")
+    assert rebuilt(project) == set()
+
+
+@pytest.mark.parametrize(
+    ("edits", "made", "row"),
+    [
+        ([("name: tiny", "name: other")], {"package"}, "options.name"),
+        ([("sequence: 8", "sequence: 9")], {"bench"}, "options.shapes"),
+        ([("[1, 1, 4]", "[1, 1, 8]")], {"package"}, "options.max_batch_size"),
+    ],
+    ids=["name", "bench shape", "profile"],
+)
+def test_a_change_rebuilds_only_what_depends_on_it(project, edits, made, row):
+    edit(project, *edits)
+    changes = [change for finding in project.why("r.yaml").values() for change in finding["changes"]]
+    assert any(change["row"].startswith(row) for change in changes), changes
+    assert rebuilt(project) == made
+
+
+def test_another_precision_rebuilds_from_there_and_says_why(project):
+    edit(project, ("precision: int8", "precision: fp32"))
+    rows = {change["row"]: (change["old"], change["new"]) for change in project.why("r.yaml")["validate"]["changes"]}
+    assert rows["recipe.precision"] == ("int8", "fp32")
+    assert rebuilt(project) == {"validate", "bench", "package"}
+
+
+def test_new_samples_are_run_again_but_the_package_stays(project):
+    (project.folder / "samples.jsonl").write_text(SAMPLES.replace("bad", "great"))
+    [change] = project.why("r.yaml")["reference"]["changes"]
+    assert change["row"] == "inputs.samples"
+    assert rebuilt(project) == {"reference", "validate"}
+
+
+def test_new_weights_rebuild_all_that_holds_them(project):
+    import models
+
+    shutil.rmtree(project.folder / "model")
+    models.checkpoint(project.folder / "model", "bert", task="text-classification", seed=1)
+    assert "inputs.source" in {change["row"] for change in project.why("r.yaml")["fetch"]["changes"]}
+    assert rebuilt(project) == set(CHAIN)
+
+
+def test_an_upgraded_tool_rebuilds_the_steps_that_use_it(project, tmp_path):
+    info = tmp_path / "upgrade" / "transformers-99.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: transformers\nVersion: 99.0\n")
+    project("build", "r.yaml", expect=0)
+    project.environment["PYTHONPATH"] = str(info.parent)
+    [change] = project.why("r.yaml")["export"]["changes"]
+    assert (change["row"], change["new"]) == ("tools.transformers", "99.0")
+    made = rebuilt(project)
+    assert {"export", "reference"} <= made
+    # The new version exports the same bytes: the rebuild stops there.
+    assert not made & {"fetch", "shape-infer", "fuse", "quantize", "package"}
+
+
+def test_a_missed_bound_withholds_the_package_and_the_mended_bound_measures_nothing_again(project):
+    shutil.rmtree(project.folder / "build")
+    shutil.rmtree(project.folder / "cache")
+    edit(project, ("cosine: {at_least: 0.5}", "cosine: {at_least: 1.1}"))
+    failed = project("build", "r.yaml", expect=4)
+    assert "below" in failed.stderr
+    assert "case" in failed.stderr or "sample" in failed.stderr
+    assert not (project.folder / "build").exists()
+    edit(project, ("cosine: {at_least: 1.1}", "cosine: {at_least: 0.5}"))
+    assert rebuilt(project) <= {"validate", "bench", "package"}
+    assert (project.folder / "build" / "tiny").is_dir()
+
+
+def test_what_was_overwritten_or_deleted_under_build_is_restored(project):
+    project("build", "r.yaml", expect=0)
+    config = project.folder / "build" / "tiny" / "tiny" / "config.pbtxt"
+    before = config.read_text()
+    config.write_text("mine")
+    project("build", "r.yaml", expect=0)
+    assert config.read_text() == before
+    shutil.rmtree(config.parent)
+    project("build", "r.yaml", expect=0)
+    assert config.read_text() == before
+
+
+def test_a_folder_that_was_not_made_by_a_build_is_not_overwritten(project):
+    shutil.rmtree(project.folder / "build")
+    (project.folder / "build" / "tiny").mkdir(parents=True)
+    (project.folder / "build" / "tiny" / "precious").write_text("mine")
+    done = project("build", "r.yaml", expect=1)
+    assert "is in the way" in done.stderr
+    assert (project.folder / "build" / "tiny" / "precious").read_text() == "mine"
+
+
+def test_a_matrix_shares_every_step_that_it_can(project):
+    shutil.rmtree(project.folder / "cache")
+    text = RECIPE.replace("name: tiny", "name: tiny-${precision}-${bench.threads}")
+    text = text.replace("precision: int8\n", "matrix: {precision: [int8, fp32], bench.threads: [1, 2]}\n")
+    write(project, text)
+    events = project.events("r.yaml")
+    made = [event["job"] for event in events if event["event"] == "end" and event["state"] == "built"]
+    assert {job: made.count(job) for job in CHAIN if made.count(job)} == {
+        "fetch": 1, "export": 1, "reference": 1, "shape-infer": 1, "fuse": 1, "quantize": 1, "validate": 2, "bench": 4, "package": 4,
+    }  # fmt: skip
+    assert len(events[-1]["packages"]) == 4
+
+
+def test_show_tells_sizes_numbers_and_tools(project):
+    [shown] = json.loads(project("show", "r.yaml", "--json", expect=0).stdout)
+    assert shown["size"] > 0
+    assert shown["validation"]["cosine"]["worst"] <= shown["validation"]["cosine"]["mean"]
+    [ours, rival] = shown["bench"]
+    assert ours["shape"] == {"batch": 1, "sequence": 8}
+    assert ours["p50_ms"] > 0
+    assert rival["runtime"] == "onnxruntime-fp32"
+    tools = {step["job"]: step.get("tools") for step in shown["steps"]}
+    assert "torch" in tools["export"]
+
+
+def test_logs_are_there_for_every_step(project):
+    assert "==" in project("logs", "r.yaml", expect=0).stdout
+    assert project("logs", "r.yaml", "quantize", expect=0).stdout.strip()
+    assert "no log of 'nothing'" in project("logs", "r.yaml", "nothing", expect=2).stderr
+
+
+def test_check_writes_nothing(project):
+    shutil.rmtree(project.folder / "cache")
+    shutil.rmtree(project.folder / "build")
+    before = sorted(project.folder.rglob("*"))
+    assert "is fine" in project("check", "r.yaml", expect=0).stdout
+    assert sorted(project.folder.rglob("*")) == before
+
+
+def test_check_holds_the_recipe_against_a_model_that_is_here(project):
+    edit(project, ("[1, 16, 32]", "[1, 16, 100000]"))
+    done = project("check", "r.yaml", expect=2)
+    assert "r.yaml:5:" in done.stderr
+
+
+def test_an_interrupt_exits_130_and_the_next_build_completes(project):
+    shutil.rmtree(project.folder / "cache")
+    command = [sys.executable, "-m", "engine", "build", "r.yaml", "--json"]
+    running = subprocess.Popen(
+        command, cwd=project.folder, env=project.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    for line in running.stdout:
+        if json.loads(line).get("job") == "export":
+            break
+    time.sleep(0.5)
+    running.send_signal(signal.SIGINT)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert json.loads(out.splitlines()[-1])["state"] == "interrupted"
+    assert "Traceback" not in err
+    assert list((project.folder / "cache" / "staging").iterdir()) == []
+    states = project.states("r.yaml")
+    assert states["fetch"] == "cached"
+    assert states["package"] == "built"
+
+
+def test_a_dry_run_builds_nothing(project):
+    edit(project, ("sequence: 8", "sequence: 10"))
+    assert "would build bench" in " ".join(project("build", "r.yaml", "--dry-run", expect=0).stdout.split())
+    assert rebuilt(project) == {"bench"}
+
+
+def test_to_builds_no_further(project):
+    shutil.rmtree(project.folder / "cache")
+    assert project.states("r.yaml", "--to", "export") == {"fetch": "built", "export": "built"}
+    done = project("build", "r.yaml", "--to", "nowhere", expect=2)
+    assert "there is no step 'nowhere'" in done.stderr
+
+
+def test_functions_do_what_commands_do(project):
+    code = (
+        "import engine; v, = engine.plan('r.yaml'); print([j.name for j in v.jobs]); print(engine.build('r.yaml').state);"
+        "print({f.state for f in engine.why('r.yaml')}); engine.check('r.yaml'); print(engine.show('r.yaml')[0].model.size > 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=project.folder, env=project.environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == [str(list(CHAIN)), "up to date", "{'cached'}", "True"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["build"], "RECIPE"),
+        (["build", "nothing.yaml"], "nothing.yaml"),
+        (["bulid", "r.yaml"], "invalid choice"),
+        (["build", "r.yaml", "--jobs", "0"], "not from 1 to 1024"),
+        (["build", "r.yaml", "--set", "precison=int8"], "precision"),
+        (["why", "r.yaml", "nowhere"], "nowhere"),
+        ([], "COMMAND"),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_command_line_is_one_error_and_exit_2(project, words, message):
+    done = project(*words, expect=2)
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr

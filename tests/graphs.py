@@ -1,0 +1,132 @@
+"""Makers of small ONNX graphs: by hand, as other people's tools write them, and exported from tiny checkpoints."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+
+
+def weight(name: str, *shape: int, seed: int = 0) -> onnx.TensorProto:
+    """Return a stored tensor of normally distributed numbers."""
+    values = np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+    return numpy_helper.from_array(values, name)
+
+
+def graph(nodes: list[Any], inputs: list[Any], outputs: list[Any], weights: list[Any] = (), **options: Any) -> Any:
+    """Return a model; `inputs` and `outputs` are (name, type, shape), `opset` and `domains` are options."""
+    made = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info(*value) for value in inputs],
+        [helper.make_tensor_value_info(*value) for value in outputs],
+        list(weights),
+    )
+    opsets = [helper.make_opsetid("", options.get("opset", 17))]
+    opsets += [helper.make_opsetid(domain, 1) for domain in options.get("domains", ())]
+    return helper.make_model(made, opset_imports=opsets, ir_version=options.get("ir", 8))
+
+
+def write(directory: Path, model: onnx.ModelProto) -> Path:
+    """Write a model as its maker would: with onnx itself."""
+    directory.mkdir(parents=True, exist_ok=True)
+    onnx.save(model, directory / "model.onnx")
+    return directory
+
+
+def layers(features: int = 64, hidden: int = 128) -> onnx.ModelProto:
+    """Return two linear layers with a Relu between them: x [batch, features] -> y [batch, 4]."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "first"], ["a"]),
+        helper.make_node("Add", ["a", "bias"], ["b"]),
+        helper.make_node("Relu", ["b"], ["c"]),
+        helper.make_node("Gemm", ["c", "second"], ["y"], transB=1),
+    ]
+    weights = [weight("first", features, hidden), weight("bias", hidden), weight("second", 4, hidden, seed=1)]
+    return graph(nodes, [("x", FLOAT, ["batch", features])], [("y", FLOAT, ["batch", "classes"])], weights)
+
+
+def convolutions() -> onnx.ModelProto:
+    """Return a vision model: images [batch, 3, 16, 16] -> y [batch, 5]."""
+    nodes = [
+        helper.make_node("Conv", ["images", "kernel"], ["a"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "kernel2"], ["c"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        helper.make_node("GlobalAveragePool", ["c"], ["d"]),
+        helper.make_node("Flatten", ["d"], ["e"]),
+        helper.make_node("MatMul", ["e", "head"], ["y"]),
+    ]
+    weights = [weight("kernel", 8, 3, 3, 3), weight("kernel2", 8, 8, 3, 3, seed=1), weight("head", 8, 5, seed=2)]
+    return graph(nodes, [("images", FLOAT, ["batch", 3, 16, 16])], [("y", FLOAT, ["batch", 5])], weights)
+
+
+def recurrent(*, shared: bool = False) -> onnx.ModelProto:
+    """Return one LSTM after another: x [time, batch, 32] -> y [time, batch, 32]."""
+    second = ("w1", "r1") if shared else ("w2", "r2")
+    nodes = [
+        helper.make_node("LSTM", ["x", "w1", "r1"], ["a"], hidden_size=32),
+        helper.make_node("Squeeze", ["a", "axis"], ["b"]),
+        helper.make_node("LSTM", ["b", *second], ["c"], hidden_size=32),
+        helper.make_node("Squeeze", ["c", "axis"], ["y"]),
+    ]
+    weights = [
+        weight(name, 1, 128, 32, seed=seed) for seed, name in enumerate(("w1", "r1", *(() if shared else second)))
+    ]
+    weights.append(numpy_helper.from_array(np.array([1]), "axis"))
+    shape = ["time", "batch", 32]
+    return graph(nodes, [("x", FLOAT, shape)], [("y", FLOAT, shape)], weights)
+
+
+def loop() -> onnx.ModelProto:
+    """Return a Loop whose body multiplies by a weight of the outer graph: x [batch, 8] -> y, `times` times."""
+    body = helper.make_graph(
+        [helper.make_node("MatMul", ["state", "w"], ["next"]), helper.make_node("Identity", ["go"], ["still"])],
+        "body",
+        [
+            helper.make_tensor_value_info("index", INT64, []),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("state", FLOAT, ["batch", 8]),
+        ],
+        [
+            helper.make_tensor_value_info("still", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("next", FLOAT, ["batch", 8]),
+        ],
+    )
+    node = helper.make_node("Loop", ["times", "", "x"], ["y"], body=body)
+    inputs = [("x", FLOAT, ["batch", 8]), ("times", INT64, [])]
+    return graph([node], inputs, [("y", FLOAT, ["batch", 8])], [weight("w", 8, 8)])
+
+
+def choice() -> onnx.ModelProto:
+    """Return an If with another weight in each branch: x [batch, 8], which [] -> y [batch, 8]."""
+    branches = {}
+    for number, name in enumerate(("then_branch", "else_branch")):
+        made = helper.make_tensor_value_info(f"{name}_y", FLOAT, ["batch", 8])
+        node = helper.make_node("MatMul", ["x", f"{name}_w"], [f"{name}_y"])
+        branches[name] = helper.make_graph([node], name, [], [made], [weight(f"{name}_w", 8, 8, seed=number)])
+    node = helper.make_node("If", ["which"], ["y"], **branches)
+    inputs = [("x", FLOAT, ["batch", 8]), ("which", TensorProto.BOOL, [])]
+    return graph([node], inputs, [("y", FLOAT, ["batch", 8])])
+
+
+@cache
+def tiny(architecture: str, task: str = "text-classification") -> Path:
+    """Return the directory of an exported random checkpoint, made once in a run of the tests."""
+    import models
+
+    from engine.steps.export import Export
+
+    folder = Path(tempfile.mkdtemp(prefix="tiny-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    source = models.checkpoint(folder / "checkpoint", architecture, task=task)
+    Export(task=task).run(folder / "exported", checkpoint=source)
+    return folder / "exported"

@@ -1,0 +1,47 @@
+import graphs
+import numpy as np
+import pytest
+from onnx import helper
+
+from engine.errors import StepError
+from engine.kit import bench_inputs
+
+
+def text_model():
+    taken = [(name, graphs.INT64, ["batch", "sequence"]) for name in ("input_ids", "attention_mask")]
+    nodes = [helper.make_node("Gather", ["words", "input_ids"], ["states"])]
+    return graphs.graph(
+        nodes, taken, [("states", graphs.FLOAT, ["batch", "sequence", 4])], [graphs.weight("words", 30, 4)]
+    )
+
+
+def test_tokens_have_exactly_the_shape_with_nothing_masked_and_ids_that_the_table_has():
+    inputs = bench_inputs.draw(text_model(), {"batch": 3, "sequence": 17})
+    assert {name: array.shape for name, array in inputs.items()} == {"input_ids": (3, 17), "attention_mask": (3, 17)}
+    assert inputs["attention_mask"].min() == 1
+    assert inputs["input_ids"].max() < 30
+    assert len(np.unique(inputs["input_ids"])) > 10
+
+
+def test_the_same_shape_gives_the_same_inputs():
+    first, second = (bench_inputs.draw(text_model(), {"batch": 1, "sequence": 9}) for _ in range(2))
+    assert all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def test_other_tensors_have_the_shape_that_is_asked_for():
+    inputs = bench_inputs.draw(graphs.convolutions(), {"batch": 2})
+    assert inputs["images"].shape == (2, 3, 16, 16)
+    inputs = bench_inputs.draw(graphs.recurrent(), {"time": 7, "batch": 2})
+    assert inputs["x"].shape == (7, 2, 32)
+
+
+def test_an_axis_that_the_model_lacks_is_named_with_the_axes_that_it_has():
+    with pytest.raises(StepError, match="does not have: length") as caught:
+        bench_inputs.draw(text_model(), {"batch": 1, "sequence": 8, "length": 8})
+    assert "input_ids: batch x sequence" in str(caught.value)
+    assert "batch: 1, sequence: 8" in caught.value.hint
+
+
+def test_an_axis_without_an_extent_is_named():
+    with pytest.raises(StepError, match="leave open how long sequence is"):
+        bench_inputs.draw(text_model(), {"batch": 1})

@@ -1,0 +1,55 @@
+"""Cases survive being kept, and the same cases give the same bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.errors import StepError
+from engine.kit import cases
+from engine.kit.cases import Case
+
+
+def some_cases():
+    ids = np.arange(6, dtype=np.int64).reshape(2, 3)
+    return [
+        Case("line 1", "Où est la gare ? 🎉\u2028", "sample", {"input_ids": ids}, {"logits": ids / 7}, 1),
+        Case("random 1", "", "random", {"a/../b:0": np.float16([[0.5]]), "flag": np.array(True)}, {}, None),
+    ]
+
+
+def test_cases_come_back_as_they_were_saved(tmp_path):
+    saved = some_cases()
+    cases.save(saved, tmp_path / "cases")
+    loaded = cases.load(tmp_path / "cases")
+    assert [(c.name, c.text, c.kind, c.label) for c in loaded] == [(c.name, c.text, c.kind, c.label) for c in saved]
+    for before, after in zip(saved, loaded, strict=True):
+        for tensors, again in ((before.inputs, after.inputs), (before.outputs, after.outputs)):
+            assert list(tensors) == list(again)
+            for name, tensor in tensors.items():
+                assert tensor.dtype == again[name].dtype
+                assert np.array_equal(tensor, again[name])
+
+
+def test_the_same_cases_give_the_same_bytes_in_any_directory(tmp_path, monkeypatch):
+    cases.save(some_cases(), tmp_path / "here")
+    monkeypatch.setattr("time.time", lambda: 1e9)  # a zip archive dates its entries
+    cases.save(some_cases(), tmp_path / "elsewhere" / "deep")
+    for name in (cases.LIST, cases.TENSORS):
+        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "elsewhere" / "deep" / name).read_bytes()
+
+
+def test_a_tensor_that_only_pickle_could_hold_is_refused(tmp_path):
+    words = Case("words", "", "tensors", {"words": np.array(["a", None], dtype=object)}, {}, None)
+    with pytest.raises(ValueError, match="allow_pickle"):
+        cases.save([words], tmp_path)
+
+
+def test_kinds_are_counted():
+    assert cases.count_kinds([*some_cases(), *some_cases()]) == {"sample": 2, "random": 2}
+
+
+def test_a_directory_without_cases_says_so(tmp_path):
+    with pytest.raises(StepError) as caught:
+        cases.load(tmp_path)
+    assert str(caught.value) == "there are no cases in this directory: cases.json is missing"

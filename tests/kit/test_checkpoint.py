@@ -1,0 +1,196 @@
+"""What a checkpoint directory says of itself."""
+
+import json
+
+import fake_hub
+import models
+import pytest
+
+from engine.errors import StepError
+from engine.kit import checkpoint
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Write a config.json with the given settings, and return its directory."""
+
+    def write(**settings):
+        (tmp_path / "config.json").write_text(json.dumps(settings))
+        return tmp_path
+
+    return write
+
+
+def sentence_transformer(directory, **pooling):
+    module = {"idx": 1, "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}
+    (directory / "modules.json").write_text(json.dumps([module]))
+    (directory / "1_Pooling").mkdir()
+    (directory / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    return directory
+
+
+def test_the_packaged_minilm_is_a_transformers_model_for_embeddings(minilm_checkpoint):
+    assert checkpoint.kind(minilm_checkpoint) == "transformers"
+    assert checkpoint.task(minilm_checkpoint, None) == "feature-extraction"
+    assert checkpoint.max_sequence(minilm_checkpoint) == 512
+    assert checkpoint.pooling(minilm_checkpoint) == "mean"
+    assert checkpoint.tokenizer_file(minilm_checkpoint) == minilm_checkpoint / "tokenizer.json"
+
+
+@pytest.mark.parametrize(
+    ("architecture", "task"),
+    [
+        ("BertForSequenceClassification", "text-classification"),
+        ("RobertaForTokenClassification", "token-classification"),
+        ("DistilBertForQuestionAnswering", "question-answering"),
+        ("MPNetForMaskedLM", "fill-mask"),
+        ("ElectraModel", "feature-extraction"),
+    ],
+)
+def test_the_architecture_names_the_task(folder, architecture, task):
+    assert checkpoint.task(folder(architectures=[architecture], vocab_size=9), None) == task
+
+
+def test_the_recipe_may_ask_for_another_task_than_the_head_is_for(folder):
+    assert checkpoint.task(folder(architectures=["BertForMaskedLM"]), "feature-extraction") == "feature-extraction"
+
+
+def test_a_sentence_transformer_on_a_masked_language_model_is_for_embeddings(folder):
+    directory = sentence_transformer(folder(architectures=["RobertaForMaskedLM"]), pooling_mode_cls_token=True)
+    assert checkpoint.task(directory, None) == "feature-extraction"
+    assert checkpoint.pooling(directory) == "cls"
+
+
+def test_a_cross_encoder_stays_a_classifier(folder):
+    directory = sentence_transformer(folder(architectures=["BertForSequenceClassification"]))
+    assert checkpoint.task(directory, None) == "text-classification"
+
+
+@pytest.mark.parametrize(
+    ("settings", "task"),
+    [
+        ({"architectures": ["OPTForCausalLM"]}, "text-generation"),
+        ({"architectures": ["GPT2LMHeadModel"]}, "text-generation"),
+        ({"architectures": ["T5ForConditionalGeneration"]}, "text2text-generation"),
+        ({"architectures": ["T5Model"], "is_encoder_decoder": True, "vocab_size": 9}, "text2text-generation"),
+        ({"architectures": ["ViTForImageClassification"]}, "image-classification"),
+        ({"architectures": ["ViTModel"]}, "image-classification"),
+        ({"architecture": "resnet18"}, "image-classification"),
+    ],
+)
+def test_models_that_generate_or_see_are_not_supported_yet(folder, settings, task):
+    with pytest.raises(StepError) as caught:
+        checkpoint.task(folder(**settings), None)
+    told = str(caught.value)
+    assert f"the task {task} is not supported yet" in told
+    assert "supported: text-classification, token-classification, question-answering" in told
+    assert next(iter(settings.values())) in told or settings["architectures"][0] in told
+
+
+def test_an_unsupported_task_in_the_recipe_is_refused(folder):
+    with pytest.raises(StepError, match="the task text-generation is not supported yet") as caught:
+        checkpoint.task(folder(architectures=["BertModel"]), "text-generation")
+    assert "the recipe asks for it" in caught.value.facts
+
+
+@pytest.mark.parametrize("named", [["BertForPreTraining"], [], None, "BertModel"])
+def test_a_model_that_does_not_say_its_task_needs_one_in_the_recipe(folder, named):
+    with pytest.raises(StepError) as caught:
+        checkpoint.task(folder(model_type="bert", architectures=named), None)
+    assert "the model does not say what it is for" in str(caught.value)
+    assert "say `task:` under `model:`" in str(caught.value)
+
+
+def test_a_plain_onnx_file_is_about_tensors(tmp_path):
+    (tmp_path / "model.onnx").touch()
+    assert checkpoint.kind(tmp_path) == "onnx"
+    assert checkpoint.config(tmp_path) == {}
+    assert checkpoint.task(tmp_path, None) == "tensors"
+    assert checkpoint.task(tmp_path, "text-classification") == "text-classification"
+    assert checkpoint.max_sequence(tmp_path) is None
+    assert checkpoint.tokenizer_file(tmp_path) is None
+
+
+def test_a_timm_model_is_told_by_its_architecture(folder):
+    assert checkpoint.kind(folder(architecture="resnet18", num_classes=10)) == "timm"
+
+
+@pytest.mark.parametrize(
+    ("settings", "tokens"),
+    [
+        ({"model_type": "bert", "max_position_embeddings": 512}, 512),
+        ({"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1}, 512),
+        ({"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 0}, 513),
+        ({"model_type": "xlm-roberta", "max_position_embeddings": 514}, 512),
+        ({"model_type": "mpnet", "max_position_embeddings": 514, "pad_token_id": 0}, 512),
+        ({"model_type": "gpt2", "n_positions": 1024}, 1024),
+        ({"model_type": "t5", "n_positions": 512}, None),
+        ({"model_type": "xlnet"}, None),
+        ({"model_type": "bert", "max_position_embeddings": -1}, None),
+    ],
+)
+def test_usable_tokens_are_positions_less_those_before_the_first(folder, settings, tokens):
+    assert checkpoint.max_sequence(folder(**settings)) == tokens
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "mpnet"])
+def test_a_real_model_takes_max_sequence_tokens_and_not_one_more(tmp_path, architecture):
+    import torch
+    from transformers import AutoModel
+
+    directory = models.checkpoint(tmp_path / architecture, architecture, tokenizer=False)
+    longest = checkpoint.max_sequence(directory)
+    model = AutoModel.from_pretrained(directory).eval()
+    with torch.inference_mode():
+        model(input_ids=torch.full((1, longest), 5))
+        with pytest.raises((IndexError, RuntimeError)):
+            model(input_ids=torch.full((1, longest + 1), 5))
+
+
+@pytest.mark.parametrize(
+    ("settings", "pooling"),
+    [
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, "mean"),
+        ({"pooling_mode_max_tokens": True}, "max"),
+        ({"pooling_mode": "cls"}, "cls"),
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}, None),
+        ({"pooling_mode_weightedmean_tokens": True}, None),
+        ({}, None),
+    ],
+)
+def test_pooling_is_what_the_module_says_and_none_where_it_is_another(tmp_path, settings, pooling):
+    assert checkpoint.pooling(sentence_transformer(tmp_path, **settings)) == pooling
+
+
+def test_a_model_without_a_pooling_module_has_no_pooling(folder):
+    assert checkpoint.pooling(folder(model_type="bert")) is None
+
+
+def test_axes_name_the_inputs_that_the_model_tells_apart(folder):
+    bert = checkpoint.axes(folder(model_type="bert", vocab_size=9))
+    assert bert == dict.fromkeys(["input_ids", "attention_mask", "token_type_ids"], ["batch", "sequence"])
+    assert list(checkpoint.axes(folder(model_type="roberta", vocab_size=9, type_vocab_size=1))) == [
+        "input_ids",
+        "attention_mask",
+    ]
+    assert checkpoint.axes(folder(model_type="vit")) == {}
+
+
+@pytest.mark.parametrize("text", ["{", "", "\0", '{"architectures": ["BertMo', "[" * 100_000])
+def test_a_broken_config_is_one_clear_error(tmp_path, text):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(StepError, match=r"config\.json of the model is no valid JSON"):
+        checkpoint.config(tmp_path)
+
+
+def test_a_config_that_is_no_object_or_not_there_is_one_clear_error(tmp_path):
+    with pytest.raises(StepError, match=r"the model has no config\.json"):
+        checkpoint.kind(tmp_path)
+    (tmp_path / "config.json").write_text("[1]")
+    with pytest.raises(StepError, match=r"config\.json is no JSON object"):
+        checkpoint.kind(tmp_path)
+
+
+def test_the_fake_hubs_model_is_one_that_checkpoint_reads(tmp_path):
+    (tmp_path / "config.json").write_bytes(fake_hub.model()["config.json"])
+    assert checkpoint.task(tmp_path, None) == "text-classification"

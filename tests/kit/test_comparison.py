@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+
+from engine.errors import StepError
+from engine.kit import comparison, pooling
+from engine.kit.cases import Case
+
+
+def case(outputs, *, mask=None, name="one", kind="sample", label=None):
+    rows = len(next(iter(outputs.values())))
+    inputs = {"x": np.zeros((rows, 3))} if mask is None else {"attention_mask": np.array(mask)}
+    return Case(name, "a text", kind, inputs, {key: np.asarray(value) for key, value in outputs.items()}, label)
+
+
+def distance(original, built, *, mask=None, how=None):
+    tried = case(original, mask=mask)
+    usual = comparison.usual_lengths([tried], pooling=how)
+    return comparison.distance(tried, {name: np.asarray(v) for name, v in built.items()}, pooling=how, usual=usual)
+
+
+def test_the_same_outputs_are_no_distance_apart():
+    same = {"logits": np.array([[1.0, -2.0], [0.5, 3.0]])}
+    found = distance(same, same)
+    assert (found.cosine, found.max_abs, found.relative) == (pytest.approx(1), 0, 0)
+    assert (found.choices, found.changed) == (2, 0)
+
+
+def test_the_worst_row_of_a_batch_decides():
+    found = distance({"logits": [[3.0, 4.0], [3.0, 4.0]]}, {"logits": [[3.0, 4.0], [4.0, -3.0]]})
+    assert found.cosine == pytest.approx(0)
+    assert found.max_abs == 7
+    assert found.relative == pytest.approx(7 / 4)
+    assert found.changed == 1
+
+
+def test_what_stands_at_padded_positions_does_not_count():
+    original = {"logits": np.ones((1, 3, 2))}
+    built = {"logits": np.concatenate([np.ones((1, 2, 2)), np.full((1, 1, 2), 99.0)], axis=1)}
+    assert distance(original, built, mask=[[1, 1, 0]]).max_abs == 0
+    assert distance(original, built, mask=[[1, 1, 1]]).max_abs == 98
+
+
+def test_a_span_is_chosen_among_real_positions_only():
+    original = {"start_logits": np.array([[5.0, 1.0, 0.0]])}
+    built = {"start_logits": np.array([[5.0, 1.0, 50.0]])}
+    assert distance(original, built, mask=[[1, 1, 0]]).changed == 0
+    assert distance(original, built, mask=[[1, 1, 1]]).changed == 1
+
+
+def test_a_near_tie_in_the_original_is_no_disagreement_but_a_clear_choice_is_however_wrong_the_model():
+    assert distance({"logits": [[2.0, 1.95, -1.0]]}, {"logits": [[1.9, 2.0, -1.0]]}).changed == 0
+    assert distance({"logits": [[2.0, 1.0, -1.0]]}, {"logits": [[-90.0, 90.0, 0.0]]}).changed == 1
+
+
+def test_a_borderline_sample_has_an_error_and_no_direction():
+    usual = {"logits": 5.0}
+    tried = case({"logits": [[0.1, -0.1]]})
+    found = comparison.distance(tried, {"logits": np.array([[-0.1, 0.1]])}, pooling=None, usual=usual)
+    assert found.cosine is None
+    assert found.max_abs == pytest.approx(0.2)
+
+
+def test_a_single_number_has_no_direction():
+    assert distance({"score": [[0.2]]}, {"score": [[-0.2]]}).cosine is None
+
+
+def test_numbers_that_are_not_finite_are_no_distance():
+    assert distance({"logits": [[1.0, 2.0]]}, {"logits": [[1.0, np.nan]]}) is None
+    assert distance({"logits": [[1.0, 2.0]]}, {"logits": [[1.0, np.inf]]}) is None
+
+
+def test_an_infinity_of_the_original_s_own_is_expected_back():
+    assert distance({"logits": [[1.0, -np.inf, 2.0]]}, {"logits": [[1.0, -np.inf, 2.0]]}).max_abs == 0
+    assert distance({"logits": [[1.0, -np.inf, 2.0]]}, {"logits": [[1.0, 0.0, 2.0]]}) is None
+
+
+def test_integers_must_be_the_same():
+    found = distance({"labels": np.array([[1], [4]])}, {"labels": np.array([[1], [5]])})
+    assert (found.choices, found.changed) == (2, 1)
+
+
+def test_an_embedding_is_compared_after_pooling():
+    hidden = np.random.default_rng(0).standard_normal((1, 3, 8))
+    turned = hidden.copy()
+    turned[:, [0, 1]] = turned[:, [1, 0]]  # the mean of the two stays
+    found = distance({"last_hidden_state": hidden}, {"last_hidden_state": turned}, mask=[[1, 1, 0]], how="mean")
+    assert found.cosine == pytest.approx(1)
+    assert found.max_abs > 0.1
+    assert found.choices == 0
+
+
+@pytest.mark.parametrize("how", ["mean", "cls", "max"])
+def test_pooling_ignores_padding_on_either_side(how):
+    states = np.random.default_rng(1).standard_normal((1, 3, 4))
+    padding = np.full((1, 2, 4), 7.0)
+    alone = pooling.pool(states, np.ones((1, 3)), how)
+    right = pooling.pool(np.concatenate([states, padding], axis=1), np.array([[1, 1, 1, 0, 0]]), how)
+    left = pooling.pool(np.concatenate([padding, states], axis=1), np.array([[0, 0, 1, 1, 1]]), how)
+    assert np.allclose(alone, right)
+    assert np.allclose(alone, left)
+    assert np.linalg.norm(alone) == pytest.approx(1)
+
+
+def texts(vectors, kind="sample"):
+    return [case({"embedding": [vector]}, name=str(number), kind=kind) for number, vector in enumerate(vectors)]
+
+
+def test_a_nearest_neighbour_that_changes_clearly_is_named():
+    original = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]
+    built = [{"embedding": np.array([vector])} for vector in ([1.0, 0.0], [0.1, 0.9], [0.0, 1.0])]
+    assert comparison.neighbours(texts(original), built, "mean") == {"0": True, "1": False, "2": True}
+
+
+def test_two_texts_have_no_choice_of_neighbours():
+    original = [[1.0, 0.0], [0.0, 1.0]]
+    built = [{"embedding": np.array([vector])} for vector in original]
+    assert comparison.neighbours(texts(original), built, "mean") == {}
+
+
+def test_a_missing_output_is_named():
+    with pytest.raises(StepError, match="no output logits") as caught:
+        distance({"logits": [[1.0, 2.0]]}, {"scores": [[1.0, 2.0]]})
+    assert "it has: scores" in str(caught.value)
+
+
+def test_an_output_of_another_shape_says_both_shapes():
+    with pytest.raises(StepError, match="another shape") as caught:
+        distance({"logits": [[1.0, 2.0]]}, {"logits": [[1.0, 2.0, 3.0]]})
+    assert "[1, 3] instead of [1, 2]" in str(caught.value)

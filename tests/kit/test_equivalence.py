@@ -1,0 +1,114 @@
+import graphs
+import numpy as np
+import onnx
+import pytest
+from graphs import FLOAT, INT64
+from onnx import helper, numpy_helper
+
+from engine.kit import equivalence, onnx_files, ort
+
+
+def changed(tmp_path, original, change):
+    model = onnx_files.load(original)
+    change(model)
+    onnx_files.save(model, tmp_path / "changed")
+    return tmp_path / "changed"
+
+
+def test_a_model_agrees_with_itself_at_every_level_of_optimisation(tmp_path):
+    ort.optimise(graphs.tiny("bert"), tmp_path / "extended", level="extended")
+    assert equivalence.difference(graphs.tiny("bert"), tmp_path / "extended") is None
+
+
+def test_masks_are_full_right_padded_left_padded_and_holed_and_keep_a_token_in_each_row():
+    model = onnx_files.load_graph(graphs.tiny("bert"))
+    masks = {kind: inputs["attention_mask"] for kind, inputs in equivalence.trials(model)}
+    assert list(masks) == ["full", "right-padded", "left-padded", "holed"]
+    assert masks["full"].all()
+    assert masks["right-padded"].tolist()[1] == [1, 1, 1, 1, 1, 1, 0, 0]
+    assert masks["left-padded"].tolist()[1] == [0, 0, 1, 1, 1, 1, 1, 1]
+    assert masks["holed"].tolist()[0] == [1, 0, 1, 1, 0, 1, 1, 0]
+    assert all(mask.any(axis=1).all() for mask in masks.values())
+
+
+def test_indices_stay_within_the_table_that_they_are_looked_up_in():
+    model = onnx_files.load_graph(graphs.tiny("bert"))
+    rows = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer}
+    words = next(count for name, count in rows.items() if name.endswith("word_embeddings.weight"))
+    assert equivalence.index_bound(model, "input_ids") == words
+    assert equivalence.index_bound(model, "token_type_ids") == 2
+    assert equivalence.index_bound(model, "attention_mask") is None
+
+
+def test_a_mask_that_is_read_as_a_length_is_caught_by_the_masks_that_are_no_length(tmp_path):
+    """The trap that fusion with its default options falls into."""
+
+    def right_padded_only(model):
+        # attention_mask -> position < number of ones
+        nodes = [
+            helper.make_node("ReduceSum", ["attention_mask", "axis_one"], ["lengths"], keepdims=1),
+            helper.make_node("Mul", ["attention_mask", "none"], ["zeros"]),
+            helper.make_node("Add", ["zeros", "one"], ["ones"]),
+            helper.make_node("CumSum", ["ones", "one"], ["positions"]),
+            helper.make_node("LessOrEqual", ["positions", "lengths"], ["kept"]),
+            helper.make_node("Cast", ["kept"], ["by_length"], to=INT64),
+        ]
+        for node in model.graph.node:
+            node.input[:] = ["by_length" if name == "attention_mask" else name for name in node.input]
+        rest = [onnx.NodeProto.FromString(node.SerializeToString()) for node in model.graph.node]
+        del model.graph.node[:]
+        model.graph.node.extend([*nodes, *rest])
+        for name, value in (("axis_one", [1]), ("none", 0), ("one", 1)):
+            model.graph.initializer.append(numpy_helper.from_array(np.array(value), name))
+
+    original = graphs.tiny("bert", "feature-extraction")
+    said = equivalence.difference(original, changed(tmp_path, original, right_padded_only))
+    assert said is not None
+    assert said.startswith("last_hidden_state differs by ")
+    assert said.endswith("with left-padded inputs")
+
+
+def test_a_weight_that_is_a_little_off_is_caught(tmp_path):
+    def nudge(model):
+        bias = next(t for t in model.graph.initializer if t.name == "bias")
+        bias.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(bias) + 0.5, "bias"))
+
+    graphs.write(tmp_path / "original", graphs.layers())
+    said = equivalence.difference(tmp_path / "original", changed(tmp_path, tmp_path / "original", nudge))
+    assert said is not None
+    assert said.startswith("y differs by ")
+
+
+def test_rounding_is_no_difference(tmp_path):
+    def nudge(model):
+        bias = next(t for t in model.graph.initializer if t.name == "bias")
+        bias.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(bias) * np.float32(1 + 1e-6), "bias"))
+
+    graphs.write(tmp_path / "original", graphs.layers())
+    assert equivalence.difference(tmp_path / "original", changed(tmp_path, tmp_path / "original", nudge)) is None
+
+
+def test_another_shape_or_a_value_that_is_no_number_is_a_difference():
+    ones = np.ones((2, 3), np.float32)
+    assert equivalence._beyond_rounding(ones, ones[:1]) == float("inf")
+    assert equivalence._beyond_rounding(ones, np.full_like(ones, np.nan)) == float("inf")
+    assert equivalence._beyond_rounding(np.array([1, 2]), np.array([1, 3])) == 1
+    assert equivalence._beyond_rounding(np.full_like(ones, np.nan), np.full_like(ones, np.nan)) == 0
+
+
+def test_a_model_that_needs_longer_inputs_is_tried_with_longer_ones(tmp_path):
+    node = helper.make_node("Conv", ["x", "kernel"], ["y"], kernel_shape=[100], strides=[50])
+    model = graphs.graph(
+        [node], [("x", FLOAT, ["batch", 1, "samples"])], [("y", FLOAT, None)], [graphs.weight("kernel", 2, 1, 100)]
+    )
+    graphs.write(tmp_path / "audio", model)
+    assert equivalence.difference(tmp_path / "audio", tmp_path / "audio") is None
+
+
+@pytest.mark.parametrize("element", [onnx.TensorProto.STRING, onnx.TensorProto.COMPLEX64])
+def test_a_model_that_cannot_be_tried_has_not_been_shown_to_agree(tmp_path, element):
+    node = helper.make_node("Identity", ["x"], ["y"])
+    graphs.write(tmp_path / "odd", graphs.graph([node], [("x", element, ["n"])], [("y", element, ["n"])]))
+    said = equivalence.difference(tmp_path / "odd", tmp_path / "odd")
+    assert said is not None
+    assert said.startswith("it could not be tried on random inputs")

@@ -1,0 +1,87 @@
+from contextlib import contextmanager, nullcontext
+
+import pytest
+
+from engine.kit.interleaving import Budget, Contender, measure
+
+
+class Machine:
+    """A clock that only calls move, and a diary of who was called."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.diary = []
+
+    def clock(self):
+        return self.now
+
+    def contender(self, name, seconds, *, slow_at_first=0):
+        left = [slow_at_first]
+
+        def call():
+            self.diary.append(name)
+            self.now += seconds * (3 if left[0] > 0 else 1)
+            left[0] -= 1
+
+        return Contender(call, nullcontext)
+
+
+def turns(diary):
+    return [name for previous, name in zip([None, *diary], diary, strict=False) if name != previous]
+
+
+def test_contenders_take_turns_and_each_begins_as_often_as_the_others():
+    machine = Machine()
+    three = {name: machine.contender(name, 0.001) for name in "ABC"}
+    measure(three, Budget(seconds=0.3, warm_up=0.03, rounds=3), clock=machine.clock)
+    assert "".join(turns(machine.diary)).endswith("ABC" + "BCA" + "CAB")
+
+
+def test_latencies_are_what_the_clock_says():
+    machine = Machine()
+    both = {"fast": machine.contender("fast", 0.001), "slow": machine.contender("slow", 0.004)}
+    measured = measure(both, Budget(seconds=1, warm_up=0.1, rounds=4), clock=machine.clock)
+    assert [len(rounds) for rounds in measured.values()] == [4, 4]
+    assert all(value == pytest.approx(0.001) for turn in measured["fast"] for value in turn)
+    assert all(value == pytest.approx(0.004) for turn in measured["slow"] for value in turn)
+    assert len(measured["fast"][0]) > 3 * len(measured["slow"][0])
+
+
+def test_what_is_slow_at_first_is_not_measured():
+    machine = Machine()
+    only = {"A": machine.contender("A", 0.01, slow_at_first=7)}
+    measured = measure(only, Budget(seconds=1, warm_up=1, rounds=2), clock=machine.clock)
+    assert all(value == pytest.approx(0.01) for turn in measured["A"] for value in turn)
+
+
+def test_the_time_is_bounded_and_a_slow_model_still_gets_a_run_in_every_round():
+    machine = Machine()
+    budget = Budget(seconds=10, warm_up=2, rounds=5)
+    measured = measure({"A": machine.contender("A", 0.4)}, budget, clock=machine.clock)
+    assert machine.now <= 14
+    assert len(measured["A"][0]) >= 1
+    slow = measure({"A": Machine().contender("A", 9.0)}, budget)
+    assert [len(turn) for turn in slow["A"]] == [1] * 5 or all(slow["A"])
+
+
+def test_a_fast_model_gets_enough_runs_for_a_p99():
+    machine = Machine()
+    measured = measure({"A": machine.contender("A", 0.001)}, Budget(), clock=machine.clock)
+    assert sum(len(turn) for turn in measured["A"]) == 1000
+
+
+def test_every_call_is_made_in_its_contender_s_own_context():
+    machine, inside = Machine(), []
+
+    @contextmanager
+    def active():
+        inside.append(True)
+        yield
+        inside.pop()
+
+    def call():
+        assert inside == [True]
+        machine.now += 0.01
+
+    measure({"A": Contender(call, active)}, Budget(seconds=0.2, warm_up=0.05, rounds=2), clock=machine.clock)
+    assert inside == []

@@ -1,0 +1,112 @@
+"""Random tensors keep to what the graph and the profiles show."""
+
+from __future__ import annotations
+
+import models
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from engine.errors import StepError
+from engine.kit import onnx_files, random_inputs
+from engine.kit.onnx_files import Input
+from engine.kit.token_rows import Limits, Vocabulary
+from engine.recipe.schema import Range
+
+
+def graph_of(nodes, inputs, tables):
+    values = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "sequence"]) for name in inputs]
+    weights = [numpy_helper.from_array(np.zeros(shape, "float32"), name) for name, shape in tables.items()]
+    return helper.make_model(helper.make_graph(nodes, "g", values, [], weights))
+
+
+def test_integers_stay_below_the_rows_of_the_table_they_look_into(tmp_path):
+    model = onnx.load(models.onnx_many_inputs(tmp_path / "model.onnx"))
+    assert random_inputs.ranges(model) == {"user": 10}
+    users = [made["user"] for made in random_inputs.tensors(onnx_files.inputs(model), {"user": 10}, ())]
+    assert all(((user >= 0) & (user < 10)).all() for user in users)
+
+
+def test_the_table_is_found_behind_casts_and_on_any_axis():
+    nodes = [
+        helper.make_node("Cast", ["ids"], ["small"], to=TensorProto.INT32),
+        helper.make_node("Unsqueeze", ["small", "axes"], ["column"]),
+        helper.make_node("DequantizeLinear", ["table", "scale"], ["real"]),
+        helper.make_node("Gather", ["real", "column"], ["found"], axis=1),
+    ]
+    assert random_inputs.ranges(graph_of(nodes, ["ids"], {"table": (7, 30)})) == {"ids": 30}
+
+
+def test_the_smaller_of_two_tables_decides():
+    nodes = [
+        helper.make_node("Gather", ["words", "ids"], ["a"]),
+        helper.make_node("Gather", ["places", "ids"], ["b"]),
+    ]
+    assert random_inputs.ranges(graph_of(nodes, ["ids"], {"words": (90, 4), "places": (12, 4)})) == {"ids": 12}
+
+
+def test_the_tables_of_a_fused_embedding_are_found():
+    names = ["ids", "segments", "words", "places", "kinds"]
+    nodes = [helper.make_node("EmbedLayerNormalization", names, ["out"], domain="com.microsoft")]
+    model = graph_of(nodes, ["ids", "segments"], {"words": (90, 4), "places": (64, 4), "kinds": (2, 4)})
+    assert random_inputs.ranges(model) == {"ids": 90, "segments": 2}
+
+
+def test_profiles_give_their_least_usual_and_greatest_extents():
+    wanted = {"waveform": Input("waveform", "float32", ("batch", "samples"))}
+    profile = {"batch": Range(min=1, opt=2, max=4), "samples": Range(min=100, opt=160, max=320)}
+    shapes = [made["waveform"].shape for made in random_inputs.tensors(wanted, {}, [profile])]
+    assert shapes == [(1, 100), (2, 160), (4, 320)]
+
+
+def test_a_profile_of_gigabytes_is_not_drawn_at_its_far_end():
+    wanted = {"image": Input("image", "float32", ("batch", 3, 64, 64))}
+    profile = {"batch": Range(min=1, opt=2, max=1_000_000)}
+    assert [made["image"].shape[0] for made in random_inputs.tensors(wanted, {}, [profile])] == [1, 2]
+
+
+def test_masks_are_ones_with_a_tail_of_zeros_and_floats_are_normal():
+    wanted = {
+        "src_mask": Input("src_mask", "bool", ("batch", "time")),
+        "values": Input("values", "float16", ("batch", "time")),
+        "flag": Input("flag", "int8", ()),
+        "pixels": Input("pixels", "uint8", ("batch", 8)),
+    }
+    for made in random_inputs.tensors(wanted, {}, ()):
+        mask = made["src_mask"].astype(int)
+        assert mask[:, 0].all()
+        assert (np.diff(mask, axis=1) <= 0).all()
+        assert {name: tensor.dtype.name for name, tensor in made.items()} == {n: v.dtype for n, v in wanted.items()}
+        assert made["values"].min() < 0
+        assert made["flag"] in (0, 1)
+        assert made["pixels"].max() > 1
+
+
+def test_the_same_tensors_are_drawn_every_time():
+    wanted = {"x": Input("x", "float32", ("batch", 3))}
+    first, second = ([made["x"].tobytes() for made in random_inputs.tensors(wanted, {}, ())] for _ in range(2))
+    assert first == second
+    assert len(set(first)) == len(first)
+
+
+def test_random_rows_have_lengths_within_the_limits():
+    lengths = [made["input_ids"].shape[1] for made in random_inputs.rows(Vocabulary(9), Limits(sequence=(4, 20)))]
+    assert lengths == [4, 8, 16, 20]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (
+            Input("x", "float32", (), ranked=False),
+            "the model does not tell the shape of its input x\nhint: give samples as .npz",
+        ),
+        (Input("x", "object", (3,)), "the model's input x is text: that is not supported yet"),
+        (Input("x", "bfloat16", (3,)), "the model's input x is bfloat16: that is not supported yet"),
+    ],
+)
+def test_an_input_that_cannot_be_drawn_says_why(value, text):
+    with pytest.raises(StepError) as caught:
+        list(random_inputs.tensors({"x": value}, {}, ()))
+    assert str(caught.value) == text

@@ -1,0 +1,107 @@
+"""Samples as arrays: rows of batches or whole inputs, held against what the model takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.errors import StepError
+from engine.kit import tensor_samples
+from engine.kit.onnx_files import Input
+
+IMAGE = {"image": Input("image", "float32", ("batch", 3, 8, 8))}
+FRAMES = {"frames": Input("frames", "float32", ("time", "batch", 5))}
+
+
+@pytest.fixture
+def arrays(tmp_path):
+    def write(**named):
+        np.savez(tmp_path / "samples.npz", **named)
+        return tmp_path / "samples.npz"
+
+    return write
+
+
+def refusal(path, wanted):
+    with pytest.raises(StepError) as caught:
+        tensor_samples.read(path, wanted)
+    return str(caught.value)
+
+
+def test_each_row_is_a_batch_of_one_in_the_type_that_the_model_takes(arrays):
+    images = np.random.default_rng(0).standard_normal((3, 3, 8, 8))
+    found = tensor_samples.read(arrays(image=images, label=np.array([2, 0, 1]), other=np.zeros(9)), IMAGE)
+    assert [(case.name, case.kind, case.label) for case in found] == [
+        ("row 0", "tensors", 2),
+        ("row 1", "tensors", 0),
+        ("row 2", "tensors", 1),
+    ]
+    assert np.array_equal(found[1].inputs["image"], images[1:2].astype("float32"))
+    assert list(found[1].inputs) == ["image"]
+
+
+def test_an_array_with_one_axis_more_holds_whole_inputs(arrays):
+    frames = np.random.default_rng(0).standard_normal((4, 7, 1, 5)).astype("float32")
+    found = tensor_samples.read(arrays(frames=frames), FRAMES)
+    assert len(found) == 4
+    assert np.array_equal(found[2].inputs["frames"], frames[2])
+
+
+def test_a_fixed_batch_takes_as_many_rows_at_once(arrays):
+    wanted = {"image": Input("image", "float32", (2, 3, 8, 8))}
+    found = tensor_samples.read(arrays(image=np.zeros((5, 3, 8, 8), "float32")), wanted)
+    assert [case.inputs["image"].shape for case in found] == [(2, 3, 8, 8)] * 2
+    assert refusal(arrays(image=np.zeros((1, 3, 8, 8), "float32")), wanted) == (
+        "samples.npz has 1 samples, and the model takes 2 at once"
+    )
+
+
+def test_a_missing_array_lists_what_there_is_and_what_is_wanted(arrays):
+    assert refusal(arrays(picture=np.zeros((1, 3, 8, 8))), IMAGE) == (
+        "samples.npz has no array for the input image\n"
+        "  it holds: picture\n"
+        "  the model takes image: float32 [batch, 3, 8, 8]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("array", "wanted", "what"),
+    [
+        (
+            np.zeros((2, 4)),
+            {"ids": Input("ids", "int64", ("n", 4))},
+            "has the wrong type\n  in the file: float64 [2, 4]",
+        ),
+        (
+            np.zeros((2, 4), int),
+            {"ids": Input("ids", "int64", ("n", 5))},
+            "has the wrong shape\n  in the file: int64 [2, 4]",
+        ),
+        (
+            np.zeros(2, int),
+            {"ids": Input("ids", "int64", ("n", 4))},
+            "has the wrong number of axes\n  in the file: int64 [2]",
+        ),
+    ],
+)
+def test_an_array_that_does_not_fit_shows_both_sides(arrays, array, wanted, what):
+    text = refusal(arrays(ids=array), wanted)
+    assert text.startswith(f"the array ids in samples.npz {what}")
+    assert "  the model takes ids: int64 [n, " in text
+
+
+def test_arrays_of_different_lengths_are_counted(arrays):
+    path = arrays(image=np.zeros((2, 3, 8, 8), "float32"), label=np.zeros(3, int))
+    assert refusal(path, IMAGE) == (
+        "the arrays in samples.npz must have the same number of rows, at least one\n  image: 2 rows\n  label: 3 rows"
+    )
+    empty = arrays(image=np.zeros((0, 3, 8, 8), "float32"))
+    assert refusal(empty, IMAGE).endswith("at least one\n  image: 0 rows")
+
+
+def test_a_file_that_is_no_archive_or_holds_pickles_is_refused(arrays, tmp_path):
+    broken = tmp_path / "broken.npz"
+    broken.write_bytes(b"PK\x03\x04 and nothing more")
+    assert refusal(broken, IMAGE).startswith("broken.npz cannot be read\n")
+    pickled = arrays(image=np.array([{"a": 1}], dtype=object))
+    assert refusal(pickled, IMAGE).endswith("hint: save it with numpy.savez(path, **arrays), without pickled objects")

@@ -1,0 +1,42 @@
+"""The real command line, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+class Program:
+    """Runs `recipe` in a project folder and reads what it says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("RECIPE_")} | {"CI": "true"}
+
+    def __call__(self, *words: str, expect: int | None = None) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "engine", *words]
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=600, check=False
+        )
+        if expect is not None:
+            assert done.returncode == expect, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+        return done
+
+    def events(self, *words: str, expect: int | None = 0) -> list[dict]:
+        return [json.loads(line) for line in self("build", *words, "--json", expect=expect).stdout.splitlines()]
+
+    def states(self, *words: str, expect: int | None = 0) -> dict[str, str]:
+        return {event["job"]: event["state"] for event in self.events(*words, expect=expect) if event["event"] == "end"}
+
+    def why(self, *words: str) -> dict[str, dict]:
+        return {finding["job"]: finding for finding in json.loads(self("why", *words, "--json", expect=0).stdout)}
+
+    def imports(self, *words: str) -> set[str]:
+        """Return the modules that a command line imports."""
+        command = [sys.executable, "-X", "importtime", "-m", "engine", *words]
+        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=True)
+        return {line.rsplit("|", 1)[1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}

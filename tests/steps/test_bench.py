@@ -1,0 +1,148 @@
+import json
+import sys
+
+import graphs
+import models
+import pytest
+
+from engine.errors import JudgementError, StepError
+from engine.kit import cpu
+from engine.kit.interleaving import Budget
+from engine.recipe.schema import Bench as BenchSection
+from engine.recipe.schema import ModelSection, Recipe, Rival, Shape
+from engine.steps.bench import LATENCIES, Bench
+
+
+class Quick(Bench):
+    """The real step, in less time."""
+
+    budget = Budget(seconds=0.3, warm_up=0.1, rounds=5)
+
+
+PLAIN, EAGER = Rival(runtime="onnxruntime"), Rival(runtime="pytorch")
+
+
+def recipe(**options):
+    return Recipe(name="m", model=ModelSection(source="hf:a/b"), **options)
+
+
+@pytest.fixture
+def layers(tmp_path):
+    return graphs.write(tmp_path / "layers", graphs.layers())
+
+
+def run(step, model, tmp_path, checkpoint=None, exported=None):
+    out = tmp_path / "measurements"
+    return step.run(out, validated=model, exported=exported or model, checkpoint=checkpoint or model), out
+
+
+def test_our_model_and_a_rival_are_measured_with_the_same_shapes_and_threads(layers, tmp_path):
+    step = Quick(name_of_ours="onnxruntime-int8", shapes=({"batch": 1}, {"batch": 64}), against=(PLAIN,), threads=1)
+    report, out = run(step, layers, tmp_path)
+    rows = report["rows"]
+    assert report["threads"] == 1
+    assert report["cpu"]
+    assert [(row["shape"]["batch"], row["runtime"], row["ours"]) for row in rows] == [
+        (1, "onnxruntime-int8", True),
+        (1, "onnxruntime-fp32", False),
+        (64, "onnxruntime-int8", True),
+        (64, "onnxruntime-fp32", False),
+    ]
+    for row in rows:
+        assert 0 < row["p50_ms"] <= row["p95_ms"] <= row["p99_ms"]
+        assert row["runs"] >= 100
+        assert row["via"] == "in-process"
+    assert rows[1]["ratio_to"] == {}
+    assert 0.4 < rows[0]["ratio_to"]["onnxruntime-fp32"] < 2.5  # it is the same model
+    raw = json.loads((out / LATENCIES).read_text())
+    assert [sum(map(len, each["rounds_ms"])) for each in raw] == [row["runs"] for row in rows]
+
+
+def test_a_missed_budget_names_the_shape_the_value_and_the_budget(layers, tmp_path):
+    report, _ = run(Quick(shapes=({"batch": 64},)), layers, tmp_path)
+    row = report["rows"][0]
+    Bench(budgets=({"p95_ms": 1000.0},)).judge(report)
+    with pytest.raises(JudgementError) as caught:
+        Bench(budgets=({"p50_ms": 1e-6, "p95_ms": 1e-6},)).judge(report)
+    text = str(caught.value)
+    assert f"batch 64: p50_ms is {row['p50_ms']:.3f}" in text
+    assert f"p95_ms is {row['p95_ms']:.3f}" in text
+    assert "over its budget of 1e-06" in text
+    assert "noise up to" in text
+
+
+def test_shapes_are_the_recipe_s_or_the_profiles_opt():
+    profiles = ({"batch": 1, "sequence": [1, 16, 128]}, {"batch": [1, 8, 32], "sequence": [1, 128, 512]})
+    own = Bench.for_recipe(recipe(profiles=profiles, bench=BenchSection()))
+    assert own.shapes == ({"batch": 1, "sequence": 16}, {"batch": 8, "sequence": 128})
+    said = BenchSection(shapes=(Shape(axes={"sequence": 32}),))
+    assert Bench.for_recipe(recipe(profiles=profiles, bench=said)).shapes == ({"batch": 1, "sequence": 32},)
+
+
+def test_a_profile_that_decides_no_shape_is_no_part_of_the_key():
+    said = BenchSection(shapes=(Shape(axes={"batch": 1, "sequence": 32}),))
+    one = Bench.for_recipe(recipe(profiles=({"batch": 1, "sequence": [1, 16, 128]},), bench=said))
+    other = Bench.for_recipe(recipe(profiles=({"batch": 4, "sequence": [1, 64, 512]},), bench=said))
+    assert one.options() == other.options()
+
+
+def test_a_budget_is_judged_and_no_part_of_the_key():
+    shape = {"batch": 1, "sequence": 32}
+    free = Bench.for_recipe(recipe(bench=BenchSection(shapes=(Shape(axes=shape),))))
+    bound = Bench.for_recipe(recipe(bench=BenchSection(shapes=(Shape(axes=shape, budget={"p95_ms": 2}),))))
+    assert free.options() == bound.options()
+    assert bound.budgets == ({"p95_ms": 2},)
+
+
+def test_a_recipe_without_bench_measures_nothing():
+    assert Bench.for_recipe(recipe()) is None
+
+
+def test_only_a_rival_in_pytorch_makes_torch_count():
+    assert "torch" not in Bench(against=(PLAIN,)).tools_used()
+    assert "torch" in Bench(against=(PLAIN, EAGER)).tools_used()
+
+
+def test_without_torch_a_rival_in_pytorch_says_what_to_install(layers, tmp_path, monkeypatch):
+    checkpoint = tmp_path / "checkpoint"
+    checkpoint.mkdir()
+    (checkpoint / "config.json").write_text('{"model_type": "bert", "architectures": ["BertModel"]}')
+    found = __import__("importlib.util").util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name == "torch" else found(name, *rest))
+    with pytest.raises(StepError, match="needs torch") as caught:
+        run(Quick(against=(EAGER,), shapes=({"batch": 1},)), layers, tmp_path, checkpoint=checkpoint)
+    assert "pip install 'recipe[cpu]'" in str(caught.value)
+
+
+def test_an_onnx_file_has_no_model_in_pytorch(layers, tmp_path):
+    with pytest.raises(StepError, match="no PyTorch model"):
+        run(Quick(against=(EAGER,), shapes=({"batch": 1},)), layers, tmp_path)
+
+
+def test_pytorch_is_measured_with_the_asked_threads_which_are_given_back(tmp_path):
+    import torch
+
+    checkpoint = models.checkpoint(tmp_path / "checkpoint", "bert", task="text-classification")
+    exported = graphs.tiny("bert")
+    before = torch.get_num_threads()
+    seen = set()
+    original = torch.set_num_threads
+    try:
+        torch.set_num_threads = lambda count: (seen.add(count), original(count))
+        step = Quick(against=(EAGER,), shapes=({"batch": 1, "sequence": 8},), threads=1)
+        report, _ = run(step, exported, tmp_path, checkpoint=checkpoint, exported=exported)
+    finally:
+        torch.set_num_threads = original
+    assert 1 in seen
+    assert torch.get_num_threads() == before
+    ours, eager = report["rows"]
+    assert eager["runtime"] == "pytorch-fp32"
+    assert ours["ratio_to"]["pytorch-fp32"] > 1
+
+
+def test_physical_cores_are_at_least_one_and_at_most_the_cpus():
+    import os
+
+    assert 1 <= cpu.physical_cores() <= (os.cpu_count() or 1)
+    if sys.platform == "linux":
+        assert cpu.model()

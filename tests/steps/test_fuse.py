@@ -1,0 +1,202 @@
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import graphs
+import onnx
+import pytest
+
+from engine.kit import equivalence, fusion, onnx_files
+from engine.recipe.schema import ModelSection, Recipe, Target
+from engine.steps.fuse import Fuse
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def fuse(tmp_path, model, **options):
+    if not isinstance(model, Path):
+        model = graphs.write(tmp_path / "shaped", model)
+    report = Fuse(**options).run(tmp_path / "fused", shaped=model)
+    return report, tmp_path / "fused"
+
+
+def operators(directory):
+    return [node.op_type for node in onnx_files.load_graph(directory).graph.node]
+
+
+@pytest.mark.parametrize(
+    ("architecture", "fused"),
+    [
+        ("bert", {"Attention": 2, "EmbedLayerNormalization": 1}),
+        ("distilbert", {"Attention": 2, "EmbedLayerNormalization": 1}),
+        ("electra", {"Attention": 2, "EmbedLayerNormalization": 1}),
+        ("roberta", {"Attention": 2}),
+        ("xlm-roberta", {"Attention": 2}),
+        ("albert", {"Attention": 1, "FastGelu": 2}),
+        ("mpnet", {}),
+        ("deberta-v2", {}),
+    ],
+)
+def test_an_architecture_is_fused_as_far_as_the_optimiser_knows_it(tmp_path, architecture, fused):
+    source = graphs.tiny(architecture)
+    report, out = fuse(tmp_path, source)
+    assert report["fused"] == fused
+    assert report["nodes"] == [len(operators(source)), len(operators(out))]
+    assert equivalence.difference(source, out) is None
+    if fused:
+        assert report["nodes"][1] < report["nodes"][0] / 2
+        assert json.loads((out / "session.json").read_text())["graph_optimization_level"] == "basic"
+    else:
+        assert report["unfused"].startswith("nothing to fuse")
+        assert (out / "model.onnx").samefile(source / "model.onnx")
+
+
+def test_on_a_cpu_residual_additions_stay_apart_from_normalisations(tmp_path):
+    _, out = fuse(tmp_path, graphs.tiny("bert"))
+    assert "SkipLayerNormalization" not in operators(out)
+    assert operators(out).count("LayerNormalization") == 4
+
+
+def test_on_a_gpu_residual_additions_are_fused_too(tmp_path):
+    report, out = fuse(tmp_path, graphs.tiny("bert"), residual="fused")
+    assert report["fused"] == {"Attention": 2, "BiasGelu": 2, "EmbedLayerNormalization": 1, "SkipLayerNormalization": 4}
+    assert not (out / "session.json").exists()
+    assert equivalence.difference(graphs.tiny("bert"), out) is None
+
+
+@pytest.mark.slow
+def test_minilm_becomes_six_attentions_and_an_embedding(tmp_path, minilm_exported):
+    report, out = fuse(tmp_path, minilm_exported)
+    assert report["fused"] == {"Attention": 6, "EmbedLayerNormalization": 1}
+    assert report["nodes"][1] == 76
+    heads = {a.i for n in onnx_files.load_graph(out).graph.node for a in n.attribute if a.name == "num_heads"}
+    assert heads == {12}
+
+
+@pytest.mark.parametrize("heads", [1, 2, 8])
+def test_the_number_of_heads_is_read_from_the_graph(tmp_path, heads):
+    import models
+
+    from engine.steps.export import Export
+
+    source = models.checkpoint(tmp_path / "checkpoint", task="text-classification", num_attention_heads=heads)
+    Export(task="text-classification").run(tmp_path / "exported", checkpoint=source)
+    assert fusion.attention_sizes(onnx_files.load(tmp_path / "exported")) == (heads, 32)
+    report, out = fuse(tmp_path, tmp_path / "exported")
+    assert report["fused"]["Attention"] == 2
+    assert equivalence.difference(tmp_path / "exported", out) is None
+
+
+def test_sizes_that_the_graph_does_not_tell_are_left_to_the_optimiser():
+    assert fusion.attention_sizes(graphs.layers()) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "make", [graphs.convolutions, graphs.recurrent, graphs.loop, graphs.choice, graphs.layers], ids=lambda m: m.__name__
+)
+def test_what_is_no_transformer_is_handed_on_with_a_word(tmp_path, capsys, make):
+    report, out = fuse(tmp_path, make())
+    assert report["fused"] == {}
+    assert report["unfused"] == "nothing to fuse: this is no transformer"
+    assert report["nodes"][0] == report["nodes"][1]
+    assert os.listdir(out) == ["model.onnx"]
+    assert (out / "model.onnx").samefile(tmp_path / "shaped/model.onnx")
+    assert "not fused: nothing to fuse: this is no transformer" in capsys.readouterr().out
+
+
+def test_a_fused_model_that_answers_otherwise_is_never_handed_on(tmp_path, monkeypatch, capsys):
+    """The optimiser's own default, one length per row instead of the mask, is wrong for left-padded masks."""
+    from onnxruntime.transformers.fusion_options import FusionOptions
+
+    monkeypatch.setattr(FusionOptions, "use_raw_attention_mask", lambda *_: None)
+    source = graphs.tiny("bert", "feature-extraction")
+    report, out = fuse(tmp_path, source)
+    assert report["fused"] == {}
+    assert report["unfused"].startswith("the fused model is not the same as the original: last_hidden_state differs by")
+    assert report["unfused"].endswith("with left-padded inputs")
+    assert (out / "model.onnx").samefile(source / "model.onnx")
+    assert not (out / "session.json").exists()
+    assert "not the same as the original" in capsys.readouterr().out
+
+
+def test_an_optimiser_that_breaks_down_leaves_the_model_as_it_was(tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise AssertionError("3 != 4")
+
+    monkeypatch.setattr(fusion, "fuse", broken)
+    report, out = fuse(tmp_path, graphs.tiny("bert"))
+    assert report["fused"] == {}
+    assert report["unfused"] == "ONNX Runtime's optimiser gave up on this graph (AssertionError('3 != 4'))"
+    assert (out / "model.onnx").samefile(graphs.tiny("bert") / "model.onnx")
+
+
+def test_half_precision_and_quantised_weights_are_not_taken_apart(tmp_path):
+    def shaped(name, convert):
+        model = onnx_files.load(graphs.tiny("bert"))
+        weight = next(tensor for tensor in model.graph.initializer if "MatMul" in tensor.name)
+        values = convert(onnx.numpy_helper.to_array(weight))
+        weight.CopyFrom(onnx.numpy_helper.from_array(values, weight.name))
+        return graphs.write(tmp_path / name, model)
+
+    for kind, word in (("float16", "half precision"), ("int8", "quantised already (INT8 weights)")):
+        report = Fuse().run(tmp_path / f"{kind}-fused", shaped=shaped(kind, lambda v, k=kind: v.astype(k)))
+        assert report["fused"] == {}
+        assert word in report["unfused"]
+
+
+def test_nothing_is_left_beside_the_output_and_the_input_is_untouched(tmp_path):
+    source = graphs.tiny("bert")
+    before = (source / "model.onnx").read_bytes()
+    fuse(tmp_path, source)
+    assert os.listdir(tmp_path) == ["fused"]
+    assert sorted(os.listdir(tmp_path / "fused")) == ["model.onnx", "session.json"]
+    assert (source / "model.onnx").read_bytes() == before
+
+
+def test_no_torch_is_needed(tmp_path):
+    code = (
+        "import sys; sys.modules['torch'] = sys.modules['transformers'] = None\n"
+        "from pathlib import Path; from engine.steps.fuse import Fuse\n"
+        "print(Fuse().run(Path(sys.argv[1]), shaped=Path(sys.argv[2])))"
+    )
+    words = [sys.executable, "-c", code, tmp_path / "fused", graphs.tiny("bert")]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "'Attention': 2" in done.stdout
+
+
+def test_bytes_are_the_same_in_another_directory_process_and_hash_seed(tmp_path):
+    source = graphs.tiny("roberta")
+    digests = set()
+    for run in ("a", "b"):  # the optimiser keeps counters: the second run in one process must not notice the first
+        (tmp_path / run).mkdir()
+        Fuse().run(tmp_path / run / "fused", shaped=source)
+        digests.add(hashlib.sha256((tmp_path / run / "fused/model.onnx").read_bytes()).hexdigest())
+    code = (
+        "import sys; from pathlib import Path; from engine.steps.fuse import Fuse;"
+        "Fuse().run(Path(sys.argv[1]), shaped=Path(sys.argv[2]))"
+    )
+    words = [sys.executable, "-c", code, tmp_path / "other", source]
+    subprocess.run(words, cwd=ROOT, env=os.environ | {"PYTHONHASHSEED": "5"}, check=True, capture_output=True)
+    digests.add(hashlib.sha256((tmp_path / "other/model.onnx").read_bytes()).hexdigest())
+    assert len(digests) == 1
+
+
+def recipe(**target):
+    return Recipe(name="a", model=ModelSection(source="x"), target=Target(**target))
+
+
+def test_it_is_wanted_for_onnx_runtimes_own_kernels_only():
+    assert Fuse.for_recipe(recipe()) == Fuse(residual="apart")
+    assert Fuse.for_recipe(recipe(device="T4")) == Fuse(residual="fused")
+    assert Fuse.for_recipe(recipe(device="T4", provider="cpu")) == Fuse(residual="apart")
+    assert Fuse.for_recipe(recipe(device="T4", provider="tensorrt")) is None
+    assert Fuse.for_recipe(recipe(device="T4", runtime="tensorrt")) is None
+
+
+def test_precision_profiles_and_isa_are_no_options():
+    first = Recipe(name="a", model=ModelSection(source="x"), precision="fp32", target=Target(isa="avx2"))
+    assert Fuse.for_recipe(first) == Fuse.for_recipe(first.model_copy(update={"precision": "int8"}))
+    assert Fuse().options() == {"residual": "apart"}

@@ -1,0 +1,383 @@
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import graphs
+import numpy as np
+import onnx
+import pytest
+from graphs import FLOAT, INT64
+from onnx import TensorProto, helper, numpy_helper
+
+from engine.errors import StepError
+from engine.kit import equivalence, int8, onnx_files, ort
+from engine.recipe.schema import ModelSection, Recipe, Target
+from engine.steps.fuse import Fuse
+from engine.steps.quantize import Quantize
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def quantize(tmp_path, model, **options):
+    if not isinstance(model, Path):
+        model = graphs.write(tmp_path / "fused", model)
+    report = Quantize(**options).run(tmp_path / "quantized", fused=model)
+    return report, tmp_path / "quantized"
+
+
+def fused(tmp_path, source):
+    Fuse().run(tmp_path / "fused", shaped=source)
+    return tmp_path / "fused"
+
+
+def operators(directory):
+    return [node.op_type for node in onnx_files.nodes(onnx_files.load_graph(directory))]
+
+
+def cosines(first, second):
+    """Return the cosine of the first output on random inputs, by the kind of mask."""
+    model = onnx_files.load_graph(first)
+    sessions = ort.session(first, threads=1, level="basic"), ort.session(second, threads=1)
+    found = {}
+    for kind, inputs in equivalence.trials(model):
+        one, two = (next(iter(ort.run(session, inputs).values())).astype(float).ravel() for session in sessions)
+        found[kind] = float(one @ two / np.linalg.norm(one) / np.linalg.norm(two))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("architecture", "quantized", "left"),
+    [
+        ("bert", {"Attention": 2, "EmbedLayerNormalization": 1, "MatMul": 8}, []),
+        ("distilbert", {"Attention": 2, "EmbedLayerNormalization": 1, "MatMul": 8}, []),
+        ("electra", {"Attention": 2, "EmbedLayerNormalization": 1, "MatMul": 9}, []),
+        ("roberta", {"Attention": 2, "MatMul": 8}, ["3 Gather"]),
+        ("xlm-roberta", {"Attention": 2, "MatMul": 8}, ["3 Gather"]),
+        ("albert", {"Attention": 1, "MatMul": 12}, ["3 Gather"]),
+        ("mpnet", {"MatMul": 14}, ["3 Gather"]),
+        ("deberta-v2", {"MatMul": 14}, ["1 Gather"]),
+    ],
+)
+def test_an_architecture_is_quantised_and_answers_alike_for_masks_of_every_kind(
+    tmp_path, architecture, quantized, left
+):
+    source = graphs.tiny(architecture)
+    report, out = quantize(tmp_path, fused(tmp_path, source))
+    assert report["quantized"] == quantized
+    assert report["left"] == left
+    assert report["bytes"][1] < report["bytes"][0]
+    found = cosines(source, out)
+    assert set(found) == {"full", "right-padded", "left-padded", "holed"}
+    assert min(found.values()) > 0.97, found
+
+
+@pytest.mark.slow
+def test_minilm_keeps_its_meaning_in_a_quarter_of_its_size(tmp_path, minilm_exported):
+    report, out = quantize(tmp_path, fused(tmp_path, minilm_exported))
+    assert report["quantized"] == {"Attention": 6, "EmbedLayerNormalization": 1, "MatMul": 18}
+    assert report["left"] == []
+    assert report["bytes"][1] < report["bytes"][0] / 3.9
+    model = onnx_files.load_graph(out)
+    assert {node.op_type for node in model.graph.node} >= {"QAttention", "DynamicQuantizeMatMul"}
+    assert min(cosines(minilm_exported, out).values()) > 0.95
+
+
+def test_the_package_is_served_so_that_residual_additions_stay_apart(tmp_path):
+    _, out = quantize(tmp_path, fused(tmp_path, graphs.tiny("bert")))
+    assert json.loads((out / "session.json").read_text()) == {
+        "disabled_optimizers": ["SkipLayerNormFusion"],
+        "graph_optimization_level": "basic",
+    }
+    assert "SkipLayerNormalization" not in operators(out)
+    ort.optimise(out, tmp_path / "served", level="basic", disabled=("SkipLayerNormFusion",))
+    assert "SkipLayerNormalization" not in operators(tmp_path / "served")
+
+
+@pytest.mark.parametrize("architecture", ["bert", "mpnet", "deberta-v2"])
+def test_the_optimised_graph_runs_on_any_cpu(tmp_path, architecture):
+    _, out = quantize(tmp_path, fused(tmp_path, graphs.tiny(architecture)))
+    domains = {node.domain for node in onnx_files.nodes(onnx_files.load_graph(out))}
+    assert domains <= {"", "com.microsoft"}  # com.microsoft.nchwc and the like are layouts for one kind of CPU
+
+
+def weights_of(directory):
+    model = onnx_files.load(directory)
+    found = [numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type == TensorProto.INT8]
+    return [array for array in found if array.ndim > 1]
+
+
+def test_weights_are_signed_and_scaled_per_channel(tmp_path):
+    _, out = quantize(tmp_path, graphs.layers())
+    for weight in weights_of(out):
+        assert weight.dtype == np.int8
+        assert (np.abs(weight).max(axis=0) == 127).all()  # each column uses its whole range
+
+
+def test_seven_bits_where_the_cpu_would_saturate(tmp_path):
+    _, out = quantize(tmp_path, graphs.layers(), reduce_range=True)
+    for weight in weights_of(out):
+        assert np.abs(weight).max() <= 64
+        assert np.abs(weight).max() > 32
+    graphs.write(tmp_path / "original", graphs.layers())
+    assert cosines(tmp_path / "original", out)["random"] > 0.99
+
+
+@pytest.mark.parametrize(
+    ("isa", "reduced"),
+    [
+        ("avx2", True),
+        ("avx512", True),
+        ("avx512_vnni", False),
+        ("avx_vnni", False),
+        ("amx", False),
+        ("neon", False),
+        (None, False),
+    ],
+)
+def test_the_isa_decides_on_seven_bits(isa, reduced):
+    recipe = Recipe(name="a", model=ModelSection(source="x"), precision="int8", target=Target(isa=isa))
+    assert Quantize.for_recipe(recipe) == Quantize(reduce_range=reduced)
+
+
+def test_it_is_wanted_for_int8_on_onnx_runtimes_cpu_provider_only():
+    def wanted(precision="int8", **target):
+        recipe = Recipe(name="a", model=ModelSection(source="x"), precision=precision, target=Target(**target))
+        return Quantize.for_recipe(recipe) is not None
+
+    assert wanted()
+    assert wanted(provider="cpu", device="T4")
+    assert not wanted("fp32")
+    assert not wanted(device="T4")
+    assert not wanted(runtime="openvino")
+    assert not wanted(runtime="tensorrt", device="T4")
+
+
+def test_convolutions_are_left_and_the_levels_that_they_need_stay_on(tmp_path, capsys):
+    report, out = quantize(tmp_path, graphs.convolutions())
+    assert report["quantized"] == {"MatMul": 1}
+    assert report["left"] == ["2 Conv"]
+    assert os.listdir(out) == ["model.onnx"]
+    assert "left as they are: 2 Conv" in capsys.readouterr().out
+    assert cosines(tmp_path / "fused", out)["random"] > 0.99
+
+
+def test_recurrent_layers_are_quantised(tmp_path):
+    report, out = quantize(tmp_path, graphs.recurrent())
+    assert report["quantized"] == {"LSTM": 2}
+    assert report["left"] == []
+    assert operators(out).count("DynamicQuantizeLSTM") == 2
+    assert cosines(tmp_path / "fused", out)["random"] > 0.98
+
+
+def test_recurrent_layers_that_share_weights_are_left(tmp_path):
+    report, out = quantize(tmp_path, graphs.recurrent(shared=True))
+    assert report["quantized"] == {}
+    assert report["left"] == ["2 LSTM"]
+    assert report["unquantized"] == "it has no operator that dynamic quantisation makes faster"
+    assert cosines(tmp_path / "fused", out)["random"] > 0.9999
+
+
+@pytest.mark.parametrize(("make", "left"), [(graphs.loop, ["1 MatMul"]), (graphs.choice, ["2 MatMul"])])
+def test_what_lies_inside_loops_and_branches_is_left(tmp_path, make, left):
+    report, out = quantize(tmp_path, make())
+    assert report["quantized"] == {}
+    assert report["left"] == left
+    assert (out / "model.onnx").samefile(tmp_path / "fused/model.onnx")
+
+
+def test_weights_of_more_than_two_dimensions_are_left(tmp_path):
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    shape = ["batch", 3, "n", 8]
+    model = graphs.graph([node], [("x", FLOAT, shape)], [("y", FLOAT, shape)], [graphs.weight("w", 3, 8, 8)])
+    report, _ = quantize(tmp_path, model)
+    assert report["left"] == ["1 MatMul"]
+
+
+def attention(inputs, **attributes):
+    """Return a model of one Attention: x [batch, time, 16]."""
+    node = helper.make_node("Attention", inputs, ["y"], domain="com.microsoft", num_heads=2, **attributes)
+    shape = ["batch", "time", 16]
+    weights = [graphs.weight("w", 16, 48), graphs.weight("b", 48), graphs.weight("bias", 1, 2, 4, 4)]
+    return graphs.graph([node], [("x", FLOAT, shape)], [("y", FLOAT, shape)], weights, domains=["com.microsoft"])
+
+
+def test_attention_is_quantised_but_not_where_its_bias_would_be_dropped():
+    plain = int8.quantise(attention(["x", "w", "b"]), reduce_range=False)
+    assert int8.counted(plain) == {"Attention": 1}
+    biased = int8.quantise(attention(["x", "w", "b", "", "", "bias"]), reduce_range=False)
+    assert int8.counted(biased) == {}
+    assert int8.left(biased) == ["1 Attention"]
+
+
+def test_a_weight_that_two_kinds_of_operators_share_is_quantised_for_each(tmp_path):
+    nodes = [
+        helper.make_node("Gather", ["w", "ids"], ["a"]),
+        helper.make_node("MatMul", ["a", "w"], ["b"]),
+        helper.make_node("MatMul", ["b", "w"], ["y"]),
+    ]
+    shape = ["batch", 16]
+    model = graphs.graph(nodes, [("ids", INT64, ["batch"])], [("y", FLOAT, shape)], [graphs.weight("w", 16, 16)])
+    report, out = quantize(tmp_path, model)
+    assert report["quantized"] == {"MatMul": 2}
+    assert report["left"] == ["1 Gather"]
+    assert "DequantizeLinear" not in operators(out)
+    assert len(weights_of(out)) == 1
+    assert cosines(tmp_path / "fused", out)["random"] > 0.99
+
+
+def embedding(rows, *, more=()):
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["a"]), helper.make_node("MatMul", ["a", "w"], ["y"]), *more]
+    weights = [graphs.weight("table", rows, 64), graphs.weight("w", 64, 8)]
+    outputs = [("y", FLOAT, ["batch", "time", 8])] + [(node.output[0], FLOAT, None) for node in more]
+    return graphs.graph(nodes, [("ids", INT64, ["batch", "time"])], outputs, weights)
+
+
+def test_large_embedding_tables_are_stored_in_int8_with_a_scale_per_row(tmp_path):
+    report, out = quantize(tmp_path, embedding(2000))
+    assert report["quantized"] == {"Gather": 1, "MatMul": 1}
+    assert report["left"] == []
+    assert report["bytes"][1] < report["bytes"][0] / 3.5
+    table = next(weight for weight in weights_of(out) if weight.shape == (2000, 64))
+    assert (np.abs(table).max(axis=1) == 127).all()
+    assert cosines(tmp_path / "fused", out)["random"] > 0.999
+
+
+def test_small_tables_and_tables_that_are_read_otherwise_too_are_left(tmp_path):
+    report, _ = quantize(tmp_path, embedding(20))
+    assert report["left"] == ["1 Gather"]
+    other = helper.make_node("ReduceSum", ["table"], ["sum"], keepdims=0)
+    (tmp_path / "other").mkdir()
+    report, out = quantize(tmp_path / "other", embedding(2000, more=[other]))
+    assert report["left"] == ["1 Gather"]
+    assert cosines(tmp_path / "other/fused", out)["random"] > 0.99
+
+
+def test_nodes_without_names_are_told_apart(tmp_path):
+    model = graphs.layers()
+    assert not any(node.name for node in model.graph.node)
+    report, out = quantize(tmp_path, model)
+    assert report["quantized"] == {"MatMul": 2}  # the second was a Gemm
+    assert cosines(tmp_path / "fused", out)["random"] > 0.99
+
+
+def already():
+    dynamic = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        helper.make_node("MatMulInteger", ["q", "w8", "z"], ["i"]),
+        helper.make_node("Cast", ["i"], ["f"], to=FLOAT),
+        helper.make_node("Mul", ["f", "s"], ["y"]),
+    ]
+    qdq = [
+        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["d"]),
+        helper.make_node("MatMul", ["d", "w"], ["y"]),
+    ]
+    stored = [
+        helper.make_node("Cast", ["w8"], ["c"], to=FLOAT),
+        helper.make_node("Mul", ["c", "scale"], ["m"]),
+        helper.make_node("MatMul", ["x", "m"], ["y"]),
+    ]
+    weights = [
+        numpy_helper.from_array(np.ones((8, 8), np.int8), "w8"),
+        graphs.weight("w", 8, 8),
+        numpy_helper.from_array(np.float32(0.1), "scale"),
+        numpy_helper.from_array(np.int8(0), "zero"),
+    ]
+    shape = ["n", 8]
+    for name, nodes in (("dynamic", dynamic), ("qdq", qdq), ("stored", stored)):
+        used = {value for node in nodes for value in node.input}
+        kept = [tensor for tensor in weights if tensor.name in used]
+        yield pytest.param(graphs.graph(nodes, [("x", FLOAT, shape)], [("y", FLOAT, shape)], kept), id=name)
+
+
+@pytest.mark.parametrize("model", [*already()])
+def test_what_someone_else_quantised_is_handed_on_as_it_is(tmp_path, capsys, model):
+    report, out = quantize(tmp_path, model)
+    assert report["quantized"] == {}
+    assert report["unquantized"].startswith("it is quantised already (")
+    assert report["bytes"][0] == report["bytes"][1]
+    assert (out / "model.onnx").samefile(tmp_path / "fused/model.onnx")
+    assert "not quantised: it is quantised already" in capsys.readouterr().out
+
+
+def test_half_precision_is_handed_on_as_it_is(tmp_path):
+    shape = ["n", 8]
+    values = numpy_helper.from_array(np.ones((8, 8), np.float16), "w")
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    half = TensorProto.FLOAT16
+    report, _ = quantize(tmp_path, graphs.graph([node], [("x", half, shape)], [("y", half, shape)], [values]))
+    assert report["unquantized"] == "its weights are in half precision, and only single precision can be quantised"
+    assert report["left"] == ["1 MatMul"]
+
+
+def test_an_old_opset_is_lifted_to_one_that_can_be_quantised(tmp_path):
+    node = helper.make_node("Gemm", ["x", "w", "b"], ["y"])
+    inputs = [("x", FLOAT, ["n", 8]), ("w", FLOAT, [8, 8]), ("b", FLOAT, [8])]  # as IR 3 wants it
+    weights = [graphs.weight("w", 8, 8), graphs.weight("b", 8)]
+    report, out = quantize(tmp_path, graphs.graph([node], inputs, [("y", FLOAT, ["n", 8])], weights, opset=8, ir=3))
+    assert report["quantized"] == {"MatMul": 1}
+    assert cosines(tmp_path / "fused", out)["random"] > 0.99
+
+
+def test_a_vision_model_of_another_maker_and_an_old_opset_still_runs(tmp_path):
+    path = Path(onnx.__file__).parent / "backend/test/data/light/light_shufflenet.onnx"
+    report, out = quantize(tmp_path, graphs.write(tmp_path / "fused", onnx.load(path)))
+    assert report["quantized"] == {"MatMul": 1}
+    assert report["left"] == ["49 Conv"]
+    assert ort.session(out, threads=1).get_outputs()[0].shape == [1, 1000]
+
+
+def test_a_quantiser_that_breaks_down_is_a_clear_error(tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise ValueError("no type for w")
+
+    monkeypatch.setattr("onnxruntime.quantization.quantize_dynamic", broken)
+    with pytest.raises(StepError) as caught:
+        quantize(tmp_path, graphs.layers())
+    assert str(caught.value).split("\n")[:2] == [
+        "ONNX Runtime cannot quantise this model",
+        "  ValueError('no type for w')",
+    ]
+    assert "precision: fp32" in str(caught.value)
+
+
+def test_large_weights_come_from_and_go_to_external_data(tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx_files, "INLINE_LIMIT", 1000)
+    monkeypatch.setattr(onnx_files.save, "__kwdefaults__", {"threshold": 1000})
+    onnx_files.save(graphs.layers(), tmp_path / "fused")
+    onnx_files.link(tmp_path / "fused", tmp_path / "store")  # where every file has several links
+    report, out = quantize(tmp_path, tmp_path / "fused")
+    assert sorted(os.listdir(out)) == ["model.onnx", "model.onnx.data"]
+    assert report["quantized"] == {"MatMul": 2}
+    assert report["bytes"][1] < report["bytes"][0]
+    assert cosines(tmp_path / "fused", out)["random"] > 0.99
+
+
+def test_nothing_is_left_beside_the_output_and_the_input_is_untouched(tmp_path):
+    source = graphs.write(tmp_path / "fused", graphs.layers())
+    before = (source / "model.onnx").read_bytes()
+    quantize(tmp_path, source)
+    assert sorted(os.listdir(tmp_path)) == ["fused", "quantized"]
+    assert os.listdir(tmp_path / "quantized") == ["model.onnx"]
+    assert os.listdir(source) == ["model.onnx"]
+    assert (source / "model.onnx").read_bytes() == before
+
+
+def test_bytes_are_the_same_in_another_directory_process_and_hash_seed(tmp_path):
+    source = fused(tmp_path, graphs.tiny("bert"))
+    digests = set()
+    for run in ("a", "b"):
+        (tmp_path / run).mkdir()
+        Quantize().run(tmp_path / run / "quantized", fused=source)
+        digests.add(hashlib.sha256((tmp_path / run / "quantized/model.onnx").read_bytes()).hexdigest())
+    code = (
+        "import sys; sys.modules['torch'] = None; from pathlib import Path; from engine.steps.quantize import Quantize;"
+        "Quantize().run(Path(sys.argv[1]), fused=Path(sys.argv[2]))"
+    )
+    words = [sys.executable, "-c", code, tmp_path / "other", source]
+    subprocess.run(words, cwd=ROOT, env=os.environ | {"PYTHONHASHSEED": "5"}, check=True, capture_output=True)
+    digests.add(hashlib.sha256((tmp_path / "other/model.onnx").read_bytes()).hexdigest())
+    assert len(digests) == 1

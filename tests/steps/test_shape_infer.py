@@ -1,0 +1,201 @@
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import graphs
+import numpy as np
+import onnx
+import pytest
+from graphs import FLOAT, INT64
+from onnx import TensorProto, helper
+
+from engine.errors import StepError
+from engine.kit import onnx_files, ort
+from engine.recipe.schema import ModelSection, Recipe, Target
+from engine.steps.shape_infer import ShapeInfer
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def infer(tmp_path, model, name="shaped"):
+    if not isinstance(model, Path):
+        model = graphs.write(tmp_path / "exported", model)
+    report = ShapeInfer().run(tmp_path / name, exported=model)
+    return report, onnx_files.load_graph(tmp_path / name)
+
+
+def shapes(model):
+    return {v.name: onnx_files._input(v).shape for v in [*model.graph.value_info, *model.graph.output]}
+
+
+def test_axes_are_followed_by_name_through_the_graph(tmp_path):
+    report, model = infer(tmp_path, graphs.layers())
+    assert report == {"inferred": [0.25, 1.0], "by": "symbolic"}
+    assert shapes(model) == dict.fromkeys("abc", ("batch", 128)) | {"y": ("batch", 4)}
+
+
+def test_nodes_weights_and_axis_names_stay_as_they_were(tmp_path):
+    before = graphs.layers()
+    _, after = infer(tmp_path, before)
+    assert after.graph.node == before.graph.node
+    assert after.graph.initializer == before.graph.initializer
+    assert after.graph.input == before.graph.input
+    assert [dim.dim_param for dim in after.graph.output[0].type.tensor_type.shape.dim] == ["batch", ""]
+
+
+@pytest.mark.parametrize(
+    "make", [graphs.convolutions, graphs.recurrent, graphs.loop, graphs.choice], ids=lambda make: make.__name__
+)
+def test_vision_recurrent_and_branching_models_come_through_and_still_run(tmp_path, make):
+    report, model = infer(tmp_path, make())
+    assert report["inferred"][1] == 1.0
+    assert report["by"] in {"symbolic", "onnx"}
+    onnx.checker.check_model(model)
+    ort.session(tmp_path / "shaped", threads=1)
+
+
+LIGHT = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("*.onnx"))
+
+
+@pytest.mark.parametrize("path", LIGHT, ids=lambda path: path.stem)
+def test_vision_models_of_another_maker_and_an_old_opset_get_shapes(tmp_path, path):
+    exported = graphs.write(tmp_path / "exported", onnx.load(path))
+    report, model = infer(tmp_path, exported)
+    assert report["inferred"][1] > 0.94
+    assert report["by"] in {"symbolic", "onnx"}
+    assert model.graph.node == onnx.load(path).graph.node
+
+
+def test_a_text_models_shapes_are_all_known(tmp_path):
+    report, model = infer(tmp_path, graphs.tiny("bert"))
+    assert report["by"] == "symbolic"
+    assert report["inferred"][0] < 0.5
+    assert report["inferred"][1] == 1.0
+    assert shapes(model)["logits"] == ("batch", 2)
+
+
+def test_where_symbolic_inference_gives_up_onnx_takes_over(tmp_path, capsys):
+    # A value of unknown rank stops it: the shape of the Reshape is an input.
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["a"]), helper.make_node("Relu", ["a"], ["y"])]
+    inputs = [("x", FLOAT, ["n"]), ("shape", INT64, None)]
+    report, model = infer(tmp_path, graphs.graph(nodes, inputs, [("y", FLOAT, ["p", "q"])]))
+    assert "symbolic shape inference cannot follow this model" in capsys.readouterr().out
+    assert report["by"] in {"onnx", "none"}
+    assert shapes(model)["y"] == ("p", "q")
+    assert not list(Path.cwd().glob("sym_shape_infer_temp*"))
+
+
+def test_operators_that_nobody_knows_are_handed_on_with_a_word(tmp_path, capsys):
+    nodes = [
+        helper.make_node("Secret", ["x"], ["a"], domain="acme"),
+        helper.make_node("Secret", ["a"], ["y"], domain="acme"),
+    ]
+    before = graphs.graph(nodes, [("x", FLOAT, ["n"])], [("y", FLOAT, ["n"])], domains=["acme"])
+    report, model = infer(tmp_path, before)
+    assert report == {"inferred": [0.5, 0.5], "by": "none"}
+    assert model == before
+    assert "shapes known of 50% of the tensors before, 50% now (by none)" in capsys.readouterr().out
+
+
+def test_a_forgotten_import_of_a_known_domain_is_added(tmp_path, capsys):
+    nodes = [helper.make_node("Gelu", ["x"], ["y"], domain="com.microsoft")]
+    _, model = infer(tmp_path, graphs.graph(nodes, [("x", FLOAT, ["n"])], [("y", FLOAT, ["n"])]))
+    assert [(entry.domain, entry.version) for entry in model.opset_import] == [("", 17), ("com.microsoft", 1)]
+    assert "com.microsoft without importing" in capsys.readouterr().out
+
+
+def test_what_onnx_runtime_runs_is_taken_though_the_checker_complains(tmp_path, capsys):
+    # ONNX Runtime writes LayerNormalization into graphs of opsets that did not have it yet.
+    nodes = [helper.make_node("LayerNormalization", ["x", "scale"], ["y"])]
+    shape = ["batch", 8]
+    model = graphs.graph(nodes, [("x", FLOAT, shape)], [("y", FLOAT, shape)], [graphs.weight("scale", 8)], opset=14)
+    report, _ = infer(tmp_path, model)
+    assert report["inferred"] == [1.0, 1.0]
+    assert "onnx's checker complains, ONNX Runtime does not" in capsys.readouterr().out
+
+
+def test_a_wrong_graph_fails_with_what_is_wrong(tmp_path):
+    nodes = [helper.make_node("Relu", ["nowhere"], ["y"])]
+    with pytest.raises(StepError) as caught:
+        infer(tmp_path, graphs.graph(nodes, [("x", FLOAT, [1])], [("y", FLOAT, [1])]))
+    assert str(caught.value).startswith("The model is no valid ONNX")
+    assert "nowhere" in str(caught.value)
+    assert "export it again" in str(caught.value)
+
+
+def test_a_web_page_saved_as_a_model_fails_with_a_clear_word(tmp_path):
+    (tmp_path / "exported").mkdir()
+    (tmp_path / "exported/model.onnx").write_text("<!doctype html><html>not found</html>")
+    with pytest.raises(StepError, match="no ONNX model"):
+        ShapeInfer().run(tmp_path / "shaped", exported=tmp_path / "exported")
+
+
+def test_missing_external_data_fails_by_the_name_of_the_file(tmp_path):
+    onnx_files.save(graphs.layers(), tmp_path / "exported", threshold=1000)
+    (tmp_path / "exported/model.onnx.data").unlink()
+    with pytest.raises(StepError, match=r"lacks its external data: model\.onnx\.data"):
+        ShapeInfer().run(tmp_path / "shaped", exported=tmp_path / "exported")
+
+
+def test_external_weights_stay_external_under_their_own_name_and_are_not_copied(tmp_path):
+    (tmp_path / "exported").mkdir()
+    path = tmp_path / "exported/model.onnx"
+    onnx.save(graphs.layers(), path, save_as_external_data=True, location="my.weights", size_threshold=0)
+    (tmp_path / "exported/tokenizer.json").write_text("{}")
+    onnx_files.link(tmp_path / "exported", tmp_path / "store")  # where every file has several links
+    report, model = infer(tmp_path, tmp_path / "exported")
+    assert report == {"inferred": [0.25, 1.0], "by": "symbolic"}
+    assert sorted(os.listdir(tmp_path / "shaped")) == ["model.onnx", "my.weights"]
+    assert (tmp_path / "shaped/my.weights").samefile(tmp_path / "exported/my.weights")
+    assert onnx_files.data_files(model) == ["my.weights"]
+    x = {"x": np.ones((2, 64), np.float32)}
+    was, now = (ort.run(ort.session(tmp_path / name), x)["y"] for name in ("exported", "shaped"))
+    assert np.array_equal(was, now)
+
+
+def test_shapes_that_weights_decide_are_found_though_weights_are_not_read(tmp_path):
+    # 8 MB of weights, and a stored shape that does matter.
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Reshape", ["a", "shape"], ["y"])]
+    stored = helper.make_tensor("shape", INT64, [3], [0, 32, 64])
+    weights = [graphs.weight("w", 1024, 2048), stored]
+    _, model = infer(
+        tmp_path, graphs.graph(nodes, [("x", FLOAT, ["n", 1024])], [("y", FLOAT, ["a", "b", "c"])], weights)
+    )
+    assert shapes(model) == {"a": ("n", 2048), "y": ("n", 32, 64)}
+
+
+def test_a_model_quantised_by_someone_else_comes_through(tmp_path):
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        helper.make_node("MatMulInteger", ["q", "w", "z"], ["i"]),
+        helper.make_node("Cast", ["i"], ["f"], to=FLOAT),
+        helper.make_node("Mul", ["f", "s"], ["y"]),
+    ]
+    stored = helper.make_tensor("w", TensorProto.INT8, [4, 3], list(range(12)))
+    report, model = infer(tmp_path, graphs.graph(nodes, [("x", FLOAT, ["n", 4])], [("y", FLOAT, ["n", 3])], [stored]))
+    assert report["inferred"][1] == 1.0
+    assert shapes(model)["f"] == ("n", 3)
+
+
+def test_every_recipe_wants_it_whatever_its_precision_and_profiles():
+    recipes = [Recipe(name="a", model=ModelSection(source="x.onnx"), precision=p) for p in ("fp32", "int8")]
+    recipes.append(Recipe(name="a", model=ModelSection(source="x"), target=Target(runtime="tensorrt", device="T4")))
+    assert {ShapeInfer.for_recipe(recipe) for recipe in recipes} == {ShapeInfer()}
+
+
+def test_bytes_are_the_same_in_another_process_directory_and_hash_seed(tmp_path):
+    exported = graphs.tiny("roberta")
+    digests = set()
+    for seed in ("1", "2"):
+        out = tmp_path / f"out{seed}" / "shaped"
+        out.parent.mkdir()
+        code = (
+            "import sys; from pathlib import Path; from engine.steps.shape_infer import ShapeInfer;"
+            "ShapeInfer().run(Path(sys.argv[1]), exported=Path(sys.argv[2]))"
+        )
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        subprocess.run([sys.executable, "-c", code, out, exported], cwd=ROOT, env=environment, check=True)
+        digests.add(hashlib.sha256((out / "model.onnx").read_bytes()).hexdigest())
+    assert len(digests) == 1

