@@ -12,7 +12,7 @@ __all__ = ["build", "check", "plan", "show", "why"]
 def __getattr__(name: str) -> object:
     # Imported on first use: the no-op build must not pay for them.
     if name in __all__:
-        from engine import api
+        from importlib import import_module
 
-        return getattr(api, name)
+        return getattr(import_module("engine.api"), name)
     raise AttributeError(f"module 'engine' has no attribute {name!r}")

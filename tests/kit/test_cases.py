@@ -14,7 +14,7 @@ def some_cases():
     ids = np.arange(6, dtype=np.int64).reshape(2, 3)
     return [
         Case("line 1", "Où est la gare ? 🎉\u2028", "sample", {"input_ids": ids}, {"logits": ids / 7}, 1),
-        Case("random 1", "", "random", {"a/../b:0": np.float16([[0.5]]), "flag": np.array(True)}, {}, None),
+        Case("random 1", "", "random", {"a/../b:0": np.float16([[0.5]]), "flag": np.array([True])}, {}, None),
     ]
 
 

@@ -48,7 +48,7 @@ def test_fixed_axes_are_filled_by_repeating_the_row_and_padding_it():
     limits = Limits.of({"input_ids": Input("input_ids", "int64", (2, 4))})
     made = token_rows.alone(row(1, 2), pad=7, limits=limits)
     assert made["input_ids"].tolist() == [[1, 2, 7, 7], [1, 2, 7, 7]]
-    for _, _, inputs in token_rows.masked([made], pad=7, limits=limits):
+    for _, _, inputs in token_rows.masked([row(1, 2)], pad=7, limits=limits):
         assert inputs["input_ids"].shape == (2, 4)
 
 

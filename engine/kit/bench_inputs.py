@@ -1,0 +1,55 @@
+"""Bench inputs: random tensors of exactly one shape, with nothing masked out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from engine.errors import StepError
+from engine.kit import onnx_files, random_inputs, token_rows
+from engine.kit.onnx_files import Input
+from engine.recipe.schema import Range
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+    Tensors = Mapping[str, np.ndarray]
+
+_SEED = 22
+
+
+def draw(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarray]:
+    """Return seeded inputs for a model whose dynamic axes have these extents: token ids, or whatever it takes.
+
+    Raises StepError where an axis has no extent, or the model has no such axis.
+    """
+    import numpy as np
+
+    wanted = onnx_files.inputs(model)
+    _refuse_misfits(wanted, axes)
+    ranges = random_inputs.ranges(model)
+    if token_rows.are_tokens(wanted):
+        generator = np.random.default_rng(_SEED)
+        rows, length = (axes[axis] if isinstance(axis, str) else axis for axis in wanted["input_ids"].shape)
+        vocabulary = random_inputs.vocabulary(wanted, ranges)
+        drawn = [token_rows.draw(generator, vocabulary, length) for _ in range(rows)]
+        return token_rows.fit(token_rows.batch(drawn, pad=vocabulary.pad), wanted)
+    profile = {axis: Range(min=extent, opt=extent, max=extent) for axis, extent in axes.items()}
+    inputs = next(iter(random_inputs.tensors(wanted, ranges, [profile])))
+    return {name: np.ones_like(array) if "mask" in name.lower() else array for name, array in inputs.items()}
+
+
+def _refuse_misfits(wanted: Mapping[str, Input], axes: Mapping[str, int]) -> None:
+    dynamic = {axis for value in wanted.values() for axis in value.shape if isinstance(axis, str)}
+    unknown, open_ended = sorted(set(axes) - dynamic), sorted(dynamic - set(axes))
+    if not unknown and not open_ended:
+        return
+    shapes = [f"{name}: {' x '.join(map(str, value.shape)) or 'a number'}" for name, value in wanted.items()]
+    said = ", ".join(f"{axis}: {axes.get(axis, 1)}" for axis in sorted(dynamic)) or "nothing: every axis is fixed"
+    what = (
+        f"bench.shapes names an axis that the model does not have: {', '.join(unknown)}"
+        if unknown
+        else f"bench.shapes and profiles leave open how long {', '.join(open_ended)} is"
+    )
+    raise StepError(what, shapes, f"a shape of this model says {said}")

@@ -1,0 +1,210 @@
+"""What a checkpoint directory says of itself: its kind, task, length limit, pooling and tokenizer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from engine.errors import StepError
+
+SUPPORTED_TASKS = (
+    "text-classification",
+    "token-classification",
+    "question-answering",
+    "feature-extraction",
+    "fill-mask",
+)
+"""The tasks that this version can export and validate."""
+
+_HEADS = {
+    "ForSequenceClassification": "text-classification",
+    "ForTokenClassification": "token-classification",
+    "ForQuestionAnswering": "question-answering",
+    "ForMaskedLM": "fill-mask",
+    "ForCausalLM": "text-generation",
+    "LMHeadModel": "text-generation",
+    "ForConditionalGeneration": "text2text-generation",
+    "ForImageClassification": "image-classification",
+}
+"""The ending of a transformers class -> what its head is for."""
+
+_OFFSET_POSITIONS = frozenset(
+    {
+        "camembert", "data2vec-text", "esm", "ibert", "layoutlmv3", "lilt", "longformer", "luke", "markuplm", "mpnet",
+        "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
+    }
+)  # fmt: skip
+"""Model types that count positions from `pad_token_id + 1`, so that so many of their positions are never used."""
+
+_TWO_TYPES = frozenset({"albert", "bert", "electra"})
+"""Model types that have two token types where config.json does not say."""
+
+_POOLING: Mapping[str, Literal["mean", "cls", "max"]] = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+}
+_BY_WORD: Mapping[str, Literal["mean", "cls", "max"]] = {"mean": "mean", "cls": "cls", "max": "max"}
+
+
+def kind(checkpoint: Path) -> Literal["transformers", "onnx", "timm"]:
+    """Return which of the three layouts the directory has. Raises StepError where it has none of them."""
+    if (checkpoint / "model.onnx").is_file():
+        return "onnx"
+    settings = config(checkpoint)
+    return "timm" if "architecture" in settings and "model_type" not in settings else "transformers"
+
+
+def config(checkpoint: Path) -> dict[str, Any]:
+    """Return `config.json`, {} for an ONNX file. Raises StepError where it is missing or no JSON object."""
+    if (checkpoint / "model.onnx").is_file():
+        return {}
+    path = checkpoint / "config.json"
+    if not path.is_file():
+        raise StepError(
+            "the model has no config.json",
+            ["without it nobody can tell which architecture the weights belong to"],
+            "save the model with save_pretrained(), or name an .onnx file as the source",
+        )
+    settings = _json(path)
+    if not isinstance(settings, dict):
+        raise StepError(
+            f"config.json holds a {type(settings).__name__}, not a JSON object", hint="save the model again"
+        )
+    return settings
+
+
+def task(checkpoint: Path, asked: str | None) -> str:
+    """Return what the model is for: what the recipe asks, else what its `architectures` say.
+
+    A plain ONNX file without a task is "tensors". Raises StepError where the task is not supported by this version
+    or cannot be told.
+    """
+    if asked is not None:
+        _refuse_unsupported(asked, "the recipe asks for it")
+        return asked
+    if kind(checkpoint) == "onnx":
+        return "tensors"
+    settings = config(checkpoint)
+    found, because = _own_task(checkpoint, settings)
+    if found is None:
+        raise StepError(
+            "the model does not say what it is for",
+            [because, f"supported: {', '.join(SUPPORTED_TASKS)}"],
+            "say `task:` under `model:` in the recipe",
+        )
+    _refuse_unsupported(found, because)
+    return found
+
+
+def max_sequence(checkpoint: Path) -> int | None:
+    """Return how many tokens the position embeddings have room for; None where there is no limit or none is known.
+
+    RoBERTa and its kin start to count positions behind the padding token's id, so they lose `pad_token_id + 1`
+    of `max_position_embeddings` (`create_position_ids_from_input_ids` in transformers).
+    """
+    settings = config(checkpoint)
+    nested = settings.get("text_config")
+    settings = nested if isinstance(nested, dict) else settings
+    limit = settings.get("max_position_embeddings", settings.get("n_positions"))
+    if settings.get("model_type") == "t5" or not isinstance(limit, int) or limit <= 0:
+        return None
+    if settings.get("model_type") not in _OFFSET_POSITIONS:
+        return limit
+    padding = 1 if settings["model_type"] == "mpnet" else settings.get("pad_token_id")
+    return limit - (padding if isinstance(padding, int) else 1) - 1
+
+
+def pooling(checkpoint: Path) -> Literal["mean", "cls", "max"] | None:
+    """Return how sentence-transformers makes one vector of a text; None where it does not say, or does otherwise."""
+    path = checkpoint / _pooling_folder(checkpoint) / "config.json"
+    settings = _json(path) if path.is_file() else None
+    if not isinstance(settings, dict):
+        return None
+    word = settings.get("pooling_mode")
+    chosen = [name for name, value in settings.items() if name.startswith("pooling_mode_") and value is True]
+    if isinstance(word, str) and not chosen:
+        return _BY_WORD.get(word)
+    return _POOLING.get(chosen[0]) if len(chosen) == 1 else None
+
+
+def axes(checkpoint: Path) -> dict[str, list[int | str]]:
+    """Return the extents or axis names of each input of a transformers or timm model, as `export` will name them.
+
+    `token_type_ids` counts where the model tells more than one type apart: RoBERTa's embedding of types has one row.
+    A model that takes no text has none that are known before it is loaded.
+    """
+    settings = config(checkpoint)
+    if kind(checkpoint) == "timm":
+        sizes = settings.get("pretrained_cfg", settings).get("input_size", [3, "height", "width"])
+        return {"pixel_values": ["batch", *sizes]}
+    if "vocab_size" not in settings:
+        return {}
+    types = settings.get("type_vocab_size", 2 if settings.get("model_type") in _TWO_TYPES else 0)
+    names = ["input_ids", "attention_mask", *(["token_type_ids"] if isinstance(types, int) and types > 1 else [])]
+    return {name: ["batch", "sequence"] for name in names}
+
+
+def tokenizer_file(checkpoint: Path) -> Path | None:
+    """Return `tokenizer.json`, the whole tokenizer in one file, or None."""
+    path = checkpoint / "tokenizer.json"
+    return path if path.is_file() else None
+
+
+def _own_task(checkpoint: Path, settings: Mapping[str, Any]) -> tuple[str | None, str]:
+    """Return the task that the model's own files name, and what they say."""
+    if kind(checkpoint) == "timm":
+        return "image-classification", f"config.json is timm's, architecture {settings['architecture']}"
+    named = settings.get("architectures")
+    architectures = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
+    because = f"config.json has architectures: {', '.join(architectures) or 'none'}"
+    task = next((task for end, task in _HEADS.items() if architectures and architectures[0].endswith(end)), None)
+    if task != "text-classification" and _is_sentence_transformer(checkpoint):
+        return "feature-extraction", "the directory is a sentence-transformers model"
+    if task is None and architectures and architectures[0].endswith("Model"):
+        task = _headless(settings)
+    return task, because
+
+
+def _headless(settings: Mapping[str, Any]) -> str:
+    """Return what a model without a head is for: its features, unless it has no vocabulary or a decoder."""
+    if settings.get("is_encoder_decoder"):
+        return "text2text-generation"
+    return "feature-extraction" if "vocab_size" in settings else "image-classification"
+
+
+def _is_sentence_transformer(checkpoint: Path) -> bool:
+    return (checkpoint / _pooling_folder(checkpoint) / "config.json").is_file()
+
+
+def _pooling_folder(checkpoint: Path) -> str:
+    """Return the folder of the Pooling module: `modules.json` names it, `1_Pooling` unless it says otherwise."""
+    path = checkpoint / "modules.json"
+    modules = _json(path) if path.is_file() else []
+    for module in modules if isinstance(modules, list) else []:
+        if isinstance(module, dict) and str(module.get("type", "")).endswith(".Pooling"):
+            return Path(str(module.get("path", ""))).name or "1_Pooling"
+    return "1_Pooling"
+
+
+def _refuse_unsupported(name: str, because: str) -> None:
+    if name not in SUPPORTED_TASKS:
+        raise StepError(
+            f"the task {name} is not supported yet",
+            [because, f"supported: {', '.join(SUPPORTED_TASKS)}"],
+            "for another use of the same model say `task:` under `model:`; a model of another kind can be given as an "
+            ".onnx file",
+        )
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise StepError(
+            f"{path.name} of the model is no valid JSON",
+            [f"{type(error).__name__}: {error}"],
+            "a cut-off download or an unfinished edit? fetch or save the model again",
+        ) from None

@@ -1,0 +1,150 @@
+"""Transformer fusion: several operators become one that ONNX Runtime has a fast kernel for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.kit import onnx_files, ort
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+CONTRIB = "com.microsoft"
+_POSITIONS = 8  # the input of EmbedLayerNormalization
+# Standard operators that older exports spell out in parts and that fusion puts together.
+_PUT_TOGETHER = frozenset({"Gelu", "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"})
+
+
+def fuse(model: Path, scratch: Path, *, skip_layer_norm: bool) -> onnx.ModelProto:
+    """Return the model of a directory with its attention, embedding and activation operators fused.
+
+    Masks stay raw: the optimiser's own default turns them into sequence lengths, which is wrong for every mask
+    that is not right-padded. `skip_layer_norm` also fuses residual additions and biases into the operators behind
+    them. `scratch` takes a temporary file. Raises whatever the optimiser raises on a graph that it cannot handle.
+    """
+    from onnxruntime.transformers.fusion_options import FusionOptions
+    from onnxruntime.transformers.optimizer import optimize_by_fusion
+
+    # Not optimize_model: it needs torch to do these two things. Its constant folding goes first, since patterns
+    # are matched on folded constants; sharing constants would hide them from the patterns again.
+    ort.optimise(model, scratch, level="basic", disabled=("ConstantSharing",))
+    folded = onnx_files.load(scratch)
+    folded.ClearField("producer_name")  # the optimiser warns of every exporter but one
+    options = FusionOptions("bert")
+    options.use_raw_attention_mask(True)  # noqa: FBT003  the optimiser's own signature
+    options.enable_skip_layer_norm = skip_layer_norm
+    options.enable_bias_skip_layer_norm = skip_layer_norm
+    options.enable_bias_gelu = skip_layer_norm
+    # The other families ("gpt2", "t5", ...) found nothing more in exports of their own architectures, and "vit"
+    # drops the mask of a text model.
+    heads, hidden = attention_sizes(folded)
+    fused = optimize_by_fusion(folded, "bert", heads, hidden, options)
+    _drop_counted_positions(fused.model)
+    fused.prune_graph()
+    return fused.model
+
+
+def fused_operators(before: onnx.ModelProto, after: onnx.ModelProto) -> dict[str, int]:
+    """Return how many of each operator fusion made, by name."""
+    made = _fused(after)
+    made.subtract(_fused(before))
+    return {name: count for name, count in sorted(made.items()) if count > 0}
+
+
+def attention_sizes(model: onnx.ModelProto) -> tuple[int, int]:
+    """Return the number of heads and the hidden size; (0, 0) where the graph does not tell or tells several.
+
+    Exports that reshape to (batch, sequence, -1, head size) leave the number of heads open: the projection's
+    weight, [input, heads x head size], settles it.
+    """
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    makers = {name: node for node in model.graph.node for name in node.output}
+    found = set(_sizes(model, constants, makers))
+    return found.pop() if len(found) == 1 else (0, 0)
+
+
+def _drop_counted_positions(model: onnx.ModelProto) -> None:
+    """Drop positions that an embedding is given where they just count 0, 1, 2, ...: it counts by itself.
+
+    That is how DistilBERT is exported, and an embedding with positions cannot be quantised.
+    """
+    import numpy as np
+
+    constants = {tensor.name: tensor for tensor in model.graph.initializer}
+    makers = {name: node for node in model.graph.node for name in node.output}
+    for node in model.graph.node:
+        if node.op_type != "EmbedLayerNormalization" or len(node.input) <= _POSITIONS:
+            continue
+        cut = makers.get(node.input[_POSITIONS])
+        if cut is not None and cut.op_type == "Cast":
+            cut = makers.get(cut.input[0])
+        if cut is None or cut.op_type != "Slice":
+            continue
+        table, start = (_constant(name, constants, makers) for name in cut.input[:2])
+        counts = table is not None and np.array_equal(table, np.arange(table.size).reshape(1, -1))
+        if counts and start is not None and not start.any():
+            node.input[_POSITIONS] = ""
+
+
+def _sizes(
+    model: onnx.ModelProto, constants: dict[str, onnx.TensorProto], makers: dict[str, onnx.NodeProto]
+) -> Iterator[tuple[int, int]]:
+    for node in model.graph.node:
+        if node.op_type != "Reshape":
+            continue
+        head = _head_size(node.input[1], constants, makers)
+        weight = _projection(node.input[0], constants, makers)
+        if head is None or weight is None:
+            continue
+        hidden = int(weight.dims[-1])
+        if head > 0 and hidden % head == 0:
+            yield hidden // head, hidden
+
+
+def _head_size(shape: str, constants: dict[str, onnx.TensorProto], makers: dict[str, onnx.NodeProto]) -> int | None:
+    """Return the last of four extents that a Reshape asks for."""
+    whole = _constant(shape, constants, makers)
+    if whole is not None:
+        return int(whole[-1]) if whole.shape == (4,) else None
+    maker = makers.get(shape)
+    if maker is None or maker.op_type != "Concat" or len(maker.input) != 4:  # noqa: PLR2004  batch, sequence, heads, size
+        return None
+    last = _constant(maker.input[3], constants, makers)
+    return int(last.flat[0]) if last is not None and last.size == 1 else None
+
+
+def _projection(
+    value: str, constants: dict[str, onnx.TensorProto], makers: dict[str, onnx.NodeProto]
+) -> onnx.TensorProto | None:
+    """Return the weight behind a value that is made by MatMul, perhaps with a bias added."""
+    maker = makers.get(value)
+    if maker is not None and maker.op_type == "Add":
+        behind = (makers.get(name) for name in maker.input)
+        maker = next((node for node in behind if node is not None and node.op_type == "MatMul"), None)
+    if maker is None or maker.op_type != "MatMul":
+        return None
+    return constants.get(maker.input[1])
+
+
+def _constant(
+    name: str, constants: dict[str, onnx.TensorProto], makers: dict[str, onnx.NodeProto]
+) -> np.ndarray | None:
+    import numpy as np
+    from onnx import numpy_helper
+
+    if name in constants:
+        return np.asarray(numpy_helper.to_array(constants[name]))
+    maker = makers.get(name)
+    if maker is None or maker.op_type != "Constant" or maker.attribute[0].name != "value":
+        return None
+    return np.asarray(numpy_helper.to_array(maker.attribute[0].t))
+
+
+def _fused(model: onnx.ModelProto) -> Counter[str]:
+    return Counter(
+        node.op_type for node in onnx_files.nodes(model) if node.domain == CONTRIB or node.op_type in _PUT_TOGETHER
+    )

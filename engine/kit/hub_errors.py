@@ -1,0 +1,124 @@
+"""What went wrong between us and the hub, told so that one knows what to do; never with a token in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
+
+from engine.errors import StepError
+
+LOCAL = "copy the model to a local directory and write `source: path/to/it`"
+"""What always helps."""
+
+_TOKEN = re.compile(r"hf_\w{6,}")
+_LOGIN = re.compile(r"(://)[^/\s@]+@")
+_QUERY = re.compile(r"(https?://[^\s?'\"]+)\?[^\s'\"]*")
+
+
+@dataclass(frozen=True)
+class Hub:
+    """The hub as the environment describes it: HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE and where its cache lies."""
+
+    endpoint: str
+    cache: str
+    offline: bool
+    token: str | None = field(default=None, repr=False)
+
+    @property
+    def host(self) -> str:
+        """The endpoint's host and port, without a login."""
+        parts = urlsplit(self.endpoint)
+        return f"{parts.hostname or self.endpoint}{f':{parts.port}' if parts.port else ''}"
+
+    def redacted(self, text: str) -> str:
+        """Return `text` without tokens, logins and the signatures of addresses."""
+        text = text.replace(self.token, "[redacted]") if self.token else text
+        return _QUERY.sub(r"\1", _LOGIN.sub(r"\1", _TOKEN.sub("[redacted]", text)))
+
+
+def explain(error: Exception, *, wanted: str, repository: str, revision: str, hub: Hub) -> StepError:
+    """Return one clear error for whatever the hub's client raised while it fetched `wanted`."""
+    what = f"{wanted} could not be fetched"
+    facts = [f"endpoint: {hub.host}", f"revision: {revision}"]
+    for cause in _chain(error):
+        status = getattr(getattr(cause, "response", None), "status_code", None)
+        if status is not None:
+            code = cause.response.headers.get("X-Error-Code", "")  # type: ignore[attr-defined]
+            reason, hint = _refused(status, code, repository, revision, hub)
+            return StepError(f"{what}: {reason}", [*facts, f"status: {status}{f' ({code})' if code else ''}"], hint)
+    reason, hint = _broken([name for cause in _chain(error) for name in _names(cause)], hub)
+    told = " ".join(str(_root(error)).split()) or type(error).__name__
+    return StepError(f"{what}: {reason}", [*facts, hub.redacted(f"{type(_root(error)).__name__}: {told}"[:300])], hint)
+
+
+def offline(wanted: str, hub: Hub, missing: str) -> StepError:
+    """Return the error for what is not in the cache while HF_HUB_OFFLINE forbids to fetch it."""
+    return StepError(
+        f"{wanted} could not be fetched: HF_HUB_OFFLINE is set, and the cache lacks {missing}",
+        [f"endpoint: {hub.host}, not asked", f"cache: {hub.cache}"],
+        f"unset HF_HUB_OFFLINE, or fill the cache with `hf download` where there is a network, or {LOCAL}",
+    )
+
+
+def _refused(status: int, code: str, repository: str, revision: str, hub: Hub) -> tuple[str, str]:
+    """Return what a status of the hub means, and what to do."""
+    page = f"{hub.host}/{repository}"
+    if code == "RevisionNotFound":
+        hint = f"write one of the branches, tags or commits at {page} as `revision:`"
+        return f"{repository} has no revision {revision}", hint
+    if code == "EntryNotFound":
+        return "the file is not there any more", "build again with --refresh"
+    if code == "GatedRepo" or status == HTTPStatus.FORBIDDEN:
+        account = "the account of HF_TOKEN" if hub.token else "an account, set HF_TOKEN to a token of it"
+        return "the model is gated", f"accept its licence at {page} with {account}, or {LOCAL}"
+    if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND}:
+        unseen = "HF_TOKEN may not see it" if hub.token else "it is private and HF_TOKEN is not set"
+        return (
+            f"there is no {repository}, or {unseen}",
+            f"look for a typing error in it and in HF_ENDPOINT; set HF_TOKEN; or {LOCAL}",
+        )
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return "the hub limits how often it may be asked", f"wait some minutes, or set HF_TOKEN, or {LOCAL}"
+    return "the hub is in trouble", f"try again later, set HF_ENDPOINT to a mirror, or {LOCAL}"
+
+
+def _broken(names: list[str], hub: Hub) -> tuple[str, str]:
+    """Return what a failure without a status means, by the names of the exceptions and what they derive from."""
+    network = f"check the network, HF_ENDPOINT and the proxy settings, or {LOCAL}"
+    page = f"a proxy's page, or a wrong HF_ENDPOINT? open {hub.host} in a browser, or {LOCAL}"
+    again = f"build again: complete files are kept; or {LOCAL}"
+    # In this order: most are connection errors or OSErrors as well.
+    meanings = (
+        ({"ProxyError"}, f"the proxy does not let us through to {hub.host}", network),
+        ({"TimeoutException", "TimeoutError"}, f"{hub.host} does not answer in time", network),
+        ({"RemoteProtocolError", "ReadError", "TooManyCuts"}, "the connection was cut off again and again", again),
+        ({"ConnectError", "NetworkError"}, f"{hub.host} cannot be reached", network),
+        ({"UnsupportedProtocol", "InvalidURL"}, "HF_ENDPOINT is no address", "write it as https://host"),
+        ({"FileMetadataError", "JSONDecodeError", "NotTheHub"}, f"what answers at {hub.host} is not the hub", page),
+        ({"OSError"}, "the file could not be written whole", f"check the free space in {hub.cache} and build again"),
+    )
+    found = next(((reason, hint) for kinds, reason, hint in meanings if kinds & set(names)), None)
+    return found or ("the hub's client failed", network)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error and what led to it, the outermost first."""
+    seen: list[Any] = []
+    current: BaseException | None = error
+    while current is not None and current not in seen:
+        seen.append(current)
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _root(error: BaseException) -> BaseException:
+    return list(_chain(error))[-1]
+
+
+def _names(error: BaseException) -> list[str]:
+    """Return the names of the classes that an exception is: they stay the same where its package changes."""
+    return [cls.__name__ for cls in type(error).__mro__]

@@ -1,0 +1,194 @@
+"""int8 for the CPU: weights quantised per channel ahead of time, activations as they come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from engine.errors import StepError
+from engine.kit import onnx_files, tables
+
+if TYPE_CHECKING:
+    import onnx
+
+OLDEST_OPSET = 11
+"""DynamicQuantizeLinear came with it."""
+
+# Operator -> its inputs that can be quantised weights, and the operator that it becomes.
+_WEIGHTS = {
+    "Attention": (1,),
+    "EmbedLayerNormalization": (2, 3, 4, 5, 6),
+    "LSTM": (1, 2),
+    "MatMul": (1,),
+}
+_BECOMES = {
+    "Attention": "QAttention",
+    "EmbedLayerNormalization": "QEmbedLayerNormalization",
+    "Gather": "Gather",
+    "LSTM": "DynamicQuantizeLSTM",
+    "MatMul": "MatMulInteger",
+}
+# Where weights stay as they are, worth a word. Convolutions: quantised dynamically they are slower and less exact.
+_CARRIERS = {*_WEIGHTS, "Conv", "ConvTranspose", "Einsum", "GRU", "Gather", "Gemm", "RNN"}
+_MARKS = ("QLinear", "DynamicQuantize", "QuantizeLinear", "DequantizeLinear", "QAttention", "QGemm", "QEmbed")
+_ENDS = ("Integer", "IntegerToFloat", "NBits", "Bnb4", "Fp4")
+_FEW_BITS = ("INT8", "UINT8", "INT4", "UINT4", "INT2", "UINT2", "FLOAT8", "FLOAT4")
+_PREPARED = "onnx.quant.pre_process"
+_WITHOUT_INPUTS_FROM = {"Attention": 5, "EmbedLayerNormalization": 8}
+_EMBEDDING_OUTPUTS = 2
+
+
+def signs(model: onnx.ModelProto) -> list[str]:
+    """Return what shows that somebody quantised the model before: operators, and weights of few bits."""
+    from onnx import TensorProto
+
+    operators = {node.op_type for node in onnx_files.nodes(model)}
+    found = {name for name in operators if name.startswith(_MARKS) or name.endswith(_ENDS)}
+    types = {tensor.data_type for tensor in onnx_files.tensors(model) if len(tensor.dims) > 1}
+    names = {TensorProto.DataType.Name(number) for number in types}
+    return sorted(found | {f"{name} weights" for name in names if name.startswith(_FEW_BITS)})
+
+
+def quantise(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> onnx.ModelProto:
+    """Return the model with int8 weights, one scale per output channel, and dynamically quantised activations.
+
+    Embedding tables are stored in int8 as well (`engine.kit.tables`).
+
+    `model` has opset 11 or later, folded constants and Gemm or MatMul for its linear layers; it is changed.
+    `reduce_range` keeps weights to 7 bits. `scratch` takes temporary files. Raises StepError where ONNX Runtime's quantiser gives up.
+    """
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    model.metadata_props.add(key=_PREPARED, value="onnxruntime.quant")  # or it warns that nothing was
+    _name_nodes(model)
+    fit = {node.name for node in _fit(model)}
+    _unshare(model, fit)
+    unfit = [node.name for node in model.graph.node if node.op_type in _WEIGHTS and node.name not in fit]
+    with TemporaryDirectory(dir=scratch) as folder:
+        path = Path(folder) / onnx_files.MODEL
+        try:
+            quantize_dynamic(
+                model,
+                path,
+                op_types_to_quantize=sorted(_WEIGHTS),
+                per_channel=True,
+                reduce_range=reduce_range,
+                weight_type=QuantType.QInt8,
+                nodes_to_exclude=unfit,
+                use_external_data_format=onnx_files.weight_bytes(model) > onnx_files.INLINE_LIMIT,
+                # Behind fused operators, which shape inference does not know, types are not known either.
+                extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
+            )
+        except Exception as error:  # it asserts, indexes and raises ValueError alike
+            raise StepError(
+                "ONNX Runtime cannot quantise this model",
+                [repr(error)],
+                "build it with precision: fp32, or quantise it with a tool of your own and use the ONNX file",
+            ) from error
+        quantised = onnx_files.load(Path(folder))
+    del quantised.metadata_props[:]
+    tables.quantise(quantised)
+    return quantised
+
+
+def counted(model: onnx.ModelProto) -> dict[str, int]:
+    """Return how many operators of each kind were quantised, under the name that they had before."""
+    import onnx
+
+    small = {tensor.name for tensor in model.graph.initializer if tensor.data_type == onnx.TensorProto.INT8}
+    found = Counter(node.op_type for node in onnx_files.nodes(model) if node.op_type != "Gather")
+    found["Gather"] = sum(node.op_type == "Gather" and node.input[0] in small for node in model.graph.node)
+    return {name: found[made] for name, made in sorted(_BECOMES.items()) if found[made]}
+
+
+def left(model: onnx.ModelProto) -> list[str]:
+    """Return which operators still have weights in floating point, such as "2 Conv"."""
+    import onnx
+
+    floats = {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
+    found: Counter[str] = Counter()
+    weights: set[str] = set()  # bodies of If and Loop see the weights of the graphs around them
+    for graph in onnx_files.graphs(model.graph):
+        weights |= {t.name for t in graph.initializer if t.data_type in floats and sum(size > 1 for size in t.dims) > 1}
+        found.update(n.op_type for n in graph.node if n.op_type in _CARRIERS and not weights.isdisjoint(n.input))
+    return [f"{count} {name}" for name, count in sorted(found.items())]
+
+
+def _fit(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    """Yield the nodes that have constant weights and a quantised form that means the same."""
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    users = Counter(name for node in model.graph.node for name in node.input)
+    for node in model.graph.node:
+        if node.op_type == "Gemm" and _plain_gemm(node):
+            yield node  # the quantiser makes it a MatMul and an Add first
+        elif node.op_type in _WEIGHTS and _has_quantised_form(node, tensors, users):
+            yield node
+
+
+def _has_quantised_form(node: onnx.NodeProto, tensors: dict[str, onnx.TensorProto], users: Counter[str]) -> bool:
+    weights = [tensors.get(node.input[index]) for index in _WEIGHTS[node.op_type] if node.input[index]]
+    if not all(tensor is not None and _float32(tensor) for tensor in weights):
+        return False
+    if node.op_type == "MatMul":
+        return all(tensor is not None and len(tensor.dims) == 2 for tensor in weights)  # noqa: PLR2004  [input, output]
+    if node.op_type == "LSTM":
+        # The quantiser drops `layout` and reshapes the weights in place: not for two LSTMs that share them.
+        shared = any(users[node.input[index]] > 1 for index in _WEIGHTS["LSTM"])
+        return not shared and not any(attribute.name == "layout" and attribute.i for attribute in node.attribute)
+    # An attention bias, or positions as an input, would be dropped without a word.
+    if any(node.input[_WITHOUT_INPUTS_FROM[node.op_type] :]):
+        return False
+    if node.op_type == "Attention":
+        return not any(attribute.name == "qkv_hidden_sizes" for attribute in node.attribute)
+    return len(node.output) <= _EMBEDDING_OUTPUTS
+
+
+def _plain_gemm(node: onnx.NodeProto) -> bool:
+    values = {attribute.name: attribute for attribute in node.attribute}
+    plain = all(values[name].f == 1 for name in ("alpha", "beta") if name in values)
+    return plain and not ("transA" in values and values["transA"].i)
+
+
+def _float32(tensor: onnx.TensorProto) -> bool:
+    import onnx
+
+    return bool(tensor.data_type == onnx.TensorProto.FLOAT)
+
+
+def _name_nodes(model: onnx.ModelProto) -> None:
+    """Give every node a name of its own: the quantiser tells nodes apart by name, and many exports have none."""
+    taken: set[str] = set()
+    for index, node in enumerate(model.graph.node):
+        if not node.name or node.name in taken:
+            node.name = f"{node.op_type}_{index}_{node.output[0]}"
+        taken.add(node.name)
+
+
+def _unshare(model: onnx.ModelProto, fit: set[str]) -> None:
+    """Give each kind of operator its own copy of a weight that several kinds share.
+
+    The quantiser quantises a tensor once, in the way of the first operator that it meets, and has everyone else
+    multiply it back to floating point on every run.
+    """
+    users: dict[str, set[str]] = {}
+    for node in model.graph.node:
+        for name in node.input:
+            users.setdefault(name, set()).add(node.op_type if node.name in fit else "")
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    shared = {name for name in tensors if len(users.get(name, ())) > 1}
+    copies: set[str] = set()
+    for node in model.graph.node:
+        if node.name not in fit or node.op_type not in _WEIGHTS:
+            continue
+        for index in _WEIGHTS[node.op_type]:
+            if index < len(node.input) and node.input[index] in shared:
+                copy = f"{node.input[index]}_{node.op_type}"
+                if copy not in copies:
+                    model.graph.initializer.add().CopyFrom(tensors[node.input[index]])
+                    model.graph.initializer[-1].name = copy
+                    copies.add(copy)
+                node.input[index] = copy

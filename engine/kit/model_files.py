@@ -1,0 +1,125 @@
+"""Which files of a model directory matter, by their names alone: an edited README rebuilds nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from engine.errors import StepError
+
+Weights = Literal["safetensors", "pickle-tensors-only"]
+
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+PICKLE = "pytorch_model.bin"
+PICKLE_INDEX = "pytorch_model.bin.index.json"
+
+_SETTINGS = re.compile(
+    r"config\.json|generation_config\.json|(pre)?processor_config\.json"
+    r"|modules\.json|config_sentence_transformers\.json|sentence_\w+_config\.json|\d+_\w+/config\.json"
+)
+_TOKENIZER = re.compile(
+    r"tokenizer\.json|tokenizer_config\.json|special_tokens_map\.json|added_tokens\.json|normalizer\.json|tekken\.json"
+    r"|vocab\.(txt|json|bpe|tsv)|merges\.txt|bpe\.codes|[\w.-]+\.model|[\w.-]+\.spm"
+    r"|chat_template\.(jinja|json)|additional_chat_templates/[\w.-]+\.jinja"
+)
+_SHARD = re.compile(r"model-\d+-of-\d+\.safetensors")
+_PICKLE_SHARD = re.compile(r"pytorch_model-\d+-of-\d+\.bin")
+_ANY_PICKLE = re.compile(r"pytorch_model.*\.bin|.+\.(pt|pth|ckpt|pkl|pickle)")
+_FOLDER = re.compile(r"\d+_\w+|additional_chat_templates")
+"""Folders of a model that hold anything of interest: the modules of sentence-transformers, chat templates."""
+
+
+def listing(directory: Path) -> tuple[list[str], list[Path]]:
+    """Return the files that may matter as relative POSIX paths, sorted, and every folder that was looked into.
+
+    Raises StepError where the directory cannot be read.
+    """
+    names: list[str] = []
+    folders = [directory]
+    try:
+        for path in directory.iterdir():
+            if path.is_file():
+                names.append(path.name)
+            elif _FOLDER.fullmatch(path.name) and path.is_dir():
+                folders.append(path)
+                names += [f"{path.name}/{inner.name}" for inner in path.iterdir() if inner.is_file()]
+    except OSError as error:
+        raise StepError(f"the directory {directory} cannot be read", [str(error.strerror)]) from error
+    return sorted(names), sorted(folders)
+
+
+def of_tokenizer(names: Iterable[str]) -> list[str]:
+    """Return the files that a tokenizer is made of, sorted."""
+    return sorted(name for name in names if _TOKENIZER.fullmatch(name))
+
+
+def of_model(names: Iterable[str]) -> list[str]:
+    """Return the files that decide what a model computes, sorted: settings, tokenizer and weights."""
+    names = list(names)
+    settings = {name for name in names if _SETTINGS.fullmatch(name)}
+    return sorted(settings | set(of_tokenizer(names)) | set(weights_of(names)))
+
+
+def weights_of(names: Iterable[str]) -> list[str]:
+    """Return the files with the weights that transformers would load; pickles only where there is nothing better."""
+    names = sorted(names)
+    for single, index, shard in ((WEIGHTS, INDEX, _SHARD), (PICKLE, PICKLE_INDEX, _PICKLE_SHARD)):
+        if single in names:
+            return [single]
+        if index in names:
+            return [index, *(name for name in names if shard.fullmatch(name))]
+    return []
+
+
+def refuse_incomplete(names: Sequence[str], *, weights: Weights, where: str) -> None:
+    """Raise StepError unless the files make a model with weights of a kind that the recipe allows.
+
+    `where` names the directory or the hub's repository in the message.
+    """
+    chosen = weights_of(names)
+    if chosen and "config.json" not in names:
+        raise StepError(
+            f"{where} has no config.json",
+            [_held(names)],
+            "without it nobody knows which architecture the weights belong to: save the model with save_pretrained()",
+        )
+    if chosen and chosen[0] in {PICKLE, PICKLE_INDEX}:
+        if weights != "pickle-tensors-only":
+            raise _only_pickles(where, chosen)
+        return
+    if not chosen:
+        raise _no_weights(names, where)
+
+
+def _only_pickles(where: str, pickles: Sequence[str]) -> StepError:
+    return StepError(
+        f"{where} has its weights only as a pickle",
+        [f"found: {', '.join(pickles[:6])}", "loading a pickle can run any code that its author put there"],
+        "say `weights: pickle-tensors-only` under `model:` to convert it once with torch's loader that admits nothing "
+        "but tensors, or save the model with save_pretrained(path, safe_serialization=True)",
+    )
+
+
+def _no_weights(names: Sequence[str], where: str) -> StepError:
+    pickles = [name for name in names if _ANY_PICKLE.fullmatch(name.rpartition("/")[2])]
+    onnx = [name for name in names if name.endswith(".onnx")]
+    if "adapter_config.json" in names:
+        what, hint = f"{where} is an adapter, not a whole model", "merge it into its base model and save that"
+    elif onnx:
+        what = f"{where} has its weights only as ONNX"
+        hint = f"name the file itself: `source: .../{onnx[0]}`, with the directory as `tokenizer:`"
+    elif pickles and PICKLE not in names:
+        what = f"{where} has its weights only as a pickle, under a name that transformers does not read"
+        hint = "load it where it comes from and save it with save_pretrained(path, safe_serialization=True)"
+    else:
+        what = f"{where} has no weights"
+        hint = f"the weights are {WEIGHTS}, or {INDEX} with its parts: save the model with save_pretrained()"
+    return StepError(what, [_held(names)], hint)
+
+
+def _held(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")  # noqa: PLR2004
+    return f"it holds: {shown or 'nothing'}"

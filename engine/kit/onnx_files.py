@@ -1,0 +1,215 @@
+"""ONNX files: load, save and link a model directory; what a model takes and gives."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.errors import StepError
+from engine.kit import external_data
+
+if TYPE_CHECKING:
+    import onnx
+
+MODEL = "model.onnx"
+DATA = "model.onnx.data"
+
+INLINE_LIMIT = (1 << 31) - (64 << 20)
+"""Bytes of weights that one file may hold: protobuf ends at 2 GiB, the margin is for the graph itself."""
+
+_ABSOLUTE_PATH = re.compile(r"(^|[\s\"'=:(\[])(/[^\s/\"']+/|[A-Za-z]:\\)")
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input or output of a model: numpy's name of its type, and an extent or an axis name per dimension.
+
+    A dynamic dimension that the model leaves unnamed is called `<input>_<index>`. Where the model does not even
+    tell how many dimensions there are, `shape` is empty and `ranked` is False.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | str, ...]
+    ranked: bool = True
+
+
+def load(directory: Path) -> onnx.ModelProto:
+    """Return `directory/model.onnx` with its external data in memory.
+
+    Raises StepError where the file is missing, is no ONNX, or lacks its external data.
+    """
+    model = load_graph(directory)
+    missing = [name for name in data_files(model) if not (directory / name).is_file()]
+    if missing:
+        raise StepError(
+            f"The ONNX model lacks its external data: {missing[0]}",
+            [f"{MODEL} keeps weights in: {', '.join(data_files(model))}"],
+            "put the data files beside the model",
+        )
+    for tensor in tensors(model):
+        external_data.read(tensor, directory)
+    return model
+
+
+def load_graph(directory: Path) -> onnx.ModelProto:
+    """Return `directory/model.onnx` with external data left where it is. Raises StepError, as `load` does."""
+    import onnx
+
+    path = directory / MODEL
+    if not path.is_file():
+        raise StepError(f"There is no {MODEL} in the model's directory", [f"it holds: {_listing(directory)}"])
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except Exception as error:  # protobuf's DecodeError, by way of whichever implementation is installed
+        raise StepError(
+            f"{MODEL} is no ONNX model", [str(error)], "a cut-off download or another format? try onnx.checker"
+        ) from error
+    if not model.HasField("graph"):
+        raise StepError(f"{MODEL} is no ONNX model", ["it holds no graph"], "a cut-off download or another format?")
+    return model
+
+
+def save(model: onnx.ModelProto, directory: Path, *, threshold: int = INLINE_LIMIT) -> None:
+    """Write the model as `directory/model.onnx`: the same model gives the same bytes.
+
+    Above `threshold` bytes of weights these go to `model.onnx.data` and out of `model`; load it again to go on
+    with it. Absolute paths, which exporters leave in metadata and documentation, are removed.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    if weight_bytes(model) > threshold:
+        external_data.move(tensors(model), directory / DATA)
+    save_graph(model, directory)
+
+
+def save_graph(model: onnx.ModelProto, directory: Path) -> None:
+    """Write the model as `directory/model.onnx`, external data staying what and where it is."""
+    directory.mkdir(parents=True, exist_ok=True)
+    _strip_paths(model)
+    (directory / MODEL).write_bytes(model.SerializeToString(deterministic=True))
+
+
+def link(source: Path, out: Path) -> None:
+    """Hard-link every file of a model directory into `out`; copy where the file system cannot link."""
+    for folder, _, names in os.walk(source):
+        for name in sorted(names):
+            path = Path(folder) / name
+            link_file(path, out / path.relative_to(source))
+
+
+def link_file(source: Path, target: Path) -> None:
+    """Hard-link one file, or copy it where the file system cannot link."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def inputs(model: onnx.ModelProto) -> dict[str, Input]:
+    """Return what a caller must feed, in order: the graph's inputs that no initializer fills in."""
+    filled = {tensor.name for tensor in model.graph.initializer}
+    filled |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    return {value.name: _input(value) for value in model.graph.input if value.name not in filled}
+
+
+def outputs(model: onnx.ModelProto) -> dict[str, Input]:
+    """Return what the model gives, in order."""
+    return {value.name: _input(value) for value in model.graph.output}
+
+
+def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """Yield the graph and every graph inside it: the bodies of If, Loop and Scan."""
+    yield graph
+    for node in graph.node:
+        yield from _bodies(node)
+
+
+def nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    """Yield every node of the model, those in bodies and local functions too."""
+    for graph in graphs(model.graph):
+        yield from graph.node
+    for function in model.functions:
+        for node in function.node:
+            yield node
+            for body in _bodies(node):
+                yield from body.node
+
+
+def tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    """Yield every stored tensor: initializers and the constants inside nodes."""
+    for graph in graphs(model.graph):
+        yield from graph.initializer
+    for node in nodes(model):
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+
+
+def weight_bytes(model: onnx.ModelProto) -> int:
+    """Return the bytes of stored tensors that are in memory (not those in external files)."""
+    return sum(tensor.ByteSize() for tensor in tensors(model))
+
+
+def data_files(model: onnx.ModelProto) -> list[str]:
+    """Return the external files, relative to the model, that tensors live in."""
+    return sorted({location for tensor in tensors(model) if (location := external_data.location(tensor))})
+
+
+def _input(value: onnx.ValueInfoProto) -> Input:
+    from onnx import helper
+
+    kind = value.type.WhichOneof("value")
+    if kind != "tensor_type":
+        raise StepError(
+            f"{value.name} is no tensor but a {(kind or 'value of unknown type').removesuffix('_type')}",
+            hint="only models whose inputs and outputs are tensors can be built",
+        )
+    tensor = value.type.tensor_type
+    dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
+    if not tensor.HasField("shape"):
+        return Input(value.name, dtype, (), ranked=False)
+    shape = (
+        dim.dim_value if dim.HasField("dim_value") else dim.dim_param or f"{value.name}_{index}"
+        for index, dim in enumerate(tensor.shape.dim)
+    )
+    return Input(value.name, dtype, tuple(shape))
+
+
+def _bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield from graphs(attribute.g)
+        for graph in attribute.graphs:
+            yield from graphs(graph)
+
+
+def _strip_paths(model: onnx.ModelProto) -> None:
+    """Remove what tells where on a disk the model was made: stack traces and file names of exporters."""
+    everything: list[onnx.ModelProto | onnx.GraphProto | onnx.NodeProto | onnx.FunctionProto] = [model]
+    everything += graphs(model.graph)
+    everything += nodes(model)
+    everything += model.functions
+    for part in everything:
+        kept = [entry for entry in part.metadata_props if not _ABSOLUTE_PATH.search(entry.value)]
+        if len(kept) < len(part.metadata_props):
+            _replace(part.metadata_props, kept)
+        if _ABSOLUTE_PATH.search(part.doc_string):
+            part.ClearField("doc_string")
+
+
+def _replace(field: onnx.MetadataProperties, kept: Iterable[onnx.StringStringEntryProto]) -> None:
+    copies = [(entry.key, entry.value) for entry in kept]
+    del field[:]
+    for key, value in copies:
+        field.add(key=key, value=value)
+
+
+def _listing(directory: Path) -> str:
+    return ", ".join(sorted(path.name for path in directory.iterdir())[:12]) if directory.is_dir() else "nothing"

@@ -1,0 +1,103 @@
+"""A user's ONNX file: the files that it is made of, and what it takes. No tensor is read."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import StepError
+from engine.kit import onnx_files, weights
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def read(path: Path) -> onnx.ModelProto:
+    """Return the model at `path`, its external data left where it is.
+
+    Raises StepError where the file is no ONNX model, or a git-lfs pointer.
+    """
+    weights.refuse_pointer(path)
+    try:
+        import onnx
+    except ImportError as error:
+        raise StepError(
+            "reading an ONNX file needs the package onnx", [str(error)], "pip install 'recipe[onnx]'"
+        ) from None
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except Exception as error:  # protobuf's own DecodeError, whose module depends on how protobuf was built
+        raise _no_model(path, f"{type(error).__name__}: {error}") from error
+    if not model.HasField("graph") or not model.graph.output:
+        raise _no_model(path, "it holds no graph with outputs")
+    return model
+
+
+def data_files(path: Path) -> list[str]:
+    """Return the external files of the model at `path`, relative to its directory, each of which is there and whole.
+
+    Raises StepError as `read` does, and where a file lies outside the directory, is missing or is too short.
+    """
+    model = read(path)
+    needed: dict[str, int] = {}
+    for tensor in onnx_files.tensors(model):
+        place = {entry.key: entry.value for entry in tensor.external_data}
+        if tensor.data_location == tensor.EXTERNAL:
+            name = place.get("location", "")
+            end = _integer(place.get("offset")) + _integer(place.get("length"))
+            needed[name] = max(needed.get(name, 0), end)
+    for name, size in sorted(needed.items()):
+        _check(path, name, size)
+    return sorted(needed)
+
+
+def describe(model: onnx.ModelProto) -> dict[str, Any]:
+    """Return what a report says of the model: "architecture", "parameters" and "axes"."""
+    opset = next((entry.version for entry in model.opset_import if entry.domain in {"", "ai.onnx"}), 0)
+    return {
+        "architecture": f"ONNX, opset {opset}",
+        "parameters": sum(math.prod(tensor.dims) for tensor in model.graph.initializer),
+        "axes": {name: list(value.shape) for name, value in onnx_files.inputs(model).items()},
+    }
+
+
+def _check(path: Path, name: str, size: int) -> None:
+    windows = PureWindowsPath(name)
+    if not name or windows.is_absolute() or windows.drive or windows.root or ".." in windows.parts or "\0" in name:
+        raise StepError(
+            f"{path.name} wants to read a file outside its own directory",
+            [f"location of its external data: {name!r}"],
+            "save the model with its external data beside it: onnx.save_model(..., location='model.onnx.data')",
+        )
+    if PurePosixPath(name).as_posix() == "model.onnx":
+        raise StepError(
+            f"{path.name} keeps its external data in a file called model.onnx",
+            ["that is the name that the model itself gets in a package"],
+            "save the model with another name for the data: onnx.save_model(..., location='model.onnx.data')",
+        )
+    file = path.parent / name
+    if not file.is_file():
+        raise StepError(
+            f"the external data of {path.name} is missing: {name}",
+            [f"looked for {file}"],
+            "put the file beside the model, under exactly that name",
+        )
+    weights.refuse_pointer(file)
+    if file.stat().st_size < size:
+        raise StepError(
+            f"the external data of {path.name} is cut off: {name}",
+            [f"{file.stat().st_size} bytes, but the model reads up to byte {size}"],
+            "a download that was not finished? fetch it again",
+        )
+
+
+def _integer(text: str | None) -> int:
+    try:
+        return int(text or 0)
+    except ValueError:
+        return 0
+
+
+def _no_model(path: Path, fact: str) -> StepError:
+    return StepError(f"{path.name} is no ONNX model", [fact], "a cut-off download or another format? try onnx.checker")

@@ -1,0 +1,75 @@
+"""The original model as one thing to ask, whether PyTorch or ONNX Runtime runs it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.kit import checkpoint as checkpoints
+from engine.kit import onnx_files, ort, random_inputs, token_rows, torch_models
+from engine.kit.onnx_files import Input
+from engine.kit.token_rows import Vocabulary
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class Original:
+    """What the model takes, how many different values its integer inputs may have, and its answer to inputs.
+
+    `vocabulary` is None for a model that takes no tokens; `longest` None where no limit of its sequences is known.
+    """
+
+    name: str
+    wanted: Mapping[str, Input]
+    answer: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
+    ranges: Mapping[str, int]
+    vocabulary: Vocabulary | None = None
+    longest: int | None = None
+
+
+@contextlib.contextmanager
+def load(
+    checkpoint: Path, task: str, *, num_labels: int | None = None, random_head: bool = False
+) -> Iterator[Original]:
+    """Open the model for answers that are the same in every run on one machine: fp32, one thread, nothing optimised.
+
+    Raises StepError where it cannot be loaded.
+    """
+    if checkpoints.kind(checkpoint) == "onnx":
+        yield _onnx(checkpoint)
+        return
+    import torch
+
+    module = torch_models.load(checkpoint, task, num_labels=num_labels, random_head=random_head)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield Original(
+            name="pytorch-fp32",
+            wanted={name: Input(name, "int64", ("batch", "sequence")) for name in module.input_names},
+            answer=lambda inputs: torch_models.call(module, inputs),
+            ranges={},
+            vocabulary=torch_models.vocabulary(module),
+            longest=checkpoints.max_sequence(checkpoint),
+        )
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _onnx(checkpoint: Path) -> Original:
+    graph = onnx_files.load_graph(checkpoint)
+    wanted = onnx_files.inputs(graph)
+    ranges = random_inputs.ranges(graph)
+    session = ort.session(checkpoint, threads=1, level="disabled")
+    return Original(
+        name="onnxruntime-fp32",
+        wanted=wanted,
+        answer=lambda inputs: ort.run(session, inputs),
+        ranges=ranges,
+        vocabulary=random_inputs.vocabulary(wanted, ranges) if token_rows.are_tokens(wanted) else None,
+    )

@@ -1,0 +1,161 @@
+"""ONNX Runtime: sessions that run where they were asked to, with the options that a model was saved for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import StepError
+from engine.kit import onnx_files
+from engine.kit.onnx_files import MODEL
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnxruntime
+
+OPTIONS = "session.json"
+
+_PROVIDERS = {
+    "cpu": ("CPUExecutionProvider",),
+    "cuda": ("CUDAExecutionProvider", "CPUExecutionProvider"),
+    "tensorrt": ("TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"),
+}
+_LEVELS = {
+    "disabled": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "all": "ORT_ENABLE_ALL",
+}
+_SILENT = 4  # what it would print comes with the exception
+
+
+def session(
+    directory: Path, *, threads: int = 0, level: str | None = None, provider: str = "cpu"
+) -> onnxruntime.InferenceSession:
+    """Open `directory/model.onnx` on a provider (`cpu`, `cuda`, `tensorrt`), as its `session.json` asks.
+
+    `threads` counts those inside an operator, 0 leaves it to ONNX Runtime. `level` (`disabled`, `basic`,
+    `extended`, `all`) overrides the optimisation level of `session.json`, which is `all` where there is none.
+    Raises StepError where ONNX Runtime refuses the model, or silently falls back to another provider.
+    """
+    import onnxruntime
+
+    saved = options(directory)
+    wanted = _PROVIDERS[provider]
+    settings = onnxruntime.SessionOptions()
+    settings.log_severity_level = _SILENT
+    settings.intra_op_num_threads = threads
+    settings.inter_op_num_threads = 1
+    chosen = level or saved.get("graph_optimization_level", "all")
+    settings.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, _LEVELS[chosen])
+    # Asking for a provider that is not there only warns, and that on stderr: look before and after.
+    available = onnxruntime.get_available_providers()
+    if wanted[0] not in available:
+        raise _fallback(wanted[0], available)
+    providers = [name for name in wanted if name in available]
+    opened = _open(directory, settings, providers, saved.get("disabled_optimizers", ()))
+    if wanted[0] not in opened.get_providers():
+        raise _fallback(wanted[0], opened.get_providers())
+    return opened
+
+
+def optimise(source: Path, out: Path, *, level: str, disabled: tuple[str, ...] = ()) -> None:
+    """Write ONNX Runtime's own optimisation of `source/model.onnx` to `out`.
+
+    Only the levels `basic` and `extended` are the same on every machine: `all` lays tensors out for the CPU at hand.
+    Raises StepError where ONNX Runtime refuses the model.
+    """
+    import onnxruntime
+
+    out.mkdir(parents=True, exist_ok=True)
+    settings = onnxruntime.SessionOptions()
+    settings.log_severity_level = _SILENT
+    settings.intra_op_num_threads = 1  # constants fold to the same bits, however many cores there are
+    settings.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, _LEVELS[level])
+    settings.optimized_model_filepath = str(out / MODEL)
+    graph = onnx_files.load_graph(source)
+    if onnx_files.data_files(graph) or onnx_files.weight_bytes(graph) > onnx_files.INLINE_LIMIT:
+        settings.add_session_config_entry("session.optimized_model_external_initializers_file_name", onnx_files.DATA)
+        settings.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "1024")
+    _open(source, settings, ["CPUExecutionProvider"], disabled)
+
+
+def options(directory: Path) -> dict[str, Any]:
+    """Return what `session.json` says; empty where there is none. Raises StepError for what it must not say."""
+    path = directory / OPTIONS
+    if not path.is_file():
+        return {}
+    try:
+        saved = json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise StepError(f"{OPTIONS} is no JSON", [str(error)]) from error
+    known = {"graph_optimization_level", "disabled_optimizers"}
+    if not isinstance(saved, dict) or set(saved) - known or saved.get("graph_optimization_level", "all") not in _LEVELS:
+        raise StepError(
+            f"{OPTIONS} asks for something unknown",
+            [json.dumps(saved)],
+            f"it may say {' and '.join(sorted(known))}; levels are {', '.join(_LEVELS)}",
+        )
+    return saved
+
+
+def save_options(directory: Path, *, level: str, disabled: tuple[str, ...] = ()) -> None:
+    """Write `session.json`: the level and the disabled optimisers that the model must be served with."""
+    said = {"disabled_optimizers": list(disabled), "graph_optimization_level": level}
+    (directory / OPTIONS).write_text(json.dumps(said, indent=2) + "\n", "utf-8")
+
+
+def run(session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return every output by name. Feeds only what the model asks for, in the integer or float width that it wants.
+
+    Raises StepError where an input is missing or ONNX Runtime cannot run the model on these inputs.
+    """
+    asked = session.get_inputs()
+    missing = [value.name for value in asked if value.name not in inputs]
+    if missing:
+        raise StepError(
+            f"The model asks for inputs that are not there: {', '.join(missing)}",
+            [f"there are: {', '.join(inputs)}"],
+        )
+    feed = {value.name: _as_asked(inputs[value.name], value.type) for value in asked}
+    names = [value.name for value in session.get_outputs()]
+    try:
+        return dict(zip(names, session.run(names, feed), strict=True))
+    except Exception as error:  # as above: a class per status code
+        shapes = [f"{name}: {array.dtype}{list(array.shape)}" for name, array in feed.items()]
+        raise StepError("ONNX Runtime cannot run the model on these inputs", [str(error), *shapes]) from error
+
+
+def _open(
+    directory: Path, settings: onnxruntime.SessionOptions, providers: Sequence[str], disabled: Sequence[str]
+) -> onnxruntime.InferenceSession:
+    import onnxruntime
+
+    try:
+        return onnxruntime.InferenceSession(
+            str(directory / MODEL), settings, providers=list(providers), disabled_optimizers=list(disabled)
+        )
+    except Exception as error:  # ONNX Runtime raises a class per status code, all derived from Exception
+        # It names the file by its path, which tells a user nothing: it lies in the store.
+        raise StepError("ONNX Runtime cannot open the model", [str(error).replace(f"{directory}/", "")]) from error
+
+
+def _as_asked(array: np.ndarray, wanted: str) -> np.ndarray:
+    """Cast within one kind (int64 -> int32, float32 -> float16); ONNX Runtime complains about any other mismatch."""
+    import numpy as np
+
+    names = {"tensor(float)": "float32", "tensor(double)": "float64"}
+    dtype = names.get(wanted, wanted.removeprefix("tensor(").removesuffix(")"))
+    if dtype not in {"float16", "float32", "float64", "int8", "int16", "int32", "int64"} or array.dtype == dtype:
+        return array
+    return array.astype(dtype) if np.can_cast(array.dtype, dtype, "same_kind") else array
+
+
+def _fallback(wanted: str, got: list[str]) -> StepError:
+    return StepError(
+        f"ONNX Runtime does not run on {wanted} here",
+        [f"it offers: {', '.join(got)}"],
+        "install onnxruntime-gpu and a driver that fits it, or choose provider: cpu",
+    )

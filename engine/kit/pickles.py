@@ -1,0 +1,111 @@
+"""Pickled weights -> safetensors, through the loader of torch that admits nothing but tensors."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import StepError
+from engine.kit import model_files, weights
+
+if TYPE_CHECKING:
+    import torch
+
+_GLOBAL = re.compile(r"(?:GLOBAL|global)\s+([\w.]+)")
+
+
+def convert(directory: Path) -> None:
+    """Replace the pickled weights in `directory` by safetensors of the same tensors under the same names.
+
+    Tensors that share their memory (tied weights) are each written out: which of them a model reads is its own matter.
+    Raises StepError where a pickle holds, or asks to run, anything but tensors.
+    """
+    single, index = directory / model_files.PICKLE, directory / model_files.PICKLE_INDEX
+    if single.is_file():
+        _convert_file(single, directory / model_files.WEIGHTS)
+        return
+    places = _places(index)
+    for name in sorted(set(places.values())):
+        if not (directory / name).is_file():
+            raise StepError("parts of the weights are missing", [f"{index.name} names {name}"], "fetch the model again")
+        _convert_file(directory / name, directory / _renamed(name))
+    total = sum((directory / _renamed(name)).stat().st_size for name in set(places.values()))
+    written = {"metadata": {"total_size": total}, "weight_map": {key: _renamed(places[key]) for key in sorted(places)}}
+    (directory / model_files.INDEX).write_text(json.dumps(written, indent=2) + "\n")
+    index.unlink()
+
+
+def _convert_file(pickle: Path, target: Path) -> None:
+    from safetensors.torch import save_file
+
+    print(f"converting {pickle.name} to {target.name}")
+    save_file(_own_memory(_tensors(pickle)), target, metadata={"format": "pt"})
+    target.chmod(0o644)
+    pickle.unlink()
+
+
+def _tensors(pickle: Path) -> dict[str, torch.Tensor]:
+    """Load a state dict with `weights_only=True`, which builds tensors and runs nothing."""
+    import torch
+
+    weights.refuse_pointer(pickle)
+    try:
+        loaded = torch.load(pickle, map_location="cpu", weights_only=True)
+    except Exception as error:
+        found = _GLOBAL.search(str(error))
+        told = f"it asks for {found[1]}" if found else f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        raise StepError(
+            f"{pickle.name} is cut off, or holds more than tensors",
+            [told, "the loader admits nothing but tensors, so nothing of it was run"],
+            "if you trust its author, load it where it comes from and save it with "
+            "save_pretrained(path, safe_serialization=True)",
+        ) from error
+    strangers = _strangers(loaded)
+    if strangers:
+        raise StepError(
+            f"{pickle.name} is no plain table of tensors",
+            strangers,
+            "load it where it comes from and save it with save_pretrained(path, safe_serialization=True)",
+        )
+    return dict(loaded)
+
+
+def _strangers(loaded: Any) -> list[str]:
+    """Return what is in a loaded pickle besides tensors by their names."""
+    import torch
+
+    if not isinstance(loaded, dict) or not loaded:
+        return [f"it holds a {type(loaded).__name__}" + (" without anything in it" if loaded == {} else "")]
+    kinds = [(key, value) for key, value in loaded.items() if not isinstance(value, torch.Tensor)]
+    return [f"{key!r} is a {type(value).__name__}" for key, value in kinds[:6]]
+
+
+def _own_memory(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Give each tensor memory of its own, and all of it: safetensors holds no views."""
+    seen: set[int] = set()
+    owned = {}
+    for name in sorted(tensors):
+        tensor = tensors[name].detach()
+        storage = tensor.untyped_storage()
+        whole = tensor.is_contiguous() and storage.nbytes() == tensor.numel() * tensor.element_size()
+        owned[name] = tensor if whole and storage.data_ptr() not in seen else tensor.clone().contiguous()
+        seen.add(storage.data_ptr())
+    return owned
+
+
+def _places(index: Path) -> dict[str, str]:
+    """Return which file each tensor is in; the names of files must be plain."""
+    try:
+        places = json.loads(index.read_bytes())["weight_map"]
+        plain = all(re.fullmatch(r"pytorch_model-\d+-of-\d+\.bin", name) for name in places.values())
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise StepError(f"{index.name} is not readable", [f"{type(error).__name__}: {error}"]) from None
+    if not plain:
+        raise StepError(f"{index.name} names files that are no parts of the weights", sorted(set(places.values()))[:6])
+    return dict(places)
+
+
+def _renamed(name: str) -> str:
+    return name.replace("pytorch_model", "model").removesuffix(".bin") + ".safetensors"

@@ -1,0 +1,38 @@
+"""Pooling: the hidden states of a text -> the one vector that stands for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Pooling = Literal["mean", "cls", "max"]
+
+
+def pool(hidden: np.ndarray, mask: np.ndarray, how: Pooling) -> np.ndarray:
+    """Return one vector of length 1 per text, float64 [batch, hidden].
+
+    `hidden` is [batch, sequence, hidden], `mask` [batch, sequence] with 1 where a token counts. `cls` is the first
+    token that counts, wherever padding stands. As sentence-transformers has it (`models/Pooling.py`, `Normalize.py`).
+    """
+    import numpy as np
+
+    counts = mask.astype(bool)
+    states = hidden.astype(np.float64)
+    if how == "cls":
+        vectors = states[np.arange(len(states)), counts.argmax(axis=1)]
+    elif how == "max":
+        vectors = np.where(counts[:, :, None], states, -np.inf).max(axis=1)
+        vectors = np.where(np.isfinite(vectors), vectors, 0)
+    else:
+        vectors = np.where(counts[:, :, None], states, 0).sum(axis=1) / np.maximum(1, counts.sum(axis=1))[:, None]
+    return normalise(vectors)
+
+
+def normalise(vectors: np.ndarray) -> np.ndarray:
+    """Return the vectors, [batch, hidden], scaled to length 1; a vector of zeros stays one."""
+    import numpy as np
+
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.where(lengths > 0, lengths, 1))

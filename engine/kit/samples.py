@@ -1,0 +1,143 @@
+"""Samples: a .jsonl of texts or an .npz of tensors -> a model's inputs, tokenised as the model's own tokenizer does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.errors import StepError
+from engine.kit import checkpoint as checkpoints
+from engine.kit import tensor_samples, token_rows, tokenise
+from engine.kit.cases import Case
+from engine.kit.onnx_files import Input
+
+if TYPE_CHECKING:
+    from engine.kit.tokenise import Tokeniser
+
+LABEL = "label"
+_TEXTS = "texts.txt"
+_FORMS = 'each line is {"text"}, {"text", "pair"} or {"question", "context"}, optionally with "label"'
+_FIELDS = frozenset({"text", "pair", "question", "context", LABEL})
+
+
+@dataclass(frozen=True)
+class Text:
+    """One line of a samples file: a text or a pair of texts, and the expected class, by number or name."""
+
+    name: str
+    text: str
+    pair: str | None = None
+    label: int | str | None = None
+
+
+def read(path: Path, checkpoint: Path, wanted: Mapping[str, Input]) -> list[Case]:
+    """Return a case per sample, still without outputs, for a model that takes `wanted`.
+
+    A `.jsonl` file holds texts (see `texts`), an `.npz` file tensors (see `tensor_samples.read`).
+    Raises StepError for a file that cannot be read or does not suit the model.
+    """
+    if path.suffix == ".npz":
+        return tensor_samples.read(path, wanted)
+    if path.suffix != ".jsonl":
+        raise StepError(
+            f"samples come as .jsonl or .npz, and {path.name} is neither", [_FORMS, "an .npz has one array per input"]
+        )
+    return tokenised(texts(path), checkpoint, wanted)
+
+
+def built_in(task: str) -> list[Text]:
+    """Return texts of our own, for a text model that comes without samples; pairs where the task is about pairs."""
+    path = Path(__file__).with_name(_TEXTS)
+    lines = [line for line in path.read_text("utf-8").splitlines() if line]
+    paired = task == "question-answering"
+    return [
+        Text(f"built-in {number}", line, lines[number % len(lines)] if paired else None)
+        for number, line in enumerate(lines, 1)
+    ]
+
+
+def texts(path: Path) -> list[Text]:
+    """Return the texts of a `.jsonl` file. Raises StepError, with the line's number, for a line that is none."""
+    try:
+        lines = path.read_text("utf-8-sig").split("\n")  # not splitlines(): JSON allows U+2028 within a string
+    except UnicodeDecodeError as error:
+        raise StepError(f"{path.name} is no UTF-8 text", [str(error)]) from error
+    found = [_text(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    if not found:
+        raise StepError(f"{path.name} holds no samples", hint=_FORMS)
+    return found
+
+
+def tokenised(found: list[Text], checkpoint: Path, wanted: Mapping[str, Input]) -> list[Case]:
+    """Return the texts as cases. Raises StepError where the model takes no tokens or has no tokenizer."""
+    if not token_rows.are_tokens(wanted):
+        raise StepError(
+            "the samples are texts, but the model takes no tokens",
+            [f"it takes {tensor_samples.describe(value)}" for value in wanted.values()],
+            "give samples as .npz with one array per input",
+        )
+    limits = token_rows.Limits.of(wanted)
+    tokeniser = tokenise.load(checkpoint, longest=limits.sequence[1])
+    if tokeniser is None:
+        raise StepError(
+            "the samples are texts, but the model has no tokenizer",
+            hint="give tokenizer: beside source, or samples as .npz",
+        )
+    classes = checkpoints.config(checkpoint).get("label2id") or {}
+    return [_case(text, tokeniser, limits, wanted, classes) for text in found]
+
+
+def _text(path: Path, number: int, line: str) -> Text:
+    where = f"line {number} of {path.name}"
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise StepError(f"{where} is no JSON", [str(error), line[:80]], _FORMS) from error
+    if not isinstance(said, dict):
+        raise StepError(f"{where} is no JSON object", [line[:80]], _FORMS)
+    if "image" in said:
+        raise StepError(f"{where} names an image: that is not supported yet", hint="give samples as .npz")
+    unknown = sorted(set(said) - _FIELDS)
+    first, second = ("question", "context") if "question" in said else ("text", "pair")
+    fields = [said.get(first), said.get(second, "" if first == "text" else None)]
+    if unknown or not all(isinstance(field, str) for field in fields):
+        facts = [f"unknown: {', '.join(unknown)}"] if unknown else [f"it has: {', '.join(said) or 'nothing'}"]
+        raise StepError(f"{where} has no usable text", [*facts, line[:80]], _FORMS)
+    if any(not _is_unicode(said.get(field)) for field in (first, second)):
+        raise StepError(f"{where} holds half a character: a lone surrogate such as \\ud800", [line[:80]])
+    label = said.get(LABEL)
+    if isinstance(label, bool) or not isinstance(label, int | str | None):
+        raise StepError(f"{where} has a label that is neither a number nor a name", [repr(label)])
+    return Text(f"line {number}", said[first], said.get(second), label)
+
+
+def _case(
+    text: Text, tokeniser: Tokeniser, limits: token_rows.Limits, wanted: Mapping[str, Input], classes: Mapping[str, int]
+) -> Case:
+    row = tokeniser.row(text.text, text.pair)
+    if row["input_ids"].size == 0:
+        raise StepError(
+            f"the tokenizer makes no token of {text.name}", [repr(text.text)], "leave it out of the samples"
+        )
+    inputs = token_rows.fit(token_rows.alone(row, pad=tokeniser.pad, limits=limits), wanted)
+    shown = text.text if text.pair is None else f"{text.text} | {text.pair}"
+    return Case(text.name, shown, "sample", inputs, {}, _label(text, classes))
+
+
+def _is_unicode(text: str | None) -> bool:
+    return text is None or not any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _label(text: Text, classes: Mapping[str, int]) -> int | None:
+    if not isinstance(text.label, str):
+        return text.label
+    if text.label in classes:
+        return int(classes[text.label])
+    raise StepError(
+        f"the label {text.label!r} of {text.name} is none of the model's classes",
+        [f"label2id of its config.json: {', '.join(classes) or 'nothing'}"],
+        "give labels by their numbers",
+    )

@@ -1,0 +1,113 @@
+"""Shapes: what a model says of its tensors, and taking over what an inference found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.kit import external_data, onnx_files
+
+if TYPE_CHECKING:
+    import onnx
+
+_READABLE = 1 << 20
+"""Bytes up to which a stored tensor may matter for a shape; larger ones are weights."""
+_IMPLIED = {"com.microsoft": 1, "com.microsoft.nchwc": 1, "ai.onnx.ml": 1, "ai.onnx.training": 1}
+
+
+def import_missing_domains(model: onnx.ModelProto) -> list[str]:
+    """Import the well-known domains that nodes use and the model forgot; return which."""
+    imported = {entry.domain for entry in model.opset_import}
+    used = {node.domain for node in onnx_files.nodes(model)}
+    missing = sorted((used - imported) & set(_IMPLIED))
+    for domain in missing:
+        model.opset_import.add(domain=domain, version=_IMPLIED[domain])
+    return missing
+
+
+def skeleton(model: onnx.ModelProto, directory: Path) -> onnx.ModelProto:
+    """Return a copy for inference, in which large weights are inputs: their types count, not their numbers.
+
+    `directory` is where external data lies; small external tensors are read. It makes inference cheap, and
+    possible above 2 GB.
+    """
+    import onnx
+    from onnx import helper
+
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    del copy.graph.initializer[:]
+    taken = {value.name for value in copy.graph.input}
+    for tensor in model.graph.initializer:
+        if external_data.stored_bytes(tensor) <= _READABLE:
+            copy.graph.initializer.add().CopyFrom(tensor)
+        elif tensor.name not in taken:
+            copy.graph.input.append(helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    for tensor in onnx_files.tensors(copy):
+        external_data.read(tensor, directory)
+    return copy
+
+
+def adopt(model: onnx.ModelProto, found: onnx.ModelProto) -> bool:
+    """Take over shapes of the main graph's tensors from `found`; return whether that told anything new.
+
+    Names of axes that the model's author gave stay; what the model says of a tensor otherwise gives way to more
+    precise words about it.
+    """
+    made = {name for node in model.graph.node for name in node.output if name}
+    ends = {value.name: value for value in model.graph.output}
+    axes = {dim.dim_param for value in model.graph.input for dim in _dims(value) if dim.dim_param}
+    known = {value.name: value for value in model.graph.value_info}
+    changed = False
+    for value in [*found.graph.value_info, *found.graph.output]:
+        if value.name not in made or not _typed(value):
+            continue
+        if value.name in ends:
+            changed |= _refine(ends[value.name], value, axes)
+        elif value.name in known:
+            changed |= _refine(known[value.name], value, axes)
+        else:
+            known[value.name] = model.graph.value_info.add()
+            known[value.name].CopyFrom(value)
+            changed = True
+    return changed
+
+
+def known(model: onnx.ModelProto) -> float:
+    """Return the share of tensors in the main graph with a size or a name for each of their dimensions."""
+    made = {name for node in model.graph.node for name in node.output if name}
+    described = {v.name for v in [*model.graph.value_info, *model.graph.output] if _complete(v)}
+    constants = {name for node in model.graph.node if node.op_type == "Constant" for name in node.output}
+    return round(len((described | constants) & made) / len(made), 4) if made else 1.0
+
+
+def _refine(value: onnx.ValueInfoProto, better: onnx.ValueInfoProto, axes: set[str]) -> bool:
+    """Replace what `value` leaves open by what `better` says; return whether anything changed."""
+    if not value.type.HasField("tensor_type"):
+        return False
+    mine, theirs = value.type.tensor_type, better.type.tensor_type
+    if mine.elem_type and mine.elem_type != theirs.elem_type:
+        return False  # one of them is wrong, and it was not the model that ran so far
+    before = value.SerializeToString()
+    if not mine.HasField("shape"):
+        mine.CopyFrom(theirs)
+    elif len(mine.shape.dim) == len(theirs.shape.dim):
+        for dim, other in zip(mine.shape.dim, theirs.shape.dim, strict=True):
+            if dim.HasField("dim_value") or dim.dim_param in axes:
+                continue
+            if other.HasField("dim_value") or other.dim_param in axes or (other.dim_param and not dim.dim_param):
+                dim.CopyFrom(other)
+    return bool(before != value.SerializeToString())
+
+
+def _typed(value: onnx.ValueInfoProto) -> bool:
+    tensor = value.type.tensor_type
+    return bool(value.type.HasField("tensor_type") and tensor.elem_type and tensor.HasField("shape"))
+
+
+def _complete(value: onnx.ValueInfoProto) -> bool:
+    return _typed(value) and all(dim.HasField("dim_value") or dim.dim_param for dim in _dims(value))
+
+
+def _dims(value: onnx.ValueInfoProto) -> list[onnx.TensorShapeProto.Dimension]:
+    return list(value.type.tensor_type.shape.dim)

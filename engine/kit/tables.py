@@ -1,0 +1,71 @@
+"""Tables: embeddings that are looked up, in int8 with a scale per row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import onnx
+
+WORTH = 1 << 16
+"""Numbers from which a table is quantised: below, the file shrinks by less than the added nodes cost a run."""
+
+
+def quantise(model: onnx.ModelProto) -> list[str]:
+    """Store every large table that Gather alone reads in int8; return the names of the tables.
+
+    A row is multiplied by its scale, its largest value / 127, right after it is looked up: what a word costs in
+    exactness depends on that word alone, and only the rows that are read become floating point again.
+    """
+    import numpy as np
+    from onnx import numpy_helper
+
+    tables = _tables(model)
+    for name, tensor in tables.items():
+        values = numpy_helper.to_array(tensor)
+        scales = np.abs(values).max(axis=1, keepdims=True) / np.float32(127)
+        scales[scales == 0] = 1
+        rounded = np.rint(values / scales).astype(np.int8)
+        tensor.CopyFrom(numpy_helper.from_array(rounded, f"{name}_int8"))
+        model.graph.initializer.append(numpy_helper.from_array(scales, f"{name}_scales"))
+    nodes = [made for node in model.graph.node for made in _looked_up(node, tables)]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    return sorted(tables)
+
+
+def _tables(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
+    from math import prod
+
+    import onnx
+
+    tables = {
+        tensor.name: tensor
+        for tensor in model.graph.initializer
+        if tensor.data_type == onnx.TensorProto.FLOAT and len(tensor.dims) == 2 and prod(tensor.dims) >= WORTH  # noqa: PLR2004  rows, columns
+    }
+    read: set[str] = set()
+    otherwise = {value.name for value in model.graph.output}
+    for node in model.graph.node:
+        rows = node.op_type == "Gather" and not any(entry.name == "axis" and entry.i for entry in node.attribute)
+        read.update(node.input[:1] if rows else ())
+        otherwise.update(node.input[1:] if rows else node.input)
+        for attribute in node.attribute:  # a body may read any tensor around it
+            for graph in [attribute.g, *attribute.graphs]:
+                otherwise.update(name for inner in graph.node for name in inner.input)
+    return {name: tensor for name, tensor in tables.items() if name in read - otherwise}
+
+
+def _looked_up(node: onnx.NodeProto, tables: dict[str, onnx.TensorProto]) -> list[onnx.NodeProto]:
+    import onnx
+    from onnx import helper
+
+    if node.op_type != "Gather" or node.input[0] not in tables:
+        return [node]
+    table, index, result, single = node.input[0], node.input[1], node.output[0], onnx.TensorProto.FLOAT
+    return [
+        helper.make_node("Gather", [f"{table}_int8", index], [f"{result}_int8"], f"{node.name}_int8"),
+        helper.make_node("Gather", [f"{table}_scales", index], [f"{result}_scales"], f"{node.name}_scales"),
+        helper.make_node("Cast", [f"{result}_int8"], [f"{result}_float"], f"{node.name}_cast", to=single),
+        helper.make_node("Mul", [f"{result}_float", f"{result}_scales"], [result], f"{node.name}_scaled"),
+    ]

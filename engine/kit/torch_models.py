@@ -1,0 +1,223 @@
+"""PyTorch models: a transformers checkpoint as a module with named tensors in and out."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import StepError
+from engine.kit import checkpoint as checkpoints
+from engine.kit.token_rows import Vocabulary
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+_CLASSES = {
+    "feature-extraction": "AutoModel",
+    "text-classification": "AutoModelForSequenceClassification",
+    "token-classification": "AutoModelForTokenClassification",
+    "question-answering": "AutoModelForQuestionAnswering",
+    "fill-mask": "AutoModelForMaskedLM",
+}
+_OUTPUTS = {"feature-extraction": ("last_hidden_state",), "question-answering": ("start_logits", "end_logits")}
+_CLASSIFIES = ("text-classification", "token-classification")
+_SEED = 20
+"""Of a random head: it must be the same one in every step that loads the model."""
+
+
+def load(checkpoint: Path, task: str, *, num_labels: int | None = None, random_head: bool = False) -> torch.nn.Module:
+    """Return the model in fp32, eval mode and eager attention, from local safetensors only.
+
+    It takes the int64 tensors `module.input_names`, each [batch, sequence], in that order, and returns a tuple of
+    `module.output_names`: `last_hidden_state` [batch, sequence, hidden], `logits` [batch, labels] or
+    [batch, sequence, labels or vocabulary], or `start_logits`, `end_logits` [batch, sequence].
+
+    Raises StepError where the task is not supported, the checkpoint cannot be read, or some of its weights would
+    be random: a head only where `random_head` (and `num_labels`, for a classifier) allow it, anything else never.
+    """
+    import torch
+
+    _refuse_unsupported(checkpoint, task)
+    # A head that is made up must not depend on what ran before, nor disturb what runs after.
+    with quiet(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(_SEED)
+        model, loading = _from_pretrained(checkpoint, task, num_labels)
+    _explain(model, loading, task=task, num_labels=num_labels, random_head=random_head)
+    return _named_class()(model, input_names(model), _OUTPUTS.get(task, ("logits",))).eval()
+
+
+def call(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the outputs by name; inputs that the model does not take are ignored.
+
+    Raises StepError where an input that it takes is missing.
+    """
+    import torch
+
+    missing = [name for name in module.input_names if name not in inputs]
+    if missing:
+        raise StepError(f"the model takes {', '.join(module.input_names)}", [f"missing: {', '.join(missing)}"])
+    with torch.inference_mode():
+        answers = module(*(torch.from_numpy(inputs[name]) for name in module.input_names))
+    return {name: answer.numpy() for name, answer in zip(module.output_names, answers, strict=True)}
+
+
+def input_names(model: Any) -> tuple[str, ...]:
+    """Return which tensors a transformers model takes.
+
+    `token_type_ids` only counts where there is more than one type to tell apart: RoBERTa's embedding has one row.
+    """
+    taken = inspect.signature(model.forward).parameters
+    types = getattr(model.config, "type_vocab_size", 0) or 0
+    names = ("input_ids", "attention_mask", *(["token_type_ids"] if types > 1 else []))
+    return tuple(name for name in names if name in taken)
+
+
+def vocabulary(module: torch.nn.Module) -> Vocabulary:
+    """Return the numbers that may stand in rows for a loaded model."""
+    config = module.model.config
+    types = getattr(config, "type_vocab_size", 0) or 1
+    return Vocabulary(tokens=config.vocab_size, types=types, pad=getattr(config, "pad_token_id", 0) or 0)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the progress bars, warnings and advice of transformers and torch out of the log."""
+    import logging
+
+    from transformers.utils import logging as progress
+
+    silenced, bars = logging.root.manager.disable, progress.is_progress_bar_enabled()
+    logging.disable(logging.CRITICAL)
+    progress.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(silenced)
+        if bars:
+            progress.enable_progress_bar()
+
+
+def _refuse_unsupported(checkpoint: Path, task: str) -> None:
+    if checkpoints.kind(checkpoint) == "timm":
+        raise StepError("models of timm are not supported yet", hint="export it to ONNX and give the .onnx as source")
+    if task not in _CLASSES:
+        raise StepError(f"{task} is not supported yet for a PyTorch model", [f"supported: {', '.join(_CLASSES)}"])
+
+
+def _from_pretrained(checkpoint: Path, task: str, num_labels: int | None) -> tuple[Any, dict[str, Any]]:
+    import torch
+    import transformers
+
+    options: dict[str, Any] = {} if num_labels is None else {"num_labels": num_labels}
+    try:
+        config = transformers.AutoConfig.from_pretrained(
+            str(checkpoint), local_files_only=True, trust_remote_code=False, **options
+        )
+        _refuse_decoder(config)
+        config.use_cache = False
+        model, loading = getattr(transformers, _CLASSES[task]).from_pretrained(
+            str(checkpoint),
+            config=config,
+            attn_implementation="eager",
+            dtype=torch.float32,
+            ignore_mismatched_sizes=True,  # these are judged here, in words that fit a recipe
+            local_files_only=True,
+            output_loading_info=True,
+            trust_remote_code=False,
+            use_safetensors=True,
+        )
+    except StepError:
+        raise
+    except Exception as error:  # transformers, safetensors and torch each raise their own
+        facts = [line for line in str(error).replace(f"{checkpoint}/", "").splitlines() if line.strip()]
+        raise StepError(f"the checkpoint cannot be loaded for {task}", facts[:8]) from error
+    return model, loading
+
+
+def _refuse_decoder(config: Any) -> None:
+    if config.is_encoder_decoder:
+        raise StepError(
+            f"{config.model_type} has an encoder and a decoder: that is not supported yet",
+            hint="export each part to ONNX and give the .onnx as source",
+        )
+
+
+def _explain(model: Any, loading: Mapping[str, Any], *, task: str, num_labels: int | None, random_head: bool) -> None:
+    """Say what the checkpoint holds too much or too little of. Raises StepError where the model would be made up."""
+    made_up = sorted(name for name in loading["missing_keys"] if not _is_unused(name, task))
+    misfits = {
+        name: f"{name}: {list(found)} in the weights, {list(wanted)} by the config"
+        for name, found, wanted in sorted(loading["mismatched_keys"])
+    }
+    body = [name for name in (*made_up, *misfits) if _is_body(model, name)]
+    if body:
+        raise StepError(
+            f"the checkpoint's weights do not make a {type(model).__name__}",
+            [*(misfits.get(name, f"missing: {name}") for name in body[:8]), *_more(body)],
+            "do config.json and the safetensors belong together?",
+        )
+    if made_up or misfits:
+        _judge_head([*made_up, *misfits], list(misfits.values()), task=task, num_labels=num_labels, allowed=random_head)
+    unused = sorted(loading["unexpected_keys"])
+    if unused:
+        print(f"{len(unused)} weights of the checkpoint are not needed for {task}: {unused[0]}, ...")
+
+
+def _judge_head(head: list[str], misfits: list[str], *, task: str, num_labels: int | None, allowed: bool) -> None:
+    classifies = task in _CLASSIFIES
+    if allowed and (num_labels is not None or not classifies):
+        print(f"the head is random, as the recipe asks: {', '.join(head)}")
+        return
+    asked = "num_labels and random_head: true" if classifies else "random_head: true"
+    raise StepError(
+        f"the checkpoint's head does not fit num_labels: {num_labels}"
+        if misfits
+        else f"the checkpoint has no head for {task}",
+        [*(misfits or [f"missing: {name}" for name in head[:8]]), *_more(head)],
+        f"choose a checkpoint made for {task}, or allow a random head with {asked} under model:",
+    )
+
+
+def _is_unused(name: str, task: str) -> bool:
+    """Whether the weight has no influence on the outputs: a pooler stands behind the hidden states."""
+    return task == "feature-extraction" and name.startswith("pooler")
+
+
+def _is_body(model: Any, name: str) -> bool:
+    """Whether the weight belongs to what the heads share; a pooler is part of the head."""
+    prefix = f"{model.base_model_prefix}."
+    bare = model.base_model is model
+    return (bare or name.startswith(prefix)) and not name.removeprefix(prefix).startswith("pooler")
+
+
+def _more(names: list[str]) -> list[str]:
+    return [f"... and {len(names) - 8} more"] if len(names) > 8 else []  # noqa: PLR2004
+
+
+@cache
+def _named_class() -> Any:
+    """Return the class of loaded models; made late because its base is torch's."""
+    import torch
+
+    class Named(torch.nn.Module):  # type: ignore[misc]
+        """A transformers model that takes and returns tensors by position."""
+
+        def __init__(self, model: Any, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> None:
+            super().__init__()
+            self.model = model
+            self.input_names = inputs
+            self.output_names = outputs
+
+        def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            answer = self.model(**dict(zip(self.input_names, tensors, strict=True)))
+            return tuple(answer[name] for name in self.output_names)
+
+    return Named

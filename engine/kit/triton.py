@@ -1,0 +1,212 @@
+"""Triton: the configuration of a model, its tokenizer and the ensemble of both, as protobuf messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from engine.errors import StepError
+from engine.kit.onnx_files import Input
+
+Config = Any
+"""A `ModelConfig`, the protobuf message that Triton reads as config.pbtxt."""
+
+TEXT = "TEXT"
+"""The input of the tokenizer and the ensemble: UTF-8 strings."""
+
+_TYPES = {
+    "bool": "TYPE_BOOL",
+    "uint8": "TYPE_UINT8",
+    "uint16": "TYPE_UINT16",
+    "uint32": "TYPE_UINT32",
+    "uint64": "TYPE_UINT64",
+    "int8": "TYPE_INT8",
+    "int16": "TYPE_INT16",
+    "int32": "TYPE_INT32",
+    "int64": "TYPE_INT64",
+    "float16": "TYPE_FP16",
+    "float32": "TYPE_FP32",
+    "float64": "TYPE_FP64",
+    "bfloat16": "TYPE_BF16",
+    "object": "TYPE_STRING",
+}
+_GRAPH_LEVELS = {"basic": -1, "extended": 1, "disabled": 2}
+"""ONNX Runtime's optimisation levels as `optimization.graph.level`; `all` is what Triton does anyway.
+
+Source: README of triton-inference-server/onnxruntime_backend, "Model Config Options".
+"""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a model takes and gives."""
+
+    inputs: Mapping[str, Input]
+    outputs: Mapping[str, Input]
+
+    @property
+    def batch_axis(self) -> str | None:
+        """The axis that comes first in every input and output and is free; None where there is none.
+
+        Its name must say that it is a batch: a recurrent model may well have time there, and Triton would put
+        requests together along it.
+        """
+        tensors = [*self.inputs.values(), *self.outputs.values()]
+        axis = next(iter(self.inputs.values())).shape[:1]
+        if not axis or not isinstance(axis[0], str) or not _says_batch(axis[0]):
+            return None
+        unnamed = ((f"{tensor.name}_0",) for tensor in self.outputs.values())
+        own = {axis, *unnamed}
+        return axis[0] if all(tensor.shape[:1] in own for tensor in tensors) else None
+
+    @property
+    def can_batch(self) -> bool:
+        """Whether every input and output begins with a free axis, whatever it is called."""
+        return all(
+            tensor.shape and isinstance(tensor.shape[0], str)
+            for tensor in (*self.inputs.values(), *self.outputs.values())
+        )
+
+
+def max_batch(signature: Signature, asked: int | None, largest: Mapping[str, int]) -> int:
+    """Return Triton's max_batch_size; 0 means that requests are not put together and shapes are whole.
+
+    `asked` is the recipe's, `largest` the most that the profiles allow of each axis.
+    Raises StepError where the recipe asks for batches of a model that has no free first axis.
+    """
+    if asked is None:
+        axis = signature.batch_axis
+        return largest.get(axis, 0) if axis is not None else 0
+    if asked and not signature.can_batch:
+        tensors = (*signature.inputs.values(), *signature.outputs.values())
+        raise StepError(
+            f"the model cannot be served with max_batch_size: {asked}",
+            [f"{tensor.name}: {' x '.join(map(str, tensor.shape)) or 'a number'}" for tensor in tensors],
+            "batches need a free first axis in every input and output; use max_batch_size: 0",
+        )
+    return asked
+
+
+def model_config(
+    name: str,
+    signature: Signature,
+    *,
+    platform: Literal["onnxruntime_onnx", "tensorrt_plan"],
+    batch: int,
+    level: str = "all",
+    profiles: int = 1,
+) -> Config:
+    """Return the configuration of the model itself.
+
+    `batch` is the max_batch_size, `level` ONNX Runtime's optimisation level, `profiles` how many optimisation
+    profiles a TensorRT engine has: Triton uses only the first unless all are listed (Triton's documentation, "Model
+    Configuration", "TensorRT Optimization Profile"). Raises StepError for a tensor that Triton cannot describe.
+    """
+    config = _config(name, batch)
+    config.platform = platform
+    for tensor in signature.inputs.values():
+        _describe(config.input.add(), tensor, batched=batch > 0)
+    for tensor in signature.outputs.values():
+        _describe(config.output.add(), tensor, batched=batch > 0)
+    group = config.instance_group.add()
+    group.count = 1
+    gpu = platform == "tensorrt_plan"
+    group.kind = type(group).KIND_GPU if gpu else type(group).KIND_CPU
+    if gpu and profiles > 1:
+        group.profile.extend(str(number) for number in range(profiles))
+    if batch > 1:
+        config.dynamic_batching.SetInParent()
+    if level in _GRAPH_LEVELS:
+        config.optimization.graph.level = _GRAPH_LEVELS[level]
+    return config
+
+
+def tokenizer_config(name: str, model: Config, *, texts: int) -> Config:
+    """Return the configuration of the python model that turns texts into the tensors that `model` takes.
+
+    `texts` is how many make one row: 1, 2 for a question and its context, -1 for a text with or without a second.
+    """
+    config = _config(name, model.max_batch_size)
+    config.backend = "python"
+    _add_text(config, model, texts)
+    for tensor in model.input:
+        output = config.output.add()
+        output.name, output.data_type = tensor.name, tensor.data_type
+        output.dims.extend(tensor.dims)
+    group = config.instance_group.add()
+    group.count, group.kind = 1, type(group).KIND_CPU
+    if model.max_batch_size > 1 and texts > 0:
+        config.dynamic_batching.SetInParent()
+    return config
+
+
+def ensemble_config(name: str, tokenizer: Config, model: Config, *, texts: int) -> Config:
+    """Return the configuration of the ensemble: texts in, the model's outputs out."""
+    config = _config(name, model.max_batch_size)
+    config.platform = "ensemble"
+    _add_text(config, model, texts)
+    for tensor in model.output:
+        output = config.output.add()
+        output.name, output.data_type = tensor.name, tensor.data_type
+        output.dims.extend(tensor.dims)
+    for part in (tokenizer, model):
+        step = config.ensemble_scheduling.step.add()
+        step.model_name, step.model_version = part.name, -1
+        for tensor in part.input:
+            step.input_map[tensor.name] = tensor.name
+        for tensor in part.output:
+            step.output_map[tensor.name] = tensor.name
+    return config
+
+
+def as_text(config: Config) -> str:
+    """Return config.pbtxt: the same configuration gives the same text."""
+    from google.protobuf import text_format
+
+    return str(text_format.MessageToString(config, as_utf8=True))
+
+
+def _config(name: str, batch: int) -> Config:
+    from tritonclient.grpc import model_config_pb2
+
+    return model_config_pb2.ModelConfig(name=name, max_batch_size=batch)
+
+
+def _add_text(config: Config, model: Config, texts: int) -> None:
+    """Describe the input TEXT: [texts] a row, or whole, [rows, texts], where the model's batch is not Triton's."""
+    from tritonclient.grpc import model_config_pb2
+
+    text = config.input.add()
+    text.name, text.data_type = TEXT, model_config_pb2.TYPE_STRING
+    rows = [] if model.max_batch_size else model.input[0].dims[:1]
+    text.dims.extend([*rows, texts])
+
+
+def _describe(field: Any, tensor: Input, *, batched: bool) -> None:
+    from tritonclient.grpc import model_config_pb2
+
+    if tensor.dtype not in _TYPES or not tensor.ranked:
+        why = "its shape is not known" if not tensor.ranked else f"its type is {tensor.dtype}"
+        raise StepError(
+            f"Triton cannot describe the model's tensor {tensor.name}",
+            [why],
+            "export the model with plain typed shapes",
+        )
+    field.name = tensor.name
+    field.data_type = model_config_pb2.DataType.Value(_TYPES[tensor.dtype])
+    dims = _dims(tensor.shape[1:] if batched else tensor.shape)
+    if dims:
+        field.dims.extend(dims)
+        return
+    # Triton has no tensors without dimensions: callers see one number, the model a scalar a row.
+    field.dims.append(1)
+    field.reshape.SetInParent()
+
+
+def _dims(shape: Sequence[int | str]) -> list[int]:
+    return [size if isinstance(size, int) else -1 for size in shape]
+
+
+def _says_batch(axis: str) -> bool:
+    return "batch" in axis.lower() or axis.lower() in {"n", "b"}

@@ -1,0 +1,86 @@
+"""Whether the files of a model are whole, and how many parameters they hold: headers only, no tensor is read."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.errors import StepError
+from engine.kit import model_files
+
+_POINTER = b"version https://git-lfs.github.com/spec"
+_POINTER_LIMIT = 1024
+"""Bytes; git-lfs promises that a pointer file is smaller."""
+
+
+def check(directory: Path, names: Sequence[str]) -> None:
+    """Raise StepError where a file is a git-lfs pointer, or safetensors are cut off or incomplete."""
+    for name in names:
+        refuse_pointer(directory / name)
+    if model_files.INDEX in names:
+        _check_shards(directory)
+    for name in names:
+        if name.endswith(".safetensors"):
+            header(directory / name)
+
+
+def parameters(directory: Path, names: Sequence[str]) -> int:
+    """Return how many numbers the safetensors among `names` hold."""
+    headers = (header(directory / name) for name in names if name.endswith(".safetensors"))
+    return sum(math.prod(tensor["shape"]) for tensors in headers for tensor in tensors.values())
+
+
+def refuse_pointer(path: Path) -> None:
+    """Raise StepError where git-lfs left a pointer in the place of the file."""
+    if path.stat().st_size < _POINTER_LIMIT and path.read_bytes().startswith(_POINTER):
+        raise StepError(
+            f"{path.name} is a git-lfs pointer, not the file itself",
+            [f"{path.stat().st_size} bytes that start with 'version https://git-lfs.github.com/spec'"],
+            "run `git lfs pull` in the model's repository",
+        )
+
+
+def header(path: Path) -> dict[str, Any]:
+    """Return the tensors that a safetensors file declares: name -> {"dtype", "shape", "data_offsets"}.
+
+    The file is 8 bytes with the header's length (little endian), the header as JSON, the data; `data_offsets` count
+    from the header's end (the format's specification). Raises StepError where the file's size disagrees.
+    """
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if size < 8 or length > size - 8:  # noqa: PLR2004 - the 8 bytes of the length
+            raise _broken(path, f"{size} bytes are less than its header's length says")
+        try:
+            tensors = json.loads(file.read(length))
+            tensors.pop("__metadata__", None)
+            end = max((tensor["data_offsets"][1] for tensor in tensors.values()), default=0)
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+            raise _broken(path, f"its header is not readable: {type(error).__name__}: {error}") from None
+    if end + length + 8 != size:
+        raise _broken(path, f"{size} bytes, but its header speaks of {end + length + 8}")
+    return dict(tensors)
+
+
+def _check_shards(directory: Path) -> None:
+    path = directory / model_files.INDEX
+    try:
+        shards = sorted(set(json.loads(path.read_bytes())["weight_map"].values()))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise StepError(f"{path.name} is not readable", [f"{type(error).__name__}: {error}"]) from None
+    missing = [name for name in shards if not (directory / name).is_file()]
+    if missing:
+        raise StepError(
+            "parts of the weights are missing",
+            [f"{path.name} names {len(shards)} files", f"missing: {', '.join(missing[:6])}"],
+            "a download that was not finished? fetch the model again",
+        )
+
+
+def _broken(path: Path, fact: str) -> StepError:
+    return StepError(
+        f"{path.name} is cut off or no safetensors file", [fact], "a download that was not finished? fetch it again"
+    )

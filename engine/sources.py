@@ -1,0 +1,115 @@
+"""Where a source is and what its content is: a file, a directory, an installed package or a hub's repository."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine import digest
+from engine.digest import Digest
+from engine.errors import StepError
+from engine.kit import hub, model_files, onnx_source, packages, weights
+from engine.step import Source
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A source as it is now.
+
+    `row` goes into the key: the digest of the content, or `hf:REPO@COMMIT`. `location` is what `Step.run` receives.
+    `files` are the files and folders that decided it: as long as their stat rows stay, so does the answer.
+    `resolution` is what to remember of a revision that moves: ("hf:REPO@main", commit).
+    """
+
+    row: str
+    location: Path | str
+    files: tuple[Path, ...] = ()
+    resolution: tuple[str, str] | None = None
+
+
+def resolve(
+    source: Source,
+    *,
+    digest_file: Callable[[Path], Digest],
+    remembered: Callable[[str], str | None],
+    refresh: bool = False,
+    tokenizer: bool = False,
+) -> Resolved:
+    """Return where `source` is and what its content is.
+
+    `digest_file` gives a file's digest. `remembered` gives the commit that a moving revision had when it was asked for
+    last, by "hf:REPO@REVISION"; with `refresh` the hub is asked again. With `tokenizer` only the tokenizer's files of a
+    directory count. Raises StepError where the source is missing, unreadable or unknown to the hub.
+    """
+    scheme, _, rest = source.uri.partition(":")
+    if scheme == "file":
+        return _local(Path(rest), digest_file, tokenizer=tokenizer)
+    if scheme == "python":
+        found, folders = packages.locate(rest)
+        local = _local(found, digest_file, tokenizer=tokenizer)
+        return Resolved(local.row, local.location, tuple(dict.fromkeys((*folders, *local.files))))
+    if scheme in {"hf", "timm"}:
+        repository = f"timm/{rest}" if scheme == "timm" else rest
+        return _on_hub(repository, source.revision or "main", remembered, refresh=refresh)
+    raise StepError(
+        f"nobody knows how to read the source {source.uri}",
+        hint="a source is a path, hf:REPO, timm:NAME or python:PACKAGE[/path]",
+    )
+
+
+def _local(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: bool) -> Resolved:
+    if path.is_dir():
+        return _directory(path, digest_file, tokenizer=tokenizer)
+    if not path.is_file():
+        raise StepError(f"{path} does not exist", hint="paths in a recipe are relative to the recipe")
+    if path.suffix == ".onnx":
+        return _onnx(path, digest_file)
+    weights.refuse_pointer(path)
+    return Resolved(_digest(path, digest_file), path, (path,))
+
+
+def _directory(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: bool) -> Resolved:
+    """Return the digest of the files that matter; whether they make a whole model, `fetch` will see."""
+    names, folders = model_files.listing(path)
+    chosen = model_files.of_tokenizer(names) if tokenizer else model_files.of_model(names)
+    if not chosen:
+        wanted = "tokenizer" if tokenizer else "model"
+        held = ", ".join(sorted(entry.name for entry in path.iterdir())[:12])
+        raise StepError(f"there is no {wanted} in {path}", [f"it holds: {held or 'nothing'}"], "name its own directory")
+    tree = digest.of_tree({name: _digest(path / name, digest_file) for name in chosen})
+    return Resolved(tree, path, (*folders, *(path / name for name in chosen)))
+
+
+def _onnx(path: Path, digest_file: Callable[[Path], Digest]) -> Resolved:
+    """Return the digest of the model and of the external files that its weights lie in, by their names in it."""
+    files = {"model.onnx": path, **{name: path.parent / name for name in onnx_source.data_files(path)}}
+    tree = digest.of_tree({name: _digest(file, digest_file) for name, file in files.items()})
+    return Resolved(tree, path, tuple(files.values()))
+
+
+def _on_hub(repository: str, revision: str, remembered: Callable[[str], str | None], *, refresh: bool) -> Resolved:
+    if not _REPOSITORY.fullmatch(repository):
+        raise StepError(
+            f"{repository!r} is no name of a repository", hint="write hf:OWNER/NAME, as the model's page has it"
+        )
+    if _COMMIT.fullmatch(revision):
+        named = f"hf:{repository}@{revision}"
+        return Resolved(named, named)
+    asked = f"hf:{repository}@{revision}"
+    commit = None if refresh else remembered(asked)
+    if commit is None:
+        commit = hub.commit_of(repository, revision)
+    named = f"hf:{repository}@{commit}"
+    return Resolved(named, named, resolution=(asked, commit))
+
+
+def _digest(path: Path, digest_file: Callable[[Path], Digest]) -> Digest:
+    try:
+        return digest_file(path)
+    except OSError as error:
+        raise StepError(f"{path} cannot be read", [str(error.strerror)]) from error

@@ -1,0 +1,156 @@
+"""Export: a PyTorch checkpoint -> ONNX with dynamic axes, checked against the original."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from engine.errors import StepError
+from engine.kit import checkpoint as checkpoints
+from engine.kit import onnx_files, ort, token_rows, torch_models
+from engine.step import Report, Step
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+    from engine.recipe.schema import Recipe
+
+Exporter = Literal["torchscript", "dynamo"]
+
+_AXES = {0: "batch", 1: "sequence"}
+_TOLERANCE = 1e-3
+"""Of the largest output: fp32 in another order differs by 1e-6 to 1e-4, a graph that is wrong by far more."""
+
+
+class Export(Step):
+    """Write the model as ONNX, the same whatever it is built for: fp32, every batch and sequence length."""
+
+    makes = "exported"
+    # onnxruntime only checks the graph: it does not change a byte of it.
+    tools = ("torch", "transformers", "onnx", "onnxscript")
+    inline_limit: ClassVar[int] = onnx_files.INLINE_LIMIT
+
+    task: str | None = None
+    num_labels: int | None = None
+    random_head: bool = False
+    opset: int = 20
+
+    @classmethod
+    def for_recipe(cls, recipe: Recipe) -> Self | None:
+        """Not wanted for a source that is ONNX already."""
+        model = recipe.model
+        if model.source.lower().endswith(".onnx"):
+            return None
+        return cls(task=model.task, num_labels=model.num_labels, random_head=model.random_head)
+
+    def run(self, out: Path, *, checkpoint: Path) -> Report:
+        """Raises StepError where the checkpoint cannot be loaded, or no exporter gets the model right."""
+        task = checkpoints.task(checkpoint, self.task)
+        print(f"loading the model for {task}")
+        module = torch_models.load(checkpoint, task, num_labels=self.num_labels, random_head=self.random_head)
+        longest = checkpoints.max_sequence(checkpoint)
+        problems: list[str] = []
+        for exporter in ("torchscript", "dynamo"):
+            print(f"exporting with the {exporter} exporter, opset {self.opset}")
+            with tempfile.TemporaryDirectory(dir=out.parent, prefix="export-") as scratch:
+                problem = self._try(exporter, module, longest, Path(scratch))
+                if problem is None:
+                    return self._finish(Path(scratch) / "normal", out, task=task, exporter=exporter)
+            print(f"the {exporter} exporter failed: {problem}")
+            problems.append(f"{exporter}: {problem}")
+        name = type(module.model).__name__
+        raise StepError(
+            f"{name} cannot be exported to ONNX", problems, "export it yourself and give the .onnx as source"
+        )
+
+    def _try(self, exporter: Exporter, module: torch.nn.Module, longest: int | None, scratch: Path) -> str | None:
+        """Export into `scratch/normal`. Return what went wrong, if anything did."""
+        raw, normal = scratch / "raw", scratch / "normal"
+        raw.mkdir()
+        try:
+            _export(exporter, module, _rows(module, longest, (11, 16)), raw / onnx_files.MODEL, opset=self.opset)
+            onnx_files.save(onnx_files.load(raw), normal, threshold=self.inline_limit)
+            return _difference(module, normal, longest)
+        except Exception as error:  # noqa: BLE001 - exporters fail with whatever their inside happens to raise
+            return (str(error).strip() or type(error).__name__).splitlines()[0].replace(f"{scratch}/", "")
+
+    def _finish(self, normal: Path, out: Path, *, task: str, exporter: Exporter) -> Report:
+        out.mkdir(parents=True, exist_ok=True)
+        for path in sorted(normal.iterdir()):
+            path.rename(out / path.name)
+        graph = onnx_files.load_graph(out)
+        size = sum(path.stat().st_size for path in out.iterdir())
+        print(f"exported: {len(graph.graph.node)} nodes, {size / 1e6:.1f} MB")
+        return {
+            "task": task,
+            "exporter": exporter,
+            "opset": self.opset,
+            "nodes": len(graph.graph.node),
+            "bytes": size,
+            "inputs": list(onnx_files.inputs(graph)),
+            "outputs": list(onnx_files.outputs(graph)),
+        }
+
+
+def _export(
+    exporter: Exporter, module: torch.nn.Module, example: dict[str, np.ndarray], path: Path, *, opset: int
+) -> None:
+    import torch
+
+    names, results = list(module.input_names), list(module.output_names)
+    shared: dict[str, Any] = {"input_names": names, "output_names": results, "opset_version": opset, "verbose": False}
+    if exporter == "dynamo":
+        # The exporter takes axis names through torch.export's own structure: one entry per positional tensor.
+        shared |= {"dynamic_shapes": (tuple(dict(_AXES) for _ in names),), "external_data": False}
+    else:
+        shared |= {"dynamic_axes": {**dict.fromkeys(names, _AXES), **_output_axes(module, example)}}
+    tensors = tuple(torch.from_numpy(example[name]) for name in names)
+    with torch_models.quiet(), torch.inference_mode():
+        torch.onnx.export(module, tensors, str(path), dynamo=exporter == "dynamo", **shared)
+
+
+def _output_axes(module: torch.nn.Module, example: dict[str, np.ndarray]) -> dict[str, dict[int, str]]:
+    """Return the dynamic axes of the outputs: where an extent is the example's number of tokens, it is that."""
+    tokens = example["input_ids"].shape[1]
+    answers = torch_models.call(module, example)
+    return {
+        name: {0: "batch", **({1: "sequence"} if answer.ndim > 1 and answer.shape[1] == tokens else {})}
+        for name, answer in answers.items()
+    }
+
+
+def _difference(module: torch.nn.Module, directory: Path, longest: int | None) -> str | None:
+    """Run the graph on other shapes than the traced one, and masks of every kind; return where it is wrong."""
+    session = ort.session(directory, threads=1, level="disabled")
+    for kind, inputs in _probes(module, longest):
+        answers = ort.run(session, inputs)
+        for name, expected in torch_models.call(module, inputs).items():
+            if answers[name].shape != expected.shape:
+                return f"{name} is {list(answers[name].shape)} instead of {list(expected.shape)}, {kind}"
+            worst = float(abs(answers[name] - expected).max())
+            if not worst <= _TOLERANCE * max(1.0, float(abs(expected).max())):
+                return f"{name} is off by {worst:.2g}, {kind}"
+    return None
+
+
+def _probes(module: torch.nn.Module, longest: int | None) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
+    yield "one row", _rows(module, longest, (7,))
+    yield "right-padded", _rows(module, longest, (37, 5, 20))
+    yield "left-padded", _rows(module, longest, (37, 5, 20), side="left")
+    yield "with a hole in the mask", token_rows.punch_hole(_rows(module, longest, (23, 9)))
+
+
+def _rows(
+    module: torch.nn.Module, longest: int | None, lengths: tuple[int, ...], *, side: Literal["left", "right"] = "right"
+) -> dict[str, np.ndarray]:
+    """Return made-up rows of these lengths, or of what the model can take, as one batch."""
+    import numpy as np
+
+    vocabulary = torch_models.vocabulary(module)
+    generator = np.random.default_rng(sum(lengths))
+    limit = longest or max(lengths)
+    rows = [token_rows.draw(generator, vocabulary, min(length, limit)) for length in lengths]
+    return token_rows.batch(rows, pad=vocabulary.pad, side=side)

@@ -1,0 +1,150 @@
+"""Fetch: bring a model and its tokenizer into the store, whole and verified."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from engine.errors import StepError
+from engine.kit import checkpoint, hub, model_files, onnx_source, pickles, weights
+from engine.kit.copying import copy
+from engine.step import Report, Source, Step
+
+if TYPE_CHECKING:
+    from engine.recipe.schema import Recipe
+
+
+class Fetch(Step):
+    """Copies a model out of a directory, a package, an ONNX file or a hub's repository into a checkpoint."""
+
+    makes: ClassVar[str] = "checkpoint"
+    tools: ClassVar[tuple[str, ...]] = ("torch", "safetensors")
+
+    source: Source
+    tokenizer: Source | None = None
+    weights: model_files.Weights = "safetensors"
+
+    @classmethod
+    def for_recipe(cls, recipe: Recipe) -> Self:
+        model = recipe.model
+        return cls(
+            source=Source(uri=model.source, revision=model.revision),
+            tokenizer=Source(uri=model.tokenizer) if model.tokenizer else None,
+            weights=model.weights,
+        )
+
+    def tools_used(self) -> tuple[str, ...]:
+        """Return what converts pickles; a copy is the same whatever made it."""
+        return self.tools if self.weights == "pickle-tensors-only" else ()
+
+    def run(self, out: Path, *, source: Path | str, tokenizer: Path | str | None = None) -> Report:
+        """Write the checkpoint into `out`. Raises StepError where the model is not whole or cannot be had."""
+        if isinstance(source, Path) and source.is_file():
+            _copy_onnx(source, out)
+        elif isinstance(source, Path):
+            _copy_model(source, out, self.weights)
+        else:
+            hub.download(*_on_hub(source), out, weights=self.weights)
+        if tokenizer is not None:
+            _add_tokenizer(tokenizer, out)
+        names, _ = model_files.listing(out)
+        weights.check(out, names)
+        if any((out / name).is_file() for name in (model_files.PICKLE, model_files.PICKLE_INDEX)):
+            pickles.convert(out)
+        return _report(out, source, self.source.uri)
+
+
+def _copy_model(directory: Path, out: Path, allowed: model_files.Weights) -> None:
+    names, _ = model_files.listing(directory)
+    model_files.refuse_incomplete(names, weights=allowed, where=str(directory))
+    chosen = model_files.of_model(names)
+    weights.check(directory, chosen)
+    _copy_all(directory, chosen, out)
+
+
+def _copy_onnx(path: Path, out: Path) -> None:
+    if path.suffix != ".onnx":
+        raise StepError(
+            f"{path.name} is neither an .onnx file nor a model's directory",
+            hint="name the directory with config.json and the weights, or an .onnx file",
+        )
+    names = onnx_source.data_files(path)
+    print(f"copying {path.name}" + (f" and {len(names)} files of external data" if names else ""))
+    copy(path, out / "model.onnx")
+    for name in names:
+        copy(path.parent / name, out / name)
+
+
+def _add_tokenizer(tokenizer: Path | str, out: Path) -> None:
+    """Put a tokenizer of its own into the checkpoint, in the place of the model's."""
+    if checkpoint.kind(out) != "onnx":
+        for name in model_files.of_tokenizer(model_files.listing(out)[0]):
+            (out / name).unlink()
+    if isinstance(tokenizer, str):
+        hub.download(*_on_hub(tokenizer), out, weights="safetensors", tokenizer=True)
+        return
+    directory = tokenizer if tokenizer.is_dir() else tokenizer.parent
+    held = model_files.listing(directory)[0] if tokenizer.is_dir() else [tokenizer.name]
+    chosen = model_files.of_tokenizer(held)
+    if not chosen:
+        raise StepError(
+            f"there is no tokenizer in {tokenizer}",
+            [f"it holds: {', '.join(held[:12]) or 'nothing'}"],
+            "name a directory with tokenizer.json, or that file",
+        )
+    _copy_all(directory, chosen, out)
+
+
+def _copy_all(directory: Path, names: Sequence[str], out: Path) -> None:
+    print(f"copying {len(names)} files")
+    for name in names:
+        copy(directory / name, out / name)
+
+
+def _on_hub(resolved: str) -> tuple[str, str]:
+    """Take `hf:REPO@COMMIT` apart."""
+    repository, _, commit = resolved.removeprefix("hf:").rpartition("@")
+    return repository, commit
+
+
+def _report(out: Path, source: Path | str, uri: str) -> Report:
+    kind = checkpoint.kind(out)
+    if kind == "onnx":
+        path = out / "model.onnx"
+        heavy = ["model.onnx", *onnx_source.data_files(path)]
+        described = onnx_source.describe(onnx_source.read(path))
+    else:
+        heavy = [path.name for path in sorted(out.glob("*.safetensors"))]
+        described = _described(out, heavy)
+    return {
+        "kind": kind,
+        "task": _task(out),
+        "max_sequence": checkpoint.max_sequence(out),
+        "bytes": sum((out / name).stat().st_size for name in heavy),
+        "source": source if isinstance(source, str) else _without_path(uri),
+        **described,
+    }
+
+
+def _described(out: Path, names: Sequence[str]) -> dict[str, Any]:
+    """Return what config.json and the weights' headers say: "architecture", "parameters" and "axes"."""
+    settings = checkpoint.config(out)
+    named = settings.get("architecture") or next(iter(settings.get("architectures") or ()), None)
+    return {
+        "architecture": named or settings.get("model_type", "unknown"),
+        "parameters": weights.parameters(out, names),
+        "axes": checkpoint.axes(out),
+    }
+
+
+def _task(out: Path) -> str | None:
+    """Return the task that the model names itself; whether it will do, the steps that need it say."""
+    try:
+        return checkpoint.task(out, None)
+    except StepError:
+        return None
+
+
+def _without_path(uri: str) -> str:
+    return "a local file or directory" if uri.startswith("file:") else uri

@@ -1,0 +1,105 @@
+"""Fuse: the transformer operators that ONNX Runtime has fast kernels for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from engine.kit import equivalence, fusion, int8, onnx_files, ort
+from engine.step import Report, Step
+
+if TYPE_CHECKING:
+    import onnx
+
+    from engine.recipe.schema import Recipe
+
+
+class Fuse(Step):
+    """Fuse the operators of a transformer; hand the model on unchanged where there is nothing to fuse.
+
+    A fused model is compared with the original on random inputs before it is kept: the optimiser matches patterns,
+    and a pattern that only looks right would give wrong answers.
+    """
+
+    makes: ClassVar[str] = "fused"
+    tools: ClassVar[tuple[str, ...]] = ("onnx", "onnxruntime", "sympy")
+
+    residual: Literal["apart", "fused"] = "apart"
+    """Whether a residual addition is fused into the normalisation behind it.
+
+    On a CPU the fused kernel (SkipLayerNormalization) is the slower one in ONNX Runtime 1.30 and 1.31, clearly so
+    for int8; it was not in 1.24, so look again when onnxruntime is upgraded. The choice is fixed here rather than
+    timed during a build, for the same inputs must give the same bytes whatever else the machine is doing.
+    On a GPU the fused kernel saves a launch and a round trip through memory.
+    """
+
+    @classmethod
+    def for_recipe(cls, recipe: Recipe) -> Self | None:
+        """Return the step for ONNX Runtime's own kernels; TensorRT, as its provider too, knows no fused operators."""
+        target = recipe.target
+        provider = target.provider or ("cpu" if target.device == "cpu" else "cuda")
+        if target.runtime != "onnxruntime" or provider == "tensorrt":
+            return None
+        return cls(residual="apart" if provider == "cpu" else "fused")
+
+    def run(self, out: Path, *, shaped: Path) -> Report:
+        """Return {"fused": {operator: count}, "nodes": [before, after]}, and {"unfused": why} where it was kept."""
+        original = onnx_files.load(shaped)
+        before = _count(original)
+        with TemporaryDirectory(dir=out.parent) as folder:
+            try:
+                changed, fused = self._fused(shaped, original, Path(folder))
+            except _NotFusedError as reason:
+                print(f"not fused: {reason}")
+                onnx_files.link(shaped, out)
+                return {"fused": {}, "nodes": [before, before], "unfused": str(reason)}
+            onnx_files.link(changed, out)
+            after = _count(onnx_files.load_graph(changed))
+        print(f"fused {', '.join(f'{count} {name}' for name, count in fused.items())}: {before} -> {after} nodes")
+        return {"fused": fused, "nodes": [before, after]}
+
+    def _fused(self, shaped: Path, original: onnx.ModelProto, scratch: Path) -> tuple[Path, dict[str, int]]:
+        """Return the directory of the fused model and what was fused. Raises _NotFusedError."""
+        _look_for_a_transformer(original)
+        print("looking for attention, embedding and activation patterns")
+        try:
+            model = fusion.fuse(shaped, scratch / "folded", skip_layer_norm=self.residual == "fused")
+        except Exception as error:  # the optimiser asserts and indexes its way through graphs that it does not know
+            raise _NotFusedError(f"ONNX Runtime's optimiser gave up on this graph ({error!r})") from error
+        fused = fusion.fused_operators(original, model)
+        if not fused:
+            raise _NotFusedError("nothing to fuse: no pattern of ONNX Runtime's optimiser occurs in this graph")
+        changed = scratch / "fused"
+        onnx_files.save(model, changed)
+        if "Attention" in fused and self.residual == "apart":
+            # Higher levels would fuse the residual additions again, and find little else in a fused graph.
+            ort.save_options(changed, level="basic")
+        print("comparing it with the original, masks of every kind")
+        if difference := equivalence.difference(shaped, changed):
+            raise _NotFusedError(f"the fused model is not the same as the original: {difference}")
+        return changed, fused
+
+
+class _NotFusedError(Exception):
+    """Why the model is handed on as it came."""
+
+
+def _look_for_a_transformer(model: onnx.ModelProto) -> None:
+    import onnx
+
+    operators = {node.op_type for node in onnx_files.nodes(model)}
+    # Attention multiplies values that it computed (Gemm would have a weight there); T5 normalises by ReduceMean.
+    if not operators & {"MatMul", "Einsum"} or not operators & {"Softmax", "LayerNormalization", "ReduceMean"}:
+        raise _NotFusedError("nothing to fuse: this is no transformer")
+    if done := int8.signs(model):
+        # Folding constants would turn its weights back to floating point.
+        raise _NotFusedError(f"it is quantised already ({', '.join(done)}), and stays as its maker left it")
+    halves = {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
+    if any(tensor.data_type in halves for tensor in onnx_files.tensors(model)):
+        # Folding its constants on a CPU would leave casts all over the graph.
+        raise _NotFusedError("it is in half precision already, which this step would take apart")
+
+
+def _count(model: onnx.ModelProto) -> int:
+    return sum(1 for _ in onnx_files.nodes(model))

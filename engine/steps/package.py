@@ -1,0 +1,196 @@
+"""Package: a Triton model repository of the validated model, with its tokenizer where it has one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar, Self
+
+from engine.errors import StepError
+from engine.kit import checkpoint as checkpoints
+from engine.kit import onnx_files, ort, runners, token_rows, tokenise, triton, triton_fields, trt
+from engine.kit.triton import Config, Signature
+from engine.recipe.schema import Recipe, Task
+from engine.step import Report, Step
+
+_CONFIG = "config.pbtxt"
+_VERSION = "1"
+_MODEL_CODE = "triton_tokenizer.py"
+_TEXTS: Mapping[str, int] = {
+    "question-answering": 2,
+    "feature-extraction": 1,
+    "token-classification": 1,
+    "fill-mask": 1,
+}
+"""How many texts make one row of TEXT; any other model may be about one or about two (-1)."""
+
+
+class Package(Step):
+    """Write the folders that Triton serves: the model, its tokenizer, and the ensemble of both."""
+
+    makes: ClassVar[str] = "package"
+    tools: ClassVar[tuple[str, ...]] = ("onnx", "protobuf", "tokenizers", "tritonclient")
+    gates: ClassVar[tuple[str, ...]] = ("bench",)
+
+    model_name: str
+    ensemble: str
+    tokenizer: bool = True
+    max_batch_size: int | None = None
+    largest: Mapping[str, int] = {}
+    """Axis -> the most that any profile allows."""
+    task: Task | None = None
+    fields: Mapping[str, Any] = {}
+    """Fields of Triton's ModelConfig, verbatim."""
+
+    @classmethod
+    def for_recipe(cls, recipe: Recipe) -> Self:
+        """Every recipe makes a package."""
+        said = recipe.package.triton
+        name = said.name or recipe.name
+        largest: dict[str, int] = {}
+        for profile in recipe.profiles:
+            for axis, extent in profile.items():
+                largest[axis] = max(largest.get(axis, 0), int(extent.max))
+        return cls(
+            model_name=name,
+            ensemble=said.ensemble or f"{name}_text",
+            tokenizer=said.tokenizer,
+            max_batch_size=said.max_batch_size,
+            largest=largest,
+            task=recipe.model.task,
+            fields=said.model_extra or {},
+        )
+
+    def run(self, out: Path, *, validated: Path, checkpoint: Path) -> Report:
+        """Return {"name", "models", "bytes"}.
+
+        Raises StepError where names collide, Triton has no such field, or cannot serve the model as it must be.
+        """
+        out.mkdir(parents=True, exist_ok=True)
+        model, signature = self._model_config(validated, out.parent)
+        folder = _folder(out, model)
+        for name in _model_files(validated):
+            onnx_files.link_file(validated / name, folder / name)
+        models = [model.name]
+        if self.tokenizer:
+            models += self._add_text(out, model, signature, checkpoint)
+        print(f"a Triton repository of {', '.join(models)}")
+        size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+        return {"name": models[-1], "models": models, "bytes": size}
+
+    def _model_config(self, validated: Path, scratch: Path) -> tuple[Config, Signature]:
+        if (validated / runners.PLAN).is_file():
+            engine = trt.describe(validated)
+            signature, profiles, level = Signature(engine.inputs, engine.outputs), engine.profiles, "all"
+        else:
+            graph = onnx_files.load_graph(validated)
+            signature = Signature(onnx_files.inputs(graph), onnx_files.outputs(graph))
+            profiles, level = 1, _level(validated, scratch)
+        config = triton.model_config(
+            self.model_name,
+            signature,
+            platform="tensorrt_plan" if (validated / runners.PLAN).is_file() else "onnxruntime_onnx",
+            batch=triton.max_batch(signature, self.max_batch_size, self.largest),
+            level=level,
+            profiles=profiles,
+        )
+        triton_fields.merge(config, self.fields)
+        return config, signature
+
+    def _add_text(self, out: Path, model: Config, signature: Signature, checkpoint: Path) -> list[str]:
+        """Add the tokenizer and the ensemble of a text model that has one; return their names."""
+        if not token_rows.are_tokens(signature.inputs):
+            return []
+        longest, fixed = self._lengths(signature)
+        tokeniser = tokenise.load(checkpoint, longest=longest)
+        if tokeniser is None:
+            print("the model has no tokenizer: the package takes tokens")
+            return []
+        texts = _TEXTS.get(checkpoints.task(checkpoint, self.task), -1)
+        tokenizer = triton.tokenizer_config(f"{model.name}_tokenizer", model, texts=texts)
+        ensemble = triton.ensemble_config(self.ensemble, tokenizer, model, texts=texts)
+        names = [model.name, tokenizer.name, ensemble.name]
+        if len(set(names)) < len(names):
+            raise StepError(
+                "two models of the package have the same name", [f"model, tokenizer, ensemble: {', '.join(names)}"],
+                "choose others with package.triton.name and package.triton.ensemble",
+            )  # fmt: skip
+        folder = _folder(out, tokenizer)
+        (folder / "model.py").write_bytes(Path(triton.__file__).with_name(_MODEL_CODE).read_bytes())
+        (folder / "tokenizer.json").write_text(_padding(tokeniser, checkpoint, fixed), "utf-8")
+        (folder.parent / "requirements.txt").write_text(_requirements(), "utf-8")
+        _folder(out, ensemble)
+        return names[1:]
+
+    def _lengths(self, signature: Signature) -> tuple[int | None, int | None]:
+        """Return the most tokens that a row may have, and the number that it must have; None for no such limit."""
+        axis = signature.inputs["input_ids"].shape[1]
+        return (axis, axis) if isinstance(axis, int) else (self.largest.get(axis), None)
+
+
+def _folder(out: Path, config: Config) -> Path:
+    """Make a model's folder with its configuration, and return the folder of its version."""
+    folder: Path = out / config.name / _VERSION
+    folder.mkdir(parents=True)
+    (folder.parent / _CONFIG).write_text(triton.as_text(config), "utf-8")
+    return folder
+
+
+def _model_files(validated: Path) -> Iterator[str]:
+    if (validated / runners.PLAN).is_file():
+        yield runners.PLAN
+        return
+    yield onnx_files.MODEL
+    yield from onnx_files.data_files(onnx_files.load_graph(validated))
+
+
+def _level(validated: Path, scratch: Path) -> str:
+    """Return the optimisation level that Triton must use.
+
+    Triton cannot switch single optimisers off. Where session.json does, what it asks for must come to the same
+    without that: at the level `basic` the fusions of higher levels do not run anyway. Raises StepError otherwise.
+    """
+    said = ort.options(validated)
+    level = str(said.get("graph_optimization_level", "all"))
+    disabled = tuple(said.get("disabled_optimizers", ()))
+    if not disabled:
+        return level
+    with TemporaryDirectory(dir=scratch) as folder:
+        made = []
+        for name, without in (("without", disabled), ("with", ())):
+            ort.optimise(validated, Path(folder) / name, level=level, disabled=without)
+            made.append([path.read_bytes() for path in sorted((Path(folder) / name).iterdir())])
+    if made[0] != made[1]:
+        raise StepError(
+            "Triton cannot serve this model as it was validated: it cannot switch single optimisers off",
+            [f"switched off: {', '.join(disabled)}, at the level {level}"],
+        )
+    return level
+
+
+def _padding(tokeniser: tokenise.Tokeniser, checkpoint: Path, fixed: int | None) -> str:
+    """Return tokenizer.json: cut as in validation, padded to the longest text of a request or to a fixed length."""
+    backend = tokeniser.backend
+    side = _side(checkpoint)
+    token = backend.id_to_token(tokeniser.pad) or ""
+    backend.enable_padding(direction=side, pad_id=tokeniser.pad, pad_token=token, length=fixed)
+    return str(backend.to_str(pretty=False))
+
+
+def _requirements() -> str:
+    import tokenizers
+
+    return f"# What model.py needs, beside numpy, in the Python that Triton runs.\ntokenizers=={tokenizers.__version__}\n"
+
+
+def _side(checkpoint: Path) -> str:
+    """Return on which side texts are padded: as the tokenizer's settings say, else as its file does, else right."""
+    settings = _json(checkpoint / "tokenizer_config.json").get("padding_side")
+    own = (_json(checkpoint / "tokenizer.json").get("padding") or {}).get("direction", "right")
+    return str(settings or own).lower()
+
+
+def _json(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_bytes()) if path.is_file() else {}

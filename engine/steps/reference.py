@@ -1,0 +1,102 @@
+"""Reference: what the original model answers, for validation to hold every later model against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from engine.errors import StepError
+from engine.kit import cases, originals, questions
+from engine.kit import checkpoint as checkpoints
+from engine.kit.cases import Case
+from engine.kit.originals import Original
+from engine.recipe.schema import Profile
+from engine.step import Report, Source, Step
+
+if TYPE_CHECKING:
+    from engine.recipe.schema import Recipe
+
+_PROGRESS = 100
+"""Cases after which a long run says how far it is."""
+
+
+class Reference(Step):
+    """Run the original in fp32: PyTorch for a checkpoint, ONNX Runtime without optimisations for an ONNX file.
+
+    Every sample is run alone; samples of a text model are also run in batches that are padded on the right, padded on
+    the left, and have a hole in the mask: what optimisers get wrong about masks shows there.
+    """
+
+    makes = "reference"
+    facts = ("cpu.isa",)
+
+    samples: Source | None = None
+    task: str | None = None
+    num_labels: int | None = None
+    random_head: bool = False
+    onnx: bool = False
+    profiles: tuple[Profile, ...] = ()
+
+    @classmethod
+    def for_recipe(cls, recipe: Recipe) -> Self:
+        """Always wanted. Profiles only count where random tensors have to be drawn within them."""
+        model, found = recipe.model, recipe.validation.samples
+        onnx = model.source.lower().endswith(".onnx")
+        drawn = onnx and found is None and model.tokenizer is None
+        return cls(
+            samples=None if found is None else Source(uri=found),
+            task=model.task,
+            num_labels=model.num_labels,
+            random_head=model.random_head,
+            onnx=onnx,
+            profiles=recipe.profiles if drawn else (),
+        )
+
+    def tools_used(self) -> tuple[str, ...]:
+        return ("onnxruntime", "tokenizers") if self.onnx else ("torch", "transformers", "tokenizers")
+
+    def run(self, out: Path, *, checkpoint: Path, samples: Path | None = None) -> Report:
+        """Raises StepError where the model cannot be loaded, the samples do not suit it, or it fails on one of them."""
+        task = checkpoints.task(checkpoint, self.task)
+        print("loading the original model")
+        with originals.load(checkpoint, task, num_labels=self.num_labels, random_head=self.random_head) as original:
+            asked = questions.ask(original, checkpoint, samples, task=task, profiles=self.profiles)
+            kinds = cases.count_kinds(asked)
+            listed = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+            print(f"running {original.name} on {len(asked)} cases: {listed}")
+            cases.save(list(_answered(original, asked)), out)
+        drawn = "random" in kinds
+        return {
+            "cases": len(asked),
+            "kinds": kinds,
+            "random": drawn,
+            "samples": "file" if samples is not None else "random" if drawn else "built-in",
+            "original": original.name,
+        }
+
+
+def _answered(original: Original, asked: Sequence[Case]) -> Iterator[Case]:
+    import numpy as np
+
+    for number, case in enumerate(asked, 1):
+        try:
+            outputs = original.answer(case.inputs)
+        except Exception as error:  # of PyTorch or ONNX Runtime, whichever runs
+            raise _failure(original, case, error) from error
+        if not all(np.isfinite(output).all() for output in outputs.values() if output.dtype.kind == "f"):
+            print(f"the original answers {case.name} with infinities or with what is no number")
+        if number % _PROGRESS == 0:
+            print(f"{number} of {len(asked)} cases")
+        yield replace(case, outputs=outputs)
+
+
+def _failure(original: Original, case: Case, error: Exception) -> StepError:
+    shapes = [f"{name}: {tensor.dtype} {list(tensor.shape)}" for name, tensor in case.inputs.items()]
+    hint = "random tensors do not suit every model: give samples, or profiles with the shapes that it takes"
+    return StepError(
+        f"the original model ({original.name}) fails on {case.name}",
+        [str(error), *shapes],
+        hint if case.kind == "random" else "is the sample one that the model is made for?",
+    )

@@ -1,0 +1,124 @@
+"""ShapeInfer: what is known of every tensor's shape, written into the model."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from engine.errors import StepError
+from engine.kit import onnx_files, ort, shapes
+from engine.step import Report, Step
+
+if TYPE_CHECKING:
+    import onnx
+
+    from engine.recipe.schema import Recipe
+
+
+class ShapeInfer(Step):
+    """Add shapes to a model and change nothing else: nodes, weights and the names of its axes stay.
+
+    Symbolic inference follows `batch` and `sequence` through the graph. Where it meets something that it does not
+    know, onnx's own inference takes over; where neither can, the model is handed on as it came.
+    """
+
+    makes: ClassVar[str] = "shaped"
+    tools: ClassVar[tuple[str, ...]] = ("onnx", "onnxruntime", "sympy")
+
+    @classmethod
+    def for_recipe(cls, recipe: Recipe) -> Self | None:  # noqa: ARG003  every recipe wants it
+        """Return the step: every model goes through it, since it is also where a broken one is found."""
+        return cls()
+
+    def run(self, out: Path, *, exported: Path) -> Report:
+        """Return {"inferred": [share before, share after], "by": "symbolic" | "onnx" | "none"}.
+
+        The shares are of tensors, from 0 to 1, whose number of dimensions is known with a size or name for each.
+        Raises StepError for a file that is no valid ONNX.
+        """
+        model = onnx_files.load_graph(exported)
+        if added := shapes.import_missing_domains(model):
+            print(f"the model uses operators of {', '.join(added)} without importing them: added")
+        _look_for_data(exported, model)
+        skeleton = shapes.skeleton(model, exported)
+        _check(exported, skeleton)
+        before = shapes.known(model)
+        by = _infer(model, skeleton)
+        after = shapes.known(model)
+        print(f"shapes known of {before:.0%} of the tensors before, {after:.0%} now (by {by})")
+        for data in onnx_files.data_files(model):
+            onnx_files.link_file(exported / data, out / data)
+        onnx_files.save_graph(model, out)
+        return {"inferred": [before, after], "by": by}
+
+
+def _infer(model: onnx.ModelProto, skeleton: onnx.ModelProto) -> str:
+    """Add what the first inference that can follow the model finds; return its name, or "none"."""
+    for name, infer in _INFERENCES.items():
+        try:
+            found = infer(skeleton)
+        except Exception as error:  # noqa: BLE001  both raise anything from RuntimeError to IndexError
+            print(f"{name} shape inference cannot follow this model: {_short(error)}")
+            continue
+        if shapes.adopt(model, found) or shapes.known(model) == 1:
+            return name
+    return "none"
+
+
+def _look_for_data(directory: Path, model: onnx.ModelProto) -> None:
+    """Raise StepError where external data is missing, without reading all of it."""
+    if any(not (directory / name).is_file() for name in onnx_files.data_files(model)):
+        onnx_files.load(directory)
+
+
+def _check(directory: Path, skeleton: onnx.ModelProto) -> None:
+    """Raise StepError where neither onnx's checker nor ONNX Runtime accepts the model.
+
+    The checker alone would refuse graphs that ONNX Runtime wrote itself: it uses operators ahead of their opset.
+    It gets the model without large weights, since given a path it refuses data files with several hard links.
+    """
+    import onnx
+
+    try:
+        onnx.checker.check_model(skeleton)
+    except Exception as error:  # noqa: BLE001  ValidationError, or what the C++ side throws
+        complaint = _short(error)
+    else:
+        return
+    try:
+        ort.session(directory, threads=1, level="disabled")
+    except StepError as error:
+        raise StepError(
+            "The model is no valid ONNX",
+            [f"onnx: {complaint}", f"ONNX Runtime: {_short(error)}"],
+            "export it again, or repair it with the tool that made it",
+        ) from error
+    print(f"onnx's checker complains, ONNX Runtime does not: {complaint}")
+
+
+def _symbolic(model: onnx.ModelProto) -> onnx.ModelProto:
+    from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
+
+    # Where it gives up, it leaves a file in the working directory.
+    with TemporaryDirectory() as folder, contextlib.chdir(folder):
+        found = SymbolicShapeInference.infer_shapes(model, auto_merge=True)
+    if found is None:
+        raise ValueError("it needs opset 7 or later")
+    return found
+
+
+def _by_onnx(model: onnx.ModelProto) -> onnx.ModelProto:
+    import onnx
+
+    return onnx.shape_inference.infer_shapes(model, data_prop=True)
+
+
+_INFERENCES: dict[str, Callable[[onnx.ModelProto], onnx.ModelProto]] = {"symbolic": _symbolic, "onnx": _by_onnx}
+
+
+def _short(error: Exception) -> str:
+    words = " ".join(str(error).split()) or type(error).__name__
+    return words if len(words) <= 300 else f"{words[:300]}..."  # noqa: PLR2004  a line or two of the log

@@ -1,0 +1,197 @@
+import pytest
+from google.protobuf import text_format
+from tritonclient.grpc import model_config_pb2
+
+from engine.errors import StepError
+from engine.kit import triton, triton_fields
+from engine.kit.onnx_files import Input
+from engine.kit.triton import Signature
+
+
+def tensors(**shapes):
+    return {name: Input(name, "float32", tuple(shape)) for name, shape in shapes.items()}
+
+
+def signature(inputs, outputs):
+    return Signature(tensors(**inputs), tensors(**outputs))
+
+
+TEXT = Signature(
+    {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")},
+    tensors(last_hidden_state=("batch", "sequence", 384)),
+)
+
+
+def model(found=TEXT, **options):
+    return triton.model_config("m", found, **{"platform": "onnxruntime_onnx", "batch": 8, **options})
+
+
+def test_batches_leave_the_first_axis_to_triton():
+    config = model()
+    assert config.max_batch_size == 8
+    assert [list(tensor.dims) for tensor in config.input] == [[-1], [-1]]
+    assert list(config.output[0].dims) == [-1, 384]
+    assert config.input[0].data_type == model_config_pb2.TYPE_INT64
+    assert config.HasField("dynamic_batching")
+
+
+def test_without_batches_shapes_are_whole():
+    config = model(signature({"x": (1, 3, 16, 16)}, {"y": (1, 5)}), batch=0)
+    assert list(config.input[0].dims) == [1, 3, 16, 16]
+    assert not config.HasField("dynamic_batching")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "most"),
+    [
+        ({"x": ("batch", 4)}, {"y": ("batch", 2)}, 32),
+        ({"x": ("batch", 4)}, {"y": ("y_0", 2)}, 32),  # the output's axis has no name
+        ({"x": ("batch", 4)}, {"y": ("found", 2)}, 0),  # as many as are found, not as many as came in
+        ({"x": ("time", "batch", 4)}, {"y": ("time", "batch", 4)}, 0),  # a recurrent model: time comes first
+        ({"x": (1, 4)}, {"y": (1, 2)}, 0),
+        ({"x": ("batch", 4), "threshold": ()}, {"y": ("batch", 2)}, 0),
+    ],
+)
+def test_only_a_free_first_axis_that_says_batch_everywhere_is_one(inputs, outputs, most):
+    largest = {"batch": 32, "time": 100, "found": 7}
+    assert triton.max_batch(signature(inputs, outputs), None, largest) == most
+
+
+def test_the_recipe_s_max_batch_size_stands_over_the_profiles():
+    assert triton.max_batch(TEXT, 4, {"batch": 32}) == 4
+    assert triton.max_batch(TEXT, 0, {"batch": 32}) == 0
+
+
+def test_batches_of_a_model_with_a_fixed_axis_are_refused_with_its_shapes():
+    with pytest.raises(StepError, match="max_batch_size: 4") as caught:
+        triton.max_batch(signature({"x": (1, 4)}, {"y": (1, 2)}), 4, {})
+    assert "x: 1 x 4" in str(caught.value)
+    assert "max_batch_size: 0" in caught.value.hint
+
+
+def test_a_scalar_becomes_one_number_for_callers():
+    config = model(signature({"x": ("batch", 4), "bias": ("batch",)}, {"y": ("batch",)}))
+    assert list(config.output[0].dims) == [1]
+    assert config.output[0].HasField("reshape")
+    assert list(config.output[0].reshape.shape) == []
+
+
+@pytest.mark.parametrize(("level", "number"), [("basic", -1), ("extended", 1), ("disabled", 2)])
+def test_the_optimisation_level_is_what_the_model_was_saved_for(level, number):
+    assert model(level=level).optimization.graph.level == number
+    assert not model(level="all").HasField("optimization")
+
+
+def test_an_engine_lists_every_profile_and_runs_on_the_gpu():
+    config = model(platform="tensorrt_plan", profiles=2)
+    assert list(config.instance_group[0].profile) == ["0", "1"]
+    assert config.instance_group[0].kind == model_config_pb2.ModelInstanceGroup.KIND_GPU
+    assert not model(platform="tensorrt_plan", profiles=1).instance_group[0].profile
+    assert model().instance_group[0].kind == model_config_pb2.ModelInstanceGroup.KIND_CPU
+
+
+def test_a_type_that_triton_does_not_have_is_named():
+    odd = Signature({"x": Input("x", "complex64", ("batch", 2))}, tensors(y=("batch", 2)))
+    with pytest.raises(StepError, match="cannot describe the model's tensor x") as caught:
+        model(odd)
+    assert "complex64" in str(caught.value)
+    with pytest.raises(StepError, match="its shape is not known"):
+        model(Signature({"x": Input("x", "float32", (), ranked=False)}, {}), batch=0)
+
+
+def test_the_ensemble_joins_tokenizer_and_model_by_the_tensors_names():
+    made = model()
+    tokenizer = triton.tokenizer_config("m_tokenizer", made, texts=1)
+    ensemble = triton.ensemble_config("m_text", tokenizer, made, texts=1)
+    assert [step.model_name for step in ensemble.ensemble_scheduling.step] == ["m_tokenizer", "m"]
+    assert dict(ensemble.ensemble_scheduling.step[1].input_map) == {
+        "input_ids": "input_ids",
+        "attention_mask": "attention_mask",
+    }
+    assert list(ensemble.input[0].dims) == [1]
+    assert ensemble.input[0].data_type == model_config_pb2.TYPE_STRING
+    assert [tensor.name for tensor in ensemble.output] == ["last_hidden_state"]
+    assert ensemble.max_batch_size == tokenizer.max_batch_size == 8
+
+
+def test_without_batches_a_row_of_texts_is_a_dimension_of_its_own():
+    whole = model(batch=0)
+    assert list(triton.tokenizer_config("t", whole, texts=2).input[0].dims) == [-1, 2]
+
+
+def test_what_is_written_reads_back_as_the_same_configuration():
+    config = model(level="basic")
+    again = text_format.Parse(triton.as_text(config), model_config_pb2.ModelConfig())
+    assert again == config
+
+
+def merged(fields):
+    config = model()
+    triton_fields.merge(config, fields)
+    return config
+
+
+def test_fields_are_taken_verbatim_and_stand_over_ours():
+    config = merged(
+        {
+            "dynamic_batching": {"max_queue_delay_microseconds": 100, "preferred_batch_size": [4, 8]},
+            "instance_group": [{"count": 2, "kind": "KIND_CPU"}],
+            "parameters": {"intra_op_thread_count": {"string_value": "1"}},
+            "response_cache": {"enable": True},
+        }
+    )
+    assert config.dynamic_batching.max_queue_delay_microseconds == 100
+    assert [group.count for group in config.instance_group] == [2]
+    assert config.parameters["intra_op_thread_count"].string_value == "1"
+    assert config.response_cache.enable
+    assert len(config.input) == 2
+
+
+def test_a_message_is_merged_with_what_we_say_in_it():
+    config = model(level="basic")
+    triton_fields.merge(config, {"optimization": {"input_pinned_memory": {"enable": False}}})
+    assert config.optimization.graph.level == -1
+    assert config.optimization.HasField("input_pinned_memory")
+
+
+def test_null_takes_a_field_out_and_an_empty_one_puts_it_in():
+    assert not merged({"dynamic_batching": None}).HasField("dynamic_batching")
+    assert merged({"sequence_batching": {}}).HasField("sequence_batching")
+
+
+@pytest.mark.parametrize(
+    ("fields", "place", "hint"),
+    [
+        ({"dynamic_batchin": {}}, "package.triton.dynamic_batchin", "dynamic_batching"),
+        ({"dynamic_batching": {"max_queue_delay": 1}}, "dynamic_batching.max_queue_delay", "max_queue_delay_microseconds"),
+        ({"instance_group": [{"count": 1}, {"knd": "KIND_CPU"}]}, "instance_group[1].knd", "kind"),
+        ({"parameters": {"a": {"string_valu": "1"}}}, "parameters.a.string_valu", "string_value"),
+        ({"zzz": 1}, "package.triton.zzz", "max_batch_size"),
+    ],
+)  # fmt: skip
+def test_an_unknown_field_is_refused_with_its_place_and_what_comes_near(fields, place, hint):
+    with pytest.raises(StepError, match="has no field") as caught:
+        triton_fields.check_overrides(fields)
+    assert place in caught.value.facts[0]
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"instance_group": [{"count": "many"}]},
+        {"instance_group": [{"kind": "KIND_TPU"}]},
+        {"dynamic_batching": 3},
+        {"instance_group": {"count": 1}},
+        {"parameters": ["a"]},
+        {"version_policy": "latest"},
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused_in_protobuf_s_words(fields):
+    with pytest.raises(StepError, match="a value that Triton's ModelConfig cannot hold") as caught:
+        triton_fields.check_overrides(fields)
+    assert caught.value.facts
+
+
+def test_good_fields_pass_the_check():
+    triton_fields.check_overrides({"dynamic_batching": {}, "model_warmup": [{"name": "w", "batch_size": 1}]})

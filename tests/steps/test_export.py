@@ -1,0 +1,209 @@
+"""Export: right for every mask and shape, the same bytes each time, and clear about what it cannot do."""
+
+from __future__ import annotations
+
+import models
+import numpy as np
+import onnx
+import pytest
+
+from engine.errors import StepError
+from engine.kit import onnx_files, ort, token_rows, torch_models
+from engine.recipe.schema import ModelSection, Recipe
+from engine.steps import export
+from engine.steps.export import Export
+
+TASKS = {
+    "bert": "feature-extraction",
+    "roberta": "text-classification",
+    "distilbert": "token-classification",
+    "mpnet": "question-answering",
+    "electra": "text-classification",
+    "deberta-v2": "feature-extraction",
+    "albert": "fill-mask",
+    "xlm-roberta": "feature-extraction",
+}
+CLOSE = 2e-5
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    return models.checkpoint(tmp_path_factory.mktemp("bert"), "bert", tokenizer=False)
+
+
+@pytest.fixture
+def broken_torchscript(monkeypatch):
+    """The first exporter fails, as it does for models that it has no symbols for."""
+    real = export._export
+
+    def fail(exporter, *arguments, **options):
+        if exporter == "torchscript":
+            raise RuntimeError("no symbolic function for aten::odd\nand a page of advice")
+        return real(exporter, *arguments, **options)
+
+    monkeypatch.setattr(export, "_export", fail)
+
+
+def rows(module, *lengths):
+    generator = np.random.default_rng(3)
+    return [token_rows.draw(generator, torch_models.vocabulary(module), length) for length in lengths]
+
+
+def worst_difference(module, directory, inputs):
+    session = ort.session(directory, threads=1)
+    answers, expected = ort.run(session, inputs), torch_models.call(module, inputs)
+    assert list(answers) == list(expected)
+    return max(float(abs(answers[name] - expected[name]).max()) for name in expected)
+
+
+@pytest.mark.parametrize("architecture", models.ARCHITECTURES)
+def test_each_architecture_answers_as_pytorch_does_on_unseen_shapes_and_masks(architecture, tmp_path):
+    task = TASKS[architecture]
+    checkpoint = models.checkpoint(tmp_path / "checkpoint", architecture, task=task, tokenizer=False)
+    report = Export(task=task).run(tmp_path / "out", checkpoint=checkpoint)
+    assert report["exporter"] == "torchscript"
+    module = torch_models.load(checkpoint, task)
+    pad = torch_models.vocabulary(module).pad
+    some = rows(module, 61, 2, 30, 9, 50)
+    right = token_rows.batch(some, pad=pad)
+    for inputs in (
+        token_rows.batch(some[:1], pad=pad),
+        token_rows.batch(some[1:2], pad=pad),
+        right,
+        token_rows.batch(some, pad=pad, side="left"),
+        token_rows.punch_hole(right),
+    ):
+        assert worst_difference(module, tmp_path / "out", inputs) < CLOSE
+    # A model whose masks change nothing would have proved nothing.
+    whole, holed = (torch_models.call(module, given) for given in (right, token_rows.punch_hole(right)))
+    assert max(abs(whole[name] - holed[name]).max() for name in whole) > 50 * CLOSE
+
+
+@pytest.mark.parametrize("architecture", ["bert", "deberta-v2"])
+def test_two_exports_are_byte_identical_whatever_the_directory(architecture, tmp_path):
+    checkpoint = models.checkpoint(tmp_path / "checkpoint", architecture, tokenizer=False)
+    Export().run(tmp_path / "first", checkpoint=checkpoint)
+    elsewhere = tmp_path / "some" / "other place"
+    elsewhere.mkdir(parents=True)
+    Export().run(elsewhere / "second", checkpoint=checkpoint)
+    made = (tmp_path / "first" / "model.onnx").read_bytes()
+    assert made == (elsewhere / "second" / "model.onnx").read_bytes()
+    assert str(tmp_path).encode() not in made
+
+
+def test_names_axes_and_opset_are_those_of_the_contract(bert, tmp_path, capsys):
+    report = Export().run(tmp_path / "out", checkpoint=bert)
+    model = onnx_files.load(tmp_path / "out")
+    onnx.checker.check_model(model)
+    taken = onnx_files.inputs(model)
+    assert list(taken) == ["input_ids", "attention_mask", "token_type_ids"]
+    assert {(value.dtype, value.shape) for value in taken.values()} == {("int64", ("batch", "sequence"))}
+    assert onnx_files.outputs(model)["last_hidden_state"].shape == ("batch", "sequence", 32)
+    assert [(entry.domain, entry.version) for entry in model.opset_import] == [("", 20)]
+    assert report["inputs"] == ["input_ids", "attention_mask", "token_type_ids"]
+    assert report["task"] == "feature-extraction"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["model.onnx"]
+    log = capsys.readouterr()
+    assert log.out.splitlines()[:2] == [
+        "loading the model for feature-extraction",
+        "exporting with the torchscript exporter, opset 20",
+    ]
+    assert log.err == ""
+
+
+@pytest.mark.parametrize(
+    ("task", "shapes"),
+    [
+        ("text-classification", {"logits": ("batch", 3)}),
+        ("token-classification", {"logits": ("batch", "sequence", 3)}),
+        ("question-answering", {"start_logits": ("batch", "sequence"), "end_logits": ("batch", "sequence")}),
+    ],
+)
+def test_outputs_have_their_names_and_axes_also_with_a_random_head(bert, tmp_path, task, shapes):
+    labels = 3 if "classification" in task else None
+    Export(task=task, num_labels=labels, random_head=True).run(tmp_path / "out", checkpoint=bert)
+    found = onnx_files.outputs(onnx_files.load(tmp_path / "out"))
+    assert {name: value.shape for name, value in found.items()} == shapes
+
+
+def test_weights_above_the_limit_go_to_one_data_file_and_still_answer_right(bert, tmp_path, monkeypatch):
+    monkeypatch.setattr(Export, "inline_limit", 50_000)
+    Export().run(tmp_path / "first", checkpoint=bert)
+    Export().run(tmp_path / "second", checkpoint=bert)
+    assert sorted(path.name for path in (tmp_path / "first").iterdir()) == ["model.onnx", "model.onnx.data"]
+    assert (tmp_path / "first" / "model.onnx").stat().st_size < 60_000
+    for name in ("model.onnx", "model.onnx.data"):
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
+    module = torch_models.load(bert, "feature-extraction")
+    assert worst_difference(module, tmp_path / "first", token_rows.batch(rows(module, 20, 9), pad=0)) < CLOSE
+
+
+@pytest.mark.slow
+def test_where_the_first_exporter_fails_the_second_is_used_and_said(bert, tmp_path, broken_torchscript, capsys):
+    report = Export().run(tmp_path / "out", checkpoint=bert)
+    assert report["exporter"] == "dynamo"
+    log = capsys.readouterr().out
+    assert "the torchscript exporter failed: no symbolic function for aten::odd\n" in log
+    assert "a page of advice" not in log
+    model = onnx_files.load(tmp_path / "out")
+    assert {value.shape for value in onnx_files.inputs(model).values()} == {("batch", "sequence")}
+    assert str(tmp_path).encode() not in (tmp_path / "out" / "model.onnx").read_bytes()
+    module = torch_models.load(bert, "feature-extraction")
+    assert worst_difference(module, tmp_path / "out", token_rows.batch(rows(module, 50, 9, 1), pad=0)) < CLOSE
+    (tmp_path / "elsewhere").mkdir()
+    Export().run(tmp_path / "elsewhere" / "out", checkpoint=bert)
+    made = [(folder / "out" / "model.onnx").read_bytes() for folder in (tmp_path, tmp_path / "elsewhere")]
+    assert made[0] == made[1]
+
+
+def test_a_graph_that_answers_something_else_is_never_handed_on(bert, tmp_path, monkeypatch):
+    real = onnx_files.load
+
+    def tampered(directory):
+        model = real(directory)
+        weight = max(model.graph.initializer, key=lambda tensor: len(tensor.raw_data))
+        weight.raw_data = b"\0" * len(weight.raw_data)
+        return model
+
+    monkeypatch.setattr(onnx_files, "load", tampered)
+    with pytest.raises(StepError) as caught:
+        Export().run(tmp_path / "out", checkpoint=bert)
+    what, first, second, hint = str(caught.value).splitlines()
+    assert what == "BertModel cannot be exported to ONNX"
+    assert first.startswith("  torchscript: last_hidden_state is off by ")
+    assert second.startswith("  dynamo: last_hidden_state is off by ")
+    assert hint == "hint: export it yourself and give the .onnx as source"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_task_that_is_not_supported_stops_before_any_weight_is_read(bert, tmp_path):
+    with pytest.raises(StepError) as caught:
+        Export(task="text-generation").run(tmp_path / "out", checkpoint=bert)
+    assert "text-generation is not supported yet" in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("source", ["file:/models/net.onnx", "python:package/net.onnx", "file:/models/NET.ONNX"])
+def test_an_onnx_source_needs_no_export(source):
+    assert Export.for_recipe(Recipe(name="r", model=ModelSection(source=source))) is None
+
+
+def test_only_what_changes_the_graph_is_an_option():
+    model = ModelSection(source="hf:some/model", task="text-classification", num_labels=2, random_head=True)
+    for precision in ("fp32", "int8"):
+        step = Export.for_recipe(Recipe(name="r", model=model, precision=precision))
+        assert step.options() == {"task": "text-classification", "num_labels": 2, "random_head": True, "opset": 20}
+    assert Export.inputs() == ("checkpoint",)
+
+
+def test_the_packaged_minilm_exports_as_the_optimiser_of_onnx_runtime_knows_it(minilm_exported):
+    from onnxruntime.transformers.optimizer import optimize_model
+
+    fused = optimize_model(str(minilm_exported / "model.onnx"), "bert", num_heads=12, hidden_size=384)
+    found = fused.get_fused_operator_statistics()
+    assert {name: found[name] for name in ("Attention", "EmbedLayerNormalization", "SkipLayerNormalization")} == {
+        "Attention": 6,
+        "EmbedLayerNormalization": 1,
+        "SkipLayerNormalization": 12,
+    }

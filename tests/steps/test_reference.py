@@ -1,0 +1,274 @@
+"""Reference: the original's own answers, for every sample and every kind of mask, the same in each run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import models
+import numpy as np
+import pytest
+
+from engine.errors import StepError
+from engine.kit import cases, torch_models
+from engine.recipe.schema import ModelSection, Range, Recipe, Validation
+from engine.step import Source
+from engine.steps.reference import Reference
+
+ROOT = Path(__file__).parents[2]
+ONNX_MAKERS = {
+    "text": models.onnx_text,
+    "vision": models.onnx_vision,
+    "audio": models.onnx_audio,
+    "recurrent": models.onnx_recurrent,
+    "many-inputs": models.onnx_many_inputs,
+}
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    return models.checkpoint(tmp_path_factory.mktemp("bert"), "bert", task="text-classification")
+
+
+@pytest.fixture
+def samples(tmp_path):
+    path = tmp_path / "samples.jsonl"
+    lines = [{"text": f"the {word} was good", "label": number % 2} for number, word in enumerate(models.WORDS[:12])]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+def bytes_of(directory):
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def test_every_sample_is_run_alone_and_some_in_batches_with_masks_of_every_kind(bert, samples, tmp_path):
+    report = Reference().run(tmp_path / "out", checkpoint=bert, samples=samples)
+    assert report == {
+        "cases": 18,
+        "kinds": {"sample": 12, "right-padded": 2, "left-padded": 2, "holed": 2},
+        "random": False,
+        "samples": "file",
+        "original": "pytorch-fp32",
+    }
+    found = {case.name: case for case in cases.load(tmp_path / "out")}
+    assert found["line 4"].text == "the of was good"
+    assert found["line 4"].label == 1
+    assert found["line 4"].inputs["input_ids"].shape == (1, 6)
+    assert found["right-padded 1"].text == "line 1, line 2, line 4, line 5"
+    assert found["right-padded 1"].inputs["attention_mask"].tolist()[0] == [1, 1, 1, 0, 0, 0]
+    assert found["left-padded 2"].inputs["attention_mask"].tolist()[0] == [0, 0, 0, 1, 1, 1]
+    assert found["holed 1"].inputs["attention_mask"].tolist()[1] == [1, 1, 0, 0, 1, 1]
+
+
+def test_the_answers_are_those_of_pytorch(bert, samples, tmp_path):
+    Reference().run(tmp_path / "out", checkpoint=bert, samples=samples)
+    module = torch_models.load(bert, "text-classification")
+    for case in cases.load(tmp_path / "out"):
+        expected = torch_models.call(module, case.inputs)
+        assert list(case.outputs) == ["logits"]
+        assert np.allclose(case.outputs["logits"], expected["logits"], atol=1e-5)
+
+
+def test_two_runs_give_the_same_bytes_whatever_the_threads(bert, samples, tmp_path):
+    import torch
+
+    threads = torch.get_num_threads()
+    Reference().run(tmp_path / "first", checkpoint=bert, samples=samples)
+    assert torch.get_num_threads() == threads
+    torch.set_num_threads(2)
+    try:
+        Reference().run(tmp_path / "deep" / "second", checkpoint=bert, samples=samples)
+    finally:
+        torch.set_num_threads(threads)
+    assert bytes_of(tmp_path / "first") == bytes_of(tmp_path / "deep" / "second")
+    assert sorted(bytes_of(tmp_path / "first")) == ["cases.json", "tensors.npz"]
+
+
+def test_a_text_model_without_samples_gets_our_own_texts(bert, tmp_path, capsys):
+    report = Reference().run(tmp_path / "out", checkpoint=bert)
+    assert report["kinds"]["sample"] == 48
+    assert (report["random"], report["samples"]) == (False, "built-in")
+    log = capsys.readouterr()
+    assert log.out.splitlines()[-1] == (
+        "running pytorch-fp32 on 54 cases: 48 sample, 2 right-padded, 2 left-padded, 2 holed"
+    )
+    assert log.err == ""
+
+
+@pytest.mark.parametrize("architecture", models.ARCHITECTURES)
+def test_each_architecture_without_a_tokenizer_gets_random_tokens_that_it_can_take(architecture, tmp_path):
+    checkpoint = models.checkpoint(tmp_path / "checkpoint", architecture, tokenizer=False)
+    report = Reference().run(tmp_path / "out", checkpoint=checkpoint)
+    assert (report["random"], report["samples"]) == (True, "random")
+    assert set(report["kinds"]) == {"random", "right-padded", "left-padded", "holed"}
+    found = cases.load(tmp_path / "out")
+    assert max(case.inputs["input_ids"].shape[1] for case in found) == 64
+    pad = models.vocabulary(architecture)["<pad>" if "<pad>" in models.vocabulary(architecture) else "[PAD]"]
+    for case in found:
+        shown = case.inputs["input_ids"][case.inputs["attention_mask"] == 1]
+        assert (shown != pad).all()
+        assert np.isfinite(case.outputs["last_hidden_state"]).all()
+
+
+@pytest.mark.parametrize("name", ONNX_MAKERS)
+def test_an_onnx_file_of_any_kind_answers_random_tensors(name, tmp_path):
+    ONNX_MAKERS[name](tmp_path / "model" / "model.onnx")
+    report = Reference(onnx=True).run(tmp_path / "out", checkpoint=tmp_path / "model")
+    assert (report["random"], report["original"]) == (True, "onnxruntime-fp32")
+    found = cases.load(tmp_path / "out")
+    assert len({case.inputs[next(iter(case.inputs))].tobytes() for case in found}) > 1
+    for case in found:
+        assert all(tensor.size and np.isfinite(tensor).all() for tensor in case.outputs.values())
+    Reference(onnx=True).run(tmp_path / "again", checkpoint=tmp_path / "model")
+    assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "again")
+
+
+def test_an_onnx_file_with_a_tokenizer_needs_neither_torch_nor_transformers(tmp_path, samples):
+    models.onnx_text(tmp_path / "model" / "model.onnx")
+    models.save_tokenizer(tmp_path / "model")
+    program = f"""
+import sys
+sys.modules["torch"] = sys.modules["transformers"] = None
+from pathlib import Path
+from engine.steps.reference import Reference
+here = Path({str(tmp_path)!r})
+report = Reference(onnx=True).run(here / "out", checkpoint=here / "model", samples=here / "samples.jsonl")
+assert report["kinds"] == {{"sample": 12, "right-padded": 2, "left-padded": 2, "holed": 2}}, report
+assert not Reference(onnx=True).run(here / "built-in", checkpoint=here / "model")["random"]
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_mask_really_reaches_an_onnx_text_model(tmp_path):
+    models.onnx_text(tmp_path / "model" / "model.onnx")
+    Reference(onnx=True).run(tmp_path / "out", checkpoint=tmp_path / "model")
+    by_name = {case.name: case for case in cases.load(tmp_path / "out")}
+    whole, holed = by_name["right-padded 1"], by_name["holed 1"]
+    assert np.array_equal(whole.inputs["input_ids"], holed.inputs["input_ids"])
+    assert abs(whole.outputs["logits"] - holed.outputs["logits"]).max() > 1e-2
+
+
+def test_random_tensors_of_an_onnx_file_stay_within_the_profiles(tmp_path):
+    models.onnx_audio(tmp_path / "model" / "model.onnx")
+    profile = {"batch": Range(min=2, opt=2, max=3), "samples": Range(min=400, opt=500, max=900)}
+    step = Reference(onnx=True, profiles=(profile,))
+    step.run(tmp_path / "out", checkpoint=tmp_path / "model")
+    shapes = [case.inputs["waveform"].shape for case in cases.load(tmp_path / "out")]
+    assert shapes == [(2, 400), (2, 500), (3, 900)]
+
+
+def test_random_tokens_of_an_onnx_file_stay_within_each_profile(tmp_path):
+    models.onnx_text(tmp_path / "model" / "model.onnx")
+    ranges = [((1, 1), (4, 20)), ((2, 3), (30, 50))]
+    profiles = tuple(
+        {"batch": Range(min=b[0], opt=b[0], max=b[1]), "sequence": Range(min=s[0], opt=s[0], max=s[1])}
+        for b, s in ranges
+    )
+    Reference(onnx=True, profiles=profiles).run(tmp_path / "out", checkpoint=tmp_path / "model")
+    for case in cases.load(tmp_path / "out"):
+        batch, sequence = ranges[int(case.name.removeprefix("profile ")[0]) - 1]
+        rows, tokens = case.inputs["input_ids"].shape
+        assert batch[0] <= rows <= batch[1]
+        assert sequence[0] <= tokens <= sequence[1]
+
+
+def test_tensors_from_a_file_are_run_as_they_are_and_masked_where_they_are_tokens(bert, tmp_path):
+    ids = np.random.default_rng(0).integers(5, 40, (3, 9))
+    tensors = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    np.savez(tmp_path / "samples.npz", label=np.array([1, 0, 1]), **tensors)
+    report = Reference().run(tmp_path / "out", checkpoint=bert, samples=tmp_path / "samples.npz")
+    assert report["kinds"] == {"tensors": 3, "right-padded": 1, "left-padded": 1, "holed": 1}
+    found = cases.load(tmp_path / "out")
+    assert [case.label for case in found[:3]] == [1, 0, 1]
+    assert np.array_equal(found[2].inputs["input_ids"], ids[2:3])
+
+
+def test_a_sample_on_which_the_original_fails_is_named(bert, tmp_path):
+    ids = np.full((1, 70), 7)  # more tokens than the model has positions for
+    np.savez(tmp_path / "long.npz", input_ids=ids, attention_mask=ids // 7, token_type_ids=ids * 0)
+    with pytest.raises(StepError) as caught:
+        Reference().run(tmp_path / "out", checkpoint=bert, samples=tmp_path / "long.npz")
+    text = str(caught.value)
+    assert text.startswith("the original model (pytorch-fp32) fails on row 0\n")
+    assert "input_ids: int64 [1, 70]" in text
+    assert text.endswith("hint: is the sample one that the model is made for?")
+    assert not (tmp_path / "out").exists()
+
+
+def test_random_tensors_that_do_not_suit_a_model_lead_to_samples_and_profiles(tmp_path):
+    models.onnx_audio(tmp_path / "model" / "model.onnx")
+    short = {"samples": Range(min=2, opt=2, max=2)}
+    with pytest.raises(StepError) as caught:
+        Reference(onnx=True, profiles=(short,)).run(tmp_path / "out", checkpoint=tmp_path / "model")
+    assert str(caught.value).startswith("the original model (onnxruntime-fp32) fails on random 1\n")
+    assert str(caught.value).endswith(
+        "hint: random tensors do not suit every model: give samples, or profiles with the shapes that it takes"
+    )
+
+
+def test_answers_that_are_no_numbers_are_mentioned(bert, samples, tmp_path, capsys):
+    from safetensors.torch import load_file, save_file
+
+    broken = shutil.copytree(bert, tmp_path / "broken")
+    weights = load_file(broken / "model.safetensors")
+    weights["classifier.bias"][0] = float("nan")
+    save_file(weights, broken / "model.safetensors", {"format": "pt"})
+    Reference().run(tmp_path / "out", checkpoint=broken, samples=samples)
+    assert "the original answers line 1 with infinities or with what is no number\n" in capsys.readouterr().out
+
+
+def recipe(source, **model):
+    profile = {"batch": Range(min=1, opt=1, max=1)}
+    samples = model.pop("samples", None)
+    made = ModelSection(source=source, **model)
+    return Recipe(name="r", model=made, profiles=(profile,), validate=Validation(samples=samples), precision="int8")
+
+
+def test_profiles_count_only_where_random_tensors_are_drawn_within_them():
+    assert Reference.for_recipe(recipe("file:/net.onnx")).profiles
+    for other in (
+        recipe("file:/net.onnx", samples="file:/samples.npz"),
+        recipe("file:/net.onnx", tokenizer="file:/tokenizer"),
+        recipe("hf:some/model"),
+    ):
+        assert Reference.for_recipe(other).profiles == ()
+
+
+def test_the_key_holds_what_runs_the_original_and_the_samples_are_an_input():
+    torch = Reference.for_recipe(recipe("hf:some/model", samples="file:/samples.jsonl", num_labels=2, random_head=True))
+    assert torch.tools_used() == ("torch", "transformers", "tokenizers")
+    assert torch.facts_used() == ("cpu.isa",)
+    assert torch.sources() == {"samples": Source(uri="file:/samples.jsonl")}
+    assert torch.options() == {
+        "task": None,
+        "num_labels": 2,
+        "random_head": True,
+        "onnx": False,
+        "profiles": [],
+    }
+    assert Reference.inputs() == ("checkpoint",)
+    assert Reference.for_recipe(recipe("python:package/net.onnx")).tools_used() == ("onnxruntime", "tokenizers")
+
+
+def test_the_packaged_minilm_keeps_the_meaning_of_texts(minilm_checkpoint, tmp_path):
+    path = tmp_path / "samples.jsonl"
+    texts = ["A dog runs across the meadow.", "A puppy is running through the grass.", "Interest rates rose again."]
+    path.write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    Reference().run(tmp_path / "out", checkpoint=minilm_checkpoint, samples=path)
+    dog, puppy, rates = (
+        case.outputs["last_hidden_state"][0].mean(axis=0)
+        for case in cases.load(tmp_path / "out")
+        if case.kind == "sample"
+    )
+
+    def cosine(a, b):
+        return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+    assert cosine(dog, puppy) > 0.6
+    assert cosine(dog, rates) < 0.3
