@@ -15,6 +15,8 @@ from urllib.parse import unquote, urlsplit
 PAGE = b"<!DOCTYPE html><html><body>Please sign in to the corporate network</body></html>"
 FIRST, SECOND = "1" * 40, "2" * 40
 """Two commits."""
+REPO = "acme/tiny"
+TOKEN = "hf_" + "s3cret" * 5
 
 
 def safetensors(shapes: dict[str, list[int]], *, fill: int = 0) -> bytes:

@@ -74,7 +74,8 @@ def _refused(status: int, code: str, repository: str, revision: str, hub: Hub) -
         return "the file is not there any more", "build again with --refresh"
     if code == "GatedRepo" or status == HTTPStatus.FORBIDDEN:
         account = "the account of HF_TOKEN" if hub.token else "an account, set HF_TOKEN to a token of it"
-        return "the model is gated", f"accept its licence at {page} with {account}, or {LOCAL}"
+        reason = "the model is gated" if code == "GatedRepo" else "access is refused"
+        return reason, f"accept its licence at {page} with {account}, or {LOCAL}"
     if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND}:
         unseen = "HF_TOKEN may not see it" if hub.token else "it is private and HF_TOKEN is not set"
         return (

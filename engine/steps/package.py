@@ -25,6 +25,7 @@ _TEXTS: Mapping[str, int] = {
     "fill-mask": 1,
 }
 """How many texts make one row of TEXT; any other model may be about one or about two (-1)."""
+_EMPTY = "An ensemble has no files of its own, but Triton looks for the folder of its version.\n"
 
 
 class Package(Step):
@@ -121,7 +122,7 @@ class Package(Step):
         (folder / "model.py").write_bytes(Path(triton.__file__).with_name(_MODEL_CODE).read_bytes())
         (folder / "tokenizer.json").write_text(_padding(tokeniser, checkpoint, fixed), "utf-8")
         (folder.parent / "requirements.txt").write_text(_requirements(), "utf-8")
-        _folder(out, ensemble)
+        (_folder(out, ensemble) / "ensemble.txt").write_text(_EMPTY, "utf-8")
         return names[1:]
 
     def _lengths(self, signature: Signature) -> tuple[int | None, int | None]:
@@ -182,7 +183,7 @@ def _padding(tokeniser: tokenise.Tokeniser, checkpoint: Path, fixed: int | None)
 def _requirements() -> str:
     import tokenizers
 
-    return f"# What model.py needs, beside numpy, in the Python that Triton runs.\ntokenizers=={tokenizers.__version__}\n"
+    return f"# What model.py needs, beside numpy, in Triton's Python.\ntokenizers=={tokenizers.__version__}\n"
 
 
 def _side(checkpoint: Path) -> str:

@@ -163,7 +163,7 @@ def test_null_takes_a_field_out_and_an_empty_one_puts_it_in():
     ("fields", "place", "hint"),
     [
         ({"dynamic_batchin": {}}, "package.triton.dynamic_batchin", "dynamic_batching"),
-        ({"dynamic_batching": {"max_queue_delay": 1}}, "dynamic_batching.max_queue_delay", "max_queue_delay_microseconds"),
+        ({"dynamic_batching": {"max_queue_delay": 1}}, "dynamic_batching.max_queue_delay", "delay_microseconds"),
         ({"instance_group": [{"count": 1}, {"knd": "KIND_CPU"}]}, "instance_group[1].knd", "kind"),
         ({"parameters": {"a": {"string_valu": "1"}}}, "parameters.a.string_valu", "string_value"),
         ({"zzz": 1}, "package.triton.zzz", "max_batch_size"),

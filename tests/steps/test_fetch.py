@@ -2,11 +2,9 @@
 
 import json
 import os
-import pickle
 import struct
 
 import fake_hub
-import models
 import numpy as np
 import onnx
 import onnxruntime
@@ -175,105 +173,6 @@ def test_a_file_that_is_no_model_is_refused(tmp_path):
     assert "samples.jsonl is neither an .onnx file nor a model's directory" in refusal(
         tmp_path / "samples.jsonl", tmp_path
     )
-
-
-@pytest.fixture
-def pickled(tmp_path):
-    """A random classifier whose weights, two of them views of others, were saved as a pickle."""
-    import torch
-    from safetensors.torch import load_file
-
-    directory = models.checkpoint(tmp_path / "pickled", task="fill-mask")
-    tensors = load_file(directory / "model.safetensors")
-    tensors["cls.predictions.decoder.weight"] = tensors["bert.embeddings.word_embeddings.weight"]
-    tensors["cls.predictions.decoder.bias"] = tensors["cls.predictions.bias"][:]
-    torch.save(tensors, directory / "pytorch_model.bin")
-    (directory / "model.safetensors").unlink()
-    return directory
-
-
-def test_a_pickle_of_tensors_is_converted_when_the_recipe_says_so(pickled, tmp_path):
-    import torch
-    from safetensors.torch import load_file
-    from transformers import AutoModelForMaskedLM
-
-    original = torch.load(pickled / "pytorch_model.bin", weights_only=True)
-    report = fetch(pickled, tmp_path / "out", weights="pickle-tensors-only")
-    assert report["task"] == "fill-mask"
-    assert "pytorch_model.bin" not in digest.walk(tmp_path / "out")
-    assert (pickled / "pytorch_model.bin").is_file()
-    converted = load_file(tmp_path / "out" / "model.safetensors")
-    assert converted.keys() == original.keys()
-    assert all(torch.equal(converted[name], original[name]) for name in original)
-    AutoModelForMaskedLM.from_pretrained(tmp_path / "out")
-    fetch(pickled, tmp_path / "again", weights="pickle-tensors-only")
-    assert digest.of_file(tmp_path / "out" / "model.safetensors") == digest.of_file(
-        tmp_path / "again" / "model.safetensors"
-    )
-
-
-def test_a_pickle_in_parts_is_converted_part_by_part(pickled, tmp_path):
-    import torch
-    from transformers import AutoModelForMaskedLM
-
-    tensors = torch.load(pickled / "pytorch_model.bin", weights_only=True)
-    names = sorted(tensors)
-    halves = {1: names[: len(names) // 2], 2: names[len(names) // 2 :]}
-    (pickled / "pytorch_model.bin").unlink()
-    places = {}
-    for number, half in halves.items():
-        torch.save({name: tensors[name] for name in half}, pickled / f"pytorch_model-0000{number}-of-00002.bin")
-        places |= dict.fromkeys(half, f"pytorch_model-0000{number}-of-00002.bin")
-    (pickled / "pytorch_model.bin.index.json").write_text(json.dumps({"weight_map": places}))
-    fetch(pickled, tmp_path / "out", weights="pickle-tensors-only")
-    assert not [name for name in digest.walk(tmp_path / "out") if "pytorch" in name]
-    loaded = AutoModelForMaskedLM.from_pretrained(tmp_path / "out").state_dict()
-    assert torch.equal(loaded["cls.predictions.bias"], tensors["cls.predictions.bias"])
-    (pickled / "pytorch_model-00002-of-00002.bin").unlink()
-    assert "pytorch_model.bin.index.json names pytorch_model-00002" in refusal(
-        pickled, tmp_path, weights="pickle-tensors-only"
-    )
-
-
-class _Runs:
-    """Runs a command in a shell when it is unpickled."""
-
-    def __init__(self, command):
-        self.command = command
-
-    def __reduce__(self):
-        return (os.system, (self.command,))
-
-
-def test_a_pickle_that_runs_code_is_refused_and_runs_nothing(directory, tmp_path):
-    import torch
-
-    (directory / "model.safetensors").unlink()
-    marker = tmp_path / "was-here"
-    torch.save({"w": _Runs(f"touch {marker}")}, directory / "pytorch_model.bin")
-    told = refusal(directory, tmp_path, weights="pickle-tensors-only")
-    assert "pytorch_model.bin is cut off, or holds more than tensors" in told
-    assert "it asks for posix.system" in told
-    assert not marker.exists()
-
-
-def test_a_pickle_of_anything_but_tensors_is_refused(directory, tmp_path):
-    import torch
-
-    (directory / "model.safetensors").unlink()
-    torch.save({"state_dict": {"w": torch.zeros(1)}, "epoch": 3}, directory / "pytorch_model.bin")
-    told = refusal(directory, tmp_path, weights="pickle-tensors-only")
-    assert "pytorch_model.bin is no plain table of tensors" in told
-    assert "'epoch' is a int" in told
-    torch.save([1], directory / "pytorch_model.bin")
-    assert "it holds a list" in refusal(directory, tmp_path, weights="pickle-tensors-only")
-
-
-@pytest.mark.parametrize("content", [b"", b"\x80", pickle.dumps({"w": 1}, protocol=2), b"<html>"])
-def test_a_pickle_that_is_cut_off_is_refused(directory, tmp_path, content):
-    (directory / "model.safetensors").unlink()
-    (directory / "pytorch_model.bin").write_bytes(content)
-    assert "pytorch_model.bin is " in refusal(directory, tmp_path, weights="pickle-tensors-only")
 
 
 def test_torch_counts_only_where_it_converts():

@@ -1,0 +1,55 @@
+"""Fixtures of the tests that speak to a fake hub."""
+
+import os
+
+import fake_hub
+import pytest
+from fake_hub import FIRST, REPO, SECOND, TOKEN, FakeHub
+
+from engine import digest
+from engine.errors import StepError
+from engine.sources import resolve
+from engine.step import Source
+from engine.steps.fetch import Fetch
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    for name in list(os.environ):
+        if name.startswith(("HF_", "HUGGING_FACE_")) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    with FakeHub(repositories={REPO: {FIRST: fake_hub.model(), SECOND: fake_hub.model(fill=1)}}) as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.endpoint)
+        yield server
+
+
+@pytest.fixture
+def built(tmp_path):
+    """Resolve and fetch a source into a fresh folder; return it."""
+    numbers = iter(range(100))
+
+    def build(uri=f"hf:{REPO}", revision=None, *, remembered=lambda _: None, **options):
+        source = Source(uri=uri, revision=revision)
+        found = resolve(source, digest_file=digest.of_file, remembered=remembered)
+        out = tmp_path / f"out{next(numbers)}"
+        Fetch(source=source, **options).run(out, source=found.location)
+        return out
+
+    return build
+
+
+@pytest.fixture
+def failure(built):
+    """Fetch what cannot be fetched; return what the error tells, in which no secret may be."""
+
+    def fail(*args, **options):
+        with pytest.raises(StepError) as caught:
+            built(*args, **options)
+        told = str(caught.value)
+        assert TOKEN not in told
+        assert "Signature" not in told
+        assert caught.value.__cause__ is None, "the client's own error may quote headers"
+        return told
+
+    return fail

@@ -1,0 +1,242 @@
+import json
+import sys
+import types
+
+import graphs
+import models
+import numpy as np
+import onnx
+import pytest
+from google.protobuf import text_format
+from tritonclient.grpc import model_config_pb2
+
+from engine import digest
+from engine.errors import StepError
+from engine.kit import onnx_files, ort, runners, tokenise, trt
+from engine.kit.onnx_files import Input
+from engine.kit.triton_tokenizer import TritonPythonModel
+from engine.recipe.schema import ModelSection, Recipe, Triton
+from engine.recipe.schema import Package as PackageSection
+from engine.steps.package import Package
+
+PROFILES = ({"batch": 1, "sequence": [1, 16, 64]}, {"batch": [1, 8, 32], "sequence": [1, 32, 48]})
+
+
+def recipe(**triton):
+    package = PackageSection(triton=Triton.model_validate(triton))
+    return Recipe(name="films", model=ModelSection(source="hf:a/b"), profiles=PROFILES, package=package)
+
+
+def config(out, name):
+    return text_format.Parse((out / name / "config.pbtxt").read_text(), model_config_pb2.ModelConfig())
+
+
+def step(**options):
+    return Package(model_name="films", ensemble="films_text", largest={"batch": 32, "sequence": 64}, **options)
+
+
+def run(made, model, checkpoint, out):
+    return made.run(out, validated=model, checkpoint=checkpoint)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """A tiny text classifier, exported, with its checkpoint."""
+    checkpoint = models.checkpoint(tmp_path_factory.mktemp("text") / "checkpoint", "bert", task="text-classification")
+    return graphs.tiny("bert"), checkpoint
+
+
+def test_a_text_model_comes_with_its_tokenizer_and_an_ensemble(text, tmp_path):
+    out = tmp_path / "package"
+    report = run(step(), *text, out)
+    assert report["models"] == ["films", "films_tokenizer", "films_text"]
+    assert digest.walk(out) == [
+        "films/1/model.onnx",
+        "films/config.pbtxt",
+        "films_text/1/ensemble.txt",
+        "films_text/config.pbtxt",
+        "films_tokenizer/1/model.py",
+        "films_tokenizer/1/tokenizer.json",
+        "films_tokenizer/config.pbtxt",
+        "films_tokenizer/requirements.txt",
+    ]
+    assert report["bytes"] == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    assert config(out, "films").platform == "onnxruntime_onnx"
+    assert config(out, "films").max_batch_size == 32
+    assert config(out, "films_tokenizer").backend == "python"
+    assert config(out, "films_text").platform == "ensemble"
+
+
+def test_the_same_inputs_give_the_same_bytes(text, tmp_path):
+    made = []
+    for name in ("one", "two"):
+        out = tmp_path / name / "package"
+        run(step(fields={"parameters": {"b": {"string_value": "1"}, "a": {"string_value": "2"}}}), *text, out)
+        made.append({path: digest.of_file(out / path) for path in digest.walk(out)})
+        assert not any(str(tmp_path).encode() in (out / path).read_bytes() for path in digest.walk(out))
+    assert made[0] == made[1]
+
+
+def served_tokenizer(out, monkeypatch, *, width="TYPE_INT64", names=("input_ids", "attention_mask", "token_type_ids")):
+    """The shipped model.py with the little of Triton's module that loading it takes."""
+    kinds = {"TYPE_INT64": np.int64, "TYPE_INT32": np.int32}
+    stand_in = types.SimpleNamespace(triton_string_to_numpy=kinds.__getitem__)
+    monkeypatch.setitem(sys.modules, "triton_python_backend_utils", stand_in)
+    model = TritonPythonModel()
+    outputs = [{"name": name, "data_type": width} for name in names]
+    model.initialize(
+        {
+            "model_repository": str(out / "films_tokenizer"),
+            "model_version": "1",
+            "model_config": json.dumps({"output": outputs}),
+        }
+    )
+    return model
+
+
+def test_the_tokenizer_cuts_as_validation_does_and_pads_to_the_longest(text, tmp_path, monkeypatch):
+    out = tmp_path / "package"
+    run(Package(model_name="films", ensemble="e", largest={"sequence": 12}), *text, out)
+    model = served_tokenizer(out, monkeypatch)
+    long, short = "a very good film " * 9, "boring plot"
+    made = model.tensors([[long], [short]])
+    assert made["input_ids"].shape == (2, 12)
+    tokeniser = tokenise.load(text[1], longest=12)
+    for row, said in enumerate((long, short)):
+        alone = tokeniser.row(said)
+        tokens = alone["input_ids"].shape[1]
+        for name, array in made.items():
+            assert np.array_equal(array[row, :tokens], alone[name][0]), name
+        assert not made["attention_mask"][row, tokens:].any()
+        assert (made["input_ids"][row, tokens:] == tokeniser.pad).all()
+
+
+def test_a_pair_of_texts_is_told_apart_by_its_types(text, tmp_path, monkeypatch):
+    out = tmp_path / "package"
+    run(step(), *text, out)
+    made = served_tokenizer(out, monkeypatch).tensors([["a good film", "it was great"]])
+    alone = tokenise.load(text[1]).row("a good film", "it was great")
+    assert made["token_type_ids"].max() == 1
+    assert all(np.array_equal(made[name], alone[name]) for name in made)
+
+
+def test_a_row_of_three_texts_is_refused(text, tmp_path, monkeypatch):
+    run(step(), *text, tmp_path / "package")
+    with pytest.raises(ValueError, match="one text, or two"):
+        served_tokenizer(tmp_path / "package", monkeypatch).tensors([["a", "b", "c"]])
+
+
+def test_a_fixed_length_is_padded_to_and_narrow_integers_are_given(text, tmp_path, monkeypatch):
+    model = onnx_files.load(text[0])
+    for value in [*model.graph.input, *model.graph.output]:
+        dims = value.type.tensor_type.shape.dim
+        if len(dims) > 1 and dims[1].dim_param == "sequence":
+            dims[1].dim_value = 24
+    onnx_files.save(model, tmp_path / "fixed")
+    out = tmp_path / "package"
+    run(step(), tmp_path / "fixed", text[1], out)
+    made = served_tokenizer(out, monkeypatch, width="TYPE_INT32", names=("input_ids", "position_ids")).tensors(
+        [["good"]]
+    )
+    assert made["input_ids"].shape == (1, 24)
+    assert made["input_ids"].dtype == np.int32
+    assert list(config(out, "films_tokenizer").output[0].dims) == [24]
+
+
+@pytest.mark.parametrize(("task", "texts"), [("question-answering", 2), ("feature-extraction", 1), (None, -1)])
+def test_a_row_holds_as_many_texts_as_the_task_is_about(text, tmp_path, task, texts):
+    out = tmp_path / "package"
+    run(step(task=task), *text, out)
+    assert list(config(out, "films_text").input[0].dims) == [texts]
+
+
+def test_the_recipe_can_do_without_a_tokenizer(text, tmp_path):
+    assert run(step(tokenizer=False), *text, tmp_path / "package")["models"] == ["films"]
+
+
+def test_a_model_of_images_is_one_model_with_its_external_data(tmp_path):
+    source = tmp_path / "model"
+    onnx_files.save(graphs.convolutions(), source, threshold=0)
+    (source / "session.json").write_text('{"graph_optimization_level": "all", "disabled_optimizers": []}')
+    data = onnx_files.data_files(onnx_files.load_graph(source))
+    out = tmp_path / "package"
+    report = run(step(), source, source, out)
+    assert report["models"] == ["films"]
+    assert data
+    assert digest.walk(out / "films" / "1") == sorted(["model.onnx", *data])
+
+
+def test_a_third_party_onnx_file_without_a_free_batch_keeps_its_whole_shape(tmp_path):
+    model = graphs.layers()
+    for value in [*model.graph.input, *model.graph.output]:
+        value.type.tensor_type.shape.dim[0].dim_value = 1
+    source = graphs.write(tmp_path / "model", model)
+    run(step(), source, source, tmp_path / "package")
+    made = config(tmp_path / "package", "films")
+    assert made.max_batch_size == 0
+    assert list(made.input[0].dims) == [1, 64]
+
+
+def test_the_level_that_the_model_was_saved_for_is_what_triton_uses(tmp_path):
+    source = graphs.write(tmp_path / "model", graphs.layers())
+    ort.save_options(source, level="basic", disabled=("SkipLayerNormFusion",))
+    run(step(), source, source, tmp_path / "package")
+    assert config(tmp_path / "package", "films").optimization.graph.level == -1
+
+
+def test_an_optimiser_that_triton_cannot_switch_off_is_an_error(tmp_path):
+    source = graphs.write(tmp_path / "model", graphs.layers())
+    ort.save_options(source, level="all", disabled=("MatMulAddFusion",))
+    with pytest.raises(StepError, match="as it was validated") as caught:
+        run(step(), source, source, tmp_path / "package")
+    assert "MatMulAddFusion, at the level all" in str(caught.value)
+
+
+def test_names_that_collide_are_refused(text, tmp_path):
+    with pytest.raises(StepError, match="same name") as caught:
+        run(Package(model_name="films", ensemble="films_tokenizer"), *text, tmp_path / "package")
+    assert "package.triton.ensemble" in caught.value.hint
+
+
+def test_triton_s_own_fields_end_up_in_the_model(text, tmp_path):
+    made = Package.for_recipe(recipe(dynamic_batching={"max_queue_delay_microseconds": 100}, max_batch_size=4))
+    run(made, *text, tmp_path / "package")
+    assert config(tmp_path / "package", "films").dynamic_batching.max_queue_delay_microseconds == 100
+    assert config(tmp_path / "package", "films").max_batch_size == 4
+    assert config(tmp_path / "package", "films_text").max_batch_size == 4
+
+
+def test_a_recipe_gives_names_and_the_most_of_its_profiles():
+    made = Package.for_recipe(recipe())
+    assert (made.model_name, made.ensemble) == ("films", "films_text")
+    assert made.largest == {"batch": 32, "sequence": 64}
+    named = Package.for_recipe(recipe(name="m", ensemble="texts", image="24.10"))
+    assert (named.model_name, named.ensemble) == ("m", "texts")
+    assert named.fields == {}
+
+
+def test_the_middle_of_a_profile_is_no_part_of_the_key():
+    other = recipe().model_copy(update={"profiles": recipe(name="x").profiles[1:] + recipe().profiles[:1]})
+    assert Package.for_recipe(other).options() == Package.for_recipe(recipe()).options()
+
+
+def test_an_engine_is_described_by_what_was_built_and_lists_its_profiles(tmp_path):
+    engine = tmp_path / "engine"
+    engine.mkdir()
+    (engine / runners.PLAN).write_bytes(b"engine")
+    x, y = Input("x", "float32", ("batch", 4)), Input("y", "float32", ("batch", 2))
+    trt.save_description(engine, trt.Description({"x": x}, {"y": y}, 2))
+    out = tmp_path / "package"
+    run(step(), engine, engine, out)
+    made = config(out, "films")
+    assert made.platform == "tensorrt_plan"
+    assert list(made.instance_group[0].profile) == ["0", "1"]
+    assert list(made.input[0].dims) == [4]
+    assert digest.walk(out / "films" / "1") == ["model.plan"]
+
+
+def test_the_packaged_model_is_the_validated_one(text, tmp_path):
+    run(step(), *text, tmp_path / "package")
+    shipped = tmp_path / "package" / "films" / "1" / "model.onnx"
+    assert shipped.samefile(text[0] / "model.onnx")
+    onnx.checker.check_model(str(shipped))
