@@ -38,14 +38,14 @@ def resolve(
     digest_file: Callable[[Path], Digest],
     remembered: Callable[[str], str | None],
     refresh: bool = False,
-    tokenizer: bool = False,
 ) -> Resolved:
     """Return where `source` is and what its content is.
 
     `digest_file` gives a file's digest. `remembered` gives the commit that a moving revision had when it was asked for
-    last, by "hf:REPO@REVISION"; with `refresh` the hub is asked again. With `tokenizer` only the tokenizer's files of a
-    directory count. Raises StepError where the source is missing, unreadable or unknown to the hub.
+    last, by "hf:REPO@REVISION"; with `refresh` the hub is asked again. Raises StepError where the source is missing,
+    unreadable or unknown to the hub.
     """
+    tokenizer = source.part == "tokenizer"
     scheme, _, rest = source.uri.partition(":")
     if scheme == "file":
         return _local(Path(rest), digest_file, tokenizer=tokenizer)

@@ -7,7 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -36,6 +36,8 @@ class Source(Frozen):
 
     uri: str
     revision: str | None = None
+    part: Literal["all", "tokenizer"] = "all"
+    """What of it counts and is fetched: of a model's directory perhaps only its tokenizer."""
 
 
 class Hardware(Frozen):

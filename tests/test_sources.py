@@ -15,8 +15,8 @@ from engine.sources import resolve
 from engine.step import Source
 
 
-def find(uri, **options):
-    return resolve(Source(uri=str(uri)), digest_file=digest.of_file, remembered=lambda _: None, **options)
+def find(uri, part="all", **options):
+    return resolve(Source(uri=str(uri), part=part), digest_file=digest.of_file, remembered=lambda _: None, **options)
 
 
 def refusal(uri, **options):
@@ -115,11 +115,11 @@ def test_a_pickle_matters_only_where_there_is_nothing_better(directory):
 
 
 def test_of_a_tokenizers_directory_the_weights_do_not_count(directory):
-    before = find(f"file:{directory}", tokenizer=True).row
+    before = find(f"file:{directory}", part="tokenizer").row
     (directory / "model.safetensors").write_bytes(b"edited")
-    assert find(f"file:{directory}", tokenizer=True).row == before
+    assert find(f"file:{directory}", part="tokenizer").row == before
     (directory / "tokenizer.json").write_bytes(b"edited")
-    assert find(f"file:{directory}", tokenizer=True).row != before
+    assert find(f"file:{directory}", part="tokenizer").row != before
 
 
 def test_a_source_that_is_missing_or_empty_is_one_clear_error(tmp_path):

@@ -114,14 +114,15 @@ class Metric(Bound):
 
 _AtLeast = BeforeValidator(one_sided("at_least"))
 _AtMost = BeforeValidator(one_sided("at_most"))
-_Share = AfterValidator(limits_within(0, 1))
+_Share = AfterValidator(limits_within(0, 2))
+# Above 1 nothing passes, which is one way to withhold a package; above 2 somebody meant per cent.
 
 
 class Validation(Model):
     """How the built model is held against the original; a bare number means `at_least` (for `max_abs`: `at_most`)."""
 
     samples: Text | None = None
-    cosine: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1, 1))] | None = None
+    cosine: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1, 2))] | None = None
     agreement: Annotated[Bound, _AtLeast, _Share] | None = None
     max_abs: Annotated[Bound, _AtMost, AfterValidator(limits_within(0, 1e12))] | None = None
     metric: Annotated[Metric, _AtLeast, _Share] | None = None

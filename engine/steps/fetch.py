@@ -30,7 +30,7 @@ class Fetch(Step):
         model = recipe.model
         return cls(
             source=Source(uri=model.source, revision=model.revision),
-            tokenizer=Source(uri=model.tokenizer) if model.tokenizer else None,
+            tokenizer=Source(uri=model.tokenizer, part="tokenizer") if model.tokenizer else None,
             weights=model.weights,
         )
 

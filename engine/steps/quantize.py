@@ -29,8 +29,8 @@ class Quantize(Step):
     reduce_range: bool = False
     """Whether weights keep to 7 bits.
 
-    Without VNNI, x86 multiplies uint8 by int8 with VPMADDUBSW, whose 16-bit sums saturate: "Quantize ONNX models",
-    section "When and why do I need to try U8U8?", at onnxruntime.ai/docs/performance/model-optimizations.
+    Without VNNI, x86 multiplies uint8 by int8 with VPMADDUBSW, whose 16-bit sums saturate; ONNX Runtime's guide
+    "Quantize ONNX Models" advises this for AVX2 and AVX512 wherever weights are quantised per channel.
     """
 
     @classmethod

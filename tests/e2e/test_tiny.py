@@ -123,7 +123,7 @@ def test_a_new_readme_beside_the_weights_rebuilds_nothing(project):
     [
         ([("name: tiny", "name: other")], {"package"}, "options.model_name"),
         ([("sequence: 8", "sequence: 9")], {"bench"}, "options.shapes"),
-        ([("[1, 1, 4]", "[1, 1, 8]")], {"package"}, "options.max_batch_size"),
+        ([("[1, 1, 4]", "[1, 1, 8]")], {"package"}, "options.largest.batch"),
     ],
     ids=["name", "bench shape", "profile"],
 )
@@ -273,7 +273,7 @@ def test_an_interrupt_exits_130_and_the_next_build_completes(project):
 
 def test_a_dry_run_builds_nothing(project):
     edit(project, ("sequence: 8", "sequence: 10"))
-    assert "would build bench" in " ".join(project("build", "r.yaml", "--dry-run", expect=0).stdout.split())
+    assert "would build tiny bench" in " ".join(project("build", "r.yaml", "--dry-run", expect=0).stdout.split())
     assert rebuilt(project) == {"bench"}
 
 

@@ -36,7 +36,7 @@ MEANINGLESS = {
     "an input of no size": MINIMAL + "profiles: [{input_ids: 0x16}]",
     "a bound of nothing": MINIMAL + "validate: {cosine: {}}",
     "a bound that cannot hold": MINIMAL + "validate: {cosine: {at_least: 0.9, at_most: 0.8}}",
-    "a cosine above 1": MINIMAL + "validate: {cosine: 1.5}",
+    "a cosine in per cent": MINIMAL + "validate: {cosine: 99}",
     "an agreement in percent": MINIMAL + "validate: {agreement: 99}",
     "a negative difference": MINIMAL + "validate: {max_abs: -1}",
     "a metric that is none": MINIMAL + "validate: {metric: {name: bleu, at_least: 0.5}}",

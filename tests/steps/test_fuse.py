@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import graphs
+import numpy as np
 import onnx
 import pytest
 
@@ -92,6 +93,25 @@ def test_the_number_of_heads_is_read_from_the_graph(tmp_path, heads):
 
 def test_sizes_that_the_graph_does_not_tell_are_left_to_the_optimiser():
     assert fusion.attention_sizes(graphs.layers()) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "start", "dropped"), [(0, 0, True), (2, 0, False), (0, 2, False)], ids=["counted", "shifted", "cut later"]
+)
+def test_positions_are_dropped_only_where_they_count_from_zero(first, start, dropped):
+    # RoBERTa counts from 2; an embedding that is given no positions counts from 0.
+    tables = [graphs.weight(name, 8, 4) for name in ("words", "places")]
+    numbers = [("table", [range(first, first + 6)]), ("start", [start]), ("end", [start + 3]), ("axis", [1])]
+    stored = [onnx.numpy_helper.from_array(np.array(values, dtype=np.int64), name) for name, values in numbers]
+    inputs = ["ids", "", "words", "places", "", "scale", "shift", "", "positions"]
+    nodes = [
+        onnx.helper.make_node("Slice", ["table", "start", "end", "axis"], ["cut"]),
+        onnx.helper.make_node("Cast", ["cut"], ["positions"], to=onnx.TensorProto.INT32),
+        onnx.helper.make_node("EmbedLayerNormalization", inputs, ["y"], domain="com.microsoft"),
+    ]
+    model = graphs.graph(nodes, [], [], [*tables, *stored], domains=["com.microsoft"])
+    fusion._drop_counted_positions(model)
+    assert model.graph.node[-1].input[8] == ("" if dropped else "positions")
 
 
 @pytest.mark.parametrize(
