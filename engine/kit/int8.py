@@ -58,7 +58,8 @@ def quantise(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> on
     Embedding tables are stored in int8 as well (`engine.kit.tables`).
 
     `model` has opset 11 or later, folded constants and Gemm or MatMul for its linear layers; it is changed.
-    `reduce_range` keeps weights to 7 bits. `scratch` takes temporary files. Raises StepError where ONNX Runtime's quantiser gives up.
+    `reduce_range` keeps weights to 7 bits. `scratch` takes temporary files. Raises StepError where ONNX Runtime's
+    quantiser gives up.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic

@@ -28,20 +28,35 @@ def test_a_model_saved_without_a_tokenizer_is_validated_on_random_tensors(empty,
     assert shown["validation"]["random"] is True
 
 
-NO_TORCH = "import sys; sys.modules['torch'] = sys.modules['transformers'] = None\n"
+THEIRS = {
+    "text": (models.onnx_text, {"batch": [1, 2, 4], "sequence": [1, 8, 16]}),
+    "vision": (models.onnx_vision, {"batch": [1, 2, 4]}),
+    "audio": (models.onnx_audio, {"batch": [1, 1, 2], "samples": [800, 1600, 3200]}),
+    "recurrent": (models.onnx_recurrent, {"batch": [1, 1, 2], "time": [1, 10, 20]}),
+    "several inputs": (models.onnx_many_inputs, {"batch": [1, 2, 4]}),
+}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", models.ONNX_KINDS)
-def test_an_onnx_file_of_someone_else_becomes_a_validated_package_without_torch(empty, kind):
-    profile = models.onnx_file(empty.folder / "theirs.onnx", kind)
-    recipe = {"name": "m", "model": {"source": "theirs.onnx"}, "profiles": [profile] if profile else []}
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("kind", THEIRS)
+def test_an_onnx_file_of_someone_else_becomes_a_validated_package_without_torch(empty, kind, precision):
+    write, profile = THEIRS[kind]
+    write(empty.folder / "theirs.onnx")
+    recipe = {"name": "m", "model": {"source": "theirs.onnx"}, "precision": precision, "profiles": [profile]}
     (empty.folder / "r.yaml").write_text(json.dumps(recipe))
-    # A module that cannot be imported, as where it is not installed; workers read sitecustomize, too.
-    (empty.folder / "blocked").mkdir()
-    (empty.folder / "blocked" / "torch.py").write_text("raise ImportError('no torch here')")
+    for package in ("torch", "transformers"):
+        (empty.folder / "blocked" / package).mkdir(parents=True)
+        (empty.folder / "blocked" / package / "__init__.py").write_text(f"raise ImportError('no {package} here')")
     empty.environment["PYTHONPATH"] = str(empty.folder / "blocked")
     states = empty.states("r.yaml")
     assert states["package"] == "built"
     assert "export" not in states
     assert (empty.folder / "build" / "m" / "m" / "config.pbtxt").is_file()
+
+
+def test_an_onnx_file_with_free_axes_and_no_profile_gets_one_proposed(empty):
+    models.onnx_audio(empty.folder / "theirs.onnx")
+    (empty.folder / "r.yaml").write_text("name: m\nmodel: {source: theirs.onnx}\n")
+    done = empty("build", "r.yaml", expect=2)
+    assert "samples" in done.stderr
+    assert "profiles:" in done.stderr

@@ -244,7 +244,7 @@ def test_the_recipe_says_what_is_fetched():
     step = Fetch.for_recipe(recipe)
     assert dict(step.sources()) == {
         "source": Source(uri="hf:acme/tiny", revision="v1"),
-        "tokenizer": Source(uri="file:/t"),
+        "tokenizer": Source(uri="file:/t", part="tokenizer"),
     }
     assert dict(step.options()) == {"weights": "safetensors"}
     assert "tokenizer" not in Fetch.for_recipe(Recipe(name="r", model={"source": "hf:acme/tiny"})).sources()

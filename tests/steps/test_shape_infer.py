@@ -192,7 +192,8 @@ def test_bytes_are_the_same_in_another_process_directory_and_hash_seed(tmp_path)
         out = tmp_path / f"out{seed}" / "shaped"
         out.parent.mkdir()
         code = (
-            "import sys; from pathlib import Path; from engine.steps.shape_infer import ShapeInfer;"
+            "import sys; sys.modules['torch'] = None\n"
+            "from pathlib import Path; from engine.steps.shape_infer import ShapeInfer;"
             "ShapeInfer().run(Path(sys.argv[1]), exported=Path(sys.argv[2]))"
         )
         environment = os.environ | {"PYTHONHASHSEED": seed}
