@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the program and exit with its code."""
+    _leave_own_folder()
     words = list(sys.argv[1:] if argv is None else argv)
     code = None
     if words[:1] == ["build"]:
@@ -20,6 +21,19 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
         code = snapshot.answer(words[1:])
     sys.exit(_run(words) if code is None else code)
+
+
+def _leave_own_folder() -> None:
+    """Take the folder that Python puts in front of the import path off it: tools do not live there.
+
+    It is the working directory or the script's own folder, so that `recipe` and `python -m engine` would differ.
+    It stays where the program itself can be imported from nowhere else.
+    """
+    first = sys.path[0] if sys.path else None
+    put_there = ("", os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0])))
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if first in put_there and (os.path.realpath(first) != home or home in sys.path[1:]):
+        del sys.path[0]
 
 
 def _run(words: list[str]) -> int:

@@ -14,8 +14,8 @@ class Defaults:
     """What holds where the recipe says nothing.
 
     `cosine` is the least for the worst sample, `agreement` the least share of choices that stay the same, `relative`
-    the largest error of any number as a share of the sample's largest. An absolute default would mean nothing:
-    logits may be of size 1 or of size 100.
+    the largest error of any number as a share of the output's largest. An absolute default would mean nothing:
+    outputs may be of size 1 or of size 1000.
     """
 
     cosine: float

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from math import inf
 
 from engine.kit.stats import median, percentile
 
@@ -49,18 +50,18 @@ def measure(
     """
     names = list(contenders)
     share = 1 / len(names)
+    turn = budget.seconds * share / budget.rounds
     runs = {}
     for name in names:
         with contenders[name].active():
             usual = _warm_up(contenders[name].call, budget.warm_up * share, clock)
-        turn = budget.seconds * share / budget.rounds
         runs[name] = max(1, min(budget.most_runs // budget.rounds, int(turn / usual) - _SETTLING))
     measured: dict[str, list[list[float]]] = {name: [] for name in names}
     for number in range(budget.rounds):
         first = number % len(names)
         for name in names[first:] + names[:first]:
             with contenders[name].active():
-                measured[name].append(_turn(contenders[name].call, runs[name], clock))
+                measured[name].append(_turn(contenders[name].call, runs[name], 2 * turn, clock))
     return measured
 
 
@@ -82,15 +83,16 @@ def _is_even(batch: Sequence[float]) -> bool:
     return percentile(batch, 0.75) <= percentile(batch, 0.25) * (1 + 2 * _STABLE)
 
 
-def _turn(call: Call, runs: int, clock: Clock) -> list[float]:
-    for _ in range(_SETTLING):
-        call()
-    return _times(call, runs, clock)
+def _turn(call: Call, runs: int, seconds: float, clock: Clock) -> list[float]:
+    """Time some runs, fewer where the machine has become so slow that they would take too long."""
+    end = clock() + seconds
+    _times(call, _SETTLING, clock, end=end)
+    return _times(call, runs, clock, end=end)
 
 
-def _times(call: Call, runs: int, clock: Clock) -> list[float]:
-    times = []
-    for _ in range(runs):
+def _times(call: Call, runs: int, clock: Clock, *, end: float = inf) -> list[float]:
+    times: list[float] = []
+    while len(times) < runs and (not times or clock() < end):
         begin = clock()
         call()
         times.append(clock() - begin)

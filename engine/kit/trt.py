@@ -1,8 +1,7 @@
-"""TensorRT: a native engine from an unfused ONNX graph.
+"""TensorRT: a native engine from an unfused ONNX graph (not yet run on hardware)."""
 
-Coded to NVIDIA's documented Python API of TensorRT 10 (`IBuilderConfig`, `IOptimizationProfile`, `OnnxParser`), and
-not yet run on a GPU: of its calls only those that TensorRT-RTX shares have been made for real.
-"""
+# Coded to NVIDIA's documented Python API of TensorRT 10 (IBuilderConfig, IOptimizationProfile, OnnxParser). Of its
+# calls only those that TensorRT-RTX shares have been made for real: parsing, profiles, memory pools, building.
 
 from __future__ import annotations
 

@@ -93,14 +93,14 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 def _validation(report: Mapping[str, Any]) -> list[str]:
     if not report:
         return []
-    drawn = " random tensors" if report.get("random") else " cases"
-    parts = [f"{report['cases']}{drawn} against the original model"]
+    drawn = "cases of random tensors" if report.get("random") else "cases"
+    lines = [f"{report['cases']} {drawn} against the original model:"]
     for name in ("cosine", "max_abs"):
         measured = report.get(name)
         if measured:
-            parts.append(f"{name} mean {measured['mean']:.4g}, worst {measured['worst']:.4g} ({measured['sample']})")
+            lines.append(f"  {name} mean {measured['mean']:.4g}, worst {measured['worst']:.4g} ({measured['sample']})")
     if report.get("agreement"):
-        parts.append(f"agreement {report['agreement']['share']:.4g}")
+        lines.append(f"  agreement {report['agreement']['share']:.4g}")
     if report.get("metric"):
-        parts.append(f"{report['metric']['name']} {report['metric']['value']:.4g}")
-    return ["; ".join(parts)]
+        lines.append(f"  {report['metric']['name']} {report['metric']['value']:.4g}")
+    return lines

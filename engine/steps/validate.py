@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine.errors import JudgementError
-from engine.kit import bounds, cases, checkpoint, comparison, onnx_files, runners, trt
+from engine.kit import bounds, cases, checkpoint, choices, comparison, onnx_files, outputs, runners, trt
 from engine.kit.bounds import DEFAULTS, Miss
 from engine.kit.cases import Case
 from engine.kit.comparison import Distance
@@ -100,13 +100,13 @@ class Validate(Step):
             bound = self.cosine or Bound(at_least=default.cosine)
             found += bounds.missed("cosine", report["cosine"]["worst"], bound, bounds.sample(report["cosine"]))
         elif self.cosine is not None:
-            raise _unmeasured("cosine", "no output has more than one number")
+            raise _unmeasured("cosine", "no output is a vector, or all are too small to have a direction")
         where = bounds.sample(report["max_abs"])
         found += bounds.missed("max_abs", report["max_abs"]["worst"], self.max_abs, where)
         if self.max_abs is None:
             relative = report["relative"]
             limit = Bound(at_most=default.relative)
-            name = "the error as a share of the largest output"
+            name = "the error as a share of the output's largest value"
             found += bounds.missed(name, relative["worst"], limit, bounds.sample(relative))
         return found
 
@@ -132,7 +132,7 @@ def _measured(
 ) -> dict[str, Any]:
     embeds = checkpoint.task(directory, asked) == "feature-extraction"
     pooling = (checkpoint.pooling(directory) or "mean") if embeds else None
-    usual = comparison.usual_lengths(tried, pooling=pooling)
+    usual = outputs.usual(tried, pooling=pooling)
     pairs = list(zip(tried, answers, strict=True))
     measured = [(case, comparison.distance(case, answer, pooling=pooling, usual=usual)) for case, answer in pairs]
     finite = [(case, distance) for case, distance in measured if distance is not None]
@@ -145,7 +145,7 @@ def _measured(
         report["cosine"] = _worst(directions, min)
     report["max_abs"] = _worst([(case, distance.max_abs) for case, distance in finite], max)
     report["relative"] = _worst([(case, distance.relative) for case, distance in finite], max)
-    neighbours = None if pooling is None else comparison.neighbours(tried, answers, pooling)
+    neighbours = None if pooling is None else choices.neighbours(tried, answers, pooling)
     report |= _agreement(finite) if neighbours is None else _same_neighbours(neighbours)
     return report | _accuracy(pairs)
 
@@ -157,12 +157,12 @@ def _worst(values: Sequence[tuple[Case, float]], choose: Any) -> dict[str, Any]:
 
 
 def _agreement(measured: Sequence[tuple[Case, Distance]]) -> dict[str, Any]:
-    choices = sum(distance.choices for _, distance in measured)
+    made = sum(distance.choices for _, distance in measured)
     changed = sum(distance.changed for _, distance in measured)
     differ = [case.name for case, distance in measured if distance.changed]
-    if not choices:
+    if not made:
         return {}
-    return {"agreement": {"share": 1 - changed / choices, "differ": differ, "choices": choices}}
+    return {"agreement": {"share": 1 - changed / made, "differ": differ, "choices": made}}
 
 
 def _same_neighbours(same: Mapping[str, bool]) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def _accuracy(pairs: Sequence[tuple[Case, Mapping[str, np.ndarray]]]) -> dict[st
     ours, theirs = [], []
     for case, answer in pairs:
         name = next(iter(case.outputs))
-        expected, got = comparison.predicted(case.outputs[name]), comparison.predicted(answer[name])
+        expected, got = choices.predicted(case.outputs[name]), choices.predicted(answer[name])
         if case.kind == "sample" and case.label is not None and expected is not None:
             ours.append(got == case.label)
             theirs.append(expected == case.label)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from engine.errors import StepError
-from engine.kit import comparison, pooling
+from engine.kit import choices, comparison, outputs, pooling
 from engine.kit.cases import Case
 
 
@@ -14,7 +14,7 @@ def case(outputs, *, mask=None, name="one", kind="sample", label=None):
 
 def distance(original, built, *, mask=None, how=None):
     tried = case(original, mask=mask)
-    usual = comparison.usual_lengths([tried], pooling=how)
+    usual = outputs.usual([tried], pooling=how)
     return comparison.distance(tried, {name: np.asarray(v) for name, v in built.items()}, pooling=how, usual=usual)
 
 
@@ -53,11 +53,26 @@ def test_a_near_tie_in_the_original_is_no_disagreement_but_a_clear_choice_is_how
 
 
 def test_a_borderline_sample_has_an_error_and_no_direction():
-    usual = {"logits": 5.0}
-    tried = case({"logits": [[0.1, -0.1]]})
-    found = comparison.distance(tried, {"logits": np.array([[-0.1, 0.1]])}, pooling=None, usual=usual)
+    clear, borderline = case({"scores": [[3.0, -4.0]]}), case({"scores": [[0.1, -0.1]]})
+    usual = outputs.usual([clear, clear, borderline], pooling=None)
+    turned = {"scores": np.array([[-0.1, 0.1]])}
+    found = comparison.distance(borderline, turned, pooling=None, usual=usual)
     assert found.cosine is None
     assert found.max_abs == pytest.approx(0.2)
+    assert found.relative == pytest.approx(0.2 / 4)
+    assert comparison.distance(clear, turned, pooling=None, usual=usual).cosine == pytest.approx(-0.99, abs=0.01)
+
+
+def test_logits_that_mean_a_coin_toss_have_no_direction_and_are_seen_against_one():
+    found = distance({"logits": [[0.001, 0.002]]}, {"logits": [[0.002, -0.001]]})
+    assert found.cosine is None
+    assert found.relative == pytest.approx(0.003)
+
+
+def test_other_outputs_may_be_small_and_still_have_a_direction():
+    found = distance({"y": [[0.001, 0.002]]}, {"y": [[0.002, -0.001]]})
+    assert found.cosine == pytest.approx(0)
+    assert found.relative == pytest.approx(1.5)
 
 
 def test_a_single_number_has_no_direction():
@@ -108,13 +123,13 @@ def texts(vectors, kind="sample"):
 def test_a_nearest_neighbour_that_changes_clearly_is_named():
     original = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]
     built = [{"embedding": np.array([vector])} for vector in ([1.0, 0.0], [0.1, 0.9], [0.0, 1.0])]
-    assert comparison.neighbours(texts(original), built, "mean") == {"0": True, "1": False, "2": True}
+    assert choices.neighbours(texts(original), built, "mean") == {"0": True, "1": False, "2": True}
 
 
 def test_two_texts_have_no_choice_of_neighbours():
     original = [[1.0, 0.0], [0.0, 1.0]]
     built = [{"embedding": np.array([vector])} for vector in original]
-    assert comparison.neighbours(texts(original), built, "mean") == {}
+    assert choices.neighbours(texts(original), built, "mean") == {}
 
 
 def test_a_missing_output_is_named():

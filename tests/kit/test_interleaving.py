@@ -85,3 +85,16 @@ def test_every_call_is_made_in_its_contender_s_own_context():
 
     measure({"A": Contender(call, active)}, Budget(seconds=0.2, warm_up=0.05, rounds=2), clock=machine.clock)
     assert inside == []
+
+
+def test_a_machine_that_becomes_slow_midway_makes_runs_fewer_and_not_the_measurement_longer():
+    machine, calls = Machine(), []
+
+    def call():
+        calls.append(machine.now)
+        machine.now += 0.01 if machine.now < 1 else 1.0
+
+    budget = Budget(seconds=4, warm_up=0.5, rounds=4)
+    measured = measure({"A": Contender(call, nullcontext)}, budget, clock=machine.clock)
+    assert machine.now < 4 * 5
+    assert [len(turn) for turn in measured["A"]][1:] == [1, 1, 1]

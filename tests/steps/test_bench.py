@@ -106,7 +106,7 @@ def test_only_a_rival_in_pytorch_makes_torch_count():
 def test_without_torch_a_rival_in_pytorch_says_what_to_install(layers, tmp_path, monkeypatch):
     checkpoint = tmp_path / "checkpoint"
     checkpoint.mkdir()
-    (checkpoint / "config.json").write_text('{"model_type": "bert", "architectures": ["BertForSequenceClassification"]}')
+    (checkpoint / "config.json").write_text('{"model_type": "bert", "architectures": ["BertForMaskedLM"]}')
     found = __import__("importlib.util").util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name == "torch" else found(name, *rest))
     with pytest.raises(StepError, match="needs torch") as caught:

@@ -88,7 +88,7 @@ def test_a_broken_model_names_the_worst_sample_its_text_and_by_how_much(layers, 
     worst = report["cosine"]
     assert f"cosine {worst['worst']:.6g} is below at_least 0.9999 by" in text
     assert f'sample {worst["sample"]} "text number' in text
-    assert "the error as a share of the largest output" in text
+    assert "the error as a share of the output's largest value" in text
     assert f"agreement {report['agreement']['share']:.6g} is below" in text
     assert "differing: line" in text
     assert caught.value.exit == 4
