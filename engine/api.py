@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from engine import feasibility, jobs, machine, registry
-from engine.errors import Exit, RecipeError, UsageError
+from engine import feasibility, jobs, machine, registry, sources
+from engine.errors import Exit, StepError, UsageError, UserError
 from engine.events import Event, Finished
 from engine.executors.local import LocalExecutor
+from engine.kit import triton_fields
 from engine.lookup import Finding, Lookup, Variant, examine
 from engine.recipe.load import LoadedRecipe, load
 from engine.recipe.project import project_of
 from engine.run import Options, run
 from engine.step import Step
+from engine.steps.fetch import describe
 from engine.store import Store
 from engine.summary import Summary, summarise
 
@@ -68,7 +70,7 @@ def plan(recipes: Recipes, **reading: Unpack[Reading]) -> tuple[Variant, ...]:
 def check(recipes: Recipes, **reading: Unpack[Reading]) -> tuple[Variant, ...]:
     """Check schema, hardware feasibility and plan; touch nothing. Raises RecipeError, StepError.
 
-    What a model says of itself is checked where an earlier build fetched it.
+    What a model says of itself is checked where it lies here or was fetched before.
     """
     selection = select(recipes, **reading)
     found = variants(selection)
@@ -200,6 +202,7 @@ def variants(selection: Selection) -> tuple[Variant, ...]:
 
 def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence[str]) -> Variant:
     feasibility.check(loaded)
+    _check_triton(loaded)
     for name in loaded.recipe.steps:
         if name not in steps:
             raise loaded.error(
@@ -211,6 +214,17 @@ def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence
             )
     planned = _planned(loaded, steps)
     return Variant(loaded, jobs.up_to(planned, to) if to else planned)
+
+
+def _check_triton(loaded: LoadedRecipe) -> None:
+    """Refuse what Triton's ModelConfig cannot hold, where its definition is installed; `package` looks in any case."""
+    overrides = loaded.recipe.package.triton.model_extra
+    if not overrides or machine.version_of("tritonclient") == machine.MISSING:
+        return
+    try:
+        triton_fields.check_overrides(overrides)
+    except StepError as error:
+        raise loaded.error(error.what, "package", "triton", facts=error.facts, hint=error.hint) from None
 
 
 def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[jobs.Job, ...]:
@@ -242,14 +256,23 @@ def _known_step(name: str, steps: Mapping[str, type[Step]]) -> None:
         raise UsageError(f"there is no step {name!r}", [f"steps: {', '.join(sorted(steps))}"])
 
 
-def model_facts(selection: Selection, variant: Variant) -> dict[str, Any] | None:
-    """Return what an earlier fetch said of the model, or None where it was not fetched yet."""
+def model_facts(selection: Selection, variant: Variant) -> Mapping[str, Any] | None:
+    """Return what the model says of itself: as it lies here, or as an earlier fetch found it; None where neither is.
+
+    Reads no tensor and writes nothing.
+    """
+    fetch = next((job for job in variant.jobs if job.name == "fetch"), None)
+    if fetch is None:
+        return None
+    try:
+        place = sources.place_of(fetch.step.sources()["source"])
+        if place is not None:
+            return describe(place)
+    except UserError:
+        return None  # a model that is not whole is the build's error, with more to say
     if not (selection.store / "format").is_file():
         return None
-    finding = next(
-        (each for each in examine(variant, Lookup(Store(selection.store))) if each.job.name == "fetch"), None
-    )
-    return dict(finding.record.report) if finding is not None and finding.record is not None else None
+    return summarise(Store(selection.store), variant).report("fetch") or None
 
 
 def default_parallel() -> int:
@@ -259,6 +282,3 @@ def default_parallel() -> int:
     except (ValueError, OSError):
         memory = _MEMORY_PER_JOB
     return max(1, min(machine.cpu_count(), memory // _MEMORY_PER_JOB))
-
-
-__all__ = ["RecipeError", "Selection", "build", "check", "plan", "show", "why"]

@@ -62,6 +62,14 @@ def resolve(
     )
 
 
+def place_of(source: Source) -> Path | None:
+    """Return where a source lies on this machine, None for a hub's. Raises StepError where it is not there."""
+    scheme, _, rest = source.uri.partition(":")
+    if scheme == "python":
+        return packages.locate(rest)[0]
+    return Path(rest) if scheme == "file" else None
+
+
 def _local(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: bool) -> Resolved:
     if path.is_dir():
         return _directory(path, digest_file, tokenizer=tokenizer)

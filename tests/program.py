@@ -38,5 +38,7 @@ class Program:
     def imports(self, *words: str) -> set[str]:
         """Return the modules that a command line imports."""
         command = [sys.executable, "-X", "importtime", "-m", "engine", *words]
-        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=True
+        )
         return {line.rsplit("|", 1)[1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}

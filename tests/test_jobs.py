@@ -19,7 +19,7 @@ def kind(name, makes, inputs=(), *, wanted=True, **attributes) -> type[Step]:
     exec(f"def run(self, out{', *' if inputs else ''}{parameters}): ...", scope)  # a signature made on the fly
     body = {
         "__module__": __name__,
-        "__annotations__": {"makes": ClassVar[str]} | {key: ClassVar[Any] for key in attributes},
+        "__annotations__": {"makes": ClassVar[str]} | dict.fromkeys(attributes, ClassVar[Any]),
         "makes": makes,
         "name": name,
         "run": scope["run"],
@@ -87,7 +87,7 @@ def test_an_unknown_place_is_an_error():
 
 
 def test_steps_that_need_each_other_are_an_error_that_names_them():
-    with pytest.raises(StepError, match="need each other: a -> b -> a|need each other: b -> a -> b"):
+    with pytest.raises(StepError, match=r"need each other: (a -> b -> a|b -> a -> b)"):
         planned(kind("a", "one", ["two"]), kind("b", "two", ["one"]))
 
 

@@ -1,5 +1,7 @@
 """Rows, their digest, and their differences."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 from hypothesis import given
@@ -19,7 +21,7 @@ class Example(Step):
     makes: ClassVar[str] = "x"
     judged: ClassVar[tuple[str, ...]] = ("bound",)
     level: int | str = 1
-    shapes: dict[str, int] = {}
+    shapes: Mapping[str, int] = MappingProxyType({})
     samples: Source | None = None
     bound: float = 0.5
 

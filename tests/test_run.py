@@ -38,7 +38,9 @@ def variant(project, *steps, name="r"):
         kinds[kind.name] = kind
     chosen = {type(step): step for step in steps}
     planned = jobs.plan(loaded.recipe, {name: _choosing(kind, chosen[kind]) for name, kind in kinds.items()})
-    return Variant(loaded, tuple(replace(job, step=next(s for s in steps if type(s).step_name() == job.name)) for job in planned))
+    return Variant(
+        loaded, tuple(replace(job, step=next(s for s in steps if type(s).step_name() == job.name)) for job in planned)
+    )
 
 
 def _choosing(kind, step):

@@ -47,6 +47,8 @@ _ROWS: tuple[Row, ...] = (
     ("bench.via", lambda r: set(_ways(r)) - {"in-process"}, "measuring through a server", "via: [in-process]"),
     ("bench.against", lambda r: set(_rivals(r)) - {"fp32"}, "a rival in another precision than fp32",
      "precision: fp32"),
+    ("package.triton.image", lambda r: r.package.triton.image, "choosing Triton's image",
+     "the image whose TensorRT is the one that built the engine"),
     ("tensorrt.compatibility", lambda r: r.tensorrt.get("compatibility") in _LATER_MODES, "this compatibility",
      "none or same-compute-capability"),
 )  # fmt: skip

@@ -52,7 +52,29 @@ class Fetch(Step):
         weights.check(out, names)
         if any((out / name).is_file() for name in (model_files.PICKLE, model_files.PICKLE_INDEX)):
             pickles.convert(out)
-        return _report(out, source, self.source.uri)
+        named = source if isinstance(source, str) else _without_path(self.source.uri)
+        return {"source": named, **describe(out)}
+
+
+def describe(place: Path) -> Report:
+    """Return what a checkpoint, a model's directory or an .onnx file says of itself; no tensor is read.
+
+    Raises StepError where it is no model.
+    """
+    if place.is_file() or checkpoint.kind(place) == "onnx":
+        path = place if place.is_file() else place / "model.onnx"
+        heavy = [path, *(path.parent / name for name in onnx_source.data_files(path))]
+        described = onnx_source.describe(onnx_source.read(path))
+    else:
+        heavy = sorted(place.glob("*.safetensors"))
+        described = _described(place, [path.name for path in heavy])
+    return {
+        "kind": "onnx" if place.is_file() else checkpoint.kind(place),
+        "task": None if place.is_file() else _task(place),
+        "max_sequence": None if place.is_file() else checkpoint.max_sequence(place),
+        "bytes": sum(path.stat().st_size for path in heavy),
+        **described,
+    }
 
 
 def _copy_model(directory: Path, out: Path, allowed: model_files.Weights) -> None:
@@ -106,25 +128,6 @@ def _on_hub(resolved: str) -> tuple[str, str]:
     """Take `hf:REPO@COMMIT` apart."""
     repository, _, commit = resolved.removeprefix("hf:").rpartition("@")
     return repository, commit
-
-
-def _report(out: Path, source: Path | str, uri: str) -> Report:
-    kind = checkpoint.kind(out)
-    if kind == "onnx":
-        path = out / "model.onnx"
-        heavy = ["model.onnx", *onnx_source.data_files(path)]
-        described = onnx_source.describe(onnx_source.read(path))
-    else:
-        heavy = [path.name for path in sorted(out.glob("*.safetensors"))]
-        described = _described(out, heavy)
-    return {
-        "kind": kind,
-        "task": _task(out),
-        "max_sequence": checkpoint.max_sequence(out),
-        "bytes": sum((out / name).stat().st_size for name in heavy),
-        "source": source if isinstance(source, str) else _without_path(uri),
-        **described,
-    }
 
 
 def _described(out: Path, names: Sequence[str]) -> dict[str, Any]:

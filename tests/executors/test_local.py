@@ -124,7 +124,9 @@ def test_the_end_of_the_builder_ends_its_workers_in_mid_job(tmp_path):
         "time.sleep(2); print(e._workers[0].process.pid, flush=True); os.kill(os.getpid(), 9)"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    ended = subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=environment, capture_output=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], env=environment, capture_output=True, check=False
+    )
     assert ended.returncode == -signal.SIGKILL
     worker = int(ended.stdout)
     for _ in range(100):
@@ -135,7 +137,9 @@ def test_the_end_of_the_builder_ends_its_workers_in_mid_job(tmp_path):
 
 
 def test_workers_see_a_clean_environment():
-    seen = for_worker({"PATH": "/bin", "HF_ENDPOINT": "x", "SECRET_THING": "s", "PYTHONPATH": "y", "OMP_NUM_THREADS": "1"})
+    seen = for_worker(
+        {"PATH": "/bin", "HF_ENDPOINT": "x", "SECRET_THING": "s", "PYTHONPATH": "y", "OMP_NUM_THREADS": "1"}
+    )
     assert seen["PATH"] == "/bin"
     assert seen["HF_ENDPOINT"] == "x"
     assert seen["PYTHONHASHSEED"] == "0"
