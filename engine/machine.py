@@ -41,9 +41,22 @@ def tools(names: Iterable[str]) -> dict[str, str]:
     return {name: version_of(name) for name in names}
 
 
-@cache
 def version_of(distribution: str) -> str:
-    """Return the installed version of a distribution or of its stand-in, or MISSING."""
+    """Return the installed version of a distribution or of its stand-in, or MISSING; looked up once."""
+    if distribution not in _versions:
+        _versions[distribution] = _installed(distribution)
+    return _versions[distribution]
+
+
+def tools_changed() -> bool:
+    """Say whether a version that was asked for is another one by now: somebody installs while we run."""
+    return any(_installed(name) != version for name, version in _versions.items())
+
+
+_versions: dict[str, str] = {}
+
+
+def _installed(distribution: str) -> str:
     found = _distribution(distribution)
     return MISSING if found is None else found.version
 

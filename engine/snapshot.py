@@ -113,7 +113,7 @@ def _identity(argv: Sequence[str]) -> tuple[Any, ...]:
         tuple(_essential(argv)),
         os.getcwd(),
         tuple(environment),
-        sys.executable,
+        sys.prefix,
         sys.version,
         tuple(sys.path),
     )

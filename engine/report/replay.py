@@ -24,7 +24,7 @@ def keep(
 ) -> None:
     """Keep the answer of the next run, where this build came to its end."""
     finished = events[-1]
-    if not isinstance(finished, Finished) or finished.exit not in (Exit.OK, Exit.WAITING):
+    if not isinstance(finished, Finished) or finished.exit not in (Exit.OK, Exit.WAITING) or machine.tools_changed():
         return
     repeated = [again for event in events if (again := _again(event)) is not None]
     many = len(session.variants) > 1
@@ -68,7 +68,6 @@ def _inputs(session: Session) -> Iterator[str]:
             yield from (str(path) for path in machine.metadata_files(job.step.tools_used()))
             yield from _package_files(type(job.step).__module__)
     yield from (str(path) for path in session.lookup.watched())
-    yield from (entry or "." for entry in sys.path)
     yield from _GPU_DRIVER
     yield from (str(path) for path in Path(engine.__file__).parent.rglob("*.py"))
 
@@ -84,7 +83,12 @@ def _package_files(module: str) -> Iterator[str]:
 
 
 def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished) -> Iterator[str]:
-    """Yield what the build wrote: records, artifacts, packages."""
+    """Yield what the build wrote, or may have changed by the way: records, artifacts, packages.
+
+    The import path is among them, since `build/` is made beside recipes that lie on it: a package that is installed
+    later changes its folder's row.
+    """
+    yield from (entry for entry in sys.path if Path(entry).is_dir())
     store = session.lookup.store
     for summary in summaries:
         for record in summary.records.values():
