@@ -1,5 +1,8 @@
 """Fixtures of the tests that drive the real command line."""
 
+import shutil
+from pathlib import Path
+
 import models
 import pytest
 from program import Program
@@ -15,4 +18,12 @@ def tiny_bert(tmp_path_factory):
 def empty(tmp_path):
     """An empty project with the program in it."""
     (tmp_path / "pyproject.toml").write_text("")
+    return Program(tmp_path)
+
+
+@pytest.fixture
+def shipped(tmp_path):
+    """A copy of the recipes that ship, as a project of its own."""
+    (tmp_path / "pyproject.toml").write_text("")
+    shutil.copytree(Path(__file__).parent.parent.parent / "recipes", tmp_path / "recipes")
     return Program(tmp_path)

@@ -1,20 +1,6 @@
 """Builds for a GPU that is not here, and for a model that cannot be fetched."""
 
-import shutil
-from pathlib import Path
-
 import pytest
-from program import Program
-
-ROOT = Path(__file__).parent.parent.parent
-
-
-@pytest.fixture
-def shipped(tmp_path):
-    """A copy of the recipes that ship, as a project of its own."""
-    (tmp_path / "pyproject.toml").write_text("")
-    shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
-    return Program(tmp_path)
 
 
 @pytest.mark.slow

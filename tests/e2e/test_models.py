@@ -5,7 +5,7 @@ import json
 import models
 import pytest
 
-PLAIN = "name: m\nmodel: {source: model}\nbench: {shapes: [{batch: 1, sequence: 8}]}\n"
+PLAIN = "name: m\nmodel: {source: model}\n"
 
 
 @pytest.mark.slow
