@@ -67,17 +67,26 @@ def plan(recipes: Recipes, **reading: Unpack[Reading]) -> tuple[Variant, ...]:
     return variants(select(recipes, **reading))
 
 
-def check(recipes: Recipes, **reading: Unpack[Reading]) -> tuple[Variant, ...]:
+@dataclass(frozen=True)
+class Checked:
+    """A variant that is fine, and whether its model was there to be asked, too."""
+
+    variant: Variant
+    model: bool
+
+
+def check(recipes: Recipes, **reading: Unpack[Reading]) -> list[Checked]:
     """Check schema, hardware feasibility and plan; touch nothing. Raises RecipeError, StepError.
 
     What a model says of itself is checked where it lies here or was fetched before.
     """
     selection = select(recipes, **reading)
-    found = variants(selection)
-    for variant in found:
-        facts = model_facts(selection, variant)
+    found = []
+    for variant in variants(selection):
+        facts = _model_facts(selection, variant)
         if facts is not None:
             feasibility.check_model(variant.loaded, facts)
+        found.append(Checked(variant, model=facts is not None))
     return found
 
 
@@ -257,7 +266,7 @@ def _known_step(name: str, steps: Mapping[str, type[Step]]) -> None:
         raise UsageError(f"there is no step {name!r}", [f"steps: {', '.join(sorted(steps))}"])
 
 
-def model_facts(selection: Selection, variant: Variant) -> Mapping[str, Any] | None:
+def _model_facts(selection: Selection, variant: Variant) -> Mapping[str, Any] | None:
     """Return what the model says of itself: as it lies here, or as an earlier fetch found it; None where neither is.
 
     Reads no tensor and writes nothing.

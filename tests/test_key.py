@@ -1,11 +1,11 @@
 """Rows, their digest, and their differences."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import ClassVar
 
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field
 
 from engine.digest import Digest
 from engine.jobs import Job
@@ -21,7 +21,7 @@ class Example(Step):
     makes: ClassVar[str] = "x"
     judged: ClassVar[tuple[str, ...]] = ("bound",)
     level: int | str = 1
-    shapes: Mapping[str, int] = MappingProxyType({})
+    shapes: Mapping[str, int] = Field(default_factory=dict)
     samples: Source | None = None
     bound: float = 0.5
 

@@ -17,11 +17,10 @@ def run(arguments: argparse.Namespace) -> Exit:
     """Print one line per variant."""
     from engine import api
 
-    selection = api.select(arguments.recipes, **options.reading(arguments))
-    for variant in api.check(arguments.recipes, **options.reading(arguments)):
-        known = api.model_facts(selection, variant) is not None
+    for checked in api.check(arguments.recipes, **options.reading(arguments)):
+        variant = checked.variant
         print(f"{variant.loaded.path}: {variant.name} is fine: {' '.join(job.name for job in variant.jobs)}")
-        if not known:
+        if not checked.model:
             print(
                 "  not checked: lengths, axes and memory against the model, which is not here yet (fetch checks them)"
             )

@@ -18,7 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Exit:
     """Print the records of each variant's last build."""
     from engine import api
-    from engine.report.table import megabytes, table
+    from engine.report.table import size_in_words, table
 
     summaries = api.show(arguments.recipes, **options.reading(arguments))
     if arguments.json:
@@ -29,7 +29,9 @@ def run(arguments: argparse.Namespace) -> Exit:
         for job in summary.variant.jobs:
             record = summary.records.get(job.name)
             made = (
-                f"{megabytes(record.size):>10}  {record.seconds:8.1f} s  {record.artifact}" if record else "  not built"
+                f"{size_in_words(record.size):>10}  {record.seconds:8.1f} s  {record.artifact}"
+                if record
+                else "  not built"
             )
             print(f"  {job.name:<12}{made}")
     return Exit.OK

@@ -50,9 +50,11 @@ def complaint(error: ValidationError, root: Node, texts: Texts, below: Sequence[
     found = [detail for detail in details if not _follows(detail, details)]
     order = {name: index for index, name in enumerate(texts)}
 
-    def first_in_text(detail: Any) -> tuple[int, int, int]:
+    def first_in_text(detail: Any) -> tuple[int, int, int, bool]:
         position = _position(detail, root)
-        return order.get(position.file, len(order)), position.line, position.column
+        # What is there comes before what is missing at the same place.
+        missing = detail["type"] == "missing"
+        return order.get(position.file, len(order)), position.line, position.column, missing
 
     found.sort(key=first_in_text)
     detail = found[0]

@@ -31,14 +31,14 @@ def table(summary: Summary) -> str:
     return "\n".join(lines) + "\n"
 
 
-def megabytes(size: int) -> str:
+def size_in_words(size: int) -> str:
     """Return a size in bytes as people read it, in powers of ten."""
-    return f"{size / 1e6:.1f} MB"
+    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"  # noqa: PLR2004 - below it reads 0.0 MB
 
 
 def _title(summary: Summary) -> str:
     recipe = summary.variant.loaded.recipe
-    size = f", {megabytes(summary.model.size)}" if summary.model else ""
+    size = f", {size_in_words(summary.model.size)}" if summary.model else ""
     return f"{recipe.name}: {recipe.precision} for {recipe.target.device} with {recipe.target.runtime}{size}"
 
 
@@ -50,12 +50,12 @@ def _row(summary: Summary, row: Mapping[str, Any]) -> tuple[str, ...]:
     source = "export" if row["runtime"].startswith("onnxruntime") else "fetch"
     record = summary.records.get(source) or summary.records.get("fetch")
     ratio = _ratio_of_ours(summary, row)
-    return (shape, row["runtime"], megabytes(record.size) if record else "", "", *times, ratio)
+    return (shape, row["runtime"], size_in_words(record.size) if record else "", "", *times, ratio)
 
 
 def _ours(summary: Summary) -> tuple[str, str]:
     cosine = summary.report("validate").get("cosine")
-    return (megabytes(summary.model.size) if summary.model else "", f"{cosine['mean']:.4f}" if cosine else "")
+    return (size_in_words(summary.model.size) if summary.model else "", f"{cosine['mean']:.4f}" if cosine else "")
 
 
 def _ratio_of_ours(summary: Summary, rival: Mapping[str, Any]) -> str:
