@@ -240,11 +240,36 @@ def _check_triton(loaded: LoadedRecipe) -> None:
 def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[jobs.Job, ...]:
     from pydantic import ValidationError
 
+    options = _Consulted(loaded.recipe.steps)
     try:
-        return jobs.plan(loaded.recipe, steps)
+        planned = jobs.plan(loaded.recipe.model_copy(update={"steps": options}), steps)
     except ValidationError as error:
         named = next((name for name, kind in steps.items() if kind.__name__ == error.title), error.title)
         raise loaded.complaint(error, "steps", named) from None
+    for name in options.keys() - options.consulted:
+        hint = "what it can be told are the recipe's own fields: see docs/recipe.md"
+        raise loaded.error(f"the step {name!r} takes no options under `steps`", "steps", name, hint=hint)
+    return planned
+
+
+class _Consulted(dict[str, Mapping[str, Any]]):
+    """The options of steps, and which of them any step asked for: the others would be ignored."""
+
+    def __init__(self, options: Mapping[str, Mapping[str, Any]]) -> None:
+        super().__init__(options)
+        self.consulted: set[str] = set()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.consulted.add(key)
+        return super().get(key, default)
+
+    def __getitem__(self, key: str) -> Mapping[str, Any]:
+        self.consulted.add(key)
+        return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        self.consulted.add(str(key))
+        return super().__contains__(key)
 
 
 def _refuse_twins(loaded: Sequence[LoadedRecipe]) -> None:

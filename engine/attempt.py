@@ -14,7 +14,7 @@ from engine.executors import environment
 from engine.jobs import Job
 from engine.key import Key, digest_of
 from engine.lookup import Lookup
-from engine.store import Lock, Record
+from engine.store import Lock, Record, explained
 from engine.worker import Outcome, Task
 
 
@@ -27,17 +27,19 @@ class Attempt:
     key: Key
     inputs: Mapping[str, Record]
     task: Task
-    lock: Lock
     cleanup: contextlib.ExitStack
 
     @classmethod
     def prepare(cls, lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], lock: Lock) -> Self:
         """Return the attempt with a fresh output folder and log. Raises StoreError."""
         store = lookup.store
-        cleanup = contextlib.ExitStack()
-        out = cleanup.enter_context(store.staging()) / "out"
-        log = store.log_path(digest_of(key))
-        log.unlink(missing_ok=True)
+        with contextlib.ExitStack() as held:
+            held.callback(lock.release)
+            out = held.enter_context(store.staging()) / "out"
+            log = store.log_path(digest_of(key))
+            with explained(store.root):
+                log.unlink(missing_ok=True)
+            cleanup = held.pop_all()
         places = {name: str(lookup.source(source).location) for name, source in job.step.sources().items()}
         places.update({name: str(store.artifact_path(record.artifact)) for name, record in inputs.items()})
         kind = type(job.step)
@@ -49,7 +51,7 @@ class Attempt:
             out=str(out),
             log=str(log),
         )
-        return cls(lookup, job, key, inputs, task, lock, cleanup)
+        return cls(lookup, job, key, inputs, task, cleanup)
 
     @property
     def log(self) -> Path:
@@ -75,7 +77,6 @@ class Attempt:
         """Remove what is left of the work, take secrets out of the log, let others have the key."""
         _redact(self.log)
         self.cleanup.close()
-        self.lock.release()
 
     def _refuse_changed_sources(self) -> None:
         changed = self.lookup.changed_meanwhile(self.job)

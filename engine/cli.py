@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -14,13 +15,16 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the program and exit with its code."""
     _leave_own_folder()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to stop
     words = list(sys.argv[1:] if argv is None else argv)
-    code = None
-    if words[:1] == ["build"]:
-        from engine import snapshot
-
-        code = snapshot.answer(words[1:])
-    sys.exit(_run(words) if code is None else code)
+    try:
+        code = _answer(words)
+    except KeyboardInterrupt:
+        code = _interrupted()
+    except OSError as error:
+        code = _unheard(error)
+    sys.exit(code)
 
 
 def _leave_own_folder() -> None:
@@ -34,6 +38,30 @@ def _leave_own_folder() -> None:
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     if first in put_there and (os.path.realpath(first) != home or home in sys.path[1:]):
         del sys.path[0]
+
+
+def _answer(words: list[str]) -> int:
+    if words[:1] == ["build"]:
+        from engine import snapshot
+
+        code = snapshot.answer(words[1:])
+        if code is not None:
+            return code
+    return _run(words)
+
+
+def _interrupted() -> int:
+    sys.stderr.write("interrupted\n")
+    return 130
+
+
+def _unheard(error: OSError) -> int:
+    """Whoever read our output has gone (not our error), or it cannot be written. The flush at exit must not fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return 0
+    sys.stderr.write(f"error: what to say cannot be written: {error.strerror}\n")
+    return 1
 
 
 def _run(words: list[str]) -> int:
@@ -51,13 +79,8 @@ def _run(words: list[str]) -> int:
             raise
         sys.stderr.write(f"error: {error}\n")
         return int(error.exit)
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
-        return int(Exit.INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read our output has gone: not our error. The flush at exit must not fail either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(Exit.OK)
+        raise
     except Exception as error:
         if "--debug" in words:
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -15,14 +16,23 @@ _COUNTED = ("engine.steps", "engine.kit")
 """Of our own package only these hold what a step does; the floors below them only carry it."""
 
 
+@dataclass(frozen=True)
+class Code:
+    """What a step does, as a digest, and the files that it was read from."""
+
+    digest: Digest
+    files: tuple[Path, ...]
+
+
 @cache
-def of_module(name: str) -> Digest:
-    """Return the digest of a module and all that it reaches in its own package.
+def of_module(name: str) -> Code:
+    """Return the code of a module and of all that it reaches in its own package.
 
     Counted are the syntax trees without docstrings, comments and layout, and the data files beside a module
     that it names in a string. Of `engine` itself only `steps` and `kit` count.
     """
     rows: list[tuple[str, str]] = []
+    files: list[Path] = []
     seen: set[str] = set()
     todo = [name]
     while todo:
@@ -34,16 +44,12 @@ def of_module(name: str) -> Digest:
         if path is None:
             continue
         tree = ast.parse(path.read_bytes())
+        data = _data_files(tree, path)
         rows.append((module, "".join(_essence(tree))))
-        rows += [(f"{module}/{data.name}", digest.of_file(data)) for data in _data_files(tree, path)]
+        rows += [(f"{module}/{file.name}", digest.of_file(file)) for file in data]
+        files += [path, *data]
         todo += _imports(tree, module, is_package=path.name == "__init__.py")
-    return digest.of_rows(sorted(rows))
-
-
-def files_of(name: str) -> list[Path]:
-    """Return the file of a module, for those who watch it for changes."""
-    path = _file_of(name)
-    return [] if path is None else [path]
+    return Code(digest.of_rows(sorted(rows)), tuple(files))
 
 
 def _counts(module: str, start: str) -> bool:

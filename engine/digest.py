@@ -52,9 +52,10 @@ def of_tree(files: Mapping[str, Digest]) -> Digest:
 
 
 def walk(root: Path) -> list[str]:
-    """Return the relative POSIX paths of all regular files under `root`, sorted."""
+    """Return the relative POSIX paths of all that is no directory under `root`, sorted; links are not followed."""
     found = []
-    for folder, _, names in os.walk(root):
+    for folder, folders, names in os.walk(root):
         relative = Path(folder).relative_to(root)
-        found += [(relative / name).as_posix() for name in names]
+        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        found += [(relative / name).as_posix() for name in (*names, *links)]
     return sorted(found)

@@ -58,7 +58,8 @@ def _flat(row: str, value: Any) -> dict[str, str]:
     if isinstance(value, Mapping) and value:
         flat: dict[str, str] = {}
         for name, inner in value.items():
-            flat.update(_flat(f"{row}.{name}", inner))
+            # A name with a dot in it is quoted, or {"a.b": 1} would read as {"a": {"b": 1}}.
+            flat.update(_flat(f"{row}.{json.dumps(name) if '.' in name else name}", inner))
         return flat
     return {row: _text(value)}
 

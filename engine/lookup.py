@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine import code, digest, machine, sources
-from engine.digest import Digest
 from engine.errors import StepError, UserError
 from engine.jobs import Job
 from engine.key import Change, Key, changes, digest_of, key_of
@@ -70,7 +69,6 @@ class Lookup:
         self._stats = StatCache(store)
         self._sources: dict[Source, _Watched] = {}
         self._resolutions = store.note("resolutions", "hub")
-        self._code: dict[str, Digest] = {}
 
     def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
         """Return a job's key, given the content of the inputs that other jobs make.
@@ -88,7 +86,7 @@ class Lookup:
             ) from None
         return key_of(
             job,
-            code=code.of_module(type(step).__module__),
+            code=code.of_module(type(step).__module__).digest,
             inputs={**found, **inputs},
             tools=machine.tools(step.tools_used()),
             facts=facts,
@@ -159,11 +157,20 @@ def _examine(
         return Finding(job, "cached", record=record)
     last = head.get("jobs", {}).get(job.name, {})
     before = lookup.store.read(last["key"]) if "key" in last else None
+    if record is None and not missing and last.get("key") == digest_of(key):
+        return Finding(job, "stale", (_lost(before),))
     rewired = tuple(recipe) if last.get("needs") != dict(job.needs) else ()
     if before is None:
         return Finding(job, "unknown" if missing else "new", rewired)
     rows = changes(before.key, key)
     return Finding(job, "unknown" if missing else "stale", (*rows, *rewired))
+
+
+def _lost(before: Record | None) -> Change:
+    """Return why a job with the same key is made again: the store no longer has what it made, or has it damaged."""
+    if before is None:
+        return Change("record", "stored", "missing or damaged")
+    return Change("artifact", str(before.artifact), "missing or damaged")
 
 
 def head_of(store: Store, variant: Variant) -> dict[str, Any]:

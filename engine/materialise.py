@@ -47,7 +47,9 @@ def materialise(store: Store, record: Record, place: Path) -> None:
 
 def _rows(place: Path) -> Mapping[str, list[int]]:
     with contextlib.suppress(OSError):
-        return {name: stat_row(place / name) for name in digest.walk(place)}
+        files = {name: stat_row(place / name) for name in digest.walk(place)}
+        # A folder counts by being there: Triton would take an empty one for a model.
+        return files | {f"{path.relative_to(place)}/": [] for path in place.rglob("*") if path.is_dir()}
     return {}
 
 

@@ -17,12 +17,33 @@ GROUP = "recipe.steps"
 """The entry-point group through which other packages bring steps."""
 
 
+def folders() -> list[str]:
+    """Return the folders in which a new file would be a new step of ours."""
+    return list(engine.steps.__path__)
+
+
+def changed() -> bool:
+    """Say whether there are other steps by now than those that were found."""
+    return _names() != _found_names()
+
+
+@cache
+def _found_names() -> tuple[str, ...]:
+    return _names()
+
+
+def _names() -> tuple[str, ...]:
+    ours = [module.name for module in pkgutil.iter_modules(engine.steps.__path__)]
+    return (*sorted(ours), *sorted(f"{point.name}={point.value}" for point in entry_points(group=GROUP)))
+
+
 @cache
 def steps() -> Mapping[str, type[Step]]:
     """Return every step by its name: the module's name for ours, the entry point's for others.
 
     Raises StepError where another package's step cannot be loaded or takes a name twice.
     """
+    _found_names()
     found: dict[str, type[Step]] = {}
     for module in pkgutil.iter_modules(engine.steps.__path__):
         step = _step_in(importlib.import_module(f"engine.steps.{module.name}"))

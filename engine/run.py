@@ -166,8 +166,8 @@ class _Build:
                 yield from self._end(ticket, "skipped")
             elif (waits_for := _missing_hardware(ticket.job)) is not None:
                 yield from self._end(ticket, "waiting", waits_for=waits_for)
-            elif self._has_slot(ticket.job) and (lock := self.store.try_lock(ticket.digest)) is not None:
-                yield from self._start_or_reuse(ticket, lock)
+            elif self._has_slot(ticket.job):
+                yield from self._start_or_queue(ticket)
             else:
                 self.runnable.append(ticket)
 
@@ -180,18 +180,23 @@ class _Build:
         forced = ticket.job.name in self.options.force and ticket.digest not in self.forced
         return None if forced or ticket.key is None else self.store.find(ticket.key)
 
-    def _start_or_reuse(self, ticket: _Ticket, lock: Lock) -> Iterator[Event]:
-        # Another builder may have made it between the look-up and the lock.
-        record = self._found(ticket)
-        if record is not None:
-            lock.release()
-            yield from self._settle(ticket, record, "cached")
-            return
+    def _start_or_queue(self, ticket: _Ticket) -> Iterator[Event]:
+        """Start a job unless another builder is at it; then it is looked up again later."""
         try:
-            yield self._start(ticket, lock)
-        except UserError as error:
+            lock = self.store.try_lock(ticket.digest)
+            if lock is None:
+                self.runnable.append(ticket)
+                return
+            # Another builder may have made it between the look-up and the lock.
+            record = self._found(ticket)
+            if record is None:
+                yield self._start(ticket, lock)
+                return
             lock.release()
+        except UserError as error:
             yield from self._end(ticket, "failed", error=error)
+        else:
+            yield from self._settle(ticket, record, "cached")
 
     def _start(self, ticket: _Ticket, lock: Lock) -> Started:
         step = ticket.job.step

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-FORMAT = 1
+FORMAT = 2
 _TICK_NS = 20_000_000
 """Two writes within one tick of the file system's clock may share a time stamp (Linux: 4-10 ms, by CONFIG_HZ)."""
 _COARSE_NS = 2_000_000_000
@@ -37,6 +37,8 @@ def answer(argv: Sequence[str]) -> int | None:
         return None
     if not all(_row(name) == row for name, row in snapshot["rows"]):
         return None
+    if not all(os.path.realpath(name) == target for name, target in snapshot["links"]):
+        return None
     seconds = f"{time.perf_counter() - started:.3f}"
     json = "--json" in argv
     if not json:
@@ -52,6 +54,7 @@ def keep(
     *,
     inputs: Iterable[str],
     outputs: Iterable[str],
+    links: Iterable[tuple[str, str]],
     began_ns: int,
     code: int,
     talk: str,
@@ -60,9 +63,10 @@ def keep(
 ) -> None:
     """Remember a plan in which every job is cached (or waits).
 
-    `inputs` are the files and folders that fed it, `outputs` those that the build wrote; `began_ns` is when the
-    first input was read. In the texts a NUL character stands for the seconds of the answering run.
-    Nothing is kept where an input changed since `began_ns`, for then it may differ from what was read.
+    `inputs` are the files and folders that fed it, `outputs` those that the build wrote; `links` are paths as the
+    recipe says them with where they lead. `began_ns` is when the first input was read. In the texts a NUL character
+    stands for the seconds of the answering run. Nothing is kept where an input changed since `began_ns`, for then it
+    may differ from what was read.
     """
     path = _path(argv)
     if path is None:
@@ -77,8 +81,14 @@ def keep(
     if any(row is None or (row[4] % 1_000_000_000 == 0 and now - row[4] < _COARSE_NS) for _, row in made):
         return
     snapshot = {
-        "identity": _identity(argv), "rows": fed + made, "exit": code, "talk": talk, "data": data, "json": json,
-    }  # fmt: skip
+        "identity": _identity(argv),
+        "rows": fed + made,
+        "links": list(links),
+        "exit": code,
+        "talk": talk,
+        "data": data,
+        "json": json,
+    }
     temporary = f"{path}.{os.getpid()}"
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -114,9 +124,21 @@ def _identity(argv: Sequence[str]) -> tuple[Any, ...]:
         os.getcwd(),
         tuple(environment),
         sys.prefix,
+        _machine(),
         sys.version,
         tuple(sys.path),
     )
+
+
+def _machine() -> tuple[str, int]:
+    """Return what changes with the machine under us: the boot, and the CPUs that we may use."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            boot = file.read()
+    except OSError:
+        boot = os.uname().nodename
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return boot, count
 
 
 def _essential(argv: Sequence[str]) -> list[str]:

@@ -77,8 +77,9 @@ def _local(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: bool
         raise StepError(f"{path} does not exist", hint="paths in a recipe are relative to the recipe")
     if path.suffix == ".onnx":
         return _onnx(path, digest_file)
+    content = _digest(path, digest_file)
     weights.refuse_pointer(path)
-    return Resolved(_digest(path, digest_file), path, (path,))
+    return Resolved(content, path, (path,))
 
 
 def _directory(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: bool) -> Resolved:

@@ -23,6 +23,9 @@ from engine.key import Key, digest_of
 FORMAT = "1"
 """The version of the layout on disk; another one is left alone with a clear word."""
 
+_YOUNG_SECONDS = 60
+_STORED_NS = 1_000_000_000
+"""The modification time of every stored file: one second after the epoch."""
 _FOLDERS = ("artifacts", "files", "records", "staging", "locks", "logs", "heads")
 
 
@@ -57,6 +60,7 @@ class Store:
     def __init__(self, root: Path) -> None:
         """Open the store at `root`, made if it is not there. Raises StoreError."""
         self.root = root.absolute()
+        self._swept = False
         with explained(self.root):
             for name in _FOLDERS:
                 (self.root / name).mkdir(parents=True, exist_ok=True)
@@ -109,12 +113,12 @@ class Store:
         return self.root / "logs" / f"{key}.log"
 
     def is_whole(self, record: Record) -> bool:
-        """Say whether a record's artifact has all its files, with the sizes that they were stored with."""
+        """Say whether a record's artifact has all its files, as they were stored.
+
+        A stored file has a modification time of its own choice, so that one which somebody wrote to is read again.
+        """
         folder = self.artifact_path(record.artifact)
-        try:
-            return all((folder / name).stat().st_size == size for name, (size, _) in record.files.items())
-        except OSError:
-            return False
+        return all(_is_as_stored(folder / name, size, content) for name, (size, content) in record.files.items())
 
     # -- writing ---------------------------------------------------------------------------------------------
 
@@ -122,11 +126,31 @@ class Store:
     def staging(self) -> Iterator[Path]:
         """Give a fresh folder on the store's own disk; whatever is left in it afterwards is removed."""
         with explained(self.root):
-            folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=self.root / "staging"))
+            self._sweep()
+            folder = Path(tempfile.mkdtemp(dir=self.root / "staging"))
+            handle = os.open(folder, os.O_RDONLY)
+            fcntl.flock(handle, fcntl.LOCK_EX)
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+            os.close(handle)
+
+    def _sweep(self) -> None:
+        """Remove, once, what builders that were killed have left: folders whose lock nobody holds."""
+        if self._swept:
+            return
+        self._swept = True
+        for folder in (self.root / "staging").iterdir():
+            with contextlib.suppress(OSError):
+                if time.time() - folder.stat().st_mtime < _YOUNG_SECONDS:
+                    continue  # perhaps made a moment ago and not locked yet
+                handle = os.open(folder, os.O_RDONLY)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder, ignore_errors=True)
+                finally:
+                    os.close(handle)
 
     def commit(self, key: Key, made: Path, *, report: Mapping[str, Any], seconds: float, peak_bytes: int,
                machine: Mapping[str, str]) -> Record:  # fmt: skip
@@ -134,6 +158,8 @@ class Store:
 
         The record is written last: it never names what is not stored yet.
         """
+        if made.is_symlink() or not made.is_dir():
+            raise StoreError("a step left no folder as its output", hint="steps write files below the folder they get")
         with explained(self.root):
             files = {name: self._adopt(made / name) for name in digest.walk(made)}
             artifact = digest.of_tree({name: content for name, (_, content) in files.items()})
@@ -160,6 +186,7 @@ class Store:
                 link_or_copy(pooled, path)
             else:
                 path.chmod(0o444)
+                os.utime(path, ns=(_STORED_NS, _STORED_NS))
                 _flush(path)
                 pooled.parent.mkdir(exist_ok=True)
                 with contextlib.suppress(FileNotFoundError):
@@ -171,7 +198,9 @@ class Store:
     def _publish(self, made: Path, artifact: Digest, files: Mapping[str, tuple[int, Digest]]) -> None:
         place = self.artifact_path(artifact)
         if place.exists():
-            if all(_has_size(place / name, size) for name, (size, _) in files.items()):
+            if all(
+                _same_file(place / name, made / name) or _is_as_stored(place / name, *files[name]) for name in files
+            ):
                 return
             os.replace(place, Path(tempfile.mkdtemp(dir=self.root / "staging")) / "broken")
         _flush(made)
@@ -213,8 +242,8 @@ class Store:
             yield self.note(kind, path.stem)
 
     def keep_note(self, kind: str, name: str, value: Mapping[str, Any]) -> None:
-        """Keep a note until it is replaced."""
-        with explained(self.root):
+        """Keep a note until it is replaced. A store that cannot be written keeps none: notes decide nothing."""
+        with contextlib.suppress(OSError):
             (self.root / kind).mkdir(exist_ok=True)
             write_atomically(self.root / kind / f"{name}.json", json.dumps(value, sort_keys=True).encode())
 
@@ -291,6 +320,22 @@ def _same_file(one: Path, other: Path) -> bool:
 def _is_copy_of(path: Path, pooled: Path) -> bool:
     """Say whether the pool already holds this content; a damaged pool file does not count."""
     return _has_size(pooled, path.stat().st_size) and digest.of_file(pooled) == pooled.name
+
+
+def _is_as_stored(path: Path, size: int, content: Digest) -> bool:
+    try:
+        found = path.stat()
+        if found.st_size != size:
+            return False
+        if found.st_mtime_ns == _STORED_NS:
+            return True
+        if digest.of_file(path) != content:
+            return False
+    except OSError:
+        return False
+    with contextlib.suppress(OSError):
+        os.utime(path, ns=(_STORED_NS, _STORED_NS))  # copied along with the store, say: whole after all
+    return True
 
 
 def _has_size(path: Path, size: int) -> bool:

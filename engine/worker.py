@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
 import os
@@ -133,6 +134,12 @@ def _unexpected(task: Task, error: BaseException) -> dict[str, Any]:
             "facts": [text.splitlines()[0]],
             "hint": "install it: `pip install 'recipe[cpu]'` has all that a CPU build needs (`recipe doctor`)",
         }
+    if _is_full(error):
+        return {
+            "what": f"the disk is full: the step {task.name!r} could not write what it makes",
+            "facts": text.splitlines()[:1],
+            "hint": "free some space, or name a folder on another disk with --cache",
+        }
     if isinstance(error, MemoryError):
         return {
             "what": f"the step {task.name!r} ran out of memory",
@@ -144,6 +151,15 @@ def _unexpected(task: Task, error: BaseException) -> dict[str, Any]:
         "facts": text.splitlines()[:8],
         "hint": f"the whole log: recipe logs RECIPE {task.name}",
     }
+
+
+def _is_full(error: BaseException | None) -> bool:
+    """Say whether a full disk, or a used-up quota, is behind an error."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def encode(task: Task) -> bytes:

@@ -52,6 +52,10 @@ def test_bounds_and_sources_are_no_options():
     assert "options.samples" not in key(Example(samples=Source(uri="file:/a")))
 
 
+def test_a_name_with_a_dot_is_not_a_path():
+    assert 'options.shapes."a.b"' in key(Example(shapes={"a.b": 1}))
+
+
 def test_a_number_and_its_text_are_different_rows():
     assert key(Example(level=1)) != key(Example(level="1"))
 

@@ -117,6 +117,24 @@ def test_a_failed_job_leaves_nothing_half_made_and_is_tried_again(project, how):
     assert states(build(project, variant(project, toy.Misbehave(how=how)))) == {"misbehave": "failed"}
 
 
+def test_a_step_that_rewrites_its_input_fails_and_the_input_is_made_again(project):
+    events = build(project, variant(project, toy.Begin(), toy.Spoil()))
+    assert states(events) == {"begin": "built", "spoil": "failed"}
+    failed = next(event for event in events if isinstance(event, Ended) and event.state == "failed")
+    assert "'spoil' damaged its input 'text'" in failed.error.what
+    assert states(build(project, variant(project, toy.Begin(), toy.Shout()))) == {"begin": "built", "shout": "built"}
+
+
+def test_why_says_that_an_artifact_is_missing(project):
+    build(project, variant(project, toy.Begin()))
+    lookup = Lookup(Store(project / "cache"))
+    [record] = lookup.store.records()
+    (lookup.store.artifact_path(record.artifact) / "text.txt").unlink()
+    [finding] = examine(variant(project, toy.Begin()), lookup)
+    assert finding.state == "stale"
+    assert [(change.row, change.new) for change in finding.changes] == [("artifact", "missing or damaged")]
+
+
 def test_a_secret_in_the_environment_does_not_reach_the_log(project, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "a-very-secret-value")
     build(project, variant(project, toy.Misbehave(how="secret")))

@@ -74,6 +74,55 @@ def test_a_record_whose_artifact_lost_a_file_is_no_hit_and_is_healed_by_the_next
     assert (store.artifact_path(record.artifact) / "a.txt").read_text() == "A"
 
 
+def test_a_damaged_file_of_the_same_size_is_no_hit_and_is_healed_by_the_next_commit(store):
+    record = put(store, KEY, {"a.txt": "A"})
+    other = put(store, KEY | {"options.a": "2"}, {"a.txt": "A", "b.txt": "B"})
+    file = store.artifact_path(record.artifact) / "a.txt"
+    file.chmod(0o644)
+    file.write_text("X")
+    assert store.find(KEY) is None
+    assert store.find(other.key) is None  # it shares the file
+    put(store, KEY, {"a.txt": "A"})
+    assert file.read_text() == "A"
+    assert store.find(KEY) is not None
+    assert store.find(other.key) is None
+
+
+def test_a_store_that_was_copied_without_its_times_is_whole(store):
+    record = put(store, KEY, {"a.txt": "A"})
+    file = store.artifact_path(record.artifact) / "a.txt"
+    os.utime(file)
+    assert store.find(KEY) == record
+    assert file.stat().st_mtime == 1
+
+
+@pytest.mark.parametrize("target", ["/etc/hostname", "/etc"], ids=["file", "folder"])
+def test_a_link_in_an_output_is_refused(store, target):
+    with store.staging() as folder:
+        (folder / "out").mkdir()
+        (folder / "out" / "link").symlink_to(target)
+        with pytest.raises(StoreError, match="no plain file"):
+            store.commit(KEY, folder / "out", report={}, seconds=0, peak_bytes=0, machine={})
+
+
+def test_an_output_that_is_no_folder_is_refused(store):
+    with store.staging() as folder:
+        (folder / "out").write_text("")
+        with pytest.raises(StoreError, match="left no folder"):
+            store.commit(KEY, folder / "out", report={}, seconds=0, peak_bytes=0, machine={})
+
+
+def test_what_a_killed_builder_left_is_swept_and_what_a_living_one_makes_is_not(store):
+    left = store.root / "staging" / "left"
+    left.mkdir()
+    os.utime(left, (1, 1))
+    with store.staging() as mine, Store(store.root).staging():
+        os.utime(mine, (1, 1))
+        assert not left.exists()
+        with Store(store.root).staging():
+            assert mine.exists()
+
+
 def test_a_damaged_pool_file_is_not_shared_further(store):
     record = put(store, KEY, {"a.txt": "A"})
     [pooled] = (store.root / "files").glob("*/*")

@@ -111,3 +111,15 @@ class Slow(Step):
         time.sleep(self.seconds)
         (out / "number").write_text(str(self.number))
         return {"pid": os.getpid()}
+
+
+class Spoil(Step):
+    """Rewrites its input in place, at the same size, as some quantisers do."""
+
+    makes: ClassVar[str] = "spoiled"
+
+    def run(self, out: Path, *, text: Path) -> None:
+        file = text / "text.txt"
+        file.chmod(0o644)
+        file.write_text(file.read_text()[::-1])
+        (out / "done").write_text("")

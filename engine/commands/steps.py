@@ -16,7 +16,7 @@ def run(_arguments: argparse.Namespace) -> Exit:
     from engine import registry
 
     for name, step in sorted(registry.steps().items()):
-        about = (step.__doc__ or "").strip().splitlines()[0]
+        about = next(iter((step.__doc__ or "").strip().splitlines()), "")
         inputs = ", ".join(step.inputs()) or "sources"
         place = f", after {step.after}" if step.after else ""
         origin = "" if step.__module__.startswith("engine.") else f"  [{step.__module__}]"

@@ -58,7 +58,10 @@ def kind(checkpoint: Path) -> Literal["transformers", "onnx", "timm"]:
 
 
 def config(checkpoint: Path) -> dict[str, Any]:
-    """Return `config.json`, {} for an ONNX file. Raises StepError where it is missing or no JSON object."""
+    """Return `config.json`, {} for an ONNX file.
+
+    Raises StepError where it is missing, no JSON object, or names its model type by anything but a text.
+    """
     if (checkpoint / "model.onnx").is_file():
         return {}
     path = checkpoint / "config.json"
@@ -72,6 +75,10 @@ def config(checkpoint: Path) -> dict[str, Any]:
     if not isinstance(settings, dict):
         raise StepError(
             f"config.json holds a {type(settings).__name__}, not a JSON object", hint="save the model again"
+        )
+    if not isinstance(settings.get("model_type"), str | None):
+        raise StepError(
+            "the model_type in config.json is no name", [repr(settings["model_type"])[:80]], "save the model again"
         )
     return settings
 

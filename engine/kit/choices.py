@@ -33,6 +33,8 @@ def compare(name: str, original: np.ndarray, built: np.ndarray, real: np.ndarray
     """
     import numpy as np
 
+    if not original.size:
+        return 0, 0
     if original.dtype.kind in "iub":
         rows = original.reshape(len(original), -1) if original.ndim else original.reshape(1, 1)
         same = (rows == built.reshape(rows.shape)).all(axis=1)
@@ -83,7 +85,7 @@ def predicted(output: np.ndarray) -> int | None:
 
 
 def _are_classes(output: np.ndarray) -> bool:
-    return output.dtype.kind == "f" and output.ndim == 2 and output.shape[1] > 1  # noqa: PLR2004 - [batch, classes]
+    return output.dtype.kind == "f" and output.ndim == 2 and len(output) > 0 and output.shape[1] > 1  # noqa: PLR2004
 
 
 def _logits(name: str, output: np.ndarray, real: np.ndarray | None) -> np.ndarray | None:

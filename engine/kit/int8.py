@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit import onnx_files, tables
+from engine.kit import linear_layers, onnx_files, tables
 
 if TYPE_CHECKING:
     import onnx
@@ -65,6 +65,7 @@ def quantise(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> on
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     model.metadata_props.add(key=_PREPARED, value="onnxruntime.quant")  # or it warns that nothing was
+    linear_layers.split(model)
     _name_nodes(model)
     fit = {node.name for node in _fit(model)}
     _unshare(model, fit)
@@ -124,9 +125,7 @@ def _fit(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}
     users = Counter(name for node in model.graph.node for name in node.input)
     for node in model.graph.node:
-        if node.op_type == "Gemm" and _plain_gemm(node):
-            yield node  # the quantiser makes it a MatMul and an Add first
-        elif node.op_type in _WEIGHTS and _has_quantised_form(node, tensors, users):
+        if node.op_type in _WEIGHTS and _has_quantised_form(node, tensors, users):
             yield node
 
 
@@ -146,12 +145,6 @@ def _has_quantised_form(node: onnx.NodeProto, tensors: dict[str, onnx.TensorProt
     if node.op_type == "Attention":
         return not any(attribute.name == "qkv_hidden_sizes" for attribute in node.attribute)
     return len(node.output) <= _EMBEDDING_OUTPUTS
-
-
-def _plain_gemm(node: onnx.NodeProto) -> bool:
-    values = {attribute.name: attribute for attribute in node.attribute}
-    plain = all(values[name].f == 1 for name in ("alpha", "beta") if name in values)
-    return plain and not ("transA" in values and values["transA"].i)
 
 
 def _float32(tensor: onnx.TensorProto) -> bool:

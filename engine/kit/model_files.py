@@ -106,8 +106,12 @@ def _only_pickles(where: str, pickles: Sequence[str]) -> StepError:
 def _no_weights(names: Sequence[str], where: str) -> StepError:
     pickles = [name for name in names if _ANY_PICKLE.fullmatch(name.rpartition("/")[2])]
     onnx = [name for name in names if name.endswith(".onnx")]
+    modules = [name.partition("/")[0] for name in names if re.fullmatch(r"\d+_Transformer/config\.json", name)]
     if "adapter_config.json" in names:
         what, hint = f"{where} is an adapter, not a whole model", "merge it into its base model and save that"
+    elif modules:
+        what = f"{where} keeps its weights in the folder {modules[0]}, as old sentence-transformers did"
+        hint = f"save it once with a newer sentence-transformers; or name the folder: `source: .../{modules[0]}`"
     elif onnx:
         what = f"{where} has its weights only as ONNX"
         hint = f"name the file itself: `source: .../{onnx[0]}`, with the directory as `tokenizer:`"

@@ -167,8 +167,9 @@ def _input(value: onnx.ValueInfoProto) -> Input:
 
     kind = value.type.WhichOneof("value")
     if kind != "tensor_type":
+        named = (kind or "value of unknown type").removesuffix("_type").replace("_", " ")
         raise StepError(
-            f"{value.name} is no tensor but a {(kind or 'value of unknown type').removesuffix('_type')}",
+            f"{value.name} is no tensor but a{'n' * named.startswith('o')} {named}",
             hint="only models whose inputs and outputs are tensors can be built",
         )
     tensor = value.type.tensor_type

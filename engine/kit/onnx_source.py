@@ -53,13 +53,53 @@ def data_files(path: Path) -> list[str]:
 
 
 def describe(model: onnx.ModelProto) -> dict[str, Any]:
-    """Return what a report says of the model: "architecture", "parameters" and "axes"."""
+    """Return what a report says of the model: "architecture", "parameters" and "axes".
+
+    Raises StepError for a model without inputs, and for one that takes or gives what is no tensor of numbers.
+    """
+    inputs = onnx_files.inputs(model)
+    if not inputs:
+        raise StepError(
+            "the model takes no inputs: there is nothing to serve",
+            [f"it gives: {', '.join(value.name for value in model.graph.output)}"],
+            "were its inputs folded into constants? export it again with them as graph inputs",
+        )
+    for value in model.graph.output:
+        _refuse_no_numbers(value)
     opset = next((entry.version for entry in model.opset_import if entry.domain in {"", "ai.onnx"}), 0)
     return {
         "architecture": f"ONNX, opset {opset}",
         "parameters": sum(math.prod(tensor.dims) for tensor in model.graph.initializer),
-        "axes": {name: list(value.shape) for name, value in onnx_files.inputs(model).items()},
+        "axes": {name: list(value.shape) for name, value in inputs.items()},
     }
+
+
+def _refuse_no_numbers(value: onnx.ValueInfoProto) -> None:
+    """Raise StepError for an output that can be neither compared nor served: a sequence, a map, text."""
+    kind = _kind(value.type)
+    if kind == "text":
+        raise StepError(
+            f"the model's output {value.name} is text: that is not supported",
+            hint="export it with numbers instead: a classifier that was trained on integer labels gives integers",
+        )
+    if kind not in {"tensor", "unknown"}:
+        raise StepError(
+            f"the model's output {value.name} is no tensor but a {kind}: that is not supported",
+            hint="export it with tensors only: from scikit-learn, convert_sklearn(..., options={'zipmap': False})",
+        )
+
+
+def _kind(value: onnx.TypeProto) -> str:
+    """Return in words what a value is: "tensor", "text", "unknown", or such as "sequence of maps"."""
+    from onnx import TensorProto
+
+    field = value.WhichOneof("value") or "unknown"
+    if field == "tensor_type":
+        return "text" if value.tensor_type.elem_type == TensorProto.STRING else "tensor"
+    if field == "sequence_type":
+        inner = _kind(value.sequence_type.elem_type)
+        return f"sequence of {inner}{'s' * inner.startswith(('map', 'tensor', 'sequence'))}"
+    return field.removesuffix("_type").replace("_", " ")
 
 
 def _check(path: Path, name: str, size: int) -> None:

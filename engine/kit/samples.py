@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit import checkpoint as checkpoints
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from engine.kit.tokenise import Tokeniser
 
 LABEL = "label"
+_DEFAULT_LABELS = 2
 _TEXTS = "texts.txt"
 _FORMS = 'each line is {"text"}, {"text", "pair"} or {"question", "context"}, optionally with "label"'
 _FIELDS = frozenset({"text", "pair", "question", "context", LABEL})
@@ -86,7 +87,7 @@ def tokenised(found: list[Text], checkpoint: Path, wanted: Mapping[str, Input]) 
             "the samples are texts, but the model has no tokenizer",
             hint="give tokenizer: beside source, or samples as .npz",
         )
-    classes = checkpoints.config(checkpoint).get("label2id") or {}
+    classes = _classes(checkpoints.config(checkpoint))
     return [_case(text, tokeniser, limits, wanted, classes) for text in found]
 
 
@@ -131,6 +132,20 @@ def _is_unicode(text: str | None) -> bool:
     return text is None or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
+def _classes(config: Mapping[str, Any]) -> dict[str, int]:
+    """Return the classes that config.json names, or those that transformers gives a model that names none.
+
+    transformers writes no `label2id` where it is the default: LABEL_0, LABEL_1 (PreTrainedConfig.num_labels is 2).
+    """
+    names, numbers = config.get("label2id"), config.get("id2label")
+    if isinstance(names, dict) and names:
+        return {name: number for name, number in names.items() if isinstance(number, int)}
+    if isinstance(numbers, dict) and numbers:
+        return {str(name): int(number) for number, name in numbers.items() if str(number).isdecimal()}
+    count = config.get("num_labels", _DEFAULT_LABELS if config else 0)
+    return {f"LABEL_{number}": number for number in range(count if isinstance(count, int) else 0)}
+
+
 def _label(text: Text, classes: Mapping[str, int]) -> int | None:
     if not isinstance(text.label, str):
         return text.label
@@ -138,6 +153,6 @@ def _label(text: Text, classes: Mapping[str, int]) -> int | None:
         return int(classes[text.label])
     raise StepError(
         f"the label {text.label!r} of {text.name} is none of the model's classes",
-        [f"label2id of its config.json: {', '.join(classes) or 'nothing'}"],
+        [f"the classes by its config.json: {', '.join(classes) or 'none'}"],
         "give labels by their numbers",
     )

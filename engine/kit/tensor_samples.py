@@ -42,6 +42,8 @@ def read(path: Path, wanted: Mapping[str, Input]) -> list[Case]:
     if len(set(counts.values())) > 1 or not all(counts.values()):
         facts = [f"{name}: {count} rows" for name, count in counts.items()]
         raise StepError(f"the arrays in {path.name} must have the same number of rows, at least one", facts)
+    if LABEL in arrays and LABEL not in wanted:
+        arrays[LABEL] = _labels(path, arrays[LABEL])
     return list(_rows(path, wanted, arrays, next(iter(counts.values()))))
 
 
@@ -93,16 +95,27 @@ def _refuse_misfit(path: Path, value: Input, array: np.ndarray) -> None:
         raise StepError(f"the array {value.name} in {path.name} has the wrong shape", facts)
 
 
+def _labels(path: Path, labels: np.ndarray) -> np.ndarray:
+    if labels.dtype.kind not in "iu" or labels.size != len(labels):
+        raise StepError(
+            f"the array {LABEL} in {path.name} does not hold one whole number a row",
+            [f"in the file: {labels.dtype} {list(labels.shape)}"],
+            "give the number of the expected class of each row",
+        )
+    return labels.reshape(-1)
+
+
 def _rows(path: Path, wanted: Mapping[str, Input], arrays: Mapping[str, np.ndarray], count: int) -> Iterator[Case]:
     whole = {name for name, value in wanted.items() if value.ranked and arrays[name].ndim > len(value.shape)}
     fixed = {value.shape[0] for name, value in wanted.items() if name not in whole and value.shape}
     step = next((size for size in fixed if isinstance(size, int)), 1) if not whole else 1
     if count < step:
         raise StepError(f"{path.name} has {count} samples, and the model takes {step} at once")
+    labelled = LABEL in arrays and LABEL not in wanted
     for start in range(0, count - step + 1, step):
         inputs = {name: arrays[name][start] if name in whole else arrays[name][start : start + step] for name in wanted}
         cast = {name: tensor.astype(wanted[name].dtype) for name, tensor in inputs.items()}
-        label = int(arrays[LABEL][start]) if LABEL in arrays and step == 1 else None
+        label = int(arrays[LABEL][start]) if labelled and step == 1 else None
         yield Case(f"row {start}", "", "tensors", cast, {}, label)
 
 

@@ -14,6 +14,8 @@ from engine.kit.token_rows import Row
 _FILES = ("tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "spm.model")
 _ENDLESS = 1_000_000
 """Some tokenizers say 10^30 where they mean that they know no limit."""
+_SHOWN = 80
+"""How many letters of a text a message shows."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +26,21 @@ class Tokeniser:
     pad: int
 
     def row(self, text: str, pair: str | None = None) -> Row:
-        """Return a text, or a pair of texts, with the model's special tokens: each tensor int64 [1, tokens]."""
+        """Return a text, or a pair of texts, with the model's special tokens: each tensor int64 [1, tokens].
+
+        Raises StepError where the tokenizer fails, as it does where its vocabulary lacks the token for unknown words.
+        """
         import numpy as np
 
-        encoded = self.backend.encode(text, pair)
+        try:
+            encoded = self.backend.encode(text, pair)
+        except Exception as error:  # tokenizers raises plain Exception
+            shown = text if pair is None else f"{text} | {pair}"
+            raise StepError(
+                "the tokenizer cannot read a text",
+                [f"tokenizers says: {error}", f"the text: {shown[:_SHOWN]!r}"],
+                "does its vocabulary hold all its special tokens, the one for unknown words among them?",
+            ) from error
         made = {
             "input_ids": encoded.ids,
             "attention_mask": encoded.attention_mask,
@@ -45,11 +58,11 @@ def load(checkpoint: Path, *, longest: int | None = None) -> Tokeniser | None:
     backend = _backend(checkpoint)
     if backend is None:
         return None
-    settings = _json(checkpoint / "tokenizer_config.json")
+    said = settings(checkpoint / "tokenizer_config.json")
     # What the file was last used with: a good guess at the limit only where nothing else tells it.
     last = (backend.truncation or {}).get("max_length")
-    limit = min(_limits(checkpoint, settings, longest), default=last)
-    pad = _pad(checkpoint, backend, settings)
+    limit = min(_limits(checkpoint, said, longest), default=last)
+    pad = _pad(checkpoint, backend, said)
     backend.no_padding()
     backend.no_truncation()
     if limit is not None:
@@ -57,11 +70,23 @@ def load(checkpoint: Path, *, longest: int | None = None) -> Tokeniser | None:
     return Tokeniser(backend, pad)
 
 
-def _limits(checkpoint: Path, settings: dict[str, Any], longest: int | None) -> list[int]:
-    sentences = _json(checkpoint / "sentence_bert_config.json")
+def settings(path: Path) -> dict[str, Any]:
+    """Return what a JSON file of the tokenizer says; {} where there is none, or it is no object.
+
+    Raises StepError where it is no JSON.
+    """
+    try:
+        said = json.loads(path.read_bytes()) if path.is_file() else {}
+    except (ValueError, RecursionError) as error:
+        raise StepError(f"{path.name} of the tokenizer is no valid JSON", [str(error)]) from error
+    return said if isinstance(said, dict) else {}
+
+
+def _limits(checkpoint: Path, tokenizer: dict[str, Any], longest: int | None) -> list[int]:
+    sentences = settings(checkpoint / "sentence_bert_config.json")
     own = checkpoints.max_sequence(checkpoint)
-    said = (longest, own, settings.get("model_max_length"), sentences.get("max_seq_length"))
-    return [int(limit) for limit in said if isinstance(limit, int | float) and 0 < limit < _ENDLESS]
+    limits = (longest, own, tokenizer.get("model_max_length"), sentences.get("max_seq_length"))
+    return [int(limit) for limit in limits if isinstance(limit, int | float) and 0 < limit < _ENDLESS]
 
 
 def _backend(checkpoint: Path) -> Any:
@@ -90,17 +115,41 @@ def _converted(checkpoint: Path) -> Any:
             str(checkpoint), local_files_only=True, trust_remote_code=False
         ).backend_tokenizer
     except Exception as error:  # transformers raises whatever its converters do
-        facts = [line for line in str(error).replace(f"{checkpoint}/", "").splitlines() if line.strip()]
         raise StepError(
             "the tokenizer has no tokenizer.json, and its files cannot be converted",
-            facts[:8],
+            _why(checkpoint, error),
             "save it once with save_pretrained(), or give samples as .npz",
         ) from error
 
 
-def _pad(checkpoint: Path, backend: Any, settings: dict[str, Any]) -> int:
+def _why(checkpoint: Path, error: Exception) -> list[str]:
+    """Return what went wrong, in lines.
+
+    transformers tries a SentencePiece model as tiktoken's once every reader of its own has failed, and speaks of that
+    alone.
+    """
+    models = sorted(path.name for path in checkpoint.glob("*.model"))
+    if models and "tiktoken" in str(error):
+        found = [f"neither transformers nor sentencepiece can read {', '.join(models)}"]
+        return [*found, *_sentencepiece_trouble()]
+    lines = [line for line in str(error).replace(f"{checkpoint}/", "").splitlines() if line.strip()]
+    return lines[:8]
+
+
+def _sentencepiece_trouble() -> list[str]:
+    """Return why the reader of SentencePiece models does not work here, [] where it does."""
+    try:
+        from sentencepiece import sentencepiece_model_pb2  # noqa: F401 - whether it can be imported is the question
+    except Exception as error:  # noqa: BLE001 - protobuf has its own for code that was generated for another version
+        return [
+            f"sentencepiece does not work here: {str(error).splitlines()[0]}" if str(error) else type(error).__name__
+        ]
+    return []
+
+
+def _pad(checkpoint: Path, backend: Any, tokenizer: dict[str, Any]) -> int:
     """Return the id of the padding token, by the first of those files that knows."""
-    token = settings.get("pad_token")
+    token = tokenizer.get("pad_token")
     token = token.get("content") if isinstance(token, dict) else token
     config = checkpoints.config(checkpoint)
     said = (
@@ -109,11 +158,3 @@ def _pad(checkpoint: Path, backend: Any, settings: dict[str, Any]) -> int:
         config.get("pad_token_id"),
     )
     return next((number for number in said if isinstance(number, int)), 0)
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        said = json.loads(path.read_bytes()) if path.is_file() else {}
-    except ValueError as error:
-        raise StepError(f"{path.name} of the tokenizer is no valid JSON", [str(error)]) from error
-    return said if isinstance(said, dict) else {}

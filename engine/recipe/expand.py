@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from engine.recipe.matrix import Combination, combinations
 from engine.recipe.names import label, named, written
 from engine.recipe.node import Node, plain, put, without
-from engine.recipe.overrides import Assignment, applied, same, selects
+from engine.recipe.overrides import Assignment, applied, meaning, selects
 from engine.recipe.text import Texts, error_in
 
 MAX_VALUES_TOGETHER = 1_000_000
 """How many values all variants of a recipe may hold together."""
+
+Numbers = Mapping[str, Mapping[str, int]]
+"""Axis -> what a value of it says -> which one it is."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ def variants(root: Node, sets: Sequence[Assignment], only: Sequence[Assignment],
     if len(combined) * base.size > MAX_VALUES_TOGETHER:
         what = f"{len(combined):,} variants of {base.size:,} values are more than {MAX_VALUES_TOGETHER:,} together"
         raise error_in(texts, what, root.keys["matrix"], hint="split the recipe")
-    made = [_variant(base, combination, matrix, sets, texts) for combination in combined]
+    numbers = _numbers(matrix)
+    made = [_variant(base, combination, numbers, sets, texts) for combination in combined]
     _told_apart(made, texts)
     wanted = [variant for variant in made if selects(variant.root, only)]
     if not wanted:
@@ -43,7 +47,7 @@ def variants(root: Node, sets: Sequence[Assignment], only: Sequence[Assignment],
 
 
 def _variant(
-    base: Node, combination: Combination, matrix: Node | None, sets: Sequence[Assignment], texts: Texts
+    base: Node, combination: Combination, numbers: Numbers, sets: Sequence[Assignment], texts: Texts
 ) -> Variant:
     root = base
     for path, value in combination.items():
@@ -53,17 +57,20 @@ def _variant(
             raise error_in(texts, f"`matrix` cannot vary `{path}`: {error.args[0]}", value.at) from None
     root = applied(root, sets, texts)
     combination = {path: root.find(path.split(".")) or value for path, value in combination.items()}
-    return Variant(label(combination), named(root, combination, _places(combination, matrix), texts))
+    return Variant(label(combination), named(root, combination, _places(combination, numbers), texts))
 
 
-def _places(combination: Combination, matrix: Node | None) -> Mapping[str, int]:
+def _numbers(matrix: Node | None) -> Numbers:
+    """Return for each axis which of its values is which, from 1."""
+    axes = (matrix.mapping if matrix else None) or {}
+    return {
+        path: {meaning(item): index for index, item in enumerate(axis.items or (), 1)} for path, axis in axes.items()
+    }
+
+
+def _places(combination: Combination, numbers: Numbers) -> Mapping[str, int]:
     """Return for each value which one of its axis it is, from 1."""
-    places = {}
-    for path, value in combination.items():
-        axis = matrix.child(path) if matrix else None
-        found = [index for index, item in enumerate((axis.items if axis else None) or (), 1) if same(item, value)]
-        places[path] = found[0] if found else 1
-    return places
+    return {path: numbers.get(path, {}).get(meaning(value), 1) for path, value in combination.items()}
 
 
 def _told_apart(made: Sequence[Variant], texts: Texts) -> None:

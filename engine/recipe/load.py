@@ -26,7 +26,8 @@ class LoadedRecipe:
     """One variant of a recipe file.
 
     `path` is the file as it was given, `project` the root of its project, `variant` the values of its matrix
-    ("target.device=T4,precision=fp16", empty without one), `files` the YAML files that were read.
+    ("target.device=T4,precision=fp16", empty without one), `files` the YAML files that were read,
+    `links` the paths that they say, made absolute, with where these lead once symbolic links are followed.
     """
 
     recipe: Recipe
@@ -34,6 +35,7 @@ class LoadedRecipe:
     project: Path
     variant: str
     files: tuple[Path, ...]
+    links: Mapping[str, str]
     _root: Node = field(repr=False)
     _texts: Mapping[str, Text] = field(repr=False)
 
@@ -75,9 +77,9 @@ def load(
 
 def _loaded(variant: Variant, read: Document, bounds: Bounds, path: Path) -> LoadedRecipe:
     _validated(variant.root, read.texts)
-    root = resolved(variant.root, read.texts, bounds, path.parent)
+    root, links = resolved(variant.root, read.texts, bounds, path.parent)
     recipe = _validated(root, read.texts)
-    return LoadedRecipe(recipe, path, bounds.project, variant.label, read.files, root, read.texts)
+    return LoadedRecipe(recipe, path, bounds.project, variant.label, read.files, links, root, read.texts)
 
 
 def _validated(root: Node, texts: Mapping[str, Text]) -> Recipe:

@@ -10,7 +10,7 @@ from engine.errors import Position
 from engine.recipe.complaints import found_there
 from engine.recipe.node import Node
 from engine.recipe.outline import is_known, suggestion
-from engine.recipe.overrides import Assignment, same
+from engine.recipe.overrides import Assignment, meaning, same
 from engine.recipe.text import Texts, error_in
 
 MAX_VARIANTS = 4096
@@ -71,9 +71,12 @@ def _values(path: str, matrix: Node, texts: Texts) -> Sequence[Node]:
     if node is None or not node.items:
         found = found_there(node or matrix)
         raise error_in(texts, f"`{path}` in `matrix` is {found}; a list of values is meant", matrix.keys[path])
-    for index, item in enumerate(node.items[:MAX_VARIANTS]):
-        if any(same(item, other) for other in node.items[:index]):
+    seen: set[str] = set()
+    for item in node.items:
+        said = meaning(item)
+        if said in seen:
             raise error_in(texts, f"`{path}` in `matrix` lists a value twice", item.at, hint="leave one out")
+        seen.add(said)
     return node.items
 
 

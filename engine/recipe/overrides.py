@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -82,5 +83,9 @@ def same(one: Node | None, other: Node | None) -> bool:
     """Tell whether two values say the same; 1 and true are different words."""
     if one is None or other is None:
         return one is other
-    left, right = plain(one), plain(other)
-    return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
+    return one is other or meaning(one) == meaning(other)
+
+
+def meaning(node: Node) -> str:
+    """Return what a value says, as text: two values that say the same have the same."""
+    return json.dumps(plain(node), sort_keys=True, default=str)

@@ -61,18 +61,24 @@ PATH_FIELDS = (
 )
 
 
-def resolved(root: Node, texts: dict[str, Text], bounds: Bounds, home: Path) -> Node:
-    """Return the recipe with `file:/absolute/path` where it names files. Raises RecipeError at what is not there.
+def resolved(root: Node, texts: dict[str, Text], bounds: Bounds, home: Path) -> tuple[Node, dict[str, str]]:
+    """Return the recipe with `file:/absolute/path` where it names files, and where each path leads.
 
     A path belongs to the folder of the file that says it; what the command line says, to `home`, the recipe's folder.
+    The second value maps each path, made absolute but with its symbolic links, to the same without links.
+    Raises RecipeError at what is not there.
     """
+    links: dict[str, str] = {}
     for field in PATH_FIELDS:
         node = root.find(field.path)
         if node is not None and isinstance(node.value, str):
             said_in = Path(node.at.file).parent if node.at.file in texts and node.at.file != "--set" else home
             uri = _uri(field, node, texts, bounds, said_in)
+            if uri.startswith("file:"):
+                said = os.path.abspath(said_in / node.value)
+                links[said] = os.path.realpath(said)
             root = put(root, field.path, Node(uri, node.at, written=node.written))
-    return root
+    return root, links
 
 
 def _uri(field: PathField, node: Node, texts: Texts, bounds: Bounds, folder: Path) -> str:
@@ -100,6 +106,10 @@ def _uri(field: PathField, node: Node, texts: Texts, bounds: Bounds, folder: Pat
         raise wrong(f"names {shown(path, 200)}, which is no samples file", "samples are a .jsonl or an .npz file")
     if not field.samples and not path.is_dir() and not path.is_file():
         raise wrong(f"names {shown(path, 200)}, which is neither a file nor a directory")
+    if field.path == ("model", "source") and path.is_dir() and path.suffix.lower() == ".onnx":
+        raise wrong(
+            f"names {shown(path, 200)}, a directory that is called like a file", "rename it: .onnx means a file"
+        )
     if field.path == ("model", "source") and path.is_file() and path.suffix != ".onnx":
         raise wrong(
             f"names the file {shown(path.name)}; a model is a directory or an .onnx file",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import engine
-from engine import machine, snapshot
+from engine import code, machine, registry, snapshot
 from engine.api import Session
 from engine.errors import Exit
 from engine.events import Ended, Event, Finished
@@ -24,7 +24,7 @@ def keep(
 ) -> None:
     """Keep the answer of the next run, where this build came to its end."""
     finished = events[-1]
-    if not isinstance(finished, Finished) or finished.exit not in (Exit.OK, Exit.WAITING) or machine.tools_changed():
+    if not isinstance(finished, Finished) or finished.exit not in (Exit.OK, Exit.WAITING) or _changed_meanwhile():
         return
     repeated = [again for event in events if (again := _again(event)) is not None]
     many = len(session.variants) > 1
@@ -39,12 +39,18 @@ def keep(
         argv,
         inputs=_inputs(session),
         outputs=_outputs(session, summaries, finished),
+        links=[(name, target) for variant in session.variants for name, target in variant.loaded.links.items()],
         began_ns=began_ns,
         code=int(finished.exit),
         talk="".join(f"{line}\n" for line in talk),
         data=plain.data(finished, summaries),
         json="".join(f"{line}\n" for line in lines),
     )
+
+
+def _changed_meanwhile() -> bool:
+    """Say whether tools or steps came while we ran: their folders' rows would already be the new ones."""
+    return machine.tools_changed() or registry.changed()
 
 
 def _again(event: Event) -> Event | None:
@@ -66,29 +72,21 @@ def _inputs(session: Session) -> Iterator[str]:
         yield from (str(path) for path in variant.loaded.files)
         for job in variant.jobs:
             yield from (str(path) for path in machine.metadata_files(job.step.tools_used()))
-            yield from _package_files(type(job.step).__module__)
     yield from (str(path) for path in session.lookup.watched())
-    yield from _GPU_DRIVER
+    for step in registry.steps().values():
+        yield from (str(path) for path in code.of_module(step.__module__).files)
     yield from (str(path) for path in Path(engine.__file__).parent.rglob("*.py"))
-
-
-def _package_files(module: str) -> Iterator[str]:
-    """Yield the source files of the package that brings a step."""
-    top = sys.modules.get(module.partition(".")[0])
-    file = getattr(top, "__file__", None)
-    if file is None or top is engine:
-        return
-    root = Path(file)
-    yield from (str(path) for path in (root.parent.rglob("*.py") if root.name == "__init__.py" else [root]))
+    yield from _GPU_DRIVER
 
 
 def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished) -> Iterator[str]:
-    """Yield what the build wrote, or may have changed by the way: records, artifacts, packages.
+    """Yield what the build wrote, or may have changed by the way: records, artifacts, packages, folders of code.
 
-    The import path is among them, since `build/` is made beside recipes that lie on it: a package that is installed
-    later changes its folder's row.
+    The import path is among them, since `build/` is made beside recipes that lie on it; and the folders of steps,
+    in which Python keeps what it compiled. A package that is installed later, or a step that is added, changes them.
     """
     yield from (entry for entry in sys.path if Path(entry).is_dir())
+    yield from registry.folders()
     store = session.lookup.store
     for summary in summaries:
         for record in summary.records.values():

@@ -74,6 +74,8 @@ class Export(Step):
             _export(exporter, module, _rows(module, longest, (11, 16)), raw / onnx_files.MODEL, opset=self.opset)
             onnx_files.save(onnx_files.load(raw), normal, threshold=self.inline_limit)
             return _difference(module, normal, longest)
+        except OSError:
+            raise  # of the disk, not of the exporter
         except Exception as error:  # noqa: BLE001 - exporters fail with whatever their inside happens to raise
             return (str(error).strip() or type(error).__name__).splitlines()[0].replace(f"{scratch}/", "")
 

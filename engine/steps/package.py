@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,7 +16,6 @@ from engine.step import Report, Step
 
 _CONFIG = "config.pbtxt"
 _VERSION = "1"
-_MODEL_CODE = "triton_tokenizer.py"
 _TEXTS: Mapping[str, int] = {
     "question-answering": 2,
     "feature-extraction": 1,
@@ -25,6 +23,7 @@ _TEXTS: Mapping[str, int] = {
     "fill-mask": 1,
 }
 """How many texts make one row of TEXT; any other model may be about one or about two (-1)."""
+_SIDES = ("left", "right")
 _EMPTY = "An ensemble has no files of its own, but Triton looks for the folder of its version.\n"
 
 
@@ -119,7 +118,7 @@ class Package(Step):
                 "choose others with package.triton.name and package.triton.ensemble",
             )  # fmt: skip
         folder = _folder(out, tokenizer)
-        (folder / "model.py").write_bytes(Path(triton.__file__).with_name(_MODEL_CODE).read_bytes())
+        (folder / "model.py").write_bytes(triton.tokenizer_code())
         (folder / "tokenizer.json").write_text(_padding(tokeniser, checkpoint, fixed), "utf-8")
         (folder.parent / "requirements.txt").write_text(_requirements(), "utf-8")
         (_folder(out, ensemble) / "ensemble.txt").write_text(_EMPTY, "utf-8")
@@ -188,10 +187,6 @@ def _requirements() -> str:
 
 def _side(checkpoint: Path) -> str:
     """Return on which side texts are padded: as the tokenizer's settings say, else as its file does, else right."""
-    settings = _json(checkpoint / "tokenizer_config.json").get("padding_side")
-    own = (_json(checkpoint / "tokenizer.json").get("padding") or {}).get("direction", "right")
-    return str(settings or own).lower()
-
-
-def _json(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_bytes()) if path.is_file() else {}
+    said = str(tokenise.settings(checkpoint / "tokenizer_config.json").get("padding_side")).lower()
+    own = (tokenise.settings(checkpoint / "tokenizer.json").get("padding") or {}).get("direction", "right")
+    return said if said in _SIDES else str(own).lower()

@@ -75,6 +75,8 @@ class Quantize(Step):
         print("folding constants")
         ort.optimise(fused, scratch / "folded", level="basic", disabled=("ConstantSharing",))
         model = _recent(onnx_files.load(scratch / "folded"))
+        if any(graph.sparse_initializer for graph in onnx_files.graphs(model.graph)):  # folding makes constants such
+            raise _LeftAloneError("it stores weights as sparse tensors, which ONNX Runtime's quantiser cannot read")
         print(f"quantising weights to {7 if self.reduce_range else 8} bits, a scale per channel")
         quantised = int8.quantise(model, scratch, reduce_range=self.reduce_range)
         if not int8.counted(quantised):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -16,10 +16,16 @@ from engine.recipe.schema import Profile
 from engine.step import Report, Source, Step
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from engine.recipe.schema import Recipe
 
 _PROGRESS = 100
 """Cases after which a long run says how far it is."""
+_CLASSES_RANK = 2
+"""Of the logits of classes: [batch, classes]."""
+_ROUNDING = 1e-3
+"""How far two answers of a model to one question may lie apart, as a share of the largest number in them."""
 
 
 class Reference(Step):
@@ -81,10 +87,10 @@ def _answered(original: Original, asked: Sequence[Case]) -> Iterator[Case]:
     import numpy as np
 
     for number, case in enumerate(asked, 1):
-        try:
-            outputs = original.answer(case.inputs)
-        except Exception as error:  # of PyTorch or ONNX Runtime, whichever runs
-            raise _failure(original, case, error) from error
+        outputs = _answer(original, case)
+        if number == 1:
+            _refuse_chance(original, case, outputs)
+            _refuse_labels(asked, outputs)
         if not all(np.isfinite(output).all() for output in outputs.values() if output.dtype.kind == "f"):
             print(f"the original answers {case.name} with infinities or with what is no number")
         if number % _PROGRESS == 0:
@@ -92,11 +98,71 @@ def _answered(original: Original, asked: Sequence[Case]) -> Iterator[Case]:
         yield replace(case, outputs=outputs)
 
 
+def _answer(original: Original, case: Case) -> dict[str, np.ndarray]:
+    try:
+        return original.answer(case.inputs)
+    except Exception as error:  # of PyTorch or ONNX Runtime, whichever runs
+        raise _failure(original, case, error) from error
+
+
+def _refuse_chance(original: Original, case: Case, first: Mapping[str, np.ndarray]) -> None:
+    """Raise StepError where the same question gets another answer: then no built model could be told right or wrong."""
+    again = _answer(original, case)
+    other = [name for name, output in first.items() if not _same(output, again[name])]
+    if other:
+        raise StepError(
+            f"the original model ({original.name}) is not deterministic: asked twice, it gives two answers",
+            [f"to {case.name}, in: {', '.join(other)}"],
+            "is Dropout still on, or does it draw random numbers? export it for inference, with noise as an input",
+        )
+
+
+def _same(first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether two answers differ by no more than rounding: where memory lies may change the order of a sum."""
+    import numpy as np
+
+    if first.shape != second.shape or first.dtype.kind != "f":
+        return np.array_equal(first, second)
+    largest = float(np.abs(first[np.isfinite(first)]).max(initial=0))
+    return np.allclose(first, second, rtol=0, atol=_ROUNDING * largest, equal_nan=True)
+
+
+def _refuse_labels(asked: Sequence[Case], outputs: Mapping[str, np.ndarray]) -> None:
+    """Raise StepError for a sample whose label is none of the classes that the model tells apart."""
+    logits = next(iter(outputs.values()))
+    if logits.dtype.kind != "f" or logits.ndim != _CLASSES_RANK or logits.shape[1] == 1:
+        return
+    count = logits.shape[1]
+    for case in asked:
+        if case.label is not None and not 0 <= case.label < count:
+            raise StepError(
+                f"the label {case.label} of {case.name} is none of the model's classes",
+                [f"it tells {count} apart: 0 to {count - 1}"],
+            )
+
+
 def _failure(original: Original, case: Case, error: Exception) -> StepError:
+    if (beyond := _beyond(original, case)) is not None:
+        return beyond
     shapes = [f"{name}: {tensor.dtype} {list(tensor.shape)}" for name, tensor in case.inputs.items()]
     hint = "random tensors do not suit every model: give samples, or profiles with the shapes that it takes"
     return StepError(
         f"the original model ({original.name}) fails on {case.name}",
         [str(error), *shapes],
         hint if case.kind == "random" else "is the sample one that the model is made for?",
+    )
+
+
+def _beyond(original: Original, case: Case) -> StepError | None:
+    """Return what to say where a token's number is beyond the model's vocabulary, None where none is."""
+    ids = case.inputs.get("input_ids")
+    if original.vocabulary is None or ids is None or not ids.size or int(ids.max()) < original.vocabulary.tokens:
+        return None
+    held = f"the model has {original.vocabulary.tokens} tokens: 0 to {original.vocabulary.tokens - 1}"
+    if case.kind == "tensors":
+        return StepError(f"{case.name} of the samples holds the token {int(ids.max())}", [held])
+    return StepError(
+        "the tokenizer does not belong to the model: it makes tokens that the model does not have",
+        [f"it makes the token {int(ids.max())} of {case.name}", held],
+        "take the tokenizer that the model was trained with, or enlarge its embeddings (resize_token_embeddings)",
     )

@@ -88,10 +88,10 @@ class Validate(Step):
         Raises JudgementError, which lists every bound that was missed.
         """
         if report.get("nonfinite"):
-            raise _not_finite(report["nonfinite"])
+            raise _not_finite(report["nonfinite"], self.precision)
         misses = [*self._worst(report), *self._shares(report)]
         if misses:
-            raise _too_far(misses, report)
+            raise _too_far(misses, report, self.precision)
 
     def _worst(self, report: Report) -> list[Miss]:
         default = DEFAULTS[self.precision]
@@ -114,13 +114,13 @@ class Validate(Step):
         found: list[Miss] = []
         if agreement := report.get("agreement"):
             least = bounds.allowed_changes(DEFAULTS[self.precision].agreement, agreement["choices"])
-            differ = f", differing: {_names(agreement['differ'])}"
+            differ = f", differing: {_names(agreement['differ'])}" if agreement["differ"] else ""
             found += bounds.missed("agreement", agreement["share"], self.agreement or Bound(at_least=least), differ)
         elif self.agreement is not None:
             raise _unmeasured("agreement", "the outputs choose nothing, or there are fewer than three texts")
         if self.metric is not None:
             if "metric" not in report:
-                raise _unmeasured(self.metric.name, "no sample has a label, or the outputs are no classes")
+                raise _unmeasured("metric", "no sample has a label, or the outputs are no classes")
             measured = report["metric"]
             original = f" (the original: {measured['original']:.6g}, of {measured['samples']} samples)"
             found += bounds.missed(self.metric.name, measured["value"], self.metric, original)
@@ -178,7 +178,7 @@ def _accuracy(pairs: Sequence[tuple[Case, Mapping[str, np.ndarray]]]) -> dict[st
     for case, answer in pairs:
         name = next(iter(case.outputs))
         expected, got = choices.predicted(case.outputs[name]), choices.predicted(answer[name])
-        if case.kind == "sample" and case.label is not None and expected is not None:
+        if case.label is not None and expected is not None:
             ours.append(got == case.label)
             theirs.append(expected == case.label)
     if not ours:
@@ -207,22 +207,32 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
-def _too_far(misses: Sequence[Miss], report: Mapping[str, Any]) -> JudgementError:
+def _too_far(misses: Sequence[Miss], report: Mapping[str, Any], precision: Precision) -> JudgementError:
     facts = [str(miss) for miss in misses[1:]]
     if report["random"]:
         facts.append("the inputs are random tensors; give validate.samples to judge it on real ones")
     return JudgementError(
         f"The built model is too far from the original: {misses[0]}",
         facts,
-        "choose a higher precision; or, if this is close enough for you, set the bound under `validate`",
+        f"{_way_out(precision)}; or, if this is close enough for you, set the bound under `validate`",
     )
 
 
-def _not_finite(names: Sequence[str]) -> JudgementError:
+def _way_out(precision: Precision) -> str:
+    if precision == "fp32":
+        return (
+            "no precision is higher than fp32, and rounding in fp32 does not explain it: do the samples suit the model?"
+        )
+    return "choose a higher precision"
+
+
+def _not_finite(names: Sequence[str], precision: Precision) -> JudgementError:
     return JudgementError(
         "The built model gives numbers that are not finite (NaN or infinity) where the original gives finite ones",
         [f"in {len(names)} cases: {_names(names)}"],
-        "a precision with too small a range for this model? try fp32",
+        "do the samples suit the model? inputs far outside what it was trained on overflow even in fp32"
+        if precision == "fp32"
+        else "a precision with too small a range for this model? try fp32",
     )
 
 

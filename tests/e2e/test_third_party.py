@@ -65,6 +65,18 @@ def test_an_edit_of_its_code_rebuilds_it_and_a_comment_does_not(project):
     assert project.states("r.yaml", "--to", "stamp")["stamp"] == "built"
 
 
+def test_an_edit_of_a_file_that_its_code_names_is_seen_by_an_up_to_date_build(project):
+    site = project.folder / "site"
+    (site / "stamp_package.py").write_text(
+        STEP.replace("self.text\n", "(Path(__file__).parent / 'words.txt').read_text()\n", 1)
+    )
+    (site / "words.txt").write_text("one")
+    for _ in range(2):
+        project("build", "r.yaml", "--to", "stamp", expect=0)
+    (site / "words.txt").write_text("two")
+    assert project.states("r.yaml", "--to", "stamp")["stamp"] == "built"
+
+
 def test_its_options_are_validated_by_its_own_model(project):
     (project.folder / "r.yaml").write_text(RECIPE.replace("text: hello", "txt: hello"))
     done = project("build", "r.yaml", expect=2)
@@ -82,6 +94,13 @@ def test_a_step_that_nobody_brings_is_an_error_with_its_place(project):
     done = project("check", "r.yaml", expect=2)
     assert "r.yaml:3:" in done.stderr
     assert "there is no step 'stomp'" in done.stderr
+
+
+def test_options_that_no_step_would_read_are_refused(project):
+    (project.folder / "r.yaml").write_text(RECIPE.replace("steps: {", "steps: {quantize: {reduce_range: true}, "))
+    done = project("check", "r.yaml", expect=2)
+    assert "r.yaml:3:" in done.stderr
+    assert "the step 'quantize' takes no options under `steps`" in done.stderr
 
 
 def test_a_step_that_cannot_be_loaded_names_its_package(project):

@@ -282,6 +282,55 @@ def test_an_interrupt_exits_130_and_the_next_build_completes(project):
     assert states["package"] == "built"
 
 
+def test_a_link_that_leads_elsewhere_is_seen_by_an_up_to_date_build(project):
+    import models
+
+    (project.folder / "model").rename(project.folder / "m1")
+    models.checkpoint(project.folder / "m2", "bert", task="text-classification", seed=2)
+    (project.folder / "model").symlink_to("m1")
+    for _ in range(2):
+        assert set(project.states("r.yaml", "--to", "fetch").values()) == {"cached"}
+    (project.folder / "model").unlink()
+    (project.folder / "model").symlink_to("m2")
+    assert project.states("r.yaml", "--to", "fetch") == {"fetch": "built"}
+
+
+def test_fewer_cpus_are_seen_by_an_up_to_date_build(project):
+    for _ in range(2):
+        project("build", "r.yaml", expect=0)
+    one = min(os.sched_getaffinity(0))
+    code = f"import os; os.sched_setaffinity(0, {{{one}}}); from engine.cli import main; main()"
+    command = [sys.executable, "-c", code, "build", "r.yaml", "--json"]
+    done = subprocess.run(
+        command, cwd=project.folder, env=project.environment, capture_output=True, text=True, check=True
+    )
+    ended = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {e["job"] for e in ended if e["event"] == "end" and e["state"] == "built"} == {"bench"}
+
+
+@pytest.mark.parametrize(
+    "words", [["build", "r.yaml"], ["build", "r.yaml", "--json"], ["show", "r.yaml"]], ids=" ".join
+)
+def test_a_reader_that_goes_away_is_no_error(project, words):
+    for _ in range(2):
+        project("build", "r.yaml", expect=0)
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "engine", *words]
+    done = subprocess.run(
+        command,
+        cwd=project.folder,
+        env=project.environment,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writer)
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 0
+
+
 def test_a_dry_run_builds_nothing(project):
     edit(project, ("sequence: 8", "sequence: 10"))
     assert "would build tiny bench" in " ".join(project("build", "r.yaml", "--dry-run", expect=0).stdout.split())

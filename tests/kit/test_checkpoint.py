@@ -192,6 +192,12 @@ def test_a_config_that_is_no_object_or_not_there_is_one_clear_error(tmp_path):
         checkpoint.kind(tmp_path)
 
 
+def test_a_model_type_that_is_no_name_is_one_clear_error(folder):
+    with pytest.raises(StepError) as caught:
+        checkpoint.max_sequence(folder(model_type=["bert"], max_position_embeddings=40))
+    assert str(caught.value) == "the model_type in config.json is no name\n  ['bert']\nhint: save the model again"
+
+
 def test_the_fake_hubs_model_is_one_that_checkpoint_reads(tmp_path):
     (tmp_path / "config.json").write_bytes(fake_hub.model()["config.json"])
     assert checkpoint.task(tmp_path, None) == "text-classification"

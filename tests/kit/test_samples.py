@@ -135,6 +135,24 @@ def test_named_labels_become_the_models_numbers(checkpoint, lines):
     assert [case.label for case in samples.read(path, checkpoint, TOKENS)] == [1, 0, 1]
 
 
+@pytest.mark.parametrize(
+    ("config", "classes"),
+    [
+        ({}, ["LABEL_0", "LABEL_1"]),  # transformers writes no label2id where it is the default of two
+        ({"num_labels": 3}, ["LABEL_0", "LABEL_1", "LABEL_2"]),
+        ({"id2label": {"0": "no", "1": "yes"}}, ["no", "yes"]),
+    ],
+)
+def test_a_model_without_label2id_has_the_classes_that_transformers_gives_it(lines, tmp_path, config, classes):
+    models.save_tokenizer(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"} | config))
+    said = lines(*({"text": "a", "label": name} for name in classes))
+    assert [case.label for case in samples.read(said, tmp_path, TOKENS)] == list(range(len(classes)))
+    told = refusal(samples.read, lines({"text": "a", "label": "LABEL_9"}), tmp_path, TOKENS)
+    assert told.startswith("the label 'LABEL_9' of line 1 is none of the model's classes\n")
+    assert f"  the classes by its config.json: {', '.join(classes)}\n" in told
+
+
 def test_our_own_texts_are_of_every_length_and_script_and_pairs_for_questions():
     texts = samples.built_in("feature-extraction")
     assert len(texts) == 48
@@ -187,7 +205,7 @@ def test_a_file_without_samples_or_of_another_kind_says_so(lines, tmp_path, chec
 def test_an_unknown_class_lists_the_models_own(checkpoint, lines):
     assert refusal(samples.read, lines({"text": "a", "label": "great"}), checkpoint, TOKENS) == (
         "the label 'great' of line 1 is none of the model's classes\n"
-        "  label2id of its config.json: bad, good\n"
+        "  the classes by its config.json: bad, good\n"
         "hint: give labels by their numbers"
     )
 

@@ -87,6 +87,15 @@ def test_arrays_of_different_lengths_are_counted(arrays):
     assert refusal(empty, IMAGE).endswith("at least one\n  image: 0 rows")
 
 
+@pytest.mark.parametrize("label", [np.array([0.5, 1.0]), np.eye(2, dtype=int), np.array(["bad", "good"])])
+def test_labels_that_are_not_one_whole_number_a_row_are_refused(tmp_path, label):
+    np.savez(tmp_path / "labelled.npz", x=np.zeros((2, 3), np.float32), label=label)
+    wanted = {"x": Input("x", "float32", ("batch", 3))}
+    told = refusal(tmp_path / "labelled.npz", wanted)
+    assert told.startswith("the array label in labelled.npz does not hold one whole number a row\n  in the file: ")
+    assert told.endswith("hint: give the number of the expected class of each row")
+
+
 def test_a_file_that_is_no_archive_or_holds_pickles_is_refused(arrays, tmp_path):
     broken = tmp_path / "broken.npz"
     broken.write_bytes(b"PK\x03\x04 and nothing more")

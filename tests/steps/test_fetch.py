@@ -143,6 +143,17 @@ def test_a_directory_without_weights_is_refused(directory, tmp_path):
     assert "it holds: .gitattributes, README.md, config.json" in told
 
 
+def test_the_old_layout_of_sentence_transformers_leads_to_its_folder(directory, tmp_path):
+    inner = directory / "0_Transformer"
+    inner.mkdir()
+    (directory / "pytorch_model.bin").unlink()
+    for name in ("config.json", "model.safetensors"):
+        (directory / name).rename(inner / name)
+    told = refusal(directory, tmp_path)
+    assert f"{directory} keeps its weights in the folder 0_Transformer, as old sentence-transformers did" in told
+    assert "or name the folder: `source: .../0_Transformer`" in told
+
+
 def test_a_directory_with_only_a_pickle_is_refused_with_both_ways_forward(directory, tmp_path):
     (directory / "model.safetensors").unlink()
     told = refusal(directory, tmp_path)

@@ -111,6 +111,22 @@ def test_the_tokenizer_cuts_as_validation_does_and_pads_to_the_longest(text, tmp
         assert (made["input_ids"][row, tokens:] == tokeniser.pad).all()
 
 
+def test_settings_of_a_tokenizer_that_are_no_object_leave_the_padding_to_its_file(text, tmp_path):
+    import shutil
+
+    exported, checkpoint = text
+    odd = shutil.copytree(checkpoint, tmp_path / "odd")
+    for said, side in (("[]", "Right"), ('{"padding_side": "left"}', "Left"), ('{"padding_side": 3}', "Right")):
+        (odd / "tokenizer_config.json").write_text(said)
+        out = tmp_path / side / str(len(said))
+        run(step(), exported, odd, out)
+        made = json.loads((out / "films_tokenizer" / "1" / "tokenizer.json").read_text())
+        assert made["padding"]["direction"] == side
+    (odd / "tokenizer_config.json").write_text("{")
+    with pytest.raises(StepError, match=r"^tokenizer_config\.json of the tokenizer is no valid JSON"):
+        run(step(), exported, odd, tmp_path / "broken")
+
+
 def test_a_pair_of_texts_is_told_apart_by_its_types(text, tmp_path, monkeypatch):
     out = tmp_path / "package"
     run(step(), *text, out)

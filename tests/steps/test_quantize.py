@@ -228,6 +228,71 @@ def test_a_weight_that_two_kinds_of_operators_share_is_quantised_for_each(tmp_pa
     assert cosines(tmp_path / "fused", out)["random"] > 0.99
 
 
+def two_gemms(features):
+    """Return a siamese model, one weight for both inputs: x1, x2 [batch, 16] -> y [batch, features]."""
+    nodes = [
+        helper.make_node("Gemm", ["x1", "w"], ["a"], transB=1),
+        helper.make_node("Gemm", ["x2", "w", "b"], ["c"], transB=1),
+        helper.make_node("Add", ["a", "c"], ["y"]),
+    ]
+    inputs = [(name, FLOAT, ["batch", 16]) for name in ("x1", "x2")]
+    weights = [graphs.weight("w", features, 16), graphs.weight("b", features)]
+    return graphs.graph(nodes, inputs, [("y", FLOAT, ["batch", features])], weights)
+
+
+@pytest.mark.parametrize("features", [16, 5])
+def test_gemms_that_share_a_transposed_weight_mean_the_same_and_go_on_sharing_it(tmp_path, features):
+    report, out = quantize(tmp_path, two_gemms(features))
+    assert report["quantized"] == {"MatMul": 2}
+    assert [weight.shape for weight in weights_of(out)] == [(16, features)]
+    assert cosines(tmp_path / "fused", out)["random"] > 0.99
+
+
+def test_a_table_that_a_gemm_reads_transposed_is_still_looked_up_by_its_rows(tmp_path):
+    nodes = [
+        helper.make_node("Gather", ["table", "ids"], ["a"]),
+        helper.make_node("Gemm", ["a", "table"], ["y"], transB=1),
+    ]
+    weights = [graphs.weight("table", 16, 16)]  # square: turned round, it would fit as well
+    model = graphs.graph(nodes, [("ids", INT64, ["batch"])], [("y", FLOAT, ["batch", 16])], weights)
+    report, out = quantize(tmp_path, model)
+    assert report["quantized"] == {"MatMul": 1}
+    assert cosines(tmp_path / "fused", out)["random"] > 0.99
+
+
+def test_the_same_layer_twice_as_torchs_exporter_writes_it_is_quantised(tmp_path):
+    import torch
+
+    inner = torch.nn.Linear(16, 16)
+    (tmp_path / "fused").mkdir()
+    torch.onnx.export(
+        torch.nn.Sequential(inner, torch.nn.ReLU(), inner, torch.nn.ReLU(), torch.nn.Linear(16, 5)).eval(),
+        (torch.ones(2, 16),),
+        tmp_path / "fused/model.onnx",
+        dynamo=True,
+        verbose=False,
+    )
+    graph = onnx_files.load_graph(tmp_path / "fused").graph
+    assert {value.name for value in graph.value_info} & {tensor.name for tensor in graph.initializer}
+    report, out = quantize(tmp_path, tmp_path / "fused")
+    assert report["quantized"] == {"MatMul": 3}
+    assert cosines(tmp_path / "fused", out)["random"] > 0.98
+
+
+def test_weights_stored_as_sparse_tensors_are_handed_on_as_they_are(tmp_path):
+    values, places = np.array([2, 3], np.float32), np.array([1, 11])
+    sparse = helper.make_sparse_tensor(
+        numpy_helper.from_array(values, "w"), numpy_helper.from_array(places, "places"), [8, 8]
+    )
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    model = graphs.graph([node], [("x", FLOAT, ["n", 8])], [("y", FLOAT, ["n", 8])])
+    model.graph.sparse_initializer.append(sparse)
+    report, out = quantize(tmp_path, model)
+    assert report["quantized"] == {}
+    assert report["unquantized"] == "it stores weights as sparse tensors, which ONNX Runtime's quantiser cannot read"
+    assert (out / "model.onnx").samefile(tmp_path / "fused/model.onnx")
+
+
 def embedding(rows, *, more=()):
     nodes = [helper.make_node("Gather", ["table", "ids"], ["a"]), helper.make_node("MatMul", ["a", "w"], ["y"]), *more]
     weights = [graphs.weight("table", rows, 64), graphs.weight("w", 64, 8)]

@@ -201,6 +201,50 @@ def test_a_sample_on_which_the_original_fails_is_named(bert, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_tokenizer_that_makes_more_tokens_than_the_model_has_is_told_apart(tmp_path):
+    words = len(models.vocabulary())
+    small = models.checkpoint(tmp_path / "small", "bert", task="text-classification", vocab_size=20)
+    with pytest.raises(StepError) as caught:
+        Reference().run(tmp_path / "out", checkpoint=small)
+    told = str(caught.value)
+    assert told.startswith("the tokenizer does not belong to the model: it makes tokens that the model does not have\n")
+    assert "of built-in 1\n  the model has 20 tokens: 0 to 19\n" in told
+    ids = np.full((1, 4), words)
+    np.savez(tmp_path / "far.npz", input_ids=ids, attention_mask=ids * 0 + 1, token_type_ids=ids * 0)
+    with pytest.raises(StepError, match=rf"^row 0 of the samples holds the token {words}\n  the model has 20 tokens"):
+        Reference().run(tmp_path / "out", checkpoint=small, samples=tmp_path / "far.npz")
+
+
+@pytest.mark.parametrize("label", [2, 99, -1])
+def test_a_label_that_is_none_of_the_classes_is_refused_with_its_line(bert, samples, tmp_path, label):
+    samples.write_text(samples.read_text() + "\n" + json.dumps({"text": "the plot", "label": label}))
+    with pytest.raises(StepError) as caught:
+        Reference().run(tmp_path / "out", checkpoint=bert, samples=samples)
+    assert str(caught.value) == (
+        f"the label {label} of line 13 is none of the model's classes\n  it tells 2 apart: 0 to 1"
+    )
+
+
+def test_an_original_that_does_not_agree_with_itself_is_refused(tmp_path):
+    from onnx import TensorProto, helper, save
+
+    shape = ["batch", 8]
+    nodes = [
+        helper.make_node("RandomNormalLike", ["x"], ["noise"]),
+        helper.make_node("Add", ["x", "noise"], ["y"]),
+    ]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "noisy", ends[:1], ends[1:])
+    (tmp_path / "model").mkdir()
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    save(made, tmp_path / "model" / "model.onnx")
+    with pytest.raises(StepError) as caught:
+        Reference(onnx=True).run(tmp_path / "out", checkpoint=tmp_path / "model")
+    told = str(caught.value)
+    assert told.startswith("the original model (onnxruntime-fp32) is not deterministic: asked twice, it gives two ans")
+    assert "to random 1, in: y\n" in told
+
+
 def test_random_tensors_that_do_not_suit_a_model_lead_to_samples_and_profiles(tmp_path):
     models.onnx_audio(tmp_path / "model" / "model.onnx")
     short = {"samples": Range(min=2, opt=2, max=2)}

@@ -144,6 +144,40 @@ def test_a_metric_without_labels_says_what_is_missing(layers, tmp_path):
     with pytest.raises(JudgementError, match="could not be measured") as caught:
         Validate(metric=Metric(at_least=0.9)).judge(report)
     assert "no sample has a label" in str(caught.value)
+    assert "take validate.metric out, or add samples" in str(caught.value)
+
+
+def test_labels_of_tensors_count_as_those_of_texts_do(layers, tmp_path):
+    reference = answered(layers, drawn(kind="tensors"))
+    cases.save([replace(case, label=int(case.outputs["y"].argmax())) for case in reference], tmp_path / "reference")
+    report, _ = validate(layers, tmp_path)
+    assert report["metric"] == {"name": "accuracy", "value": 1, "original": 1, "samples": 12}
+
+
+def test_an_agreement_that_is_missed_although_nothing_differs_lists_nothing(layers, tmp_path):
+    report, _ = validate(layers, tmp_path)
+    with pytest.raises(JudgementError) as caught:
+        Validate(agreement=Bound(at_least=1.5)).judge(report)
+    assert "agreement 1 is below at_least 1.5 by 0.5" in str(caught.value)
+    assert "differing" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("precision", "said", "not_said"),
+    [
+        ("fp32", "no precision is higher than fp32", "choose a higher"),
+        ("int8", "choose a higher precision", "than fp32"),
+    ],
+)
+def test_a_higher_precision_is_advised_only_where_there_is_one(layers, tmp_path, precision, said, not_said):
+    report, _ = validate(layers, tmp_path)
+    with pytest.raises(JudgementError) as caught:
+        Validate(precision=precision, cosine=Bound(at_least=1.5)).judge(report)
+    assert said in str(caught.value)
+    assert not_said not in str(caught.value)
+    with pytest.raises(JudgementError) as caught:
+        Validate(precision=precision).judge({"nonfinite": ["line 1"]})
+    assert ("try fp32" in str(caught.value)) is (precision != "fp32")
 
 
 def test_random_tensors_are_said_to_be_random(layers, tmp_path, capsys):

@@ -1,0 +1,122 @@
+"""Linear layers as the quantiser wants them: Gemm taken apart into MatMul and Add, each weight transposed once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.kit import onnx_files
+
+if TYPE_CHECKING:
+    import onnx
+
+
+@dataclass
+class _Weight:
+    """A stored tensor, the graph that stores it, and the name of its transposed copy where there is one."""
+
+    tensor: onnx.TensorProto
+    graph: onnx.GraphProto
+    transposed: str = ""
+
+
+def split(model: onnx.ModelProto) -> None:
+    """Turn every plain Gemm into MatMul and Add; a weight that it reads transposed is stored transposed.
+
+    ONNX Runtime's quantiser would do so itself, but it turns a weight round in place, once for every Gemm that reads
+    it, and whoever else reads it gets it turned round too. Here a weight gets one transposed copy, which all Gemms
+    share that read it so, and goes where nobody else needs it. Gemms that transpose what is no weight stay.
+    """
+    _forget_shapes_of_weights(model)
+    taken = {name for node in onnx_files.nodes(model) for name in (*node.input, *node.output)}
+    for graph in onnx_files.graphs(model.graph):
+        taken |= {part.name for part in (*graph.input, *graph.initializer)}
+    weights = _split(model.graph, {}, taken)
+    used = {name for node in onnx_files.nodes(model) for name in node.input}
+    used |= {value.name for graph in onnx_files.graphs(model.graph) for value in graph.output}
+    for weight in weights:
+        if weight.transposed and weight.tensor.name not in used:
+            _drop(weight)
+
+
+def _split(graph: onnx.GraphProto, around: Mapping[str, _Weight], taken: set[str]) -> list[_Weight]:
+    """Split the Gemms of a graph and of the bodies in it, which see the weights around them; return all weights."""
+    own = [_Weight(tensor, graph) for tensor in graph.initializer]
+    visible = {**around, **{weight.tensor.name: weight for weight in own}}
+    found = list(own)
+    for index in reversed(range(len(graph.node))):
+        node = graph.node[index]
+        for attribute in node.attribute:
+            bodies = [attribute.g] if attribute.HasField("g") else attribute.graphs
+            for body in bodies:
+                found += _split(body, visible, taken)
+        if _plain_gemm(node) and not (_attribute(node, "transB") and node.input[1] not in visible):
+            product, *bias = _parts(node, visible, taken)
+            for part in bias:
+                graph.node.insert(index + 1, part)
+            node.CopyFrom(product)
+    return found
+
+
+def _parts(node: onnx.NodeProto, visible: Mapping[str, _Weight], taken: set[str]) -> list[onnx.NodeProto]:
+    """Return the MatMul and, where there is a bias, the Add that a plain Gemm is made of."""
+    from onnx import helper
+
+    weight = _transposed(visible[node.input[1]], taken) if _attribute(node, "transB") else node.input[1]
+    bias = node.input[2] if len(node.input) > 2 else ""  # noqa: PLR2004 - input, weight, bias
+    if not bias:
+        return [helper.make_node("MatMul", [node.input[0], weight], list(node.output), name=node.name)]
+    product = _free(f"{node.output[0]}_MatMul", taken)
+    return [
+        helper.make_node("MatMul", [node.input[0], weight], [product], name=node.name),
+        helper.make_node("Add", [product, bias], list(node.output), name=node.name and f"{node.name}_Add"),
+    ]
+
+
+def _transposed(weight: _Weight, taken: set[str]) -> str:
+    """Return the name of the transposed copy of a weight, made when it is first asked for."""
+    import numpy as np
+    from onnx import numpy_helper
+
+    if not weight.transposed:
+        weight.transposed = _free(f"{weight.tensor.name}_transposed", taken)
+        values = np.ascontiguousarray(numpy_helper.to_array(weight.tensor).T)
+        weight.graph.initializer.append(numpy_helper.from_array(values, weight.transposed))
+    return weight.transposed
+
+
+def _drop(weight: _Weight) -> None:
+    name = weight.tensor.name
+    for values in (weight.graph.initializer, weight.graph.input):  # old models list weights as inputs too
+        for index in [index for index, value in enumerate(values) if value.name == name]:
+            del values[index]
+
+
+def _forget_shapes_of_weights(model: onnx.ModelProto) -> None:
+    """Remove what `value_info` repeats of weights, as PyTorch writes it: wrong as soon as a weight is transposed."""
+    for graph in onnx_files.graphs(model.graph):
+        stored = {tensor.name for tensor in graph.initializer}
+        for index in reversed(range(len(graph.value_info))):
+            if graph.value_info[index].name in stored:
+                del graph.value_info[index]
+
+
+def _plain_gemm(node: onnx.NodeProto) -> bool:
+    scaled = any(_attribute(node, name) != 1 for name in ("alpha", "beta"))
+    return node.op_type == "Gemm" and not scaled and not _attribute(node, "transA")
+
+
+def _attribute(node: onnx.NodeProto, name: str) -> float:
+    """Return an attribute of a Gemm, or its default where the node leaves it out."""
+    found = next((attribute for attribute in node.attribute if attribute.name == name), None)
+    if name in {"alpha", "beta"}:
+        return found.f if found else 1.0
+    return found.i if found else 0
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name

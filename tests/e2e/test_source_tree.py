@@ -1,0 +1,71 @@
+"""Edits of the program itself, in a copy of its source tree."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+STEP = '''"""Marks the model."""
+
+import shutil
+from pathlib import Path
+from typing import ClassVar, Self
+
+from engine.recipe.schema import Recipe
+from engine.step import Step
+
+
+class Mark(Step):
+    """Marks the model."""
+
+    makes: ClassVar[str] = "marked"
+    after: ClassVar[str] = "shape-infer"
+
+    @classmethod
+    def for_recipe(cls, _recipe: Recipe) -> Self:
+        return cls()
+
+    def run(self, out: Path, *, model: Path) -> None:
+        shutil.copytree(model, out, dirs_exist_ok=True)
+'''
+
+
+@pytest.fixture
+def project(empty, tiny_bert):
+    """A built project whose program is a copy that the test may edit."""
+    shutil.copytree(ROOT / "engine", empty.folder / "src" / "engine", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(tiny_bert, empty.folder / "model")
+    (empty.folder / "r.yaml").write_text("name: m\nmodel: {source: model}\n")
+    empty.environment["PYTHONPATH"] = str(empty.folder / "src")
+    for _ in range(2):
+        empty("build", "r.yaml", expect=0)
+    return empty
+
+
+def test_a_new_file_in_steps_is_a_new_step_even_after_an_up_to_date_build(project):
+    (project.folder / "src" / "engine" / "steps" / "mark.py").write_text(STEP)
+    events = project.events("r.yaml")
+    needs = {job["job"]: job["needs"] for job in events[0]["jobs"]}
+    assert needs["mark"] == ["shape-infer"]
+    assert needs["fuse"] == ["mark"]
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "made"),
+    [
+        ("kit/triton_tokenizer.py", "self", "this", {"package"}),
+        ("kit/texts.txt", "\n", "!\n", {"reference"}),
+        ("steps/shape_infer.py", '"""', '"""Anew: ', set()),
+    ],
+    ids=["code that is shipped", "data that is read", "docstring"],
+)
+def test_an_edit_rebuilds_what_it_reaches(project, file, old, new, made):
+    path = project.folder / "src" / "engine" / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1) if file.endswith("infer.py") else text.replace(old, new))
+    announced = {job for job, finding in project.why("r.yaml").items() if finding["state"] == "stale"}
+    assert announced == made
+    built = {job for job, state in project.states("r.yaml").items() if state == "built"}
+    assert made <= built <= made | {"validate"}

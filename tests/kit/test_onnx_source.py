@@ -1,0 +1,66 @@
+"""What an ONNX file says of itself, and which ones are refused at the door."""
+
+from __future__ import annotations
+
+import graphs
+import pytest
+from graphs import FLOAT, INT64
+from onnx import TensorProto, helper
+
+from engine.errors import StepError
+from engine.kit import onnx_source
+
+
+def test_a_model_is_described_by_its_opset_its_numbers_and_its_axes():
+    assert onnx_source.describe(graphs.layers()) == {
+        "architecture": "ONNX, opset 17",
+        "parameters": 64 * 128 + 128 + 4 * 128,
+        "axes": {"x": ["batch", 64]},
+    }
+
+
+def tensor(name, number):
+    return helper.make_tensor_value_info(name, number, ["n"])
+
+
+def sequence(name, element):
+    return helper.make_value_info(name, helper.make_sequence_type_proto(element))
+
+
+SCORES = helper.make_map_type_proto(INT64, helper.make_tensor_type_proto(FLOAT, []))
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        (sequence("z", SCORES), "the model's output z is no tensor but a sequence of maps: that is not supported"),
+        (
+            sequence("z", helper.make_tensor_type_proto(FLOAT, ["n"])),
+            "the model's output z is no tensor but a sequence of tensors: that is not supported",
+        ),
+        (helper.make_value_info("z", SCORES), "the model's output z is no tensor but a map: that is not supported"),
+        (tensor("label", TensorProto.STRING), "the model's output label is text: that is not supported"),
+    ],
+)
+def test_outputs_that_are_no_tensors_of_numbers_are_refused_by_name(output, text):
+    model = graphs.layers()
+    model.graph.output.append(output)
+    with pytest.raises(StepError) as caught:
+        onnx_source.describe(model)
+    said, hint = str(caught.value).split("\n")
+    assert said == text
+    assert hint.startswith("hint: export it with ")
+    assert ("integer labels" if "text" in text else "{'zipmap': False}") in hint
+
+
+def test_a_model_that_takes_nothing_is_refused():
+    node = helper.make_node("Identity", ["w"], ["y"])
+    weight = graphs.weight("w", 4)
+    model = graphs.graph([node], [("w", FLOAT, [4])], [("y", FLOAT, [4])], [weight])  # old models list weights so
+    with pytest.raises(StepError) as caught:
+        onnx_source.describe(model)
+    assert str(caught.value).split("\n") == [
+        "the model takes no inputs: there is nothing to serve",
+        "  it gives: y",
+        "hint: were its inputs folded into constants? export it again with them as graph inputs",
+    ]
