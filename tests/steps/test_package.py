@@ -1,4 +1,5 @@
 import json
+import shutil
 import sys
 import types
 
@@ -112,8 +113,6 @@ def test_the_tokenizer_cuts_as_validation_does_and_pads_to_the_longest(text, tmp
 
 
 def test_settings_of_a_tokenizer_that_are_no_object_leave_the_padding_to_its_file(text, tmp_path):
-    import shutil
-
     exported, checkpoint = text
     odd = shutil.copytree(checkpoint, tmp_path / "odd")
     for said, side in (("[]", "Right"), ('{"padding_side": "left"}', "Left"), ('{"padding_side": 3}', "Right")):
