@@ -94,7 +94,7 @@ def _drop(weight: _Weight) -> None:
 
 
 def _forget_shapes_of_weights(model: onnx.ModelProto) -> None:
-    """Remove what `value_info` repeats of weights, as PyTorch writes it: wrong as soon as a weight is transposed."""
+    """Remove what `value_info` repeats of weights, as PyTorch writes it: stale where one goes or is reshaped."""
     for graph in onnx_files.graphs(model.graph):
         stored = {tensor.name for tensor in graph.initializer}
         for index in reversed(range(len(graph.value_info))):
