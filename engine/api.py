@@ -3,63 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
-from engine import feasibility, jobs, machine, registry, sources
-from engine.errors import Exit, StepError, UsageError, UserError
+from engine import feasibility, machine, registry, sources
+from engine.errors import Exit, UserError
 from engine.events import Event, Finished
 from engine.executors.local import LocalExecutor
-from engine.kit import triton_fields
 from engine.lookup import Finding, Lookup, Variant, examine
-from engine.recipe.load import LoadedRecipe, load
-from engine.recipe.project import project_of
 from engine.run import Options, run
-from engine.step import Step
+from engine.selection import Reading, Recipes, Selection, known_step, select, variants
 from engine.steps.fetch import describe
 from engine.store import Store
 from engine.summary import Summary, summarise
 
 _MEMORY_PER_JOB = 4 << 30
 """What a job may need in bytes: a MiniLM-sized export peaks at about 1 GB, BERT-large at about 4 GB."""
-
-Recipes = str | Path | Sequence[str | Path]
-
-
-class Reading(TypedDict, total=False):
-    """How recipes are read: what the options of the command line say."""
-
-    set: Sequence[str]
-    only: Sequence[str]
-    allow: Sequence[str | Path]
-    to: Sequence[str]
-    cache: str | Path | None
-    refresh: bool
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Which recipes, and how they are read."""
-
-    paths: tuple[Path, ...]
-    set: tuple[str, ...] = ()
-    only: tuple[str, ...] = ()
-    allow: tuple[Path, ...] = ()
-    to: tuple[str, ...] = ()
-    cache: Path | None = None
-    refresh: bool = False
-
-    @property
-    def project(self) -> Path:
-        """The project of the first recipe: where `cache/` and `build/` are by default."""
-        return project_of(self.paths[0])
-
-    @property
-    def store(self) -> Path:
-        """The store's folder: as asked for, by RECIPE_CACHE, or `cache/` of the project."""
-        return self.cache or Path(os.environ.get("RECIPE_CACHE") or self.project / "cache")
 
 
 def plan(recipes: Recipes, **reading: Unpack[Reading]) -> tuple[Variant, ...]:
@@ -155,7 +116,7 @@ class Session:
     ) -> Finished:
         """Build; every event goes to `on_event`, the last one is returned."""
         for name in force:
-            _known_step(name, registry.steps())
+            known_step(name, registry.steps())
         options = Options(
             out=out or self.selection.project / "build",
             force=frozenset(force),
@@ -176,119 +137,6 @@ class Session:
     def summaries(self) -> list[Summary]:
         """Return what the store knows of each variant's last build."""
         return [summarise(self.lookup.store, variant) for variant in self.variants]
-
-
-def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
-    """Return a Selection from what functions and the command line give. Raises UsageError without a recipe."""
-    given = [recipes] if isinstance(recipes, str | Path) else list(recipes)
-    if not given:
-        raise UsageError("no recipe is named", hint="recipe build recipes/minilm_cpu.yaml")
-    cache = reading.get("cache")
-    from_environment = [path for path in os.environ.get("RECIPE_ALLOW_PATHS", "").split(os.pathsep) if path]
-    return Selection(
-        paths=tuple(Path(path) for path in given),
-        set=tuple(reading.get("set", ())),
-        only=tuple(reading.get("only", ())),
-        allow=tuple(Path(path) for path in (*reading.get("allow", ()), *from_environment)),
-        to=tuple(reading.get("to", ())),
-        cache=Path(cache) if cache is not None else None,
-        refresh=reading.get("refresh", False),
-    )
-
-
-def variants(selection: Selection) -> tuple[Variant, ...]:
-    """Read, check and plan all variants of a selection."""
-    steps = registry.steps()
-    for name in selection.to:
-        _known_step(name, steps)
-    loaded = [
-        each
-        for path in selection.paths
-        for each in load(path, set=selection.set, only=selection.only, allow=selection.allow)
-    ]
-    _refuse_twins(loaded)
-    return tuple(_variant(each, steps, selection.to) for each in loaded)
-
-
-def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence[str]) -> Variant:
-    feasibility.check(loaded)
-    _check_triton(loaded)
-    for name in loaded.recipe.steps:
-        if name not in steps:
-            raise loaded.error(
-                f"there is no step {name!r}",
-                "steps",
-                name,
-                facts=[f"steps: {', '.join(sorted(steps))}"],
-                hint="install the package that brings it; `recipe steps` lists what there is",
-            )
-    planned = _planned(loaded, steps)
-    return Variant(loaded, jobs.up_to(planned, to) if to else planned)
-
-
-def _check_triton(loaded: LoadedRecipe) -> None:
-    """Refuse what Triton's ModelConfig cannot hold, where its definition is installed; `package` looks in any case."""
-    overrides = loaded.recipe.package.triton.model_extra
-    if not overrides or machine.version_of("tritonclient") == machine.MISSING:
-        return
-    try:
-        triton_fields.check_overrides(overrides)
-    except StepError as error:
-        raise loaded.error(error.what, "package", "triton", facts=error.facts, hint=error.hint) from None
-
-
-def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[jobs.Job, ...]:
-    from pydantic import ValidationError
-
-    options = _Consulted(loaded.recipe.steps)
-    try:
-        planned = jobs.plan(loaded.recipe.model_copy(update={"steps": options}), steps)
-    except ValidationError as error:
-        named = next((name for name, kind in steps.items() if kind.__name__ == error.title), error.title)
-        raise loaded.complaint(error, "steps", named) from None
-    for name in options.keys() - options.consulted:
-        hint = "what it can be told are the recipe's own fields: see docs/recipe.md"
-        raise loaded.error(f"the step {name!r} takes no options under `steps`", "steps", name, hint=hint)
-    return planned
-
-
-class _Consulted(dict[str, Mapping[str, Any]]):
-    """The options of steps, and which of them any step asked for: the others would be ignored."""
-
-    def __init__(self, options: Mapping[str, Mapping[str, Any]]) -> None:
-        super().__init__(options)
-        self.consulted: set[str] = set()
-
-    def get(self, key: str, default: Any = None) -> Any:
-        self.consulted.add(key)
-        return super().get(key, default)
-
-    def __getitem__(self, key: str) -> Mapping[str, Any]:
-        self.consulted.add(key)
-        return super().__getitem__(key)
-
-    def __contains__(self, key: object) -> bool:
-        self.consulted.add(str(key))
-        return super().__contains__(key)
-
-
-def _refuse_twins(loaded: Sequence[LoadedRecipe]) -> None:
-    seen: dict[str, LoadedRecipe] = {}
-    for each in loaded:
-        name = each.recipe.name
-        if name in seen:
-            raise each.error(
-                f"two recipes are called {name!r}",
-                "name",
-                facts=[str(seen[name].path), str(each.path)],
-                hint="their packages would overwrite each other: rename one",
-            )
-        seen[name] = each
-
-
-def _known_step(name: str, steps: Mapping[str, type[Step]]) -> None:
-    if name not in steps:
-        raise UsageError(f"there is no step {name!r}", [f"steps: {', '.join(sorted(steps))}"])
 
 
 def _model_facts(selection: Selection, variant: Variant) -> Mapping[str, Any] | None:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Self
 
 from engine import machine
+from engine.disk import explained
 from engine.errors import StepError
 from engine.executors import environment
 from engine.jobs import Job
 from engine.key import Key, digest_of
 from engine.lookup import Lookup
-from engine.store import Lock, Record, explained
+from engine.store import Lock, Record
 from engine.worker import Outcome, Task
 
 

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine import digest
+from engine.disk import write_atomically
 from engine.errors import StoreError
 from engine.kit.copying import copy
 from engine.stat_cache import stat_row
-from engine.store import Record, Store, write_atomically
+from engine.store import Record, Store
 
 
 def materialise(store: Store, record: Record, place: Path) -> None:

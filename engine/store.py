@@ -17,6 +17,7 @@ from typing import Any
 
 from engine import digest
 from engine.digest import Digest
+from engine.disk import explained, flush, has_size, link_or_copy, same_file, write_atomically
 from engine.errors import StoreError
 from engine.key import Key, digest_of
 
@@ -180,14 +181,14 @@ class Store:
             )
         content = digest.of_file(path)
         pooled = self.root / "files" / content[:2] / content
-        if not _same_file(path, pooled):
+        if not same_file(path, pooled):
             if _is_copy_of(path, pooled):
                 path.unlink()
                 link_or_copy(pooled, path)
             else:
                 path.chmod(0o444)
                 os.utime(path, ns=(_STORED_NS, _STORED_NS))
-                _flush(path)
+                flush(path)
                 pooled.parent.mkdir(exist_ok=True)
                 with contextlib.suppress(FileNotFoundError):
                     pooled.unlink()
@@ -198,19 +199,17 @@ class Store:
     def _publish(self, made: Path, artifact: Digest, files: Mapping[str, tuple[int, Digest]]) -> None:
         place = self.artifact_path(artifact)
         if place.exists():
-            if all(
-                _same_file(place / name, made / name) or _is_as_stored(place / name, *files[name]) for name in files
-            ):
+            if all(same_file(place / name, made / name) or _is_as_stored(place / name, *files[name]) for name in files):
                 return
             os.replace(place, Path(tempfile.mkdtemp(dir=self.root / "staging")) / "broken")
-        _flush(made)
+        flush(made)
         try:
             os.rename(made, place)
         except OSError as error:
             # Another builder published the same content first: as good as ours.
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise
-        _flush(place.parent)
+        flush(place.parent)
 
     def try_lock(self, key: Digest) -> Lock | None:
         """Take the lock of a key, or return None while another builder holds it. A dead holder frees it."""
@@ -259,67 +258,9 @@ class Lock:
         os.close(self._handle)
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file's content so that a reader or a crash sees the old or the new, never a part."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with open(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-
-
-def link_or_copy(source: Path, target: Path) -> None:
-    """Give a stored file a second name inside the store; a copy where the file system has no hard links."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
-
-
-@contextlib.contextmanager
-def explained(root: Path) -> Iterator[None]:
-    """Turn an OSError about the store into a StoreError with its cause."""
-    try:
-        yield
-    except OSError as error:
-        hints = {
-            errno.ENOSPC: "free some disk space, or name another folder with --cache; what is stored stays valid",
-            errno.EDQUOT: "free some of your quota, or name another folder with --cache",
-            errno.EROFS: "the disk is read-only: name a writable folder with --cache or RECIPE_CACHE",
-            errno.EACCES: "name a folder that you may write with --cache or RECIPE_CACHE",
-        }
-        raise StoreError(
-            f"the store at {root} cannot be used: {error.strerror or error}",
-            [f"while touching {error.filename}"] if error.filename else [],
-            hints.get(error.errno or 0, ""),
-        ) from error
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _same_file(one: Path, other: Path) -> bool:
-    try:
-        return os.path.samestat(one.stat(), other.stat())
-    except FileNotFoundError:
-        return False
-
-
 def _is_copy_of(path: Path, pooled: Path) -> bool:
     """Say whether the pool already holds this content; a damaged pool file does not count."""
-    return _has_size(pooled, path.stat().st_size) and digest.of_file(pooled) == pooled.name
+    return has_size(pooled, path.stat().st_size) and digest.of_file(pooled) == pooled.name
 
 
 def _is_as_stored(path: Path, size: int, content: Digest) -> bool:
@@ -336,10 +277,3 @@ def _is_as_stored(path: Path, size: int, content: Digest) -> bool:
     with contextlib.suppress(OSError):
         os.utime(path, ns=(_STORED_NS, _STORED_NS))  # copied along with the store, say: whole after all
     return True
-
-
-def _has_size(path: Path, size: int) -> bool:
-    try:
-        return path.stat().st_size == size
-    except OSError:
-        return False

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from engine.disk import write_atomically
 from engine.errors import StoreError
 from engine.key import digest_of
 from engine.stat_cache import StatCache
-from engine.store import Store, write_atomically
+from engine.store import Store
 
 KEY = {"step": "x", "options.a": "1"}
 

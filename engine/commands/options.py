@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.api import Reading
+    from engine.selection import Reading
 
 
 def add_recipes(parser: argparse.ArgumentParser, *, many: bool = True) -> None:

@@ -1,0 +1,81 @@
+"""Files on a disk that may fill up or fail: written whole or not at all, compared, errors explained."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from engine.errors import StoreError
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a file's content so that a reader or a crash sees the old or the new, never a part."""
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Give a stored file a second name inside the store; a copy where the file system has no hard links."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+@contextlib.contextmanager
+def explained(root: Path) -> Iterator[None]:
+    """Turn an OSError about the store into a StoreError with its cause."""
+    try:
+        yield
+    except OSError as error:
+        hints = {
+            errno.ENOSPC: "free some disk space, or name another folder with --cache; what is stored stays valid",
+            errno.EDQUOT: "free some of your quota, or name another folder with --cache",
+            errno.EROFS: "the disk is read-only: name a writable folder with --cache or RECIPE_CACHE",
+            errno.EACCES: "name a folder that you may write with --cache or RECIPE_CACHE",
+        }
+        raise StoreError(
+            f"the store at {root} cannot be used: {error.strerror or error}",
+            [f"while touching {error.filename}"] if error.filename else [],
+            hints.get(error.errno or 0, ""),
+        ) from error
+
+
+def flush(path: Path) -> None:
+    """Bring a file, or a folder's list of names, to the disk itself. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Say whether two names are of one file; False where either is not there."""
+    try:
+        return os.path.samestat(one.stat(), other.stat())
+    except FileNotFoundError:
+        return False
+
+
+def has_size(path: Path, size: int) -> bool:
+    """Say whether a file is there and has so many bytes."""
+    try:
+        return path.stat().st_size == size
+    except OSError:
+        return False
