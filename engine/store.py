@@ -130,7 +130,8 @@ class Store:
             self._sweep()
             folder = Path(tempfile.mkdtemp(dir=self.root / "staging"))
             handle = os.open(folder, os.O_RDONLY)
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            with contextlib.suppress(OSError):  # network file systems may not lock folders: then nobody sweeps them
+                fcntl.flock(handle, fcntl.LOCK_EX)
         try:
             yield folder
         finally:

@@ -17,15 +17,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Print the logs, with a heading where there are several."""
-    from engine import selection as selecting
     from engine.digest import Digest
     from engine.lookup import head_of
+    from engine.selection import select, variants
     from engine.store import Store
 
-    selection = selecting.select(arguments.recipes, **options.reading(arguments))
+    selection = select(arguments.recipes, **options.reading(arguments))
     store = Store(selection.store)
     found = []
-    for variant in selecting.variants(selection):
+    for variant in variants(selection):
         notes = head_of(store, variant).get("jobs", {})
         for job in variant.jobs:
             log = store.log_path(Digest(notes.get(job.name, {}).get("run", "none")))
