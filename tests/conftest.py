@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# A shared machine may stop at any moment: no property is about absolute time.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
+
 
 @pytest.fixture(scope="session")
 def minilm_checkpoint(tmp_path_factory):
