@@ -7,6 +7,8 @@ from typing import Any
 
 from engine.summary import Summary
 
+_NOISY = 0.5
+"""From here on, the middle half of the rounds differs by half of the median: busy neighbours, not models."""
 _HEADER = ("shape", "runtime", "size", "cosine", "mean", "p50", "p95", "p99", "speed-up")
 
 
@@ -23,10 +25,13 @@ def table(summary: Summary) -> str:
     lines = [_title(summary)]
     if rows:
         lines += _aligned([_HEADER, *_grouped(rows)])
+        noise = max(row["noise"] for row in bench["rows"])
         lines.append(
             f"latencies in ms, interleaved in one run on {bench['cpu']}, {bench['threads']} threads;"
-            f" noise up to {max(row['noise'] for row in bench['rows']):.0%}"
+            f" noise up to {noise:.0%}"
         )
+        if noise > _NOISY:
+            lines.append("the machine was busy: these numbers are no ground to stand on; --force bench measures again")
     lines += _validation(summary.report("validate"))
     return "\n".join(lines) + "\n"
 

@@ -1,0 +1,40 @@
+"""What the table at the end of a build says."""
+
+from types import SimpleNamespace
+
+from engine.recipe.schema import ModelSection, Recipe
+from engine.report.table import size_in_words, table
+
+
+def summary(noise, **reports):
+    rows = [
+        {"shape": {"batch": 1, "sequence": 16}, "via": "in-process", "runtime": name, "ours": ours, "mean_ms": 2.0,
+         "p50_ms": 1.5, "p95_ms": 3.0, "p99_ms": 4.0, "runs": 100, "noise": noise, "ratio_to": {"pytorch-fp32": 3.25}}
+        for name, ours in (("onnxruntime-int8", True), ("pytorch-fp32", False))
+    ]  # fmt: skip
+    found = {"bench": {"threads": 2, "cpu": "a CPU", "rows": rows}, **reports}
+    recipe = Recipe(name="m", model=ModelSection(source="x"))
+    return SimpleNamespace(
+        variant=SimpleNamespace(loaded=SimpleNamespace(recipe=recipe)),
+        model=SimpleNamespace(size=22_800_000),
+        records={},
+        report=lambda job: found.get(job, {}),
+    )
+
+
+def test_a_row_per_runtime_with_the_speed_up_over_the_rival():
+    worst = {"worst": 0.97, "mean": 0.9917, "sample": "line 8", "text": "a text"}
+    text = table(summary(0.1, validate={"cases": 5, "random": False, "cosine": worst}))
+    assert "m: fp32 for cpu with onnxruntime, 22.8 MB" in text
+    assert [line.split()[-2:] for line in text.splitlines() if "pytorch-fp32" in line] == [["3.25", "x"]]
+    assert "1.500" in text
+    assert "cosine mean 0.9917, worst 0.97 (line 8)" in text
+    assert "busy" not in text
+
+
+def test_a_noisy_bench_says_that_its_numbers_cannot_be_trusted():
+    assert "--force bench measures again" in table(summary(0.9))
+
+
+def test_sizes_are_in_the_unit_that_shows_them():
+    assert (size_in_words(22_800_000), size_in_words(1_500)) == ("22.8 MB", "1.5 kB")
