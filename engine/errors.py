@@ -38,6 +38,10 @@ class UserError(Exception):
         self.facts = tuple(facts)
         self.hint = hint
 
+    def fields(self) -> dict[str, object]:
+        """Return the error as machines read it."""
+        return {"what": self.what, "facts": list(self.facts), "hint": self.hint}
+
     def __str__(self) -> str:
         lines = [self.what, *(f"  {line}" for fact in self.facts for line in fact.splitlines())]
         if self.hint:

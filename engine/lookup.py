@@ -134,11 +134,11 @@ class Lookup:
 
 def examine(variant: Variant, lookup: Lookup) -> list[Finding]:
     """Say for each job of a variant whether it is cached, and if not, which rows decided it."""
-    store = lookup.store
-    head = head_of(store, variant)
+    head = head_of(lookup.store, variant)
+    recipe = _recipe_changes(head, variant)
     findings: dict[str, Finding] = {}
     for job in variant.jobs:
-        findings[job.name] = _examine(job, findings, head, lookup, _recipe_changes(head, variant))
+        findings[job.name] = _examine(job, findings, head, lookup, recipe)
     return list(findings.values())
 
 
@@ -157,7 +157,7 @@ def _examine(
         return Finding(job, "cached", record=record)
     last = head.get("jobs", {}).get(job.name, {})
     before = lookup.store.read(last["key"]) if "key" in last else None
-    if record is None and not missing and last.get("key") == digest_of(key):
+    if not missing and last.get("key") == digest_of(key):
         return Finding(job, "stale", (_lost(before),))
     rewired = tuple(recipe) if last.get("needs") != dict(job.needs) else ()
     if before is None:

@@ -70,9 +70,8 @@ def build_of(distribution: str) -> str:
 def metadata_files(names: Iterable[str]) -> list[Path]:
     """Return the metadata files behind the versions, for those who watch them for changes."""
     found = [distribution for name in names if (distribution := _distribution(name)) is not None]
-    paths = [Path(str(distribution.locate_file(""))) for distribution in found]
     own = [Path(str(getattr(distribution, "_path", ""))) for distribution in found]
-    return [*paths, *(path / "METADATA" for path in own if (path / "METADATA").is_file())]
+    return [path / "METADATA" for path in own if (path / "METADATA").is_file()]
 
 
 def _distribution(name: str) -> metadata.Distribution | None:

@@ -50,7 +50,12 @@ class Selection:
     @property
     def store(self) -> Path:
         """The store's folder: as asked for, by RECIPE_CACHE, or `cache/` of the project."""
-        return self.cache or Path(os.environ.get("RECIPE_CACHE") or self.project / "cache")
+        return store_of(self.cache, self.paths[0])
+
+
+def store_of(asked: Path | None, recipe: Path) -> Path:
+    """Return the store's folder: as asked for, by RECIPE_CACHE, or `cache/` of the recipe's project."""
+    return asked or Path(os.environ.get("RECIPE_CACHE") or project_of(recipe) / "cache")
 
 
 def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:

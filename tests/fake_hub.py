@@ -7,8 +7,10 @@ import hashlib
 import json
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
@@ -222,3 +224,12 @@ def _listed(file: str, content: bytes) -> dict[str, Any]:
     if not _is_large(file):
         return listed
     return {**listed, "lfs": {"sha256": _sha256(content), "size": len(content), "pointerSize": 134}}
+
+
+def write(directory: Path, files: Mapping[str, bytes]) -> Path:
+    """Write a repository's files into a directory, as a user would have them."""
+    for name, content in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return directory

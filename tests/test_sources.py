@@ -27,15 +27,7 @@ def refusal(uri, **options):
 
 @pytest.fixture
 def directory(tmp_path):
-    return write(tmp_path / "model", fake_hub.model())
-
-
-def write(directory, files):
-    for name, content in files.items():
-        path = directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    return directory
+    return fake_hub.write(tmp_path / "model", fake_hub.model())
 
 
 def onnx_model(path, *, location="weights.bin", length=None):
@@ -73,7 +65,7 @@ def test_a_file_is_its_content_and_not_its_path(tmp_path):
 def test_a_directory_is_the_files_that_matter_and_not_its_path(directory, tmp_path):
     before = find(f"file:{directory}")
     assert before.location == directory
-    moved = write(tmp_path / "elsewhere", fake_hub.model())
+    moved = fake_hub.write(tmp_path / "elsewhere", fake_hub.model())
     assert find(f"file:{moved}").row == before.row
 
 
@@ -97,13 +89,13 @@ def test_a_new_file_that_matters_changes_the_row_and_is_seen_by_the_folders_stat
     before = find(f"file:{directory}")
     rows = {path: path.stat().st_mtime_ns for path in before.files}
     os.utime(directory, ns=(0, 0))
-    write(directory, {name: b"{}"})
+    fake_hub.write(directory, {name: b"{}"})
     assert find(f"file:{directory}").row != before.row
     assert any(path.stat().st_mtime_ns != row for path, row in rows.items())
 
 
 def test_a_file_added_to_a_module_folder_is_seen_by_that_folders_stat(directory):
-    write(directory, {"1_Pooling/README.md": b""})
+    fake_hub.write(directory, {"1_Pooling/README.md": b""})
     assert directory / "1_Pooling" in find(f"file:{directory}").files
 
 
@@ -130,7 +122,7 @@ def test_a_source_that_is_missing_or_empty_is_one_clear_error(tmp_path):
 
 def test_a_git_lfs_pointer_says_pull(tmp_path):
     pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
-    write(tmp_path, {"samples.jsonl": pointer, "model.onnx": pointer})
+    fake_hub.write(tmp_path, {"samples.jsonl": pointer, "model.onnx": pointer})
     assert "run `git lfs pull`" in refusal(f"file:{tmp_path}/samples.jsonl")
     assert "model.onnx is a git-lfs pointer" in refusal(f"file:{tmp_path}/model.onnx")
 
@@ -139,7 +131,7 @@ def test_an_onnx_file_counts_with_its_external_data(tmp_path):
     path = onnx_model(tmp_path / "a.onnx")
     before = find(f"file:{path}")
     assert before.files == (path, tmp_path / "weights.bin")
-    write(tmp_path, {"weights.bin": bytes(16), "other.bin": b""})
+    fake_hub.write(tmp_path, {"weights.bin": bytes(16), "other.bin": b""})
     assert find(f"file:{path}").row != before.row
     moved = onnx_model(tmp_path / "b" / "renamed.onnx")
     assert find(f"file:{moved}").row == before.row
@@ -147,7 +139,7 @@ def test_an_onnx_file_counts_with_its_external_data(tmp_path):
 
 @pytest.mark.parametrize("location", ["../up.bin", "/etc/passwd", "..\\up.bin", "C:\\up.bin", "a/../../up.bin"])
 def test_external_data_outside_the_models_directory_is_refused(tmp_path, location):
-    write(tmp_path, {"up.bin": bytes(16)})
+    fake_hub.write(tmp_path, {"up.bin": bytes(16)})
     told = refusal(f"file:{onnx_model(tmp_path / 'model' / 'm.onnx', location=location)}")
     assert "m.onnx wants to read a file outside its own directory" in told
     assert repr(location) in told
@@ -170,7 +162,7 @@ def test_external_data_that_is_missing_or_cut_off_is_named(tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"<html>", b"\x08\x07", os.urandom(64)])
 def test_a_file_that_is_no_onnx_model_is_one_clear_error(tmp_path, content):
-    write(tmp_path, {"m.onnx": content})
+    fake_hub.write(tmp_path, {"m.onnx": content})
     assert "m.onnx is no ONNX model" in refusal(f"file:{tmp_path}/m.onnx")
 
 
@@ -178,14 +170,14 @@ def test_a_file_that_is_no_onnx_model_is_one_clear_error(tmp_path, content):
 def package(tmp_path, monkeypatch):
     """Put a package on the path whose import would fail."""
     root = tmp_path / "site"
-    write(root, {"weights_pkg/__init__.py": b"raise RuntimeError('imported')"})
+    fake_hub.write(root, {"weights_pkg/__init__.py": b"raise RuntimeError('imported')"})
     monkeypatch.syspath_prepend(str(root))
     return root / "weights_pkg"
 
 
 def test_a_packages_one_model_is_found_without_importing_it(package):
-    write(package / "data" / "model", fake_hub.model())
-    write(package / "data" / "model", {"1_Pooling/config.json": b"{}"})
+    fake_hub.write(package / "data" / "model", fake_hub.model())
+    fake_hub.write(package / "data" / "model", {"1_Pooling/config.json": b"{}"})
     found = find("python:weights_pkg")
     assert found.location == package / "data" / "model"
     assert {package, package / "data", found.location, found.location / "config.json"} <= set(found.files)
@@ -200,8 +192,8 @@ def test_an_onnx_file_in_a_package_is_a_source(package):
 
 
 def test_a_package_with_two_models_needs_a_path(package):
-    write(package / "a", fake_hub.model())
-    write(package / "b", fake_hub.model())
+    fake_hub.write(package / "a", fake_hub.model())
+    fake_hub.write(package / "b", fake_hub.model())
     told = refusal("python:weights_pkg")
     assert "the package weights_pkg holds 2 models" in told
     assert f"{package}/a" in told
@@ -216,7 +208,7 @@ def test_a_path_that_leads_out_of_the_package_is_refused(package):
 
 def test_a_namespace_package_in_two_places_is_ambiguous(tmp_path, monkeypatch):
     for place in ("one", "two"):
-        write(tmp_path / place / "shared_ns" / "model", fake_hub.model())
+        fake_hub.write(tmp_path / place / "shared_ns" / "model", fake_hub.model())
         monkeypatch.syspath_prepend(str(tmp_path / place))
     assert "python:shared_ns/model is in several places" in refusal("python:shared_ns/model")
 
@@ -234,6 +226,6 @@ def test_a_distributions_name_is_told_from_its_package(monkeypatch):
 
 
 def test_a_single_module_has_no_files(tmp_path, monkeypatch):
-    write(tmp_path, {"lonely_module.py": b""})
+    fake_hub.write(tmp_path, {"lonely_module.py": b""})
     monkeypatch.syspath_prepend(str(tmp_path))
     assert "lonely_module is a single module" in refusal("python:lonely_module")

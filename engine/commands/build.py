@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.errors import Exit, UserError
@@ -101,7 +101,7 @@ def _dry_run(session: Session) -> Exit:
 
 
 def _print_refusal(error: UserError) -> None:
-    fields: dict[str, Any] = {"what": error.what, "facts": list(error.facts), "hint": error.hint}
+    fields = error.fields()
     position = getattr(error, "position", None)
     if position is not None:
         fields["position"] = str(position)

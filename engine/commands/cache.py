@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,10 +23,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Print the store's numbers or its records."""
-    from engine.recipe.project import project_of
+    from engine.selection import store_of
     from engine.store import Store
 
-    root = arguments.cache or Path(os.environ.get("RECIPE_CACHE") or project_of(Path("recipe.yaml")) / "cache")
+    root = store_of(arguments.cache, Path("recipe.yaml"))
     if not (root / "format").is_file():
         raise UsageError(f"there is no store at {root}", hint="name one with --cache, or build something first")
     records = sorted(Store(root).records(), key=lambda record: record.made_at)

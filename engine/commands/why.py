@@ -47,7 +47,7 @@ def _fields(finding: Finding) -> dict[str, Any]:
         "changes": [{"row": change.row, "old": change.old, "new": change.new} for change in finding.changes],
     }
     if finding.error is not None:
-        fields["error"] = {"what": finding.error.what, "facts": list(finding.error.facts), "hint": finding.error.hint}
+        fields["error"] = finding.error.fields()
     return fields
 
 

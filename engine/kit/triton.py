@@ -131,10 +131,7 @@ def tokenizer_config(name: str, model: Config, *, texts: int) -> Config:
     config = _config(name, model.max_batch_size)
     config.backend = "python"
     _add_text(config, model, texts)
-    for tensor in model.input:
-        output = config.output.add()
-        output.name, output.data_type = tensor.name, tensor.data_type
-        output.dims.extend(tensor.dims)
+    _add_outputs(config, model.input)
     group = config.instance_group.add()
     group.count, group.kind = 1, type(group).KIND_CPU
     if model.max_batch_size > 1 and texts > 0:
@@ -147,10 +144,7 @@ def ensemble_config(name: str, tokenizer: Config, model: Config, *, texts: int) 
     config = _config(name, model.max_batch_size)
     config.platform = "ensemble"
     _add_text(config, model, texts)
-    for tensor in model.output:
-        output = config.output.add()
-        output.name, output.data_type = tensor.name, tensor.data_type
-        output.dims.extend(tensor.dims)
+    _add_outputs(config, model.output)
     for part in (tokenizer, model):
         step = config.ensemble_scheduling.step.add()
         step.model_name, step.model_version = part.name, -1
@@ -172,6 +166,14 @@ def _config(name: str, batch: int) -> Config:
     from tritonclient.grpc import model_config_pb2
 
     return model_config_pb2.ModelConfig(name=name, max_batch_size=batch)
+
+
+def _add_outputs(config: Config, tensors: Any) -> None:
+    """Let a model give tensors that another one takes or gives."""
+    for tensor in tensors:
+        output = config.output.add()
+        output.name, output.data_type = tensor.name, tensor.data_type
+        output.dims.extend(tensor.dims)
 
 
 def _add_text(config: Config, model: Config, texts: int) -> None:

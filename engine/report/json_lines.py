@@ -74,6 +74,5 @@ def _ended(event: Ended) -> dict[str, Any]:
     if event.waits_for is not None:
         fields["for"] = event.waits_for
     if event.error is not None:
-        error = event.error
-        fields["error"] = {"what": error.what, "facts": list(error.facts), "hint": error.hint}
+        fields["error"] = event.error.fields()
     return fields

@@ -18,17 +18,9 @@ from engine.step import Source
 from engine.steps.fetch import Fetch
 
 
-def write(directory, files):
-    for name, content in files.items():
-        path = directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    return directory
-
-
 @pytest.fixture
 def directory(tmp_path):
-    return write(tmp_path / "model", fake_hub.model())
+    return fake_hub.write(tmp_path / "model", fake_hub.model())
 
 
 def fetch(source, out, *, tokenizer=None, **options):
@@ -80,7 +72,7 @@ def test_the_checkpoint_is_a_copy_with_a_plain_mode_and_no_link_to_the_users_fil
 
 
 def test_two_fetches_give_the_same_bytes_wherever_they_are_made(directory, tmp_path):
-    elsewhere = write(tmp_path / "elsewhere", fake_hub.model())
+    elsewhere = fake_hub.write(tmp_path / "elsewhere", fake_hub.model())
     first = fetch(directory, tmp_path / "a")
     second = fetch(elsewhere, tmp_path / "b" / "c")
     assert first == second
@@ -97,7 +89,7 @@ def test_weights_in_several_files_come_all(tmp_path):
     places = {"w1": "model-00001-of-00002.safetensors", "w2": "model-00002-of-00002.safetensors"}
     files = {**fake_hub.model(), **parts, "model.safetensors.index.json": json.dumps({"weight_map": places}).encode()}
     del files["model.safetensors"]
-    directory = write(tmp_path / "model", files)
+    directory = fake_hub.write(tmp_path / "model", files)
     assert fetch(directory, tmp_path / "out")["parameters"] == 12
     assert set(parts) < set(digest.walk(tmp_path / "out"))
     (directory / "model-00002-of-00002.safetensors").unlink()
@@ -120,7 +112,7 @@ def test_safetensors_with_a_nonsensical_header_are_refused(directory, tmp_path, 
 
 
 def test_a_git_lfs_pointer_in_the_place_of_weights_says_pull(directory, tmp_path):
-    write(
+    fake_hub.write(
         directory, {"model.safetensors": b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 90868376\n"}
     )
     told = refusal(directory, tmp_path)
@@ -164,23 +156,23 @@ def test_a_directory_with_only_a_pickle_is_refused_with_both_ways_forward(direct
 
 @pytest.mark.parametrize("name", ["model.pt", "last.ckpt", "weights.pth", "model.pkl"])
 def test_a_pickle_that_transformers_would_not_read_cannot_be_converted(tmp_path, name):
-    directory = write(tmp_path / "model", {"config.json": b"{}", name: b""})
+    directory = fake_hub.write(tmp_path / "model", {"config.json": b"{}", name: b""})
     told = refusal(directory, tmp_path, weights="pickle-tensors-only")
     assert "only as a pickle, under a name that transformers does not read" in told
     assert "save_pretrained(path, safe_serialization=True)" in told
 
 
 def test_an_adapter_or_a_directory_of_onnx_files_is_told_apart(tmp_path):
-    adapter = write(tmp_path / "a", {"adapter_config.json": b"{}", "adapter_model.safetensors": b""})
+    adapter = fake_hub.write(tmp_path / "a", {"adapter_config.json": b"{}", "adapter_model.safetensors": b""})
     assert "is an adapter, not a whole model" in refusal(adapter, tmp_path)
-    exported = write(tmp_path / "b", {"config.json": b"{}", "model.onnx": b""})
+    exported = fake_hub.write(tmp_path / "b", {"config.json": b"{}", "model.onnx": b""})
     told = refusal(exported, tmp_path)
     assert "has its weights only as ONNX" in told
     assert "name the file itself: `source: .../model.onnx`" in told
 
 
 def test_a_file_that_is_no_model_is_refused(tmp_path):
-    write(tmp_path, {"samples.jsonl": b"{}"})
+    fake_hub.write(tmp_path, {"samples.jsonl": b"{}"})
     assert "samples.jsonl is neither an .onnx file nor a model's directory" in refusal(
         tmp_path / "samples.jsonl", tmp_path
     )
@@ -244,7 +236,7 @@ def test_an_onnx_file_takes_its_tokenizer_from_a_directory_or_a_file(directory, 
 
 
 def test_a_tokenizer_of_its_own_replaces_all_of_the_models(directory, tmp_path):
-    other = write(tmp_path / "other", {"tokenizer.json": b'{"version": "other"}', "README.md": b""})
+    other = fake_hub.write(tmp_path / "other", {"tokenizer.json": b'{"version": "other"}', "README.md": b""})
     fetch(directory, tmp_path / "out", tokenizer=other)
     assert (tmp_path / "out" / "tokenizer.json").read_bytes() == b'{"version": "other"}'
     assert not (tmp_path / "out" / "tokenizer_config.json").exists()
