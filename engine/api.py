@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
@@ -12,6 +12,7 @@ from engine import feasibility, machine, registry, sources
 from engine.errors import Exit, UserError
 from engine.events import Event, Finished
 from engine.executors.local import LocalExecutor
+from engine.jobs import Job
 from engine.lookup import Finding, Lookup, Variant, examine
 from engine.run import Options, run
 from engine.selection import Reading, Recipes, Selection, known_step, select, variants
@@ -55,7 +56,7 @@ def why(recipes: Recipes, **reading: Unpack[Reading]) -> list[Finding]:
     """Say for every job whether it is cached, or the rows that decided otherwise."""
     asked = session(recipes, **reading)
     found = asked.findings()
-    asked.lookup.save()
+    asked.lookup.store.leave()
     return found
 
 
@@ -103,6 +104,11 @@ class Session:
     selection: Selection
     variants: tuple[Variant, ...]
     lookup: Lookup
+
+    @property
+    def jobs(self) -> Iterator[Job]:
+        """All jobs of all variants."""
+        return (job for variant in self.variants for job in variant.jobs)
 
     def build(
         self,

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from engine import machine
 from engine.disk import explained
-from engine.errors import StepError
+from engine.errors import StepError, UserError
 from engine.executors import environment
 from engine.jobs import Job
 from engine.key import Key, digest_of
+from engine.locks import Lock
 from engine.lookup import Lookup
-from engine.store import Lock, Record
+from engine.store import Record
 from engine.worker import Outcome, Task
 
 
@@ -32,14 +32,11 @@ class Attempt:
 
     @classmethod
     def prepare(cls, lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], lock: Lock) -> Self:
-        """Return the attempt with a fresh output folder and log. Raises StoreError."""
+        """Return the attempt with a fresh folder for its output and its log. Raises StoreError."""
         store = lookup.store
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as held, explained(store.root):
             held.callback(lock.release)
-            out = held.enter_context(store.staging()) / "out"
-            log = store.log_path(digest_of(key))
-            with explained(store.root):
-                log.unlink(missing_ok=True)
+            folder = held.enter_context(store.presence.workplace())
             cleanup = held.pop_all()
         places = {name: str(lookup.source(source).location) for name, source in job.step.sources().items()}
         places.update({name: str(store.artifact_path(record.artifact)) for name, record in inputs.items()})
@@ -49,35 +46,51 @@ class Attempt:
             name=job.name,
             options=job.step.model_dump(mode="json", by_alias=True),
             inputs=places,
-            out=str(out),
-            log=str(log),
+            out=str(folder / "out"),
+            log=str(folder / "log"),
         )
         return cls(lookup, job, key, inputs, task, cleanup)
 
     @property
     def log(self) -> Path:
-        """Where the job speaks."""
+        """Where the job speaks while it runs."""
         return Path(self.task.log)
 
     def record(self, outcome: Outcome) -> Record:
         """File what the worker made. Raises UserError where it failed, or where its inputs are not what they were."""
-        if outcome.error is not None:
-            raise outcome.error
-        self._refuse_changed_sources()
-        self._refuse_damaged_inputs()
+        try:
+            if outcome.error is not None:
+                raise outcome.error
+            self._refuse_changed_sources()
+            self._refuse_damaged_inputs()
+        except UserError:
+            self._keep_log_of_failure()
+            raise
         return self.lookup.store.commit(
             self.key,
             Path(self.task.out),
+            outcome.files,
             report=outcome.report or {},
             seconds=outcome.seconds,
             peak_bytes=outcome.peak_bytes,
-            machine=machine.known_facts(),
+            machine=self.lookup.machine,
+            log=self._said(),
         )
 
     def close(self) -> None:
-        """Remove what is left of the work, take secrets out of the log, let others have the key."""
-        _redact(self.log)
+        """Remove what is left of the work and let others have the key."""
         self.cleanup.close()
+
+    def _said(self) -> bytes:
+        """Return the log without the secrets in it."""
+        try:
+            return environment.redacted(self.log.read_bytes())
+        except OSError:
+            return b""
+
+    def _keep_log_of_failure(self) -> None:
+        with contextlib.suppress(OSError):  # the error itself is told in any case
+            self.lookup.store.keep_log(digest_of(self.key), self._said(), failed=True)
 
     def _refuse_changed_sources(self) -> None:
         changed = self.lookup.changed_meanwhile(self.job)
@@ -96,12 +109,3 @@ class Attempt:
                     [f"the artifact {record.artifact} no longer has the sizes it was stored with"],
                     "a step must work on a copy of what it changes",
                 )
-
-
-def _redact(log: Path) -> None:
-    """Rewrite a finished log without the secrets in it."""
-    with contextlib.suppress(OSError):
-        text = log.read_bytes()
-        clean = environment.redacted(text)
-        if clean != text:
-            log.write_bytes(clean)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NewType
 
@@ -20,12 +20,13 @@ def of_bytes(data: bytes) -> Digest:
     return Digest(xxhash.xxh3_128_hexdigest(data))
 
 
-def of_file(path: Path) -> Digest:
+def of_file(path: str | Path) -> Digest:
     """Return the digest of a file's content, streamed in chunks of 1 MiB. Raises OSError."""
     state = xxhash.xxh3_128()
-    buffer = bytearray(_CHUNK)
-    view = memoryview(buffer)
     with open(path, "rb", buffering=0) as file:
+        # No larger than the file: most are small, and a fresh buffer is filled with zeros first.
+        buffer = bytearray(min(_CHUNK, os.fstat(file.fileno()).st_size + 1))
+        view = memoryview(buffer)
         while count := file.readinto(buffer):
             state.update(view[:count])
     return Digest(state.hexdigest())
@@ -51,11 +52,15 @@ def of_tree(files: Mapping[str, Digest]) -> Digest:
     return of_rows(sorted(files.items()))
 
 
-def walk(root: Path) -> list[str]:
+def walk(root: str | Path) -> list[str]:
     """Return the relative POSIX paths of all that is no directory under `root`, sorted; links are not followed."""
-    found = []
-    for folder, folders, names in os.walk(root):
-        relative = Path(folder).relative_to(root)
-        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-        found += [(relative / name).as_posix() for name in (*names, *links)]
-    return sorted(found)
+    return sorted(_walk(str(root), ""))
+
+
+def _walk(folder: str, prefix: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(entry.path, f"{prefix}{entry.name}/")
+            else:
+                yield prefix + entry.name

@@ -1,4 +1,4 @@
-"""Files on a disk that may fill up or fail: written whole or not at all, compared, errors explained."""
+"""Files on a disk that may fill up or fail: linked, flushed, compared, errors explained."""
 
 from __future__ import annotations
 
@@ -6,27 +6,10 @@ import contextlib
 import errno
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from engine.errors import StoreError
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file's content so that a reader or a crash sees the old or the new, never a part."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with open(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
 
 
 def link_or_copy(source: Path, target: Path) -> None:
@@ -70,12 +53,4 @@ def same_file(one: Path, other: Path) -> bool:
     try:
         return os.path.samestat(one.stat(), other.stat())
     except FileNotFoundError:
-        return False
-
-
-def has_size(path: Path, size: int) -> bool:
-    """Say whether a file is there and has so many bytes."""
-    try:
-        return path.stat().st_size == size
-    except OSError:
         return False

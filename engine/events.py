@@ -14,6 +14,13 @@ BuildState = Literal["built", "up to date", "waiting", "failed", "interrupted"]
 
 
 @dataclass(frozen=True)
+class Noticed:
+    """Something about this machine or store that the user should know."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Planned:
     """A recipe's jobs, in order: (job, the jobs it needs)."""
 
@@ -55,4 +62,4 @@ class Finished:
     packages: Mapping[str, Path]
 
 
-Event = Planned | Started | Ended | Finished
+Event = Noticed | Planned | Started | Ended | Finished

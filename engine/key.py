@@ -31,14 +31,16 @@ def key_of(
     inputs: Mapping[str, str],
     tools: Mapping[str, str],
     facts: Mapping[str, str],
+    variables: Mapping[str, str],
 ) -> Key:
-    """Return the rows of a job, given the content of its inputs and what this machine says of tools and facts."""
+    """Return the rows of a job, given the content of its inputs and what this machine says of all else."""
     rows = {"step": job.name, "code": str(code)}
     for name, value in job.step.options().items():
         rows.update(_flat(f"options.{name}", value))
     rows.update({f"inputs.{name}": value for name, value in inputs.items()})
     rows.update({f"tools.{name}": value for name, value in tools.items()})
     rows.update({f"facts.{name}": value for name, value in facts.items()})
+    rows.update({f"env.{name}": value for name, value in variables.items()})
     return dict(sorted(rows.items()))
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from engine import code, digest, machine, sources
+from engine.digest import Digest
 from engine.errors import StepError, UserError
 from engine.jobs import Job
 from engine.key import Change, Key, changes, digest_of, key_of
 from engine.recipe.load import LoadedRecipe
 from engine.sources import Resolved
-from engine.stat_cache import StatCache, stat_row
+from engine.stat_cache import Row, stat_row
 from engine.step import Source
 from engine.store import Record, Store
 
@@ -57,7 +60,7 @@ class _Watched:
     """A source as it was when its content was read."""
 
     resolved: Resolved
-    rows: Mapping[Path, list[int]] = field(default_factory=dict)
+    rows: Mapping[Path, Row] = field(default_factory=dict)
 
 
 class Lookup:
@@ -66,9 +69,8 @@ class Lookup:
     def __init__(self, store: Store, *, refresh: bool = False) -> None:
         self.store = store
         self._refresh = refresh
-        self._stats = StatCache(store)
         self._sources: dict[Source, _Watched] = {}
-        self._resolutions = store.note("resolutions", "hub")
+        self._resolutions = store.notes.get("resolutions", "hub")
 
     def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
         """Return a job's key, given the content of the inputs that other jobs make.
@@ -90,7 +92,13 @@ class Lookup:
             inputs={**found, **inputs},
             tools=machine.tools(step.tools_used()),
             facts=facts,
+            variables={name: os.environ[name] for name in step.variables if name in os.environ},
         )
+
+    @cached_property
+    def machine(self) -> Mapping[str, str]:
+        """The facts of this machine, as records keep them."""
+        return machine.known_facts()
 
     def source(self, source: Source) -> Resolved:
         """Return where a source is and what its content is."""
@@ -98,14 +106,14 @@ class Lookup:
         if known is None:
             resolved = sources.resolve(
                 source,
-                digest_file=self._stats.digest,
+                digest_file=self.store.contents.digest,
                 remembered=self._resolutions.get,
                 refresh=self._refresh,
             )
             if resolved.resolution is not None:
                 name, commit = resolved.resolution
                 self._resolutions[name] = commit
-                self.store.keep_note("resolutions", "hub", self._resolutions)
+                self.store.notes.keep("resolutions", "hub", self._resolutions)
             known = _Watched(resolved, {path: stat_row(path) for path in resolved.files})
             self._sources[source] = known
         return known.resolved
@@ -126,10 +134,6 @@ class Lookup:
         """Yield every local file and folder that the keys were made from."""
         for known in self._sources.values():
             yield from known.rows
-
-    def save(self) -> None:
-        """Keep what was learned about files for the next build."""
-        self._stats.save()
 
 
 def examine(variant: Variant, lookup: Lookup) -> list[Finding]:
@@ -175,15 +179,12 @@ def _lost(before: Record | None) -> Change:
 
 def head_of(store: Store, variant: Variant) -> dict[str, Any]:
     """Return the note of a variant's last build; where its file is new, that of a recipe of the same name."""
-    head = store.note("heads", variant.head)
-    if head:
-        return head
-    return next((other for other in store.notes("heads") if other.get("name") == variant.name), {})
+    return store.notes.get("heads", variant.head) or store.notes.named("heads", variant.name)
 
 
 def keep_head(store: Store, variant: Variant, jobs: Mapping[str, Mapping[str, Any]]) -> None:
     """Note what a variant's build made of each job; jobs that it did not get to keep their earlier note."""
-    before = store.note("heads", variant.head)
+    before = store.notes.get("heads", variant.head)
     head = {
         "name": variant.name,
         "file": variant.loaded.path.name,
@@ -191,7 +192,7 @@ def keep_head(store: Store, variant: Variant, jobs: Mapping[str, Mapping[str, An
         "jobs": {**before.get("jobs", {}), **jobs},
     }
     if head != before:
-        store.keep_note("heads", variant.head, head)
+        store.notes.keep("heads", variant.head, head)
 
 
 def recipe_rows(variant: Variant) -> dict[str, str]:
@@ -216,8 +217,7 @@ def _recipe_changes(head: Mapping[str, Any], variant: Variant) -> tuple[Change, 
     return changes(old, recipe_rows(variant)) if old else ()
 
 
-def job_note(job: Job, key: Key, before: Mapping[str, Any], *, made: bool) -> dict[str, Any]:
-    """Return the head's note of a job that ran or was found: its key where it was made, its log in any case."""
-    digest_ = str(digest_of(key))
-    note = {**before, "run": digest_}
-    return {**note, "key": digest_, "needs": dict(job.needs)} if made else note
+def job_note(job: Job, key: Digest, before: Mapping[str, Any], record: Record | None) -> dict[str, Any]:
+    """Return the head's note of a job that ran or was found: in any case its log, with a record what it made."""
+    note = {**before, "run": key}
+    return {**note, "key": key, "needs": dict(job.needs), "seconds": record.seconds} if record is not None else note

@@ -16,6 +16,8 @@ from engine import gpus as catalogue
 
 MISSING = "not installed"
 
+_GPU_TOOL = "nvidia-smi"
+
 _STAND_INS = {"onnxruntime": ("onnxruntime-gpu",)}
 """Distributions that provide the same import as another."""
 
@@ -34,6 +36,16 @@ class LocalGpu:
     sm: int
     memory_mib: int
     driver: str
+
+
+VARIABLES = ("PATH",)
+"""Environment variables that decide what is found on this machine."""
+
+
+def watched() -> list[str]:
+    """Return the files that tell of a GPU, there or not: when one of them comes or goes, jobs may run, or wait."""
+    programs = [os.path.join(folder, _GPU_TOOL) for folder in os.environ.get("PATH", "").split(os.pathsep)]
+    return [*programs, "/proc/driver/nvidia/version", "/dev/nvidia0"]
 
 
 def tools(names: Iterable[str]) -> dict[str, str]:
@@ -61,6 +73,7 @@ def _installed(distribution: str) -> str:
     return MISSING if found is None else found.version
 
 
+@cache
 def build_of(distribution: str) -> str:
     """Return which distribution provides an import that several can provide, or MISSING."""
     found = _distribution(distribution)
@@ -96,7 +109,7 @@ def known_facts() -> Mapping[str, str]:
 @cache
 def gpus() -> tuple[LocalGpu, ...]:
     """Return the NVIDIA GPUs that the driver of this machine shows; none without a driver."""
-    program = shutil.which("nvidia-smi")
+    program = shutil.which(_GPU_TOOL)
     if program is None:
         return ()
     query = "--query-gpu=name,compute_cap,memory.total,driver_version"

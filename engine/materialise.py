@@ -2,61 +2,67 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
-from engine import digest
-from engine.disk import write_atomically
+from engine import digest, locks
 from engine.errors import StoreError
 from engine.kit.copying import copy
-from engine.stat_cache import stat_row
 from engine.store import Record, Store
 
 
 def materialise(store: Store, record: Record, place: Path) -> None:
     """Make `place` hold exactly the files of the record's artifact. Raises StoreError.
 
-    A place that still has the stat rows it was left with is not touched.
+    A place that holds them already is not touched. Builders that want the same place take turns.
     """
-    name = digest.of_bytes(os.fsencode(place.absolute()))
-    left = {"artifact": str(record.artifact), "rows": _rows(place)}
-    if left["rows"] and store.note("outputs", name) == left:
+    if is_in_place(store, record, place):
         return
+    turn = store.layout.locks / digest.of_bytes(os.fsencode(place.absolute()))
     try:
-        _refuse_strangers(place)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
-        try:
-            fresh.chmod(0o755)
-            for relative in record.files:
-                copy(store.artifact_path(record.artifact) / relative, fresh / relative)
-            write_atomically(_marker(place), f"{record.artifact}\n".encode())
-            _swap(fresh, place)
-        finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+        with locks.held(turn):
+            if not _holds(store, record, place):
+                _refuse_strangers(place)
+                _replace(store, record, place)
+            marker(place).write_text(f"{record.artifact}\n")
     except OSError as error:
         raise StoreError(
             f"the package cannot be written to {place}: {error.strerror}",
             hint="name a writable folder with -o; the package itself is in the store",
         ) from error
-    store.keep_note("outputs", name, {"artifact": str(record.artifact), "rows": _rows(place)})
 
 
-def _rows(place: Path) -> Mapping[str, list[int]]:
-    with contextlib.suppress(OSError):
-        files = {name: stat_row(place / name) for name in digest.walk(place)}
-        # A folder counts by being there: Triton would take an empty one for a model.
-        return files | {f"{path.relative_to(place)}/": [] for path in place.rglob("*") if path.is_dir()}
-    return {}
+def is_in_place(store: Store, record: Record, place: Path) -> bool:
+    """Say whether `place` holds exactly the files of the record's artifact, and is marked as ours."""
+    try:
+        return _holds(store, record, place) and marker(place).read_text() == f"{record.artifact}\n"
+    except OSError:
+        return False
+
+
+def marker(place: Path) -> Path:
+    """Return the file beside a package that says that we made it, and from which artifact."""
+    return place.parent / f".{place.name}.artifact"
+
+
+def _holds(store: Store, record: Record, place: Path) -> bool:
+    """Say whether the place holds the artifact: its files by content, and no folder that it does not have."""
+    try:
+        if digest.walk(place) != sorted(record.files):
+            return False
+        # An empty folder counts, too: Triton would take it for a model.
+        folders = {str(path.relative_to(place)) for path in place.rglob("*") if path.is_dir()}
+        if folders != {str(parent) for name in record.files for parent in Path(name).parents} - {"."}:
+            return False
+        return all(store.contents.digest(place / name) == content for name, (_, content) in record.files.items())
+    except OSError:
+        return False
 
 
 def _refuse_strangers(place: Path) -> None:
     """Refuse to replace a folder that was not made here."""
-    if not place.exists() or _marker(place).exists() or (place.is_dir() and not any(place.iterdir())):
+    if not place.exists() or marker(place).exists() or (place.is_dir() and not any(place.iterdir())):
         return
     raise StoreError(
         f"{place} is in the way: it was not made by a build",
@@ -64,16 +70,20 @@ def _refuse_strangers(place: Path) -> None:
     )
 
 
-def _marker(place: Path) -> Path:
-    """Return the file beside a package that says that we made it, and from which artifact."""
-    return place.parent / f".{place.name}.artifact"
-
-
-def _swap(fresh: Path, place: Path) -> None:
-    if place.exists():
-        old = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
-        os.rename(place, old / "old")
+def _replace(store: Store, record: Record, place: Path) -> None:
+    """Make a fresh copy beside the place and swap the two. Its own leftovers, after a kill, go first."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    fresh, old = (place.parent / f".{place.name}.{word}" for word in ("fresh", "old"))
+    for left in (fresh, old):
+        shutil.rmtree(left, ignore_errors=True)
+    fresh.mkdir()
+    try:
+        for relative in record.files:
+            copy(store.artifact_path(record.artifact) / relative, fresh / relative)
+        marker(place).touch()  # ours, from the moment that it is there
+        if place.exists():
+            os.rename(place, old)
         os.rename(fresh, place)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        os.rename(fresh, place)
+    finally:
+        for left in (fresh, old):
+            shutil.rmtree(left, ignore_errors=True)

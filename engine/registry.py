@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
 import pkgutil
+import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -20,6 +23,19 @@ GROUP = "recipe.steps"
 def folders() -> list[str]:
     """Return the folders in which a new file would be a new step of ours."""
     return list(engine.steps.__path__)
+
+
+def listings() -> list[str]:
+    """Return the files in which installed packages say which steps they bring, those of all packages that may."""
+    found = []
+    for entry in sys.path:
+        with contextlib.suppress(OSError):
+            found += [
+                os.path.join(entry, name, "entry_points.txt")
+                for name in os.listdir(entry or ".")
+                if name.endswith((".dist-info", ".egg-info"))
+            ]
+    return found
 
 
 def changed() -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,22 @@ from engine import feasibility, machine
 from engine.attempt import Attempt
 from engine.digest import Digest
 from engine.errors import Exit, UserError
-from engine.events import BuildState, Ended, Event, Finished, JobState, Planned, Started
+from engine.events import BuildState, Ended, Event, Finished, JobState, Noticed, Planned, Started
 from engine.executors.local import LocalExecutor
 from engine.jobs import Job
 from engine.key import Key, digest_of
+from engine.locks import Lock
 from engine.lookup import Lookup, Variant, head_of, job_note, keep_head
 from engine.materialise import materialise
-from engine.store import Lock, Record
+from engine.schedule import Queue, urgencies
+from engine.store import Record
 from engine.worker import Outcome
 
 _LOCKED_POLL_SECONDS = 0.05
+_NO_LOCKS = (
+    "the file system of {} has no working locks: builders that share this store may repeat each other's work "
+    "(each result is whole all the same), and nothing can be collected from it"
+)
 _PASSED: tuple[JobState, ...] = ("cached", "built")
 
 
@@ -36,13 +42,14 @@ class Options:
     allow_waiting: bool = False
 
 
-@dataclass
+@dataclass(eq=False)
 class _Ticket:
     """One job of one variant on its way through the build."""
 
     variant: Variant
     job: Job
     open_needs: int
+    urgency: float
     key: Key | None = None
     ended: Ended | None = None
     record: Record | None = None
@@ -54,7 +61,7 @@ class _Ticket:
             raise AssertionError("a job's key is asked for before its inputs are known")
         return self.key
 
-    @property
+    @cached_property
     def digest(self) -> Digest:
         return digest_of(self.known_key)
 
@@ -63,6 +70,8 @@ class _Ticket:
 class _Running:
     ticket: _Ticket
     attempt: Attempt
+    followers: list[_Ticket] = field(default_factory=list)
+    """The same job in other variants: it is looked up again when this one has ended."""
 
 
 def run(variants: Sequence[Variant], lookup: Lookup, executor: LocalExecutor, options: Options) -> Iterator[Event]:
@@ -78,6 +87,7 @@ def run(variants: Sequence[Variant], lookup: Lookup, executor: LocalExecutor, op
         yield build.finished(interrupted=True)
     finally:
         build.abandon()
+        lookup.store.leave()
 
 
 class _Build:
@@ -93,33 +103,54 @@ class _Build:
         self.heads = {variant.name: head_of(self.store, variant) for variant in variants}
         self.notes: dict[str, dict[str, Any]] = {variant.name: {} for variant in variants}
         self.forced: set[Digest] = set()
-        self.tickets = _tickets(variants)
-        self.ready = deque(ticket for ticket in self.tickets.values() if ticket.open_needs == 0)
-        self.runnable: deque[_Ticket] = deque()
+        self.tickets = _tickets(variants, self.heads)
+        self.known: Queue[_Ticket] = Queue()
+        """Its inputs are there: to be looked up."""
+        self.startable: Queue[_Ticket] = Queue()
+        """Not in the store: to be made."""
+        self.exclusive: Queue[_Ticket] = Queue()
+        """The same, with nothing beside it."""
         self.running: dict[Digest, _Running] = {}
+        self.locked: list[_Ticket] = []
+        """Another builder is making it."""
+        self.tried_locked = 0.0
 
     def events(self) -> Iterator[Event]:
+        if not self.store.locks_work:
+            yield Noticed(_NO_LOCKS.format(self.store.root))
         for variant in self.variants:
             yield Planned(variant.name, tuple((job.name, job.earlier) for job in variant.jobs))
-        while self.ready or self.runnable or self.running:
-            while self.ready:
-                yield from self._look_up(self.ready.popleft())
+        for ticket in self.tickets.values():
+            if ticket.open_needs == 0:
+                self.known.add(ticket, ticket.urgency)
+        while self.known or self.startable or self.exclusive or self.running or self.locked:
             yield from self._fill_slots()
-            if self.ready:
-                continue
-            if self.running:
-                for ident, outcome in self.executor.poll():
-                    if isinstance(ident, str):
-                        yield from self._take(self.running.pop(Digest(ident)), outcome)
-            elif self.runnable:
+            if self.known:
+                yield from self._look_up(self.known.take())
+            elif self.locked and not self.running:
                 time.sleep(_LOCKED_POLL_SECONDS)
+            yield from self._collect(0.0 if self.known else _LOCKED_POLL_SECONDS if self.locked else None)
+            self._retry_locked()
         yield self.finished()
+
+    def _collect(self, timeout: float | None) -> Iterator[Event]:
+        """Take what workers have done."""
+        if self.running:
+            for ident, outcome in self.executor.poll() if timeout is None else self.executor.poll(timeout):
+                if isinstance(ident, str):
+                    yield from self._take(self.running.pop(Digest(ident)), outcome)
+
+    def _retry_locked(self) -> None:
+        if self.locked and time.monotonic() - self.tried_locked > _LOCKED_POLL_SECONDS:
+            self.tried_locked = time.monotonic()
+            for ticket in self.locked:
+                self.known.add(ticket, ticket.urgency)
+            self.locked.clear()
 
     def finished(self, *, interrupted: bool = False) -> Finished:
         """Keep what was learned and sum up."""
         for variant in self.variants:
             keep_head(self.store, variant, self.notes[variant.name])
-        self.lookup.save()
         code = Exit.INTERRUPTED if interrupted else Exit.worst(self.exits)
         states = {ticket.ended.state for ticket in self.tickets.values() if ticket.ended is not None}
         state: BuildState = "built" if "built" in states else "up to date"
@@ -144,32 +175,30 @@ class _Build:
         if any(other.ended is None or other.ended.state not in _PASSED for other in needed):
             yield from self._end(ticket, "skipped")
             return
-        inputs = {name: str(record.artifact) for name, record in self._inputs(ticket).items()}
-        try:
-            ticket.key = self.lookup.key(ticket.job, inputs)
-        except UserError as error:
-            yield from self._end(ticket, "failed", error=error)
-            return
-        self.runnable.append(ticket)
+        if ticket.key is None:
+            inputs = {name: str(record.artifact) for name, record in self._inputs(ticket).items()}
+            try:
+                ticket.key = self.lookup.key(ticket.job, inputs)
+            except UserError as error:
+                yield from self._end(ticket, "failed", error=error)
+                return
+        if ticket.digest in self.running:
+            self.running[ticket.digest].followers.append(ticket)
+        elif (record := self._found(ticket)) is not None:
+            yield from self._settle(ticket, record, "cached")
+        elif (waits_for := _missing_hardware(ticket.job)) is not None and not self._stopping():
+            yield from self._end(ticket, "waiting", waits_for=waits_for)
+        else:
+            queue = self.exclusive if ticket.job.step.exclusive else self.startable
+            queue.add(ticket, ticket.urgency)
 
     def _fill_slots(self) -> Iterator[Event]:
-        """Settle or start each queued job; those that cannot go yet stay queued."""
-        for _ in range(len(self.runnable)):
-            ticket = self.runnable.popleft()
-            if ticket.digest in self.running:
-                self.runnable.append(ticket)
-                continue
-            record = self._found(ticket)
-            if record is not None:
-                yield from self._settle(ticket, record, "cached")
-            elif self._stopping():
-                yield from self._end(ticket, "skipped")
-            elif (waits_for := _missing_hardware(ticket.job)) is not None:
-                yield from self._end(ticket, "waiting", waits_for=waits_for)
-            elif self._has_slot(ticket.job):
-                yield from self._start_or_queue(ticket)
-            else:
-                self.runnable.append(ticket)
+        """Start what can be started; what must run alone comes when there is nothing else to do."""
+        alone = any(running.ticket.job.step.exclusive for running in self.running.values())
+        while self.startable and not alone and self.executor.busy < self.executor.slots:
+            yield from self._start_unless_made(self.startable.take())
+        if self.exclusive and not (self.startable or self.known or self.running):
+            yield from self._start_unless_made(self.exclusive.take())
 
     def _inputs(self, ticket: _Ticket) -> dict[str, Record]:
         """Return the records behind a job's inputs, by parameter."""
@@ -177,15 +206,23 @@ class _Build:
         return {name: maker.record for name, maker in makers.items() if maker.record is not None}
 
     def _found(self, ticket: _Ticket) -> Record | None:
-        forced = ticket.job.name in self.options.force and ticket.digest not in self.forced
-        return None if forced or ticket.key is None else self.store.find(ticket.key)
+        if ticket.job.name in self.options.force and ticket.digest not in self.forced:
+            return None
+        self.store.use(ticket.digest)
+        return self.store.find(ticket.known_key)
 
-    def _start_or_queue(self, ticket: _Ticket) -> Iterator[Event]:
-        """Start a job unless another builder is at it; then it is looked up again later."""
+    def _start_unless_made(self, ticket: _Ticket) -> Iterator[Event]:
+        """Start a job, unless it is being made or was made since it was looked up."""
+        if self._stopping():
+            yield from self._end(ticket, "skipped")
+            return
+        if ticket.digest in self.running:
+            self.running[ticket.digest].followers.append(ticket)
+            return
         try:
             lock = self.store.try_lock(ticket.digest)
             if lock is None:
-                self.runnable.append(ticket)
+                self.locked.append(ticket)
                 return
             # Another builder may have made it between the look-up and the lock.
             record = self._found(ticket)
@@ -201,7 +238,13 @@ class _Build:
     def _start(self, ticket: _Ticket, lock: Lock) -> Started:
         step = ticket.job.step
         attempt = Attempt.prepare(self.lookup, ticket.job, ticket.known_key, self._inputs(ticket), lock)
-        self.executor.submit(str(ticket.digest), attempt.task, tools=step.tools_used(), time_limit=step.time_limit)
+        self.executor.submit(
+            str(ticket.digest),
+            attempt.task,
+            tools=step.tools_used(),
+            variables=step.variables,
+            time_limit=step.time_limit,
+        )
         self.running[ticket.digest] = _Running(ticket, attempt)
         return Started(ticket.variant.name, ticket.job.name, attempt.log)
 
@@ -218,6 +261,8 @@ class _Build:
             yield from self._settle(ticket, record, "built", seconds=outcome.seconds)
         finally:
             running.attempt.close()
+            for ticket in running.followers:
+                self.known.add(ticket, ticket.urgency)
 
     def _settle(self, ticket: _Ticket, record: Record, state: JobState, *, seconds: float = 0.0) -> Iterator[Event]:
         """Judge what was found or made, and hand it on."""
@@ -264,33 +309,37 @@ class _Build:
         for dependent in ticket.dependents:
             dependent.open_needs -= 1
             if dependent.open_needs == 0:
-                self.ready.append(dependent)
+                self.known.add(dependent, dependent.urgency)
         yield ticket.ended
 
     def _note(self, ticket: _Ticket, *, made: bool) -> None:
         if ticket.key is not None:
             before = self.heads[ticket.variant.name].get("jobs", {}).get(ticket.job.name, {})
-            self.notes[ticket.variant.name][ticket.job.name] = job_note(ticket.job, ticket.key, before, made=made)
+            self.notes[ticket.variant.name][ticket.job.name] = job_note(
+                ticket.job, ticket.digest, before, ticket.record if made else None
+            )
 
     def _stopping(self) -> bool:
         return not self.options.keep_going and any(code is not Exit.WAITING for code in self.exits)
 
-    def _has_slot(self, job: Job) -> bool:
-        if job.step.exclusive:
-            return self.executor.busy == 0
-        alone = any(running.ticket.job.step.exclusive for running in self.running.values())
-        return not alone and self.executor.busy < self.executor.slots
 
-
-def _tickets(variants: Iterable[Variant]) -> Mapping[tuple[str, str], _Ticket]:
-    tickets = {
-        (variant.name, job.name): _Ticket(variant, job, len(job.earlier))
-        for variant in variants
-        for job in variant.jobs
+def _tickets(variants: Iterable[Variant], heads: Mapping[str, Mapping[str, Any]]) -> Mapping[tuple[str, str], _Ticket]:
+    jobs = [(variant, job) for variant in variants for job in variant.jobs]
+    needs = [((variant.name, job.name), [(variant.name, name) for name in job.earlier]) for variant, job in jobs]
+    lasted = {
+        (name, job): float(note["seconds"])
+        for name, head in heads.items()
+        for job, note in head.get("jobs", {}).items()
+        if "seconds" in note
     }
-    for ticket in tickets.values():
-        for name in ticket.job.earlier:
-            tickets[ticket.variant.name, name].dependents.append(ticket)
+    urgent = urgencies(needs, lasted)
+    tickets = {
+        (variant.name, job.name): _Ticket(variant, job, len(job.earlier), urgent[variant.name, job.name])
+        for variant, job in jobs
+    }
+    for name, earlier in needs:
+        for other in earlier:
+            tickets[other].dependents.append(tickets[name])
     return tickets
 
 

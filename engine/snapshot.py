@@ -6,38 +6,34 @@ import marshal
 import os
 import sys
 import time
+from _operator import attrgetter
+from zlib import crc32
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-FORMAT = 2
-_TICK_NS = 20_000_000
-"""Two writes within one tick of the file system's clock may share a time stamp (Linux: 4-10 ms, by CONFIG_HZ)."""
-_COARSE_NS = 2_000_000_000
-"""The coarsest time stamps in use are FAT's, of two seconds."""
+FORMAT = 3
 _VALUED = {"-j", "--jobs"}
 _FLAGS = {"--json"}
 """What changes how a build runs or speaks, but not what it is."""
+_row = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
+_place = attrgetter("st_dev", "st_ino")
 
 
 def answer(argv: Sequence[str]) -> int | None:
     """Print what an up-to-date build prints and return its exit code; None where a real look is due."""
     started = time.perf_counter()
-    path = _path(argv)
+    path = path_of(argv)
     if path is None:
         return None
     try:
-        with open(path, "rb") as file:
-            snapshot = marshal.loads(file.read())  # noqa: S302 - our own file, in the user's own cache
-        if snapshot["identity"] != _identity(argv):
+        snapshot = _read(path)
+        if snapshot["identity"] != _identity(argv, snapshot["variables"]) or not _holds(snapshot):
             return None
+        os.utime(path)  # says when it was last of use, to those who collect what is not
     except (OSError, ValueError, EOFError, TypeError, KeyError):
-        return None
-    if not all(_row(name) == row for name, row in snapshot["rows"]):
-        return None
-    if not all(os.path.realpath(name) == target for name, target in snapshot["links"]):
         return None
     seconds = f"{time.perf_counter() - started:.3f}"
     json = "--json" in argv
@@ -49,113 +45,64 @@ def answer(argv: Sequence[str]) -> int | None:
     return int(snapshot["exit"])
 
 
-def keep(
-    argv: Sequence[str],
-    *,
-    inputs: Iterable[str],
-    outputs: Iterable[str],
-    links: Iterable[tuple[str, str]],
-    began_ns: int,
-    code: int,
-    talk: str,
-    data: str,
-    json: str,
-) -> None:
-    """Remember a plan in which every job is cached (or waits).
+class Candidate:
+    """A snapshot about to be kept: the rows of all that feeds it, taken before its content is looked at once more."""
 
-    `inputs` are the files and folders that fed it, `outputs` those that the build wrote; `links` are paths as the
-    recipe says them with where they lead. `began_ns` is when the first input was read. In the texts a NUL character
-    stands for the seconds of the answering run. Nothing is kept where an input changed since `began_ns`, for then it
-    may differ from what was read.
-    """
-    path = _path(argv)
-    if path is None:
-        return
-    fed = [(name, _row(name)) for name in sorted(set(inputs))]
-    if any(row is not None and max(row[3], row[4]) > began_ns - _TICK_NS for _, row in fed):
-        return
-    names = sorted(set(outputs))
-    _wait_for_tick(names)
-    made = [(name, _row(name)) for name in names]
-    now = time.time_ns()
-    if any(row is None or (row[4] % 1_000_000_000 == 0 and now - row[4] < _COARSE_NS) for _, row in made):
-        return
-    snapshot = {
-        "identity": _identity(argv),
-        "rows": fed + made,
-        "links": list(links),
-        "exit": code,
-        "talk": talk,
-        "data": data,
-        "json": json,
-    }
-    temporary = f"{path}.{os.getpid()}"
-    try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(temporary, "wb") as file:
-            file.write(marshal.dumps(snapshot))
-        os.replace(temporary, path)
-    except OSError:
-        return  # a snapshot only saves time
+    def __init__(self, *, inputs: Iterable[str], outputs: Iterable[str], links: Iterable[str]) -> None:
+        """Take the rows. `inputs` fed the plan, the build wrote `outputs`; `links` are paths as recipes say them."""
+        fed, made = set(inputs), set(outputs)
+        self.fed = {name: _row_of(name) for name in sorted(fed)}
+        self.made = {name: _row_of(name) for name in sorted(made - fed)}
+        self.ways = _ways(links)
 
+    def newest_ns(self) -> int:
+        """Return the latest change time of what fed the plan."""
+        return max((row[4] for row in self.fed.values() if row is not None), default=0)
 
-def _wait_for_tick(names: Iterable[str]) -> None:
-    """Wait until a later change of these files would show in their time stamps."""
-    newest = max((row[4] for name in names if (row := _row(name)) is not None), default=0)
-    rest = newest + _TICK_NS - time.time_ns()
-    if 0 < rest <= _TICK_NS:
-        time.sleep(rest / 1e9)
+    def keep(
+        self,
+        argv: Sequence[str],
+        *,
+        variables: Iterable[str],
+        code: int,
+        talk: str,
+        data: str,
+        json: str,
+    ) -> None:
+        """Write the snapshot. `variables` are those of the environment that count.
+
+        In the texts a NUL character stands for the seconds of the answering run.
+        """
+        path = path_of(argv)
+        if path is None or None in self.made.values():
+            return
+        rows = {name: row for name, row in (self.fed | self.made).items() if row is not None}
+        names = sorted(set(variables))
+        snapshot = {
+            "identity": _identity(argv, names),
+            "variables": names,
+            "names": "\0".join(rows),
+            "rows": _packed(rows.values()),
+            "absent": [name for name, row in self.fed.items() if row is None],
+            "ways": self.ways,
+            "exit": code,
+            "talk": talk,
+            "data": data,
+            "json": json,
+        }
+        body = marshal.dumps(snapshot)
+        temporary = f"{path}.{os.getpid()}"
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(temporary, "wb") as file:
+                file.write(crc32(body).to_bytes(4, "little") + body)
+            os.replace(temporary, path)
+        except OSError:
+            return  # a snapshot only saves time
 
 
-def _row(name: str) -> tuple[int, int, int, int, int] | None:
-    try:
-        found = os.stat(name)
-    except OSError:
-        return None
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-
-
-def _identity(argv: Sequence[str]) -> tuple[Any, ...]:
-    """Return all that names a plan, but the content of files."""
-    environment = sorted(item for item in os.environ.items() if item[0].startswith("RECIPE_"))
-    return (
-        FORMAT,
-        tuple(_essential(argv)),
-        os.getcwd(),
-        tuple(environment),
-        sys.prefix,
-        _machine(),
-        sys.version,
-        tuple(sys.path),
-    )
-
-
-def _machine() -> tuple[str, int]:
-    """Return what changes with the machine under us: the boot, and the CPUs that we may use."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            boot = file.read()
-    except OSError:
-        boot = os.uname().nodename
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return boot, count
-
-
-def _essential(argv: Sequence[str]) -> list[str]:
-    kept: list[str] = []
-    words = iter(argv)
-    for word in words:
-        if word in _VALUED:
-            next(words, None)
-        elif word not in _FLAGS and not word.startswith("--jobs=") and not (word[:2] == "-j" and word[2:].isdigit()):
-            kept.append(word)
-    return kept
-
-
-def _path(argv: Sequence[str]) -> str | None:
+def path_of(argv: Sequence[str]) -> str | None:
     """Return where the snapshot of this command line lies."""
-    from zlib import crc32
-
     from engine.recipe.project import cache_of
 
     words = _essential(argv)
@@ -173,3 +120,99 @@ def _path(argv: Sequence[str]) -> str | None:
     folder = cache or cache_of(recipe)
     name = crc32("\0".join([os.getcwd(), *words]).encode("utf-8", "surrogateescape"))
     return os.path.join(folder, "snapshots", f"{name:08x}")
+
+
+def names_in(path: str) -> list[str]:
+    """Return the files that a snapshot watches. Raises OSError, ValueError for one that is not as it was written."""
+    return str(_read(path)["names"]).split("\0")
+
+
+def _read(path: str) -> Mapping[str, Any]:
+    with open(path, "rb") as file:
+        raw = file.read()
+    body = memoryview(raw)[4:]
+    if crc32(body) != int.from_bytes(raw[:4], "little"):
+        raise ValueError("a snapshot that is not as it was written")
+    loaded: Mapping[str, Any] = marshal.loads(body)  # noqa: S302 - our own file, in the user's own cache
+    return loaded
+
+
+def _holds(snapshot: Mapping[str, Any]) -> bool:
+    """Say whether everything that fed the plan, and all that was made, is as it was."""
+    return (
+        all(_way(name) == way for name, way in snapshot["ways"])
+        and not any(map(os.path.lexists, snapshot["absent"]))
+        and _packed(map(_row, map(os.stat, snapshot["names"].split("\0")))) == snapshot["rows"]
+    )
+
+
+def _packed(rows: Iterable[tuple[int, ...]]) -> bytes:
+    # Version 2 knows no references: equal rows always give equal bytes.
+    return marshal.dumps([*rows], 2)
+
+
+def _row_of(name: str) -> tuple[int, ...] | None:
+    try:
+        row: tuple[int, ...] = _row(os.stat(name))
+    except OSError:
+        return None
+    return row
+
+
+def _ways(links: Iterable[str]) -> list[tuple[str, tuple[int, ...] | None]]:
+    """Return how each folder on the way to a file is to be found: another one there, or a link, may lead elsewhere."""
+    names: set[str] = set()
+    for link in links:
+        while link not in names:
+            names.add(link)
+            link = os.path.dirname(link)  # noqa: PLW2901 - up to the root
+    return [(name, _way(name)) for name in sorted(names) if os.path.islink(name) or os.path.isdir(name)]
+
+
+def _way(name: str) -> tuple[int, ...] | None:
+    """Return which folder this is, or the whole row of a link."""
+    try:
+        found = os.lstat(name)
+    except OSError:
+        return None
+    pick: Callable[[os.stat_result], tuple[int, ...]] = _place if found.st_mode & 0o170000 == 0o040000 else _row  # noqa: PLR2004 - S_ISDIR
+    return pick(found)
+
+
+def _identity(argv: Sequence[str], variables: Iterable[str]) -> tuple[Any, ...]:
+    """Return all that names a plan, but the content of files."""
+    environment = sorted(item for item in os.environ.items() if item[0].startswith("RECIPE_"))
+    return (
+        FORMAT,
+        tuple(_essential(argv)),
+        os.getcwd(),
+        tuple(environment),
+        tuple(os.environ.get(name) for name in variables),
+        sys.prefix,
+        _machine(),
+        sys.version,
+        tuple(sys.path),
+    )
+
+
+def _machine() -> tuple[Any, ...]:
+    """Return what changes with the machine under us: the boot, what says which CPU it is, the CPUs that we may use."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            boot = file.read()
+        cpu = _place(os.stat("/proc/cpuinfo"))
+    except OSError:
+        boot, cpu = os.uname().nodename, None
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return boot, cpu, count
+
+
+def _essential(argv: Sequence[str]) -> list[str]:
+    kept: list[str] = []
+    words = iter(argv)
+    for word in words:
+        if word in _VALUED:
+            next(words, None)
+        elif word not in _FLAGS and not word.startswith("--jobs=") and not (word[:2] == "-j" and word[2:].isdigit()):
+            kept.append(word)
+    return kept

@@ -71,6 +71,8 @@ class Step(Frozen, ABC):
     """Installed distributions whose version changes the result."""
     facts: ClassVar[tuple[str, ...]] = ()
     """Machine facts that change the result, as `engine.machine` names them."""
+    variables: ClassVar[tuple[str, ...]] = ()
+    """Environment variables that change the result. A worker sees no others but those that say where things are."""
     judged: ClassVar[tuple[str, ...]] = ()
     """Fields that only `judge` reads: they are no rows of the key, a new bound re-measures nothing."""
     gates: ClassVar[tuple[str, ...]] = ()

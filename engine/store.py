@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
-import json
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from engine import digest
+from engine import digest, layout, locks, output
 from engine.digest import Digest
-from engine.disk import explained, flush, has_size, link_or_copy, same_file, write_atomically
+from engine.disk import explained, link_or_copy, same_file
 from engine.errors import StoreError
 from engine.key import Key, digest_of
-
-FORMAT = "1"
-"""The version of the layout on disk; another one is left alone with a clear word."""
-
-_YOUNG_SECONDS = 60
-_STORED_NS = 1_000_000_000
-"""The modification time of every stored file: one second after the epoch."""
-_FOLDERS = ("artifacts", "files", "records", "staging", "locks", "logs", "heads")
+from engine.layout import Layout
+from engine.locks import Lock
+from engine.notes import Notes
+from engine.output import Files
+from engine.presence import Presence, sweep
+from engine.sealed import sealed, unsealed
+from engine.stat_cache import StatCache, stat_row
 
 
 @dataclass(frozen=True)
@@ -36,13 +32,14 @@ class Record:
 
     key: Key
     artifact: Digest
-    files: Mapping[str, tuple[int, Digest]]
-    """Relative path -> size in bytes and content."""
+    files: Files
     report: Mapping[str, Any]
     seconds: float
     peak_bytes: int
     machine: Mapping[str, str] = field(default_factory=dict)
     made_at: float = 0.0
+    log: str = ""
+    """The digest of the log of this run; empty where it said nothing."""
 
     @property
     def digest(self) -> Digest:
@@ -56,225 +53,218 @@ class Record:
 
 
 class Store:
-    """A cache directory. Everything is written to `staging/`, flushed, and renamed into place."""
+    """A cache directory. Everything is written to `staging/` and renamed into place.
+
+    What is in it is trusted by its stat rows only: a file whose row is not known is read, and what is not what its
+    name says is put aside.
+    """
 
     def __init__(self, root: Path) -> None:
         """Open the store at `root`, made if it is not there. Raises StoreError."""
         self.root = root.absolute()
-        self._swept = False
+        self.layout = Layout(self.root)
+        self._presence: Presence | None = None
         with explained(self.root):
-            for name in _FOLDERS:
-                (self.root / name).mkdir(parents=True, exist_ok=True)
-            stamp = self.root / "format"
-            if not stamp.exists():
-                write_atomically(stamp, FORMAT.encode())
-            found = stamp.read_text().strip()
-        if found != FORMAT:
-            raise StoreError(
-                f"the store at {self.root} has format {found}, and this version reads format {FORMAT}",
-                ["nothing in it was touched"],
-                "name another folder with --cache, or move this one away",
-            )
+            layout.prepare(self.layout)
+        self.notes = Notes(self.root, self.layout.write)
+        self.contents = StatCache(self.notes)
 
     # -- reading ---------------------------------------------------------------------------------------------
 
     def find(self, key: Key) -> Record | None:
-        """Return the record of a key whose artifact is whole as far as names and sizes tell, or None."""
+        """Return the record of a key with a whole artifact, or None. What can be mended is, the rest is put aside."""
         record = self.read(digest_of(key))
-        return record if record is not None and record.key == key and self.is_whole(record) else None
+        if record is None or record.key != key:
+            return None
+        return record if self.is_whole(record) or self._mended(record) else None
 
     def read(self, key: Digest | str) -> Record | None:
-        """Return the record filed under a key's digest, or None."""
+        """Return the record filed under a key's digest, or None: also where it is not as it was written."""
         try:
-            raw = json.loads(self.record_path(key).read_bytes())
+            raw = unsealed(self.record_path(key).read_bytes())
             files = {name: (int(size), Digest(content)) for name, (size, content) in raw.pop("files").items()}
-            return Record(**raw, files=files)
-        except FileNotFoundError:
+            record = Record(**raw, files=files)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
-        except (ValueError, TypeError, KeyError, AttributeError):
-            return None  # a torn or foreign record is no record; the job is made again and the file replaced
+        return record if record.digest == key else None
 
     def records(self) -> Iterator[Record]:
         """Yield every record, in the order of their digests."""
-        for path in sorted((self.root / "records").glob("*.json")):
+        for path in sorted(self.layout.records.glob("*.json")):
             record = self.read(path.stem)
             if record is not None:
                 yield record
 
     def record_path(self, key: Digest | str) -> Path:
         """Return where the record of a key's digest lies."""
-        return self.root / "records" / f"{key}.json"
+        return self.layout.records / f"{key}.json"
 
-    def artifact_path(self, artifact: Digest) -> Path:
+    def artifact_path(self, artifact: Digest | str) -> Path:
         """Return where an artifact lies. Its files are read-only and may share their content with others."""
-        return self.root / "artifacts" / artifact
+        return self.layout.artifacts / artifact
 
-    def log_path(self, key: Digest) -> Path:
-        """Return where the log of a job's last run lies, made or failed."""
-        return self.root / "logs" / f"{key}.log"
+    def log_path(self, key: Digest | str, *, failed: bool = False) -> Path:
+        """Return where the log of a job's last run lies: of the one that made its record, or of a failed one."""
+        return self.layout.logs / f"{key}{'.failed' if failed else ''}.log"
 
     def is_whole(self, record: Record) -> bool:
-        """Say whether a record's artifact has all its files, as they were stored.
-
-        A stored file has a modification time of its own choice, so that one which somebody wrote to is read again.
-        """
+        """Say whether a record's artifact holds its files, as they were stored, and nothing else."""
         folder = self.artifact_path(record.artifact)
-        return all(_is_as_stored(folder / name, size, content) for name, (size, content) in record.files.items())
+        try:
+            return all(
+                self._holds(folder / name, size, content) for name, (size, content) in record.files.items()
+            ) and digest.walk(folder) == sorted(record.files)
+        except OSError:
+            return False
+
+    def _holds(self, path: Path, size: int, content: Digest) -> bool:
+        row = stat_row(path)
+        if row[2] != size:
+            return False
+        if self.contents.known(row) == content:
+            return True
+        if self.contents.digest(path) != content:
+            return False
+        # Somebody was at this file, or at the pool's name for it: see that the pool has it still.
+        with contextlib.suppress(OSError):
+            self._offer(path, content)
+        return True
 
     # -- writing ---------------------------------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def staging(self) -> Iterator[Path]:
-        """Give a fresh folder on the store's own disk; whatever is left in it afterwards is removed."""
+    @property
+    def presence(self) -> Presence:
+        """This builder's presence, from the first time that it is asked for until `leave`. Raises StoreError."""
+        if self._presence is None:
+            with explained(self.root):
+                sweep(self.layout.staging, self.layout.gate)
+                self._presence = Presence(self.layout.staging, self.layout.gate)
+        return self._presence
+
+    def use(self, key: Digest) -> None:
+        """Say that this builder relies on a record, before it is looked up: then nobody collects it."""
+        with contextlib.suppress(OSError, StoreError):  # a full or read-only store can still be read
+            self.presence.use(key)
+
+    def leave(self) -> None:
+        """Take this builder's things away and keep what was learned about files."""
+        self.contents.save()
+        if self._presence is not None:
+            self._presence.leave()
+            self._presence = None
+
+    @cached_property
+    def locks_work(self) -> bool:
+        """Whether builders can keep out of each other's way on this file system. Raises StoreError."""
         with explained(self.root):
-            self._sweep()
-            folder = Path(tempfile.mkdtemp(dir=self.root / "staging"))
-            handle = os.open(folder, os.O_RDONLY)
-            with contextlib.suppress(OSError):  # network file systems may not lock folders: then nobody sweeps them
-                fcntl.flock(handle, fcntl.LOCK_EX)
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-            os.close(handle)
+            return locks.work(self.layout.locks)
 
-    def _sweep(self) -> None:
-        """Remove, once, what builders that were killed have left: folders whose lock nobody holds."""
-        if self._swept:
-            return
-        self._swept = True
-        for folder in (self.root / "staging").iterdir():
-            with contextlib.suppress(OSError):
-                if time.time() - folder.stat().st_mtime < _YOUNG_SECONDS:
-                    continue  # perhaps made a moment ago and not locked yet
-                handle = os.open(folder, os.O_RDONLY)
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(folder, ignore_errors=True)
-                finally:
-                    os.close(handle)
+    def try_lock(self, name: str) -> Lock | None:
+        """Take the lock of a key, or return None while another builder holds it. A dead holder frees it."""
+        with explained(self.root):
+            return locks.take(self.layout.locks / name)
 
-    def commit(self, key: Key, made: Path, *, report: Mapping[str, Any], seconds: float, peak_bytes: int,
-               machine: Mapping[str, str]) -> Record:  # fmt: skip
-        """Take the files under `made` over as the artifact of `key`, and file the record. Raises StoreError.
+    def commit(self, key: Key, made: Path, files: Files, *, report: Mapping[str, Any], seconds: float,
+               peak_bytes: int, machine: Mapping[str, str], log: bytes = b"") -> Record:  # fmt: skip
+        """Take `made`, which holds `files`, over as the artifact of `key`, and file the record. Raises StoreError.
 
         The record is written last: it never names what is not stored yet.
         """
-        if made.is_symlink() or not made.is_dir():
-            raise StoreError("a step left no folder as its output", hint="steps write files below the folder they get")
-        with explained(self.root):
-            files = {name: self._adopt(made / name) for name in digest.walk(made)}
-            artifact = digest.of_tree({name: content for name, (_, content) in files.items()})
-            self._publish(made, artifact, files)
-            record = Record(
-                key=key, artifact=artifact, files=files, report=report, seconds=round(seconds, 3),
-                peak_bytes=peak_bytes, machine=machine, made_at=round(time.time(), 3),
-            )  # fmt: skip
-            text = json.dumps(asdict(record), indent=1, sort_keys=True, allow_nan=False)
-            write_atomically(self.record_path(digest_of(key)), text.encode())
+        record = Record(
+            key=key, artifact=output.tree(files), files=files, report=report, seconds=round(seconds, 3),
+            peak_bytes=peak_bytes, machine=machine, made_at=round(time.time(), 3),
+            log=digest.of_bytes(log) if log else "",
+        )  # fmt: skip
+        with explained(self.root), locks.held(self.layout.gate, shared=True):
+            self.keep_log(record.digest, log)
+            for name, (_, content) in files.items():
+                self._pool(made / name, content)
+            self._publish(made, record)
+            self.layout.write(self.record_path(record.digest), sealed(asdict(record)))
         return record
 
-    def _adopt(self, path: Path) -> tuple[int, Digest]:
-        """Make a staged file one with its content in `files/`, stored once."""
-        if path.is_symlink() or not path.is_file():
-            raise StoreError(
-                f"a step left {path.name!r} in its output, which is no plain file", hint="steps write plain files only"
-            )
-        content = digest.of_file(path)
-        pooled = self.root / "files" / content[:2] / content
-        if not same_file(path, pooled):
-            if _is_copy_of(path, pooled):
-                path.unlink()
-                link_or_copy(pooled, path)
-            else:
-                path.chmod(0o444)
-                os.utime(path, ns=(_STORED_NS, _STORED_NS))
-                flush(path)
-                pooled.parent.mkdir(exist_ok=True)
-                with contextlib.suppress(FileNotFoundError):
-                    pooled.unlink()
-                with contextlib.suppress(OSError):
-                    os.link(path, pooled)
-        return path.stat().st_size, content
+    def keep_log(self, key: Digest, log: bytes, *, failed: bool = False) -> None:
+        """Keep the log of a job's last run. Raises OSError."""
+        self.log_path(key, failed=True).unlink(missing_ok=True)
+        if log:
+            self.layout.write(self.log_path(key, failed=failed), log)
+        elif not failed:
+            self.log_path(key).unlink(missing_ok=True)
 
-    def _publish(self, made: Path, artifact: Digest, files: Mapping[str, tuple[int, Digest]]) -> None:
-        place = self.artifact_path(artifact)
+    def _pool(self, path: Path, content: Digest) -> None:
+        """Make a staged file one with its content in `files/`, where each content is stored once. Raises OSError."""
+        pooled = self.layout.pooled(content)
+        if same_file(path, pooled):
+            return
+        if self._is(pooled, content):
+            path.unlink()
+            link_or_copy(pooled, path)
+        else:
+            self._offer(path, content)
+
+    def _offer(self, path: Path, content: Digest) -> None:
+        """Give the pool a whole file that it lacks, or has damaged."""
+        pooled = self.layout.pooled(content)
+        if same_file(path, pooled) or self._is(pooled, content):
+            return
+        pooled.parent.mkdir(exist_ok=True)
+        pooled.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # no hard links here, or another builder was first
+            os.link(path, pooled)
+
+    def _is(self, path: Path, content: Digest) -> bool:
+        try:
+            return self.contents.digest(path) == content
+        except OSError:
+            return False
+
+    def _publish(self, made: Path, record: Record) -> None:
+        place = self.artifact_path(record.artifact)
         if place.exists():
-            if all(same_file(place / name, made / name) or _is_as_stored(place / name, *files[name]) for name in files):
+            if self.is_whole(record):
                 return
-            os.replace(place, Path(tempfile.mkdtemp(dir=self.root / "staging")) / "broken")
-        flush(made)
+            self.put_aside(place)
         try:
             os.rename(made, place)
-        except OSError as error:
+        except OSError:
             # Another builder published the same content first: as good as ours.
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+            if not self.is_whole(record):
                 raise
-        flush(place.parent)
 
-    def try_lock(self, key: Digest) -> Lock | None:
-        """Take the lock of a key, or return None while another builder holds it. A dead holder frees it."""
-        with explained(self.root):
-            handle = os.open(self.root / "locks" / key, os.O_RDWR | os.O_CREAT, 0o644)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(handle)
-                return None
-            except OSError:
-                os.close(handle)
-                raise
-        return Lock(handle)
-
-    # -- small facts kept between builds ---------------------------------------------------------------------
-
-    def note(self, kind: str, name: str) -> dict[str, Any]:
-        """Return a note kept between builds, {} where there is none. Notes speed up or explain, never decide."""
+    def _mended(self, record: Record) -> bool:
+        """Make a damaged artifact whole from what the pool has of it; where it cannot be, put it aside."""
+        place = self.artifact_path(record.artifact)
         try:
-            loaded = json.loads((self.root / kind / f"{name}.json").read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return loaded if isinstance(loaded, dict) else {}
+            with self.presence.workplace() as folder, locks.held(self.layout.gate, shared=True):
+                fresh = folder / "fresh"
+                fresh.mkdir()
+                whole = all(
+                    self._gathered(fresh / name, place / name, content) for name, (_, content) in record.files.items()
+                )
+                if place.exists():
+                    self.put_aside(place)
+                if whole:
+                    os.rename(fresh, place)
+                return whole
+        except OSError:
+            return False  # a store that cannot be written: the job is made again, or fails with the reason
 
-    def notes(self, kind: str) -> Iterator[dict[str, Any]]:
-        """Yield all notes of a kind."""
-        for path in sorted((self.root / kind).glob("*.json")):
-            yield self.note(kind, path.stem)
-
-    def keep_note(self, kind: str, name: str, value: Mapping[str, Any]) -> None:
-        """Keep a note until it is replaced. A store that cannot be written keeps none: notes decide nothing."""
-        with contextlib.suppress(OSError):
-            (self.root / kind).mkdir(exist_ok=True)
-            write_atomically(self.root / kind / f"{name}.json", json.dumps(value, sort_keys=True).encode())
-
-
-class Lock:
-    """An exclusive lock on one key, held until `release`."""
-
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
-
-    def release(self) -> None:
-        """Let others have the key."""
-        os.close(self._handle)
-
-
-def _is_copy_of(path: Path, pooled: Path) -> bool:
-    """Say whether the pool already holds this content; a damaged pool file does not count."""
-    return has_size(pooled, path.stat().st_size) and digest.of_file(pooled) == pooled.name
-
-
-def _is_as_stored(path: Path, size: int, content: Digest) -> bool:
-    try:
-        found = path.stat()
-        if found.st_size != size:
+    def _gathered(self, target: Path, stored: Path, content: Digest) -> bool:
+        source = next((path for path in (self.layout.pooled(content), stored) if self._is(path, content)), None)
+        if source is None:
             return False
-        if found.st_mtime_ns == _STORED_NS:
-            return True
-        if digest.of_file(path) != content:
-            return False
-    except OSError:
-        return False
-    with contextlib.suppress(OSError):
-        os.utime(path, ns=(_STORED_NS, _STORED_NS))  # copied along with the store, say: whole after all
-    return True
+        target.parent.mkdir(parents=True, exist_ok=True)
+        link_or_copy(source, target)
+        return True
+
+    def put_aside(self, path: Path) -> Path:
+        """Move what is damaged to `quarantine/`, where nothing reads it, and return its new place. Raises OSError."""
+        self.layout.quarantine.mkdir(exist_ok=True)
+        for number in range(1 << 20):
+            place = self.layout.quarantine / f"{path.name}.{number}"
+            if not place.exists():
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(path, place)
+                return place
+        shutil.rmtree(path)
+        return path

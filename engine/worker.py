@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import json
@@ -12,11 +13,17 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from engine import output
+from engine.digest import Digest
 from engine.errors import StepError, UserError
+from engine.output import Files
+
+_ROOM = 1 << 16
+"""Fewer free bytes than this, and nothing can be written."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,8 @@ class Outcome:
     error: UserError | None
     seconds: float
     peak_bytes: int
+    files: Files = field(default_factory=dict)
+    """What it made: relative path -> size in bytes and content."""
 
 
 def command() -> list[str]:
@@ -83,31 +92,40 @@ def _requests(stream: IO[bytes]) -> Any:
 
 
 def _serve(task: Task) -> dict[str, Any]:
-    log = os.open(task.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    os.close(log)
     _reset_peak()
-    os.chdir(Path(task.out).parent)
     started = time.perf_counter()
-    report: Mapping[str, Any] | None = None
+    report: Mapping[str, Any] = {}
     error: dict[str, Any] | None = None
+    files: Files = {}
     try:
+        _speak_into(task.log)
         report = _run(task)
+        files = output.take(Path(task.out))
     except UserError as known:
         print(f"{known}")  # noqa: T201 - the log is where a job speaks
-        error = {"what": known.what, "facts": list(known.facts), "hint": known.hint}
+        error = known.fields()
     except BaseException as unknown:  # noqa: BLE001 - whatever a tool raises is this job's failure, not the worker's
         traceback.print_exc()
         error = _unexpected(task, unknown)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # a log on a full disk
+        sys.stdout.flush()
+        sys.stderr.flush()
     return {
         "report": report,
         "error": error,
         "seconds": time.perf_counter() - started,
         "peak_bytes": _peak_bytes(),
+        "files": files,
     }
+
+
+def _speak_into(path: str) -> None:
+    """Let standard output and error go to a job's log."""
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    os.chdir(os.path.dirname(path))
 
 
 def _run(task: Task) -> Mapping[str, Any]:
@@ -134,7 +152,7 @@ def _unexpected(task: Task, error: BaseException) -> dict[str, Any]:
             "facts": [text.splitlines()[0]],
             "hint": "install it: `pip install 'recipe[cpu]'` has all that a CPU build needs (`recipe doctor`)",
         }
-    if _is_full(error):
+    if _is_full(error) or _has_no_room(task.out):
         return {
             "what": f"the disk is full: the step {task.name!r} could not write what it makes",
             "facts": text.splitlines()[:1],
@@ -162,6 +180,15 @@ def _is_full(error: BaseException | None) -> bool:
     return False
 
 
+def _has_no_room(path: str) -> bool:
+    """Say whether the disk of a job's output is full: native code fails on it in words of its own."""
+    try:
+        disk = os.statvfs(os.path.dirname(path))
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < _ROOM
+
+
 def encode(task: Task) -> bytes:
     """Return a task as the line that a worker reads."""
     return json.dumps(asdict(task)).encode() + b"\n"
@@ -171,7 +198,8 @@ def decode(line: bytes) -> Outcome:
     """Return the outcome in a line that a worker wrote."""
     raw = json.loads(line)
     error = raw["error"] and StepError(raw["error"]["what"], raw["error"]["facts"], raw["error"]["hint"])
-    return Outcome(raw["report"], error, raw["seconds"], raw["peak_bytes"])
+    files = {name: (int(size), Digest(content)) for name, (size, content) in raw["files"].items()}
+    return Outcome(raw["report"], error, raw["seconds"], raw["peak_bytes"], files)
 
 
 def _reset_peak() -> None:

@@ -30,12 +30,20 @@ class Example(Step):
 
 def key(step, **inputs):
     job = Job("r", "example", step, {})
-    return key_of(job, code=Digest("c"), inputs=inputs, tools={"onnx": "1.0"}, facts={"cpu.isa": "avx2"})
+    return key_of(
+        job,
+        code=Digest("c"),
+        inputs=inputs,
+        tools={"onnx": "1.0"},
+        facts={"cpu.isa": "avx2"},
+        variables={"SEED": "7"},
+    )
 
 
 def test_the_rows_name_everything_that_counts():
     assert key(Example(shapes={"batch": 2}), model="m") == {
         "code": "c",
+        "env.SEED": "7",
         "facts.cpu.isa": "avx2",
         "inputs.model": "m",
         "options.level": "1",

@@ -129,7 +129,9 @@ def test_why_says_that_an_artifact_is_missing(project):
     build(project, variant(project, toy.Begin()))
     lookup = Lookup(Store(project / "cache"))
     [record] = lookup.store.records()
-    (lookup.store.artifact_path(record.artifact) / "text.txt").unlink()
+    file = lookup.store.artifact_path(record.artifact) / "text.txt"
+    file.chmod(0o644)
+    file.write_text("HELLO")
     [finding] = examine(variant(project, toy.Begin()), lookup)
     assert finding.state == "stale"
     assert [(change.row, change.new) for change in finding.changes] == [("artifact", "missing or damaged")]

@@ -2,16 +2,17 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from engine.disk import write_atomically
-from engine.errors import StoreError
+from engine import output
+from engine.errors import StepError, StoreError
 from engine.key import digest_of
-from engine.stat_cache import StatCache
+from engine.sealed import unsealed
 from engine.store import Store
 
 KEY = {"step": "x", "options.a": "1"}
@@ -23,14 +24,16 @@ def store(tmp_path):
 
 
 def put(store, key, files):
-    with store.staging() as folder:
+    with store.presence.workplace() as folder:
         out = folder / "out"
         out.mkdir()
         for name, text in files.items():
             path = out / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        return store.commit(key, out, report={"n": 1}, seconds=0.5, peak_bytes=7, machine={"os": "Linux"})
+        return store.commit(
+            key, out, output.take(out), report={"n": 1}, seconds=0.5, peak_bytes=7, machine={"os": "Linux"}
+        )
 
 
 def test_what_was_committed_is_found_again(store):
@@ -66,62 +69,89 @@ def test_files_in_the_store_are_read_only(store):
     assert mode & 0o222 == 0
 
 
-def test_a_record_whose_artifact_lost_a_file_is_no_hit_and_is_healed_by_the_next_commit(store):
-    record = put(store, KEY, {"a.txt": "A", "b.txt": "B"})
-    (store.artifact_path(record.artifact) / "a.txt").unlink()
-    assert store.find(KEY) is None
-    put(store, KEY, {"a.txt": "A", "b.txt": "B"})
-    assert store.find(KEY).artifact == record.artifact
-    assert (store.artifact_path(record.artifact) / "a.txt").read_text() == "A"
+def damage(path, text="X"):
+    """Edit a stored file as nobody should, keeping its size and its modification time."""
+    found = path.stat()
+    path.chmod(0o644)
+    path.write_text(text * found.st_size)
+    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
-def test_a_damaged_file_of_the_same_size_is_no_hit_and_is_healed_by_the_next_commit(store):
+def test_a_damaged_file_of_the_same_size_and_time_is_no_hit_and_is_healed_by_the_next_commit(store):
     record = put(store, KEY, {"a.txt": "A"})
     other = put(store, KEY | {"options.a": "2"}, {"a.txt": "A", "b.txt": "B"})
     file = store.artifact_path(record.artifact) / "a.txt"
-    file.chmod(0o644)
-    file.write_text("X")
+    damage(file)
     assert store.find(KEY) is None
-    assert store.find(other.key) is None  # it shares the file
+    assert [path.name for path in (store.root / "quarantine").iterdir()] == [f"{record.artifact}.0"]
     put(store, KEY, {"a.txt": "A"})
     assert file.read_text() == "A"
     assert store.find(KEY) is not None
-    assert store.find(other.key) is None
+    # It shared the file, and the pool has a whole one again.
+    assert store.find(other.key) == other
+    assert (store.artifact_path(other.artifact) / "a.txt").read_text() == "A"
 
 
-def test_a_store_that_was_copied_without_its_times_is_whole(store):
+@pytest.mark.parametrize("hurt", ["delete", "truncate", "swap", "add", "remove the folder"])
+def test_what_the_pool_still_has_is_mended_without_being_made_again(store, hurt):
+    record = put(store, KEY, {"a.txt": "A", "sub/b.txt": "B"})
+    place = store.artifact_path(record.artifact)
+    match hurt:
+        case "delete":
+            (place / "sub" / "b.txt").unlink()
+        case "truncate":
+            (place / "a.txt").unlink()
+            (place / "a.txt").write_text("")
+        case "swap":
+            os.rename(place / "a.txt", place / "c")
+            os.rename(place / "sub" / "b.txt", place / "a.txt")
+            os.rename(place / "c", place / "sub" / "b.txt")
+        case "add":
+            (place / "stranger").write_text("")
+        case _:
+            os.rename(place, store.root / "gone")
+    again = Store(store.root)
+    assert again.find(KEY) == record
+    assert sorted(str(path.relative_to(place)) for path in place.rglob("*")) == ["a.txt", "sub", "sub/b.txt"]
+    assert (place / "sub" / "b.txt").read_text() == "B"
+
+
+def test_a_store_that_was_copied_without_its_times_is_whole(store, tmp_path):
     record = put(store, KEY, {"a.txt": "A"})
-    file = store.artifact_path(record.artifact) / "a.txt"
-    os.utime(file)
-    assert store.find(KEY) == record
-    assert file.stat().st_mtime == 1
+    shutil.copytree(store.root, tmp_path / "copy", copy_function=shutil.copyfile)
+    assert Store(tmp_path / "copy").find(KEY) == record
 
 
 @pytest.mark.parametrize("target", ["/etc/hostname", "/etc"], ids=["file", "folder"])
-def test_a_link_in_an_output_is_refused(store, target):
-    with store.staging() as folder:
-        (folder / "out").mkdir()
-        (folder / "out" / "link").symlink_to(target)
-        with pytest.raises(StoreError, match="no plain file"):
-            store.commit(KEY, folder / "out", report={}, seconds=0, peak_bytes=0, machine={})
+def test_a_link_in_an_output_is_refused(tmp_path, target):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "link").symlink_to(target)
+    with pytest.raises(StepError, match="no plain file"):
+        output.take(tmp_path / "out")
 
 
-def test_an_output_that_is_no_folder_is_refused(store):
-    with store.staging() as folder:
-        (folder / "out").write_text("")
-        with pytest.raises(StoreError, match="left no folder"):
-            store.commit(KEY, folder / "out", report={}, seconds=0, peak_bytes=0, machine={})
+def test_an_output_that_is_no_folder_is_refused(tmp_path):
+    (tmp_path / "out").write_text("")
+    with pytest.raises(StepError, match="left no folder"):
+        output.take(tmp_path / "out")
 
 
 def test_what_a_killed_builder_left_is_swept_and_what_a_living_one_makes_is_not(store):
-    left = store.root / "staging" / "left"
-    left.mkdir()
-    os.utime(left, (1, 1))
-    with store.staging() as mine, Store(store.root).staging():
-        os.utime(mine, (1, 1))
+    code = (
+        "import sys, os; from pathlib import Path; from engine.store import Store;"
+        "print(Store(Path(sys.argv[1])).presence.folder); sys.stdout.flush(); os.kill(os.getpid(), 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(store.root)], stdout=subprocess.PIPE, text=True, check=False)
+    left = Path(done.stdout.strip())
+    assert left.is_dir()
+    (store.root / "staging" / "tmp").write_text("half a note")
+    with store.presence.workplace() as mine:
         assert not left.exists()
-        with Store(store.root).staging():
+        assert list((store.root / "staging").iterdir()) == [store.presence.folder]
+        other = Store(store.root)
+        with other.presence.workplace():
             assert mine.exists()
+        other.leave()
 
 
 def test_a_damaged_pool_file_is_not_shared_further(store):
@@ -135,13 +165,18 @@ def test_a_damaged_pool_file_is_not_shared_further(store):
     assert (store.artifact_path(fresh.artifact) / "a.txt").read_text() == "A"
 
 
-@pytest.mark.parametrize("cut", [0, 1, 10, 50])
-def test_a_torn_record_is_no_record(store, cut):
+def test_a_record_cut_off_anywhere_or_with_any_bit_flipped_is_no_record(store):
     put(store, KEY, {"a.txt": "A"})
     path = store.record_path(digest_of(KEY))
-    path.write_bytes(path.read_bytes()[:cut])
-    assert store.find(KEY) is None
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place])
+        assert store.find(KEY) is None
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << place % 8)]) + whole[place + 1 :])
+        assert store.find(KEY) is None
     assert list(store.records()) == []
+    path.write_bytes(whole)
+    assert store.find(KEY) is not None
 
 
 def test_a_record_moved_under_another_key_is_no_hit(store):
@@ -152,8 +187,9 @@ def test_a_record_moved_under_another_key_is_no_hit(store):
 
 
 def test_what_is_left_in_staging_is_removed(store):
-    with store.staging() as folder:
+    with store.presence.workplace() as folder:
         (folder / "half").write_text("half")
+    store.leave()
     assert list((store.root / "staging").iterdir()) == []
 
 
@@ -177,10 +213,20 @@ def test_a_dead_holder_frees_its_lock(store):
     lock.release()
 
 
-def test_a_store_of_another_format_is_left_alone(tmp_path):
-    (tmp_path / "format").write_text("99\n")
-    with pytest.raises(StoreError, match="has format 99"):
+@pytest.mark.parametrize("number", ["1\n", "99\n"])
+def test_a_store_of_another_format_is_left_alone(tmp_path, number):
+    (tmp_path / "format").write_text(number)
+    with pytest.raises(StoreError, match=f"has format {number.strip()}"):
         Store(tmp_path)
+    assert (tmp_path / "format").read_text() == number
+
+
+def test_a_damaged_stamp_is_written_again(store):
+    whole = (store.root / "format").read_bytes()
+    for place in range(len(whole)):
+        (store.root / "format").write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        Store(store.root)
+        assert (store.root / "format").read_bytes() == whole
 
 
 def test_a_place_that_is_a_file_is_one_clear_error(tmp_path):
@@ -192,53 +238,31 @@ def test_a_place_that_is_a_file_is_one_clear_error(tmp_path):
 def test_a_full_disk_is_one_clear_error_and_leaves_the_old_content(store, monkeypatch):
     put(store, KEY, {"a.txt": "A"})
 
-    def full(_handle):
+    def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr("engine.store.os.rename", full)
     with pytest.raises(StoreError, match="No space left") as caught:
         put(store, KEY | {"options.a": "2"}, {"a.txt": "B"})
     assert "free some disk space" in caught.value.hint
     monkeypatch.undo()
     assert store.find(KEY) is not None
     assert store.find(KEY | {"options.a": "2"}) is None
+    store.leave()
     assert list((store.root / "staging").iterdir()) == []
 
 
-def test_an_atomic_write_leaves_no_temporary_file(tmp_path):
-    write_atomically(tmp_path / "a", b"1")
-    write_atomically(tmp_path / "a", b"2")
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
-    assert (tmp_path / "a").read_bytes() == b"2"
+def test_a_write_replaces_the_file_and_leaves_no_temporary_one(store):
+    store.layout.write(store.root / "a", b"1")
+    store.layout.write(store.root / "a", b"2")
+    assert (store.root / "a").read_bytes() == b"2"
+    assert list((store.root / "staging").iterdir()) == []
 
 
 def test_a_record_holds_what_people_ask_for(store):
     put(store, KEY, {"a.txt": "A"})
-    raw = json.loads(store.record_path(digest_of(KEY)).read_text())
+    raw = unsealed(store.record_path(digest_of(KEY)).read_bytes())
+    assert raw == {k: v for k, v in json.loads(store.record_path(digest_of(KEY)).read_text()).items() if k != "seal"}
     assert raw["key"] == KEY
     assert raw["files"]["a.txt"][0] == 1
     assert {"seconds", "peak_bytes", "report", "machine", "artifact", "made_at"} <= raw.keys()
-
-
-def test_an_old_unchanged_file_is_not_read_again(store, tmp_path, monkeypatch):
-    file = tmp_path / "big"
-    file.write_text("content")
-    os.utime(file, ns=(1, 1))
-    monkeypatch.setattr("engine.stat_cache.GRANULARITY_NS", -(10**9))
-    cache = StatCache(store)
-    first = cache.digest(file)
-    cache.save()
-    monkeypatch.setattr("engine.digest.of_file", lambda _: pytest.fail("read again"))
-    assert StatCache(store).digest(file) == first
-
-
-def test_a_young_file_is_read_again(store, tmp_path):
-    file = tmp_path / "young"
-    file.write_text("one")
-    first = StatCache(store)
-    before = first.digest(file)
-    first.save()
-    stat = file.stat()
-    file.write_text("two")
-    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert StatCache(store).digest(Path(file)) != before

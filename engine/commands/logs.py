@@ -17,7 +17,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Print the logs, with a heading where there are several."""
-    from engine.digest import Digest
     from engine.lookup import head_of
     from engine.selection import select, variants
     from engine.store import Store
@@ -28,8 +27,10 @@ def run(arguments: argparse.Namespace) -> Exit:
     for variant in variants(selection):
         notes = head_of(store, variant).get("jobs", {})
         for job in variant.jobs:
-            log = store.log_path(Digest(notes.get(job.name, {}).get("run", "none")))
-            if arguments.step in (None, job.name) and log.is_file():
+            run = notes.get(job.name, {}).get("run", "none")
+            logs = (store.log_path(run, failed=True), store.log_path(run))
+            log = next((path for path in logs if path.is_file()), None)
+            if arguments.step in (None, job.name) and log is not None:
                 found.append((f"{variant.name} {job.name}", log))
     if not found:
         asked = f"of {arguments.step!r} " if arguments.step else ""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 _NAMES = {
     "PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SSL_CERT_FILE",
     "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES",
     "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
-    "VIRTUAL_ENV", "SYSTEMROOT",
+    "VIRTUAL_ENV", "SYSTEMROOT", "CUDA_HOME", "CUDA_PATH", "CUDA_CACHE_PATH",
 }  # fmt: skip
-_PREFIXES = ("LC_", "HF_", "HUGGING_FACE_", "CUDA_", "XDG_")
+_PREFIXES = ("LC_", "HF_", "HUGGING_FACE_", "XDG_")
+"""Where things are and who may read them: nothing of these changes a result. What does, a step names itself."""
 
 _FIXED = {
     "PYTHONHASHSEED": "0",
@@ -30,9 +31,10 @@ _HUB_TOKEN = re.compile(rb"hf_[A-Za-z0-9]{20,}")
 _URL_LOGIN = re.compile(rb"(://)[^/\s:@]+:[^/\s@]+@")
 
 
-def for_worker(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the clean environment of a worker."""
-    kept = {k: v for k, v in environment.items() if k in _NAMES or k.startswith(_PREFIXES)}
+def for_worker(variables: Iterable[str] = (), environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the clean environment of a worker, with the `variables` that its steps ask for."""
+    wanted = _NAMES.union(variables)
+    kept = {k: v for k, v in environment.items() if k in wanted or k.startswith(_PREFIXES)}
     return {**kept, **_FIXED}
 
 

@@ -24,6 +24,8 @@ _POLL_SECONDS = 0.2
 @dataclass
 class _Worker:
     process: subprocess.Popen[bytes]
+    variables: tuple[str, ...]
+    """Names of the environment variables that it sees besides those that every worker does."""
     loaded: set[str] = field(default_factory=set)
     """Tools that it has imported for earlier jobs: a job that needs them starts at once."""
     task: Task | None = None
@@ -41,15 +43,18 @@ class LocalExecutor:
         self.slots = slots
         self._workers: list[_Worker] = []
         self._selector = selectors.DefaultSelector()
+        self._watched = 0.0
 
     @property
     def busy(self) -> int:
         """How many jobs are running."""
         return sum(worker.task is not None for worker in self._workers)
 
-    def submit(self, ident: object, task: Task, *, tools: Sequence[str], time_limit: float) -> None:
+    def submit(
+        self, ident: object, task: Task, *, tools: Sequence[str], variables: Sequence[str], time_limit: float
+    ) -> None:
         """Start a task; `poll` gives its outcome with the same `ident`."""
-        chosen = self._worker_for(tools)
+        chosen = self._worker_for(tools, tuple(variables))
         now = time.monotonic()
         chosen.task, chosen.ident, chosen.started = task, ident, now
         chosen.deadline, chosen.time_limit, chosen.peak_bytes = now + time_limit, time_limit, 0
@@ -69,12 +74,21 @@ class LocalExecutor:
             if outcome is not None:
                 done.append((found.ident, outcome))
                 found.task = None
-        for late in [w for w in self._workers if w.task is not None]:
-            late.peak_bytes = max(late.peak_bytes, worker.peak_of(late.process.pid))
-            if time.monotonic() > late.deadline:
-                done.append((late.ident, _overtime(late)))
-                self._remove(late)
+        now = time.monotonic()
+        if now - self._watched > _POLL_SECONDS:
+            self._watched = now
+            done += self._watch(now)
         return done
+
+    def _watch(self, now: float) -> list[tuple[object, Outcome]]:
+        """Note how much memory the busy workers have taken, and end those that are late."""
+        late = []
+        for each in [w for w in self._workers if w.task is not None]:
+            each.peak_bytes = max(each.peak_bytes, worker.peak_of(each.process.pid))
+            if now > each.deadline:
+                late.append((each.ident, _overtime(each)))
+                self._remove(each)
+        return late
 
     def close(self) -> None:
         """End all workers, and whatever they started, at once."""
@@ -82,23 +96,27 @@ class LocalExecutor:
             self._remove(each)
         self._selector.close()
 
-    def _worker_for(self, tools: Sequence[str]) -> _Worker:
+    def _worker_for(self, tools: Sequence[str], variables: tuple[str, ...]) -> _Worker:
         idle = [w for w in self._workers if w.task is None]
-        best = max(idle, key=lambda w: len(w.loaded & set(tools)), default=None)
+        fit = [w for w in idle if w.variables == variables]
+        best = max(fit, key=lambda w: len(w.loaded & set(tools)), default=None)
         knows = best is not None and (not tools or best.loaded & set(tools))
-        if best is not None and (knows or len(self._workers) >= self.slots):
+        full = len(self._workers) >= self.slots
+        if best is not None and (knows or full):
             return best
-        return self._spawn()
+        if full and idle:
+            self._remove(idle[0])
+        return self._spawn(variables)
 
-    def _spawn(self) -> _Worker:
+    def _spawn(self, variables: tuple[str, ...]) -> _Worker:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter
             worker.command(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=environment.for_worker(),
+            env=environment.for_worker(variables),
             start_new_session=True,
         )
-        made = _Worker(process)
+        made = _Worker(process, variables)
         self._workers.append(made)
         self._selector.register(_pipe(process.stdout), selectors.EVENT_READ, made)
         return made

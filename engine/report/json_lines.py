@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from engine.events import Ended, Event, Finished, Planned, Started
+from engine.events import Ended, Event, Finished, Noticed, Planned, Started
 
 if TYPE_CHECKING:
     from engine.summary import Summary
@@ -44,6 +44,8 @@ def shown(path: Path) -> str:
 
 def _fields(event: Event) -> dict[str, Any]:
     match event:
+        case Noticed():
+            return {"event": "note", "text": event.text}
         case Planned():
             jobs = [{"job": name, "step": name, "needs": list(needs)} for name, needs in event.jobs]
             return {"event": "plan", "recipe": event.recipe, "jobs": jobs}

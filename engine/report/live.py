@@ -14,7 +14,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from engine.events import Ended, Event, Finished, Planned, Started
+from engine.events import Ended, Event, Finished, Noticed, Planned, Started
 from engine.executors.local import last_lines
 from engine.report import plain
 
@@ -63,6 +63,8 @@ class LiveReport:
     def on_event(self, event: Event) -> None:
         """Take the event into the view; an error is printed above it at once."""
         match event:
+            case Noticed():
+                self._console.print(f"note: {event.text}", markup=False)
             case Planned():
                 for job, _ in event.jobs:
                     self._lines[event.recipe, job] = _Line(event.recipe, job)

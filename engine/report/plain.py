@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
-from engine.events import Ended, Event, Finished, Planned, Started
+from engine.events import Ended, Event, Finished, Noticed, Planned, Started
 from engine.report.json_lines import shown
 from engine.report.table import tables
 
@@ -51,6 +51,8 @@ def data(finished: Finished, summaries: Sequence[Summary]) -> str:
 def lines(event: Event, *, many: bool) -> list[str]:
     """Return what an event says; with `many` recipes each line names its own."""
     match event:
+        case Noticed():
+            return [f"note: {event.text}"]
         case Planned():
             return []
         case Started():

@@ -2,45 +2,55 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import engine
-from engine import code, machine, registry, snapshot
+from engine import code, machine, registry
 from engine.api import Session
 from engine.errors import Exit
-from engine.events import Ended, Event, Finished
+from engine.events import Ended, Event, Finished, Noticed, Started
+from engine.file_systems import tells_changes
+from engine.materialise import is_in_place, marker
 from engine.report import json_lines, plain
+from engine.snapshot import Candidate
+from engine.stat_cache import TICK_NS
 from engine.summary import Summary
-
-_GPU_DRIVER = ("/proc/driver/nvidia/version", "/dev/nvidia0")
-"""Where a GPU shows on Linux: when it comes or goes, a waiting job is looked at again."""
 
 
 def keep(
     argv: Sequence[str], session: Session, events: Sequence[Event], summaries: Sequence[Summary], began_ns: int
 ) -> None:
-    """Keep the answer of the next run, where this build came to its end."""
+    """Keep the answer of the next run, where this build came to its end and is seen to be whole.
+
+    `began_ns` is when the first input was read. Nothing is kept where an input changed since then, for it may differ
+    from what was read; nor where a file system may not tell of changes.
+    """
     finished = events[-1]
     if not isinstance(finished, Finished) or finished.exit not in (Exit.OK, Exit.WAITING) or _changed_meanwhile():
         return
-    repeated = [again for event in events if (again := _again(event)) is not None]
-    many = len(session.variants) > 1
-    talk = [line for event in repeated[:-1] for line in plain.lines(event, many=many)]
-    last = repeated[-1]
-    if not isinstance(last, Finished):
+    links = [name for variant in session.variants for name in variant.loaded.links]
+    inputs, outputs = set(_inputs(session)), set(_outputs(session, summaries, finished))
+    if not all(tells_changes(name) for name in {os.path.dirname(name) for name in inputs | outputs}):
         return
+    time.sleep(TICK_NS / 1e9)  # from here on, a change of what was made shows in its time stamps
+    candidate = Candidate(inputs=inputs, outputs=outputs, links=links)
+    if candidate.newest_ns() > began_ns - TICK_NS or not _is_whole(session, summaries, finished):
+        return
+    last = _repeated(finished)
+    repeated = [again for event in events[:-1] if (again := _again(event)) is not None]
+    many = len(session.variants) > 1
+    talk = [line for event in repeated for line in plain.lines(event, many=many)]
     talk.append(plain.last_line(last.state, "\0", int(last.exit)))
-    lines = [json_lines.line(event) for event in repeated[:-1]]
+    lines = [json_lines.line(event) for event in repeated]
     lines.append(json_lines.line(last).replace('"seconds": 0.0', '"seconds": \0', 1))
-    snapshot.keep(
+    candidate.keep(
         argv,
-        inputs=_inputs(session),
-        outputs=_outputs(session, summaries, finished),
-        links=[(name, target) for variant in session.variants for name, target in variant.loaded.links.items()],
-        began_ns=began_ns,
+        variables=[*machine.VARIABLES, *(name for job in session.jobs for name in job.step.variables)],
         code=int(finished.exit),
         talk="".join(f"{line}\n" for line in talk),
         data=plain.data(finished, summaries),
@@ -53,14 +63,30 @@ def _changed_meanwhile() -> bool:
     return machine.tools_changed() or registry.changed()
 
 
+def _is_whole(session: Session, summaries: Sequence[Summary], finished: Finished) -> bool:
+    """Say whether what was made is there, read again where it is so young that its stat rows prove nothing."""
+    store = session.lookup.store
+    records = {record.digest: record for summary in summaries for record in summary.records.values()}
+    packages = {summary.variant.name: summary.records.get("package") for summary in summaries}
+    whole = all(store.is_whole(record) for record in records.values()) and all(
+        (record := packages[name]) is not None and is_in_place(store, record, place)
+        for name, place in finished.packages.items()
+    )
+    store.contents.save()
+    return whole
+
+
+def _repeated(finished: Finished) -> Finished:
+    """Return what the end of a build will be when nothing has to be built."""
+    return replace(finished, state="waiting" if finished.state == "waiting" else "up to date", seconds=0.0)
+
+
 def _again(event: Event) -> Event | None:
     """Return what an event will be when nothing has to be built; None for one that will not come."""
     match event:
         case Ended(state="built"):
             return replace(event, state="cached", seconds=0.0)
-        case Finished():
-            return replace(event, state="waiting" if event.state == "waiting" else "up to date", seconds=0.0)
-        case _ if type(event).__name__ == "Started":
+        case Started() | Noticed():
             return None
         case _:
             return event
@@ -70,13 +96,14 @@ def _inputs(session: Session) -> Iterator[str]:
     """Yield all files and folders that the plan and its keys were made from."""
     for variant in session.variants:
         yield from (str(path) for path in variant.loaded.files)
-        for job in variant.jobs:
-            yield from (str(path) for path in machine.metadata_files(job.step.tools_used()))
+    tools = {tool for job in session.jobs for tool in job.step.tools_used()}
+    yield from (str(path) for path in machine.metadata_files(tools))
     yield from (str(path) for path in session.lookup.watched())
     for step in registry.steps().values():
         yield from (str(path) for path in code.of_module(step.__module__).files)
+    yield from registry.listings()
     yield from (str(path) for path in Path(engine.__file__).parent.rglob("*.py"))
-    yield from _GPU_DRIVER
+    yield from machine.watched()
 
 
 def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished) -> Iterator[str]:
@@ -91,7 +118,9 @@ def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished)
     for summary in summaries:
         for record in summary.records.values():
             yield str(store.record_path(record.digest))
-            yield from (str(store.artifact_path(record.artifact) / name) for name in record.files)
+            folder = str(store.artifact_path(record.artifact))
+            yield from (f"{folder}/{name}" for name in record.files)
     for place in finished.packages.values():
+        yield str(marker(place))
         yield str(place)
         yield from (str(path) for path in place.rglob("*"))

@@ -18,6 +18,7 @@ class TrtBuild(Step):
     makes: ClassVar[str] = "compiled"
     tools: ClassVar[tuple[str, ...]] = ("onnx", trt.TOOL)
     facts: ClassVar[tuple[str, ...]] = ("arch", "gpu.name", "os")
+    variables: ClassVar[tuple[str, ...]] = ("CUDA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE")
 
     device: str
     precision: Literal["fp32", "fp16"] = "fp32"

@@ -25,7 +25,7 @@ def executor():
 def run(executor, tmp_path):
     count = iter(range(100))
 
-    def start(step, *, tools=(), time_limit=60.0, **options):
+    def start(step, *, tools=(), variables=(), time_limit=60.0, **options):
         number = next(count)
         (tmp_path / str(number)).mkdir()
         task = Task(
@@ -36,7 +36,7 @@ def run(executor, tmp_path):
             out=str(tmp_path / str(number) / "out"),
             log=str(tmp_path / f"{number}.log"),
         )
-        executor.submit(number, task, tools=tools, time_limit=time_limit)
+        executor.submit(number, task, tools=tools, variables=(), time_limit=time_limit)
         return number
 
     return start
@@ -101,7 +101,7 @@ def test_a_worker_that_dies_is_the_error_of_that_job_alone(executor, run, how, w
 
 def test_a_job_that_runs_too_long_is_stopped(executor, run):
     began = time.monotonic()
-    run("Misbehave", how="sleep", time_limit=1.5)
+    run("Misbehave", how="sleep", variables=(), time_limit=1.5)
     assert "ran longer than its limit of 1.5 s" in only(executor).error.what
     assert time.monotonic() - began < 30
 
@@ -120,7 +120,8 @@ def test_the_end_of_the_builder_ends_its_workers_in_mid_job(tmp_path):
     code = (
         "import sys, os, time; from engine.executors.local import LocalExecutor; from engine.worker import Task;"
         "e = LocalExecutor(1); d = sys.argv[1];"
-        "e.submit(1, Task('toy:Slow', 'slow', {'seconds': 60}, {}, d + '/out', d + '/log'), tools=(), time_limit=99);"
+        "t = Task('toy:Slow', 'slow', {'seconds': 60}, {}, d + '/out', d + '/log');"
+        "e.submit(1, t, tools=(), variables=(), time_limit=99);"
         "time.sleep(2); print(e._workers[0].process.pid, flush=True); os.kill(os.getpid(), 9)"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -137,9 +138,9 @@ def test_the_end_of_the_builder_ends_its_workers_in_mid_job(tmp_path):
 
 
 def test_workers_see_a_clean_environment():
-    seen = for_worker(
-        {"PATH": "/bin", "HF_ENDPOINT": "x", "SECRET_THING": "s", "PYTHONPATH": "y", "OMP_NUM_THREADS": "1"}
-    )
+    around = {"PATH": "/bin", "HF_ENDPOINT": "x", "SECRET_THING": "s", "PYTHONPATH": "y", "OMP_NUM_THREADS": "1"}
+    seen = for_worker(environment=around)
+    assert for_worker(("OMP_NUM_THREADS",), around)["OMP_NUM_THREADS"] == "1"
     assert seen["PATH"] == "/bin"
     assert seen["HF_ENDPOINT"] == "x"
     assert seen["PYTHONHASHSEED"] == "0"

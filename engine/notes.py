@@ -1,0 +1,53 @@
+"""Small facts kept between builds: they speed up or explain, and never decide."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.sealed import sealed, unsealed
+
+KINDS = ("heads", "stat", "resolutions")
+"""The folders that hold notes: what each recipe's last build was, digests by stat row, commits of moving revisions."""
+
+
+class Notes:
+    """The notes of a store. A damaged one reads as if it were not there."""
+
+    def __init__(self, root: Path, write: Callable[[Path, bytes], None]) -> None:
+        """Keep notes below `root`; `write` replaces a file in one step."""
+        self._root = root
+        self._write = write
+        self._by_name: dict[str, dict[str, dict[str, Any]]] = {}
+
+    def get(self, kind: str, name: str) -> dict[str, Any]:
+        """Return a note, {} where there is none."""
+        try:
+            return unsealed(self.path(kind, name).read_bytes())
+        except (OSError, ValueError):
+            return {}
+
+    def every(self, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the name and the content of all notes of a kind."""
+        for path in sorted((self._root / kind).glob("*.json")):
+            yield path.stem, self.get(kind, path.stem)
+
+    def named(self, kind: str, name: str) -> dict[str, Any]:
+        """Return the first note of a kind that says this name, {} where there is none; reads all of them once."""
+        if kind not in self._by_name:
+            found: dict[str, dict[str, Any]] = {}
+            for _, note in self.every(kind):
+                found.setdefault(str(note.get("name")), note)
+            self._by_name[kind] = found
+        return self._by_name[kind].get(name, {})
+
+    def keep(self, kind: str, name: str, value: Mapping[str, Any]) -> None:
+        """Keep a note until it is replaced. A store that cannot be written keeps none."""
+        with contextlib.suppress(OSError):
+            self._write(self.path(kind, name), sealed(value))
+
+    def path(self, kind: str, name: str) -> Path:
+        """Return where a note lies."""
+        return self._root / kind / f"{name}.json"

@@ -1,0 +1,80 @@
+"""A builder's presence in a store: where it works, and which records it relies on."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from engine import locks
+from engine.digest import Digest
+
+_USES = "uses"
+
+
+class Presence:
+    """A folder of its own under `staging/`, in it a locked file that names the records in use.
+
+    The lock is the sign of life: the folder of a builder that was killed is removed by the next one, and collection
+    (`recipe cache gc`) leaves alone what a living one names.
+    """
+
+    def __init__(self, staging: Path, gate: Path) -> None:
+        """Move in. `gate` is the lock that is held, shared, while something is made in the store. Raises OSError."""
+        with locks.held(gate, shared=True):
+            self.folder = Path(tempfile.mkdtemp(dir=staging))
+            self._handle = os.open(self.folder / _USES, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            with contextlib.suppress(OSError):  # without locks nobody sweeps or collects: see `locks.work`
+                fcntl.flock(self._handle, fcntl.LOCK_EX)
+
+    def use(self, key: Digest) -> None:
+        """Name a record before relying on it. Raises OSError."""
+        os.write(self._handle, key.encode() + b"\n")
+
+    @contextlib.contextmanager
+    def workplace(self) -> Iterator[Path]:
+        """Give a fresh folder; whatever is left in it afterwards is removed. Raises OSError."""
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def leave(self) -> None:
+        """Remove the folder and go."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(self._handle)
+
+
+def used(staging: Path) -> set[str]:
+    """Return the digests of all records that living builders rely on. Raises OSError."""
+    found: set[str] = set()
+    for folder in _builders(staging):
+        if locks.is_held(folder / _USES):
+            with contextlib.suppress(FileNotFoundError):
+                found.update((folder / _USES).read_text().split())
+    return found
+
+
+def sweep(staging: Path, gate: Path) -> int:
+    """Remove what killed builders have left, and return how many things that were. Raises OSError."""
+    try:
+        with locks.held(gate, wait=False):
+            # Nobody is between making something and locking it now: what is not locked is dead.
+            dead = [entry for entry in staging.iterdir() if not entry.is_dir() or not locks.is_held(entry / _USES)]
+    except BlockingIOError:
+        return 0  # others are at work: they, or who comes after them, will see to it
+    for entry in dead:
+        if entry.is_dir():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            entry.unlink(missing_ok=True)
+    return len(dead)
+
+
+def _builders(staging: Path) -> list[Path]:
+    return [entry for entry in staging.iterdir() if entry.is_dir()]

@@ -1,0 +1,46 @@
+"""Which job goes first: the one with the longest expected way to the end behind it."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+Name = TypeVar("Name", bound=Hashable)
+Item = TypeVar("Item")
+
+UNKNOWN_SECONDS = 1.0
+"""What a job is expected to take that was never run here."""
+
+
+def urgencies(jobs: Sequence[tuple[Name, Iterable[Name]]], seconds: Mapping[Name, float]) -> dict[Name, float]:
+    """Return for each job the seconds from its start to the end of the longest chain of jobs that need it.
+
+    `jobs` are (job, the jobs that it needs), each after those that it needs.
+    """
+    behind: dict[Name, float] = {}
+    for name, needs in reversed(jobs):
+        behind[name] = behind.get(name, 0.0) + seconds.get(name, UNKNOWN_SECONDS)
+        for needed in needs:
+            behind[needed] = max(behind.get(needed, 0.0), behind[name])
+    return behind
+
+
+class Queue(Generic[Item]):
+    """Gives out the most urgent item first; among equals, the one that came first."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, Item]] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, item: Item, urgency: float) -> None:
+        """Queue an item."""
+        self._count += 1
+        heapq.heappush(self._heap, (-urgency, self._count, item))
+
+    def take(self) -> Item:
+        """Remove and return the most urgent item. Raises IndexError where there is none."""
+        return heapq.heappop(self._heap)[2]

@@ -1,0 +1,106 @@
+"""Which files are read again, and which need not be."""
+
+import os
+import time
+
+import pytest
+
+from engine import stat_cache
+from engine.stat_cache import COARSE_NS, TICK_NS, StatCache, is_settled
+from engine.store import Store
+
+
+@pytest.fixture
+def notes(tmp_path):
+    return Store(tmp_path / "cache").notes
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """The paths that were read."""
+    paths = []
+    real = stat_cache.digest.of_file
+    monkeypatch.setattr(stat_cache.digest, "of_file", lambda path: paths.append(str(path)) or real(path))
+    return paths
+
+
+def settled(path, text):
+    """Write a file and let the clock pass its change time."""
+    path.write_text(text)
+    time.sleep(3 * TICK_NS / 1e9)
+    return path
+
+
+def test_an_unchanged_file_is_not_read_again_not_even_by_the_next_build(notes, tmp_path, reads):
+    file = settled(tmp_path / "big", "content")
+    first = StatCache(notes)
+    content = first.digest(file)
+    first.save()
+    assert first.digest(file) == StatCache(notes).digest(file) == content
+    assert reads == [str(file)]
+
+
+def test_a_file_hashed_within_a_tick_of_its_change_is_read_again(notes, tmp_path, reads):
+    file = tmp_path / "young"
+    file.write_text("one")
+    cache = StatCache(notes)
+    cache.digest(file)
+    cache.digest(file)
+    assert len(reads) == 2
+
+
+@pytest.mark.parametrize("replace", [False, True], ids=["in place", "by another file"])
+def test_an_edit_that_keeps_size_and_time_is_seen(notes, tmp_path, replace):
+    file = settled(tmp_path / "weights", "one")
+    cache = StatCache(notes)
+    before = cache.digest(file)
+    found = file.stat()
+    target = tmp_path / "new" if replace else file
+    target.write_text("two")
+    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+    target.replace(file)
+    assert cache.digest(file) != before
+
+
+def test_an_older_file_put_in_its_place_is_seen(notes, tmp_path):
+    older = settled(tmp_path / "older", "one")
+    file = settled(tmp_path / "file", "two")
+    cache = StatCache(notes)
+    before = cache.digest(file)
+    older.replace(file)
+    assert cache.digest(file) != before
+
+
+def test_a_clock_set_back_makes_nothing_settled():
+    now = time.time_ns()
+    assert not is_settled((1, 1, 1, 1, now + 10**12), now)
+    assert is_settled((1, 1, 1, now + 10**12, now - TICK_NS - 10**6 | 1), now)
+
+
+def test_a_clock_of_whole_seconds_needs_two_of_them():
+    second = 1_700_000_000 * 10**9
+    assert not is_settled((1, 1, 1, 1, second), second + TICK_NS + 1)
+    assert is_settled((1, 1, 1, 1, second), second + COARSE_NS + 1)
+
+
+def test_a_file_system_that_may_not_tell_is_not_trusted(notes, tmp_path, reads, monkeypatch):
+    file = settled(tmp_path / "file", "one")
+    monkeypatch.setattr(stat_cache, "tells_changes", lambda _: False)
+    cache = StatCache(notes)
+    cache.digest(file)
+    cache.digest(file)
+    assert len(reads) == 2
+
+
+def test_two_builds_at_once_keep_what_both_learned(notes, tmp_path, reads):
+    one, two = (settled(tmp_path / name, name) for name in ("one", "two"))
+    first, second = StatCache(notes), StatCache(notes)
+    first.digest(one)
+    second.digest(two)
+    first.save()
+    second.save()
+    reads.clear()
+    fresh = StatCache(notes)
+    fresh.digest(one)
+    fresh.digest(two)
+    assert reads == []
