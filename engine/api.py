@@ -142,7 +142,7 @@ class Session:
 
     def summaries(self) -> list[Summary]:
         """Return what the store knows of each variant's last build."""
-        return [summarise(self.lookup.store, variant) for variant in self.variants]
+        return [summarise(self.lookup, variant) for variant in self.variants]
 
 
 def _model_facts(selection: Selection, variant: Variant) -> Mapping[str, Any] | None:
@@ -161,7 +161,7 @@ def _model_facts(selection: Selection, variant: Variant) -> Mapping[str, Any] | 
         return None  # a model that is not whole is the build's error, with more to say
     if not (selection.store / "format").is_file():
         return None
-    return summarise(Store(selection.store), variant).report("fetch") or None
+    return summarise(Lookup(Store(selection.store)), variant).report("fetch") or None
 
 
 def default_parallel() -> int:

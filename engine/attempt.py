@@ -79,6 +79,7 @@ class Attempt:
 
     def close(self) -> None:
         """Remove what is left of the work and let others have the key."""
+        self.log.unlink(missing_ok=True)
         self.cleanup.close()
 
     def _said(self) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from engine.errors import StepError
 from engine.recipe.schema import Recipe
@@ -59,21 +60,25 @@ def up_to(jobs: Sequence[Job], last: Iterable[str]) -> tuple[Job, ...]:
 
 
 def _ordered(jobs: Sequence[Job]) -> tuple[Job, ...]:
+    by_name = {job.name: job for job in jobs}
+    return tuple(by_name[name] for name in _order(tuple((job.name, job.earlier) for job in jobs)))
+
+
+@cache  # the variants of a recipe are mostly wired alike
+def _order(needs: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
     import networkx as nx
 
-    by_name = {job.name: job for job in jobs}
     graph: nx.DiGraph[str] = nx.DiGraph()
-    graph.add_nodes_from(sorted(by_name))
-    graph.add_edges_from((earlier, job.name) for job in jobs for earlier in job.earlier)
+    graph.add_nodes_from(sorted(name for name, _ in needs))
+    graph.add_edges_from((earlier, name) for name, others in needs for earlier in others)
     try:
-        order = list(nx.lexicographical_topological_sort(graph))
+        return tuple(nx.lexicographical_topological_sort(graph))
     except nx.NetworkXUnfeasible:
         cycle = [edge[0] for edge in nx.find_cycle(graph)]
         raise StepError(
             "these steps need each other: " + " -> ".join([*cycle, cycle[0]]),
             hint="check the `after` and the inputs of the steps that other packages bring (`recipe steps`)",
         ) from None
-    return tuple(by_name[name] for name in order)
 
 
 class _Wiring:

@@ -1,4 +1,4 @@
-"""What lies where in a store, and how its files are replaced."""
+"""What lies where in a store."""
 
 from __future__ import annotations
 
@@ -72,22 +72,6 @@ class Layout:
         """Return where a content lies in `files/`."""
         return self.files / content[:2] / content
 
-    def write(self, path: Path, data: bytes) -> None:
-        """Replace a file so that a reader, or a kill, sees the old or the new, never a part. Raises OSError.
-
-        It is not flushed: what tells its own wholeness is written so, and after a power cut merely made again.
-        """
-        with locks.held(self.gate, shared=True):
-            handle, name = tempfile.mkstemp(dir=self.staging)
-            try:
-                with open(handle, "wb") as file:
-                    file.write(data)
-                os.chmod(name, 0o644)
-                os.replace(name, path)
-            except BaseException:
-                os.unlink(name)
-                raise
-
 
 def prepare(layout: Layout) -> None:
     """Make the folders that a store has. Raises OSError; StoreError for a store of another version."""
@@ -108,7 +92,11 @@ def prepare(layout: Layout) -> None:
             ["nothing in it was touched"],
             "name another folder with --cache, or move this one away",
         )
-    layout.write(layout.stamp, stamp)
+    with locks.held(layout.gate, shared=True):
+        handle, name = tempfile.mkstemp(dir=layout.staging)
+        with open(handle, "wb") as file:
+            file.write(stamp)
+        os.replace(name, layout.stamp)
 
 
 def _number(stamp: bytes) -> int | None:

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from engine import code, digest, machine, sources
-from engine.digest import Digest
+from engine import code, machine, sources
 from engine.errors import StepError, UserError
+from engine.heads import Heads, rows_of
 from engine.jobs import Job
 from engine.key import Change, Key, changes, digest_of, key_of
 from engine.recipe.load import LoadedRecipe
@@ -34,14 +34,6 @@ class Variant:
     def name(self) -> str:
         """The variant's name, unique in a build."""
         return self.loaded.recipe.name
-
-    @property
-    def head(self) -> str:
-        """Where the store notes what this variant's last build was: by file and variant, not by name."""
-        path = self.loaded.path.resolve()
-        project = self.loaded.project.resolve()
-        relative = path.relative_to(project) if path.is_relative_to(project) else path
-        return digest.of_rows([(relative.as_posix(), self.loaded.variant)])
 
 
 @dataclass(frozen=True)
@@ -68,6 +60,7 @@ class Lookup:
 
     def __init__(self, store: Store, *, refresh: bool = False) -> None:
         self.store = store
+        self.heads = Heads(store.notes)
         self._refresh = refresh
         self._sources: dict[Source, _Watched] = {}
         self._resolutions = store.notes.get("resolutions", "hub")
@@ -138,7 +131,7 @@ class Lookup:
 
 def examine(variant: Variant, lookup: Lookup) -> list[Finding]:
     """Say for each job of a variant whether it is cached, and if not, which rows decided it."""
-    head = head_of(lookup.store, variant)
+    head = lookup.heads.of(variant.loaded)
     recipe = _recipe_changes(head, variant)
     findings: dict[str, Finding] = {}
     for job in variant.jobs:
@@ -177,47 +170,6 @@ def _lost(before: Record | None) -> Change:
     return Change("artifact", str(before.artifact), "missing or damaged")
 
 
-def head_of(store: Store, variant: Variant) -> dict[str, Any]:
-    """Return the note of a variant's last build; where its file is new, that of a recipe of the same name."""
-    return store.notes.get("heads", variant.head) or store.notes.named("heads", variant.name)
-
-
-def keep_head(store: Store, variant: Variant, jobs: Mapping[str, Mapping[str, Any]]) -> None:
-    """Note what a variant's build made of each job; jobs that it did not get to keep their earlier note."""
-    before = store.notes.get("heads", variant.head)
-    head = {
-        "name": variant.name,
-        "file": variant.loaded.path.name,
-        "recipe": recipe_rows(variant),
-        "jobs": {**before.get("jobs", {}), **jobs},
-    }
-    if head != before:
-        store.notes.keep("heads", variant.head, head)
-
-
-def recipe_rows(variant: Variant) -> dict[str, str]:
-    """Return the recipe's fields as rows, as `why` compares them."""
-    fields = variant.loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return dict(_rows("recipe", fields))
-
-
-def _rows(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict):
-        for inner, each in value.items():
-            yield from _rows(f"{name}.{inner}", each)
-    elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _rows(f"{name}.{index}", each)
-    else:
-        yield name, str(value)
-
-
 def _recipe_changes(head: Mapping[str, Any], variant: Variant) -> tuple[Change, ...]:
     old = head.get("recipe")
-    return changes(old, recipe_rows(variant)) if old else ()
-
-
-def job_note(job: Job, key: Digest, before: Mapping[str, Any], record: Record | None) -> dict[str, Any]:
-    """Return the head's note of a job that ran or was found: in any case its log, with a record what it made."""
-    note = {**before, "run": key}
-    return {**note, "key": key, "needs": dict(job.needs), "seconds": record.seconds} if record is not None else note
+    return changes(old, rows_of(variant.loaded)) if old else ()

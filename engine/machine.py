@@ -43,9 +43,8 @@ VARIABLES = ("PATH",)
 
 
 def watched() -> list[str]:
-    """Return the files that tell of a GPU, there or not: when one of them comes or goes, jobs may run, or wait."""
-    programs = [os.path.join(folder, _GPU_TOOL) for folder in os.environ.get("PATH", "").split(os.pathsep)]
-    return [*programs, "/proc/driver/nvidia/version", "/dev/nvidia0"]
+    """Return the places of the program that tells of GPUs: when it comes or goes, jobs may run, or wait."""
+    return [os.path.join(folder, _GPU_TOOL) for folder in os.environ.get("PATH", "").split(os.pathsep)]
 
 
 def tools(names: Iterable[str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.errors import StoreError
 from engine.sealed import sealed, unsealed
 
 KINDS = ("heads", "stat", "resolutions")
@@ -20,7 +21,6 @@ class Notes:
         """Keep notes below `root`; `write` replaces a file in one step."""
         self._root = root
         self._write = write
-        self._by_name: dict[str, dict[str, dict[str, Any]]] = {}
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
         """Return a note, {} where there is none."""
@@ -34,18 +34,9 @@ class Notes:
         for path in sorted((self._root / kind).glob("*.json")):
             yield path.stem, self.get(kind, path.stem)
 
-    def named(self, kind: str, name: str) -> dict[str, Any]:
-        """Return the first note of a kind that says this name, {} where there is none; reads all of them once."""
-        if kind not in self._by_name:
-            found: dict[str, dict[str, Any]] = {}
-            for _, note in self.every(kind):
-                found.setdefault(str(note.get("name")), note)
-            self._by_name[kind] = found
-        return self._by_name[kind].get(name, {})
-
     def keep(self, kind: str, name: str, value: Mapping[str, Any]) -> None:
         """Keep a note until it is replaced. A store that cannot be written keeps none."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, StoreError):
             self._write(self.path(kind, name), sealed(value))
 
     def path(self, kind: str, name: str) -> Path:

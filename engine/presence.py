@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 from engine import locks
@@ -27,6 +28,7 @@ class Presence:
         """Move in. `gate` is the lock that is held, shared, while something is made in the store. Raises OSError."""
         with locks.held(gate, shared=True):
             self.folder = Path(tempfile.mkdtemp(dir=staging))
+            self._numbers = count()
             self._handle = os.open(self.folder / _USES, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             with contextlib.suppress(OSError):  # without locks nobody sweeps or collects: see `locks.work`
                 fcntl.flock(self._handle, fcntl.LOCK_EX)
@@ -35,14 +37,36 @@ class Presence:
         """Name a record before relying on it. Raises OSError."""
         os.write(self._handle, key.encode() + b"\n")
 
+    def write(self, path: Path, data: bytes) -> None:
+        """Replace a file so that a reader, or a kill, sees the old or the new, never a part. Raises OSError.
+
+        It is not flushed: what tells its own wholeness is written so, and after a power cut merely made again.
+        """
+        fresh = self._fresh()
+        try:
+            with open(fresh, "wb", buffering=0) as file:
+                file.write(data)
+            os.replace(fresh, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(fresh)
+            raise
+
     @contextlib.contextmanager
     def workplace(self) -> Iterator[Path]:
         """Give a fresh folder; whatever is left in it afterwards is removed. Raises OSError."""
-        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        folder = self._fresh()
+        os.mkdir(folder)
         try:
-            yield folder
+            yield Path(folder)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            try:
+                os.rmdir(folder)
+            except OSError:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _fresh(self) -> str:
+        return f"{self.folder}/{next(self._numbers)}"
 
     def leave(self) -> None:
         """Remove the folder and go."""

@@ -48,9 +48,13 @@ def _found_names() -> tuple[str, ...]:
     return _names()
 
 
+def ours() -> list[str]:
+    """Return the names of the modules that hold our own steps."""
+    return [module.name for module in pkgutil.iter_modules(engine.steps.__path__)]
+
+
 def _names() -> tuple[str, ...]:
-    ours = [module.name for module in pkgutil.iter_modules(engine.steps.__path__)]
-    return (*sorted(ours), *sorted(f"{point.name}={point.value}" for point in entry_points(group=GROUP)))
+    return (*sorted(ours()), *sorted(f"{point.name}={point.value}" for point in entry_points(group=GROUP)))
 
 
 @cache
@@ -61,9 +65,9 @@ def steps() -> Mapping[str, type[Step]]:
     """
     _found_names()
     found: dict[str, type[Step]] = {}
-    for module in pkgutil.iter_modules(engine.steps.__path__):
-        step = _step_in(importlib.import_module(f"engine.steps.{module.name}"))
-        found[_named(step, module.name)] = step
+    for name in ours():
+        step = _step_in(importlib.import_module(f"engine.steps.{name}"))
+        found[_named(step, name)] = step
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         step = _load(point)
         name = _named(step, point.name)

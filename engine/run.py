@@ -15,10 +15,11 @@ from engine.digest import Digest
 from engine.errors import Exit, UserError
 from engine.events import BuildState, Ended, Event, Finished, JobState, Noticed, Planned, Started
 from engine.executors.local import LocalExecutor
+from engine.heads import Head, job_note
 from engine.jobs import Job
 from engine.key import Key, digest_of
 from engine.locks import Lock
-from engine.lookup import Lookup, Variant, head_of, job_note, keep_head
+from engine.lookup import Lookup, Variant
 from engine.materialise import materialise
 from engine.schedule import Queue, urgencies
 from engine.store import Record
@@ -100,7 +101,7 @@ class _Build:
         self.started = time.monotonic()
         self.exits: list[Exit] = []
         self.packages: dict[str, Path] = {}
-        self.heads = {variant.name: head_of(self.store, variant) for variant in variants}
+        self.heads = {variant.name: lookup.heads.of(variant.loaded) for variant in variants}
         self.notes: dict[str, dict[str, Any]] = {variant.name: {} for variant in variants}
         self.forced: set[Digest] = set()
         self.tickets = _tickets(variants, self.heads)
@@ -150,7 +151,8 @@ class _Build:
     def finished(self, *, interrupted: bool = False) -> Finished:
         """Keep what was learned and sum up."""
         for variant in self.variants:
-            keep_head(self.store, variant, self.notes[variant.name])
+            self.lookup.heads.keep(variant.loaded, self.notes[variant.name])
+        self.lookup.heads.save()
         code = Exit.INTERRUPTED if interrupted else Exit.worst(self.exits)
         states = {ticket.ended.state for ticket in self.tickets.values() if ticket.ended is not None}
         state: BuildState = "built" if "built" in states else "up to date"
@@ -323,7 +325,7 @@ class _Build:
         return not self.options.keep_going and any(code is not Exit.WAITING for code in self.exits)
 
 
-def _tickets(variants: Iterable[Variant], heads: Mapping[str, Mapping[str, Any]]) -> Mapping[tuple[str, str], _Ticket]:
+def _tickets(variants: Iterable[Variant], heads: Mapping[str, Head]) -> Mapping[tuple[str, str], _Ticket]:
     jobs = [(variant, job) for variant in variants for job in variant.jobs]
     needs = [((variant.name, job.name), [(variant.name, name) for name in job.earlier]) for variant, job in jobs]
     lasted = {

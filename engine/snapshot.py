@@ -196,15 +196,23 @@ def _identity(argv: Sequence[str], variables: Iterable[str]) -> tuple[Any, ...]:
 
 
 def _machine() -> tuple[Any, ...]:
-    """Return what changes with the machine under us: the boot, what says which CPU it is, the CPUs that we may use."""
+    """Return what changes with the machine under us: the boot, the CPUs that we may use, what tells of CPU and GPU."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
             boot = file.read()
-        cpu = _place(os.stat("/proc/cpuinfo"))
     except OSError:
-        boot, cpu = os.uname().nodename, None
+        boot = os.uname().nodename
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return boot, cpu, count
+    return boot, count, *map(_device, ("/proc/cpuinfo", "/proc/driver/nvidia", "/dev/nvidia0"))
+
+
+def _device(name: str) -> tuple[int, int] | None:
+    """Return which file this is. The times of such files mean nothing."""
+    try:
+        place: tuple[int, int] = _place(os.stat(name))
+    except OSError:
+        return None
+    return place
 
 
 def _essential(argv: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,10 @@ class Record:
         """The artifact's size in bytes."""
         return sum(size for size, _ in self.files.values())
 
+    def fields(self) -> dict[str, Any]:
+        """Return what is filed."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
 
 class Store:
     """A cache directory. Everything is written to `staging/` and renamed into place.
@@ -66,7 +70,7 @@ class Store:
         self._presence: Presence | None = None
         with explained(self.root):
             layout.prepare(self.layout)
-        self.notes = Notes(self.root, self.layout.write)
+        self.notes = Notes(self.root, self.write)
         self.contents = StatCache(self.notes)
 
     # -- reading ---------------------------------------------------------------------------------------------
@@ -180,14 +184,18 @@ class Store:
             for name, (_, content) in files.items():
                 self._pool(made / name, content)
             self._publish(made, record)
-            self.layout.write(self.record_path(record.digest), sealed(asdict(record)))
+            self.write(self.record_path(record.digest), sealed(record.fields()))
         return record
+
+    def write(self, path: Path, data: bytes) -> None:
+        """Replace a file of the store in one step. Raises OSError, StoreError."""
+        self.presence.write(path, data)
 
     def keep_log(self, key: Digest, log: bytes, *, failed: bool = False) -> None:
         """Keep the log of a job's last run. Raises OSError."""
         self.log_path(key, failed=True).unlink(missing_ok=True)
         if log:
-            self.layout.write(self.log_path(key, failed=failed), log)
+            self.write(self.log_path(key, failed=failed), log)
         elif not failed:
             self.log_path(key).unlink(missing_ok=True)
 

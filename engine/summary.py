@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.lookup import Variant, head_of
-from engine.store import Record, Store
+from engine.lookup import Lookup, Variant
+from engine.store import Record
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class Summary:
         }
 
 
-def summarise(store: Store, variant: Variant) -> Summary:
+def summarise(lookup: Lookup, variant: Variant) -> Summary:
     """Return what the store knows of a variant's last build."""
-    notes = head_of(store, variant).get("jobs", {})
+    notes = lookup.heads.of(variant.loaded).get("jobs", {})
     records = {}
     for job in variant.jobs:
-        record = store.read(notes.get(job.name, {}).get("key", "none"))
+        record = lookup.store.read(notes.get(job.name, {}).get("key", "none"))
         if record is not None:
             records[job.name] = record
     return Summary(variant, records)

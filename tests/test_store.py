@@ -253,10 +253,10 @@ def test_a_full_disk_is_one_clear_error_and_leaves_the_old_content(store, monkey
 
 
 def test_a_write_replaces_the_file_and_leaves_no_temporary_one(store):
-    store.layout.write(store.root / "a", b"1")
-    store.layout.write(store.root / "a", b"2")
+    store.presence.write(store.root / "a", b"1")
+    store.presence.write(store.root / "a", b"2")
     assert (store.root / "a").read_bytes() == b"2"
-    assert list((store.root / "staging").iterdir()) == []
+    assert [path.name for path in store.presence.folder.iterdir()] == ["uses"]
 
 
 def test_a_record_holds_what_people_ask_for(store):

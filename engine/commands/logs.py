@@ -17,15 +17,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Print the logs, with a heading where there are several."""
-    from engine.lookup import head_of
+    from engine.heads import Heads
     from engine.selection import select, variants
     from engine.store import Store
 
     selection = select(arguments.recipes, **options.reading(arguments))
     store = Store(selection.store)
+    heads = Heads(store.notes)
     found = []
     for variant in variants(selection):
-        notes = head_of(store, variant).get("jobs", {})
+        notes = heads.of(variant.loaded).get("jobs", {})
         for job in variant.jobs:
             run = notes.get(job.name, {}).get("run", "none")
             logs = (store.log_path(run, failed=True), store.log_path(run))

@@ -13,7 +13,7 @@ from engine.recipe.outline import is_known, suggestion
 from engine.recipe.overrides import Assignment, meaning, same
 from engine.recipe.text import Texts, error_in
 
-MAX_VARIANTS = 4096
+MAX_VARIANTS = 100_000
 MAX_RULES = 256
 """How many entries `include` and `exclude` may have."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from engine.errors import Position, RecipeError
 from engine.recipe.node import Node, put
@@ -30,6 +31,8 @@ class Bounds:
 
     project: Path
     allowed: tuple[Path, ...]
+    found: dict[tuple[Any, Position, Path], tuple[str, dict[str, str]]] = field(default_factory=dict, compare=False)
+    """What was said where -> its URI and where it leads: the variants of one document say the same again and again."""
 
     def check(self, path: Path, at: Position, texts: Texts) -> None:
         """Raise RecipeError where `path`, its symbolic links resolved, leads out of the bounds."""
@@ -69,16 +72,23 @@ def resolved(root: Node, texts: dict[str, Text], bounds: Bounds, home: Path) -> 
     Raises RecipeError at what is not there.
     """
     links: dict[str, str] = {}
-    for field in PATH_FIELDS:
-        node = root.find(field.path)
+    for each in PATH_FIELDS:
+        node = root.find(each.path)
         if node is not None and isinstance(node.value, str):
             said_in = Path(node.at.file).parent if node.at.file in texts and node.at.file != "--set" else home
-            uri = _uri(field, node, texts, bounds, said_in)
-            if uri.startswith("file:"):
-                said = os.path.abspath(said_in / node.value)
-                links[said] = os.path.realpath(said)
-            root = put(root, field.path, Node(uri, node.at, written=node.written))
+            place = (node.value, node.at, said_in)
+            if place not in bounds.found:
+                bounds.found[place] = _found(each, node, texts, bounds, said_in)
+            uri, leads = bounds.found[place]
+            links |= leads
+            root = put(root, each.path, Node(uri, node.at, written=node.written))
     return root, links
+
+
+def _found(field: PathField, node: Node, texts: Texts, bounds: Bounds, folder: Path) -> tuple[str, dict[str, str]]:
+    uri = _uri(field, node, texts, bounds, folder)
+    said = os.path.abspath(folder / str(node.value))
+    return uri, {said: os.path.realpath(said)} if uri.startswith("file:") else {}
 
 
 def _uri(field: PathField, node: Node, texts: Texts, bounds: Bounds, folder: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -35,7 +34,7 @@ def keep(
         return
     links = [name for variant in session.variants for name in variant.loaded.links]
     inputs, outputs = set(_inputs(session)), set(_outputs(session, summaries, finished))
-    if not all(tells_changes(name) for name in {os.path.dirname(name) for name in inputs | outputs}):
+    if not all(map(tells_changes, inputs | outputs)):
         return
     time.sleep(TICK_NS / 1e9)  # from here on, a change of what was made shows in its time stamps
     candidate = Candidate(inputs=inputs, outputs=outputs, links=links)
@@ -72,7 +71,7 @@ def _is_whole(session: Session, summaries: Sequence[Summary], finished: Finished
         (record := packages[name]) is not None and is_in_place(store, record, place)
         for name, place in finished.packages.items()
     )
-    store.contents.save()
+    store.leave()
     return whole
 
 
@@ -99,10 +98,11 @@ def _inputs(session: Session) -> Iterator[str]:
     tools = {tool for job in session.jobs for tool in job.step.tools_used()}
     yield from (str(path) for path in machine.metadata_files(tools))
     yield from (str(path) for path in session.lookup.watched())
-    for step in registry.steps().values():
-        yield from (str(path) for path in code.of_module(step.__module__).files)
+    ours = {f"engine.steps.{name}" for name in registry.ours()}
+    for module in {step.__module__ for step in registry.steps().values()} - ours:
+        yield from (str(path) for path in code.of_module(module).files)
     yield from registry.listings()
-    yield from (str(path) for path in Path(engine.__file__).parent.rglob("*.py"))
+    yield from (str(path) for path in Path(engine.__file__).parent.rglob("*") if path.suffix != ".pyc")
     yield from machine.watched()
 
 

@@ -157,8 +157,8 @@ def test_a_large_matrix_is_quick_and_a_larger_one_is_refused(project):
     axes = {"bench.threads": range(1, 65), "model.num_labels": range(1, 65)}
     text = MINIMAL + "matrix:\n" + "".join(f"  {path}: {list(values)}\n" for path, values in axes.items())
     assert len(project.load(text)) == 4096
-    error = project.error(text + "  precision: [fp32, fp16]\n")
-    assert error.what == "the matrix stands for 8,192 variants; at most 4,096 are meant"
+    error = project.error(text + f"  package.triton.max_batch_size: {list(range(1, 26))}\n")
+    assert error.what == "the matrix stands for 102,400 variants; at most 100,000 are meant"
 
 
 def test_a_parents_matrix_is_inherited_and_can_be_taken_away(project):
