@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from engine import feasibility, machine, registry, sources
+from engine.digest import Digest
 from engine.errors import Exit, UserError
 from engine.events import Event, Finished
 from engine.executors.local import LocalExecutor
@@ -63,6 +64,13 @@ def why(recipes: Recipes, **reading: Unpack[Reading]) -> list[Finding]:
 def show(recipes: Recipes, **reading: Unpack[Reading]) -> list[Summary]:
     """Return what was built of each variant, and what was measured."""
     return session(recipes, **reading).summaries()
+
+
+def reach(recipes: Recipes, **reading: Unpack[Reading]) -> set[Digest]:
+    """Return the keys that recipes reach in the store: by their last builds, and as things stand."""
+    asked = session(recipes, **reading)
+    now = {finding.record.digest for finding in asked.findings() if finding.record is not None}
+    return now | {record.digest for summary in asked.summaries() for record in summary.records.values()}
 
 
 def build(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,12 @@ from engine.digest import Digest
 from engine.jobs import Job
 from engine.notes import Notes
 from engine.recipe.load import LoadedRecipe
-from engine.store import Record
+from engine.store import Record, Store
 
 KIND = "heads"
 
 Head = Mapping[str, Any]
-"""name; recipe: its fields as rows; jobs: name -> {run, key, needs, seconds}."""
+"""name; recipe: its fields as rows; jobs: name -> {run, key, needs, seconds}; used: when, in seconds."""
 
 
 class Heads:
@@ -42,6 +43,7 @@ class Heads:
             "name": loaded.recipe.name,
             "recipe": rows_of(loaded),
             "jobs": {**before.get("jobs", {}), **jobs},
+            "used": round(time.time()),
         }
         if head != before:
             self._file(name)[loaded.variant] = head
@@ -65,9 +67,60 @@ class Heads:
         return self._by_name.get(name, {})
 
 
+def without_record(store: Store, lost: Collection[str]) -> list[Digest]:
+    """Return the keys of builds' jobs whose record is gone, but those just `lost`; each is told once only."""
+    missing: list[Digest] = []
+    for name, note in store.notes.every(KIND):
+        gone = {
+            key
+            for head in note.values()
+            for job in head["jobs"].values()
+            if (key := job.get("key")) and not job.get("gone") and not store.record_path(key).exists()
+        }
+        if gone:
+            missing += [key for key in sorted(gone) if key not in lost and key not in missing]
+            store.notes.keep(KIND, name, _edited(note, gone, {"gone": True}))
+    return missing
+
+
+def forget(store: Store, keys: Collection[str]) -> None:
+    """Take collected records out of the notes."""
+    for name, note in store.notes.every(KIND):
+        if any(job.get("key") in keys for head in note.values() for job in head["jobs"].values()):
+            store.notes.keep(KIND, name, _edited(note, keys, {"key": None}))
+
+
+def runs(store: Store) -> set[str]:
+    """Return the keys of all jobs' last runs, made or failed."""
+    return {
+        job["run"] for _, note in store.notes.every(KIND) for head in note.values() for job in head["jobs"].values()
+    }
+
+
+def uses(store: Store) -> Iterator[tuple[Digest, float]]:
+    """Yield the key of each job of each last build, and when that build was, in seconds since the epoch."""
+    for _, note in store.notes.every(KIND):
+        for head in note.values():
+            yield from ((Digest(job["key"]), head["used"]) for job in head["jobs"].values() if job.get("key"))
+
+
+def _edited(note: Mapping[str, Head], keys: Collection[str], change: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a note with a change to all jobs that have one of these keys."""
+
+    def edited(job: Mapping[str, Any]) -> Mapping[str, Any]:
+        if job.get("key") not in keys:
+            return job
+        return {name: value for name, value in {**job, **change}.items() if value is not None}
+
+    return {
+        variant: {**head, "jobs": {name: edited(job) for name, job in head["jobs"].items()}}
+        for variant, head in note.items()
+    }
+
+
 def job_note(job: Job, key: Digest, before: Mapping[str, Any], record: Record | None) -> dict[str, Any]:
     """Return the note of a job that ran or was found: in any case its log, with a record what it made."""
-    note = {**before, "run": key}
+    note = {**{name: value for name, value in before.items() if name != "gone"}, "run": key}
     return {**note, "key": key, "needs": dict(job.needs), "seconds": record.seconds} if record is not None else note
 
 

@@ -64,6 +64,11 @@ class Layout:
         return self.root / "quarantine"
 
     @cached_property
+    def snapshots(self) -> Path:
+        """What up-to-date builds answer from (`engine.snapshot`)."""
+        return self.root / "snapshots"
+
+    @cached_property
     def stamp(self) -> Path:
         """The file that says which version of the layout this is."""
         return self.root / "format"
@@ -97,6 +102,14 @@ def prepare(layout: Layout) -> None:
         with open(handle, "wb") as file:
             file.write(stamp)
         os.replace(name, layout.stamp)
+
+
+def is_stamped(root: Path) -> bool:
+    """Say whether the store at `root` has its stamp as it was written."""
+    try:
+        return Layout(root).stamp.read_bytes() == sealed({"format": FORMAT})
+    except OSError:
+        return False
 
 
 def _number(stamp: bytes) -> int | None:

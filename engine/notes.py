@@ -39,6 +39,11 @@ class Notes:
         with contextlib.suppress(OSError, StoreError):
             self._write(self.path(kind, name), sealed(value))
 
+    def drop(self, kind: str, name: str) -> None:
+        """Remove a note."""
+        with contextlib.suppress(OSError):
+            self.path(kind, name).unlink(missing_ok=True)
+
     def path(self, kind: str, name: str) -> Path:
         """Return where a note lies."""
         return self._root / kind / f"{name}.json"

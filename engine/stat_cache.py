@@ -34,6 +34,7 @@ class StatCache:
         self._notes = notes
         self._known: dict[str, list[int | str]] | None = None
         self._met: set[str] = set()
+        self._forgotten: set[str] = set()
         self._changed = False
 
     def digest(self, path: str | Path) -> Digest:
@@ -57,11 +58,18 @@ class StatCache:
         self._met.add(name)
         return Digest(str(found[3]))
 
+    def forget(self, row: Row) -> None:
+        """Forget a file that is not what its row promised."""
+        name = f"{row[0]}:{row[1]}"
+        self._forgotten.add(name)
+        self._changed |= self._entries().pop(name, None) is not None
+
     def save(self) -> None:
         """Keep what was learned for the next build, beside what others learned meanwhile."""
         if not self._changed or self._known is None:
             return
-        merged = {**self._notes.get("stat", "files"), **self._known}
+        others = {k: v for k, v in self._notes.get("stat", "files").items() if k not in self._forgotten}
+        merged = {**others, **self._known}
         if len(merged) > _MOST:
             merged = {name: entry for name, entry in merged.items() if name in self._met}
         self._notes.keep("stat", "files", merged)

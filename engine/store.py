@@ -131,7 +131,7 @@ class Store:
             return False
         # Somebody was at this file, or at the pool's name for it: see that the pool has it still.
         with contextlib.suppress(OSError):
-            self._offer(path, content)
+            self.offer(path, content)
         return True
 
     # -- writing ---------------------------------------------------------------------------------------------
@@ -208,17 +208,23 @@ class Store:
             path.unlink()
             link_or_copy(pooled, path)
         else:
-            self._offer(path, content)
+            self.offer(path, content)
 
-    def _offer(self, path: Path, content: Digest) -> None:
-        """Give the pool a whole file that it lacks, or has damaged."""
+    def lacks(self, content: Digest) -> bool:
+        """Say whether the pool has no file of this content."""
+        return not self.layout.pooled(content).exists()
+
+    def offer(self, path: Path, content: Digest) -> bool:
+        """Give the pool a whole file that it lacks, or has damaged; say whether it took it. Raises OSError."""
         pooled = self.layout.pooled(content)
         if same_file(path, pooled) or self._is(pooled, content):
-            return
+            return False
         pooled.parent.mkdir(exist_ok=True)
         pooled.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # no hard links here, or another builder was first
             os.link(path, pooled)
+            return True
+        return False
 
     def _is(self, path: Path, content: Digest) -> bool:
         try:

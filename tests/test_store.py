@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from stores import put
 
 from engine import output
 from engine.errors import StepError, StoreError
@@ -21,19 +22,6 @@ KEY = {"step": "x", "options.a": "1"}
 @pytest.fixture
 def store(tmp_path):
     return Store(tmp_path / "cache")
-
-
-def put(store, key, files):
-    with store.presence.workplace() as folder:
-        out = folder / "out"
-        out.mkdir()
-        for name, text in files.items():
-            path = out / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        return store.commit(
-            key, out, output.take(out), report={"n": 1}, seconds=0.5, peak_bytes=7, machine={"os": "Linux"}
-        )
 
 
 def test_what_was_committed_is_found_again(store):

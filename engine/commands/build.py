@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.commands import options
+from engine.commands import amounts, options
 from engine.errors import Exit, UserError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     options.add_recipes(parser)
     parser.add_argument("--to", metavar="STEP", action="append", default=[], help="build no further than this step")
-    parser.add_argument("-j", "--jobs", metavar="N", type=_count, help="at most N jobs at a time")
+    parser.add_argument("-j", "--jobs", metavar="N", type=amounts.count, help="at most N jobs at a time")
     parser.add_argument("--refresh", action="store_true", help="look up floating revisions again")
     parser.add_argument(
         "--force", metavar="STEP", action="append", default=[], help="build this step though it is cached"
@@ -114,10 +114,3 @@ def _print_refusal(error: UserError) -> None:
         "error": fields,
     }
     print(json.dumps(end, ensure_ascii=False))
-
-
-def _count(text: str) -> int:
-    count = int(text)
-    if not 1 <= count <= 1024:  # noqa: PLR2004 - more workers than any machine has CPUs
-        raise argparse.ArgumentTypeError(f"{count} is not from 1 to 1024")
-    return count

@@ -1,47 +1,154 @@
-"""Look into the store: `stats`, `ls`."""
+"""Look into the store, hold it against itself, make room: `stats`, `ls`, `verify`, `gc`."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.commands import options
+from engine.commands import amounts, options
 from engine.errors import Exit, UsageError
 
 if TYPE_CHECKING:
+    from engine.collection import Collected
     from engine.store import Record
+    from engine.verification import Verdict
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     actions = parser.add_subparsers(metavar="ACTION", required=True, dest="action")
-    for name, about in (("stats", "how much is stored"), ("ls", "one line per record")):
-        options.add_cache(actions.add_parser(name, help=about, description=about))
+
+    def action(name: str, about: str) -> argparse.ArgumentParser:
+        made: argparse.ArgumentParser = actions.add_parser(name, help=about, description=about, allow_abbrev=False)
+        return made
+
+    options.add_cache(action("stats", "how much is stored"))
+    options.add_cache(action("ls", "one line per record"))
+    verify = action("verify", "read everything; put aside what is damaged, so that the next build makes it again")
+    verify.add_argument("-j", "--jobs", metavar="N", type=amounts.count, help="read N files at a time")
+    options.add_cache(verify)
+    options.add_json(verify)
+    collect = action("gc", "remove leftovers and what the limits do not let stay, safe beside running builds")
+    options.add_recipes(collect, needed=False, about="keep what these recipes reach; with no other limit, only that")
+    collect.add_argument(
+        "--max-size", metavar="SIZE", type=amounts.size, help="the longest unused go until the rest is smaller: 20GB"
+    )
+    collect.add_argument("--older-than", metavar="AGE", type=amounts.age, help="what was not used for so long: 30d")
+    collect.add_argument("--dry-run", action="store_true", help="say what would go, and remove nothing")
+    options.add_json(collect)
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print the store's numbers or its records."""
+    """Do what is asked for."""
     from engine.selection import store_of
+
+    recipes = getattr(arguments, "recipes", [])
+    root = store_of(arguments.cache, recipes[0] if recipes else Path("recipe.yaml"))
+    if not root.is_dir() or not any((root / name).exists() for name in ("format", "records")):
+        raise UsageError(f"there is no store at {root}", hint="name one with --cache, or build something first")
+    return {"stats": _stats, "ls": _list, "verify": _verify, "gc": _collect}[arguments.action](arguments, root)
+
+
+def _records(root: Path) -> Sequence[Record]:
     from engine.store import Store
 
-    root = store_of(arguments.cache, Path("recipe.yaml"))
-    if not (root / "format").is_file():
-        raise UsageError(f"there is no store at {root}", hint="name one with --cache, or build something first")
-    records = sorted(Store(root).records(), key=lambda record: record.made_at)
-    if arguments.action == "stats":
-        _stats(records, root)
-        return Exit.OK
-    for record in records:
-        print(f"{record.key['step']:<12} {record.size / 1e6:>10.1f} MB {record.seconds:>8.1f} s  {record.artifact}")
-    return Exit.OK
+    return sorted(Store(root).records(), key=lambda record: record.made_at)
 
 
-def _stats(records: Sequence[Record], root: Path) -> None:
+def _stats(_arguments: argparse.Namespace, root: Path) -> Exit:
+    records = _records(root)
     artifacts = {record.artifact: record.size for record in records}
     contents = {content: size for record in records for size, content in record.files.values()}
+    aside = len(list((root / "quarantine").iterdir())) if (root / "quarantine").is_dir() else 0
     print(f"store      {root}")
     print(f"records    {len(records)}")
     print(f"artifacts  {len(artifacts)}, {sum(artifacts.values()) / 1e6:.1f} MB")
     print(f"on disk    {sum(contents.values()) / 1e6:.1f} MB in {len(contents)} files: equal content is stored once")
+    if aside:
+        print(f"put aside  {aside} damaged, in quarantine/ (`recipe cache gc` removes them)")
+    return Exit.OK
+
+
+def _list(_arguments: argparse.Namespace, root: Path) -> Exit:
+    for record in _records(root):
+        print(f"{record.key['step']:<12} {record.size / 1e6:>10.1f} MB {record.seconds:>8.1f} s  {record.artifact}")
+    return Exit.OK
+
+
+def _verify(arguments: argparse.Namespace, root: Path) -> Exit:
+    from engine import verification
+    from engine.machine import cpu_count
+
+    shown = sys.stderr.isatty() and not arguments.json
+
+    def progress(done: int, total: int) -> None:
+        if shown and (done % 64 == 0 or done == total):
+            sys.stderr.write(f"\rread {done} of {total} files")
+            sys.stderr.flush()
+
+    verdict = verification.verify(root, parallel=arguments.jobs or cpu_count(), on_progress=progress)
+    if shown:
+        sys.stderr.write("\r\033[K")
+    _print_json_verdict(verdict, root) if arguments.json else _print_verdict(verdict, root)
+    return Exit.FAILED if verdict.damages else Exit.OK
+
+
+def _print_verdict(verdict: Verdict, root: Path) -> None:
+    for damage in verdict.damages:
+        state = "mended" if damage.mended else "damaged"
+        print(f"{state:<8} {_inside(damage.path, root)}: {damage.why}")
+    resumed = f" ({verdict.resumed} of them before an interruption)" if verdict.resumed else ""
+    print(f"{verdict.records} records, {verdict.files} files, {verdict.bytes / 1e6:.1f} MB read{resumed}")
+    if verdict.orphans or verdict.swept:
+        print(f"{verdict.orphans + verdict.swept} leftovers of builds that were killed, all whole")
+    if verdict.damages:
+        print(f"{len(verdict.damages)} damaged: put aside, or mended; the next build makes again what it needs of them")
+    else:
+        print("everything is as it was stored")
+
+
+def _print_json_verdict(verdict: Verdict, root: Path) -> None:
+    damages = [
+        {"path": _inside(damage.path, root), "why": damage.why, "mended": damage.mended} for damage in verdict.damages
+    ]
+    numbers = {name: getattr(verdict, name) for name in ("records", "files", "bytes", "resumed", "orphans", "swept")}
+    print(json.dumps({"damaged": damages, **numbers}))
+
+
+def _inside(path: Path, root: Path) -> str:
+    return path.relative_to(root.absolute()).as_posix()
+
+
+def _collect(arguments: argparse.Namespace, root: Path) -> Exit:
+    from engine import api
+    from engine.collection import Limits, collect
+    from engine.store import Store
+
+    reach = api.reach(arguments.recipes, **options.reading(arguments)) if arguments.recipes else None
+    limits = Limits(reach, arguments.max_size, arguments.older_than)
+    result = collect(Store(root), limits, dry_run=arguments.dry_run)
+    _print_json_collected(result) if arguments.json else _print_collected(result, dry_run=arguments.dry_run)
+    return Exit.OK
+
+
+def _print_collected(result: Collected, *, dry_run: bool) -> None:
+    verb = "would remove" if dry_run else "removed"
+    for record, last in result.records:
+        print(f"{verb} {record.key['step']:<12} {record.size / 1e6:>10.1f} MB  unused for {amounts.since(last)}")
+    print(f"{verb} {len(result.records)} records with {result.bytes / 1e6:.1f} MB, and {result.leftovers} leftovers")
+    if result.in_use:
+        print(f"{result.in_use} stay because a running build uses them")
+    print(f"{result.left_bytes / 1e6:.1f} MB stay")
+
+
+def _print_json_collected(result: Collected) -> None:
+    records = [
+        {"key": record.digest, "step": record.key["step"], "bytes": record.size, "last_used": last}
+        for record, last in result.records
+    ]
+    numbers = {name: getattr(result, name) for name in ("bytes", "leftovers", "in_use", "left_bytes")}
+    print(json.dumps({"records": records, **numbers}))

@@ -10,9 +10,12 @@ if TYPE_CHECKING:
     from engine.selection import Reading
 
 
-def add_recipes(parser: argparse.ArgumentParser, *, many: bool = True) -> None:
+def add_recipes(
+    parser: argparse.ArgumentParser, *, many: bool = True, needed: bool = True, about: str = "a recipe's YAML file"
+) -> None:
     """Let a command take recipes and how to read them."""
-    parser.add_argument("recipes", metavar="RECIPE", nargs="+" if many else 1, type=Path, help="a recipe's YAML file")
+    count = ("+" if needed else "*") if many else 1
+    parser.add_argument("recipes", metavar="RECIPE", nargs=count, type=Path, help=about)
     parser.add_argument("--set", metavar="K=V", action="append", default=[], help="override a field: precision=int8")
     parser.add_argument(
         "--only", metavar="K=V", action="append", default=[], help="of a matrix, only these variants: target.device=T4"

@@ -1,0 +1,205 @@
+"""Takes what nobody needs out of a store: by reach, age and size, safe beside running builds."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine import digest, heads, locks, presence, snapshot
+from engine.digest import Digest
+from engine.errors import StoreError
+from engine.store import Record, Store
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What may stay. None: no such limit."""
+
+    reach: Collection[Digest] | None = None
+    """Keys that are kept whatever their age; with no other limit, all others go."""
+    max_bytes: int | None = None
+    older_than_seconds: float | None = None
+
+
+@dataclass
+class Collected:
+    """What was taken out, or would be."""
+
+    records: list[tuple[Record, float]] = field(default_factory=list)
+    """With the time of their last use, in seconds since the epoch."""
+    bytes: int = 0
+    leftovers: int = 0
+    """Files and folders that no record names: of killed builds, of logs and snapshots, in quarantine."""
+    in_use: int = 0
+    """Records that were to go, and that a running build relies on."""
+    left_bytes: int = 0
+
+
+def collect(store: Store, limits: Limits, *, dry_run: bool) -> Collected:
+    """Apply the limits. Raises StoreError where locks do not tell whether a build is running."""
+    if not store.locks_work:
+        raise StoreError(
+            f"nothing can be collected from {store.root}: its file system has no working locks",
+            ["a running build could lose what it is using"],
+            "build into a store on a local disk; or remove this one whole while nobody uses it",
+        )
+    try:
+        return _Collection(store, limits, dry_run=dry_run).run()
+    finally:
+        store.leave()
+
+
+class _Collection:
+    def __init__(self, store: Store, limits: Limits, *, dry_run: bool) -> None:
+        self.store = store
+        self.limits = limits
+        self.dry_run = dry_run
+        self.result = Collected()
+
+    def run(self) -> Collected:
+        # Moved in before the gate is shut: moving in goes through it.
+        staging = self.store.presence.folder.parent
+        self.result.leftovers += presence.sweep(staging, self.store.layout.gate)
+        records = {record.digest: record for record in self.store.records()}
+        last = last_uses(self.store, records)
+        using = presence.used(staging)
+        chosen = _choice(records, last, self.limits)
+        self.result.in_use = len(using.intersection(chosen))
+        chosen = [key for key in chosen if key not in using]
+        if not self.dry_run:
+            chosen = self._unrecord(chosen, staging)
+        self.result.records = [(records[key], last[key]) for key in chosen]
+        left = {key: record for key, record in records.items() if key not in set(chosen)}
+        self._sum_up(records, left)
+        if self.dry_run:
+            self.result.leftovers += sum(1 for _ in self._leftovers(left))
+        else:
+            self._clean(left)
+            heads.forget(self.store, set(chosen))
+        return self.result
+
+    def _unrecord(self, chosen: Sequence[Digest], staging: Path) -> list[Digest]:
+        """Take records out, and put back those that a build has come to rely on meanwhile.
+
+        A build names a record before it reads it: whoever read one that we took out had named it by then.
+        """
+        raw = {}
+        with locks.held(self.store.layout.gate):
+            for key in chosen:
+                path = self.store.record_path(key)
+                with contextlib.suppress(FileNotFoundError):
+                    raw[key] = path.read_bytes()
+                    path.unlink()
+            named = presence.used(staging).intersection(raw)
+            for key in raw.keys() & named:
+                self.store.write(self.store.record_path(key), raw[key])
+        self.result.in_use += len(named)
+        return [key for key in raw if key not in named]
+
+    def _clean(self, known: Mapping[Digest, Record]) -> None:
+        """Remove what no record names any more."""
+        with locks.held(self.store.layout.gate):
+            # Builds have added records meanwhile; while the gate is shut they add none.
+            now = {
+                path.stem: known.get(Digest(path.stem)) or self.store.read(path.stem)
+                for path in self.store.layout.records.glob("*.json")
+            }
+            for path in list(self._leftovers({Digest(k): record for k, record in now.items() if record is not None})):
+                self.result.leftovers += 1
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
+            for folder in self.store.layout.files.iterdir():
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+    def _leftovers(self, records: Mapping[Digest, Record]) -> Iterator[Path]:
+        """Yield what no record names: artifacts first, so that the files in them have one name less."""
+        named = {record.artifact for record in records.values()}
+        at = self.store.layout
+        yield from (path for path in at.artifacts.iterdir() if path.name not in named)
+        contents = {content for record in records.values() for _, content in record.files.values()}
+        yield from (at.files / name for name in digest.walk(at.files) if name.rpartition("/")[2] not in contents)
+        runs = heads.runs(self.store)
+        yield from (path for path in at.logs.iterdir() if path.name.partition(".")[0] not in records.keys() | runs)
+        if at.quarantine.is_dir():
+            yield from at.quarantine.iterdir()
+        if at.snapshots.is_dir():
+            yield from (path for path in at.snapshots.iterdir() if not self._is_good(path))
+
+    def _is_good(self, path: Path) -> bool:
+        try:
+            return all(map(os.path.exists, snapshot.names_in(str(path))))
+        except (OSError, ValueError, EOFError, TypeError, KeyError):
+            return False
+
+    def _sum_up(self, records: Mapping[Digest, Record], left: Mapping[Digest, Record]) -> None:
+        self.result.left_bytes = _size(left.values())
+        self.result.bytes = _size(records.values()) - self.result.left_bytes
+
+
+def last_uses(store: Store, records: Mapping[Digest, Record]) -> dict[Digest, float]:
+    """Return when each record was last of use: made, found by a build, or behind an up-to-date one. Seconds."""
+    now = time.time()
+    last = {key: record.made_at for key, record in records.items()}
+    for key, used in heads.uses(store):
+        last[key] = max(last.get(key, 0.0), used)
+    if store.layout.snapshots.is_dir():
+        for path in store.layout.snapshots.iterdir():
+            with contextlib.suppress(OSError, ValueError, EOFError, TypeError, KeyError):
+                used = path.stat().st_mtime
+                for name in snapshot.names_in(str(path)):
+                    key = Digest(os.path.basename(name).removesuffix(".json"))
+                    if key in last:
+                        last[key] = max(last[key], used)
+    return {key: min(last[key], now) for key in records}  # a clock that was ahead for a while makes nothing eternal
+
+
+def _choice(records: Mapping[Digest, Record], last: Mapping[Digest, float], limits: Limits) -> list[Digest]:
+    """Return the records that the limits do not let stay, the longest unused first."""
+    reach = set(limits.reach or ())
+    oldest = sorted((key for key in records if key not in reach), key=lambda key: (last[key], key))
+    if limits.older_than_seconds is None and limits.max_bytes is None:
+        return oldest if limits.reach is not None else []
+    chosen = []
+    if limits.older_than_seconds is not None:
+        before = time.time() - limits.older_than_seconds
+        chosen = [key for key in oldest if last[key] < before]
+    if limits.max_bytes is not None:
+        chosen += _too_much(records, [key for key in oldest if key not in set(chosen)], set(chosen), limits.max_bytes)
+    return chosen
+
+
+def _too_much(
+    records: Mapping[Digest, Record], oldest: Sequence[Digest], gone: set[Digest], max_bytes: int
+) -> list[Digest]:
+    """Return as many of the oldest as must go to come below a size; content that others share frees nothing."""
+    contents = Counter[Digest]()
+    sizes: dict[Digest, int] = {}
+    for key, record in records.items():
+        if key not in gone:
+            for size, content in record.files.values():
+                contents[content] += 1
+                sizes[content] = size
+    total = sum(sizes.values())
+    chosen = []
+    for key in oldest:
+        if total <= max_bytes:
+            break
+        chosen.append(key)
+        for _, content in records[key].files.values():
+            contents[content] -= 1
+            if contents[content] == 0:
+                total -= sizes[content]
+    return chosen
+
+
+def _size(records: Collection[Record]) -> int:
+    return sum({content: size for record in records for size, content in record.files.values()}.values())

@@ -1,0 +1,45 @@
+"""Amounts as users type and read them: sizes, ages, counts."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+
+_UNITS = {"": 1} | {letter: 1000**power for power, letter in enumerate("kmgt", 1)}
+_UNITS |= {f"{letter}i": 1024**power for power, letter in enumerate("kmgt", 1)}
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_MOST_JOBS = 1024
+"""More workers than any machine has CPUs."""
+
+
+def size(text: str) -> int:
+    """Return bytes: `20GB`, `512MiB`, `1.5g`."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]i?|)b?", text.strip().lower())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size: write 20GB or 512MiB")
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
+def age(text: str) -> float:
+    """Return seconds: `30d`, `12h`, `2w`."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", text.strip().lower())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no age: write 30d, 12h or 2w")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def count(text: str) -> int:
+    """Return how many jobs may run at once."""
+    number = int(text)
+    if not 1 <= number <= _MOST_JOBS:
+        raise argparse.ArgumentTypeError(f"{number} is not from 1 to {_MOST_JOBS}")
+    return number
+
+
+def since(moment: float) -> str:
+    """Return how long ago a moment was, in its largest unit."""
+    seconds = max(0.0, time.time() - moment)
+    unit = next((unit for unit in ("w", "d", "h", "m") if seconds >= _SECONDS[unit]), "s")
+    names = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
+    return f"{seconds / _SECONDS[unit]:.0f} {names[unit]}"

@@ -1,0 +1,281 @@
+"""Holds everything in a store against its name or seal: damage is put aside, what may be mended is."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from engine import digest, heads, layout, locks, presence, snapshot
+from engine.digest import Digest
+from engine.notes import KINDS
+from engine.sealed import sealed, unsealed
+from engine.stat_cache import Row, stat_row
+from engine.store import Record, Store
+
+_PROGRESS = ("stat", "verified")
+_SAVE_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Something that is not as it was stored."""
+
+    path: Path
+    why: str
+    mended: bool = False
+    """It is whole again already; all else is made again by the next build that needs it."""
+
+
+@dataclass
+class Verdict:
+    """What a verification found."""
+
+    damages: list[Damage] = field(default_factory=list)
+    records: int = 0
+    files: int = 0
+    bytes: int = 0
+    resumed: int = 0
+    """How many of the files an earlier, interrupted verification had read."""
+    orphans: int = 0
+    """Whole artifacts and files that no record names: killed builds leave them, collection takes them."""
+    swept: int = 0
+
+
+def verify(root: Path, *, parallel: int, on_progress: Callable[[int, int], None] = lambda *_: None) -> Verdict:
+    """Read all of the store at `root`; put aside, or mend, what is not as it was stored. Raises StoreError.
+
+    Safe beside running builds. An interrupted verification is taken up where it was: `on_progress` gets how many files
+    have been read, and how many there are.
+    """
+    verdict = Verdict()
+    stamped = layout.is_stamped(root)
+    store = Store(root)
+    if not stamped:
+        verdict.damages.append(Damage(store.layout.stamp, "the stamp was missing or damaged", mended=True))
+    verdict.swept = presence.sweep(store.layout.staging, store.layout.gate)
+    try:
+        contents = _Contents(store, verdict, parallel, on_progress)
+        contents.read()
+        _Inspection(store, verdict, contents).run()
+        contents.finish()
+    finally:
+        store.leave()
+    return verdict
+
+
+class _Contents:
+    """The true content of every file under `artifacts/` and `files/`: read, each inode once, by several threads."""
+
+    def __init__(self, store: Store, verdict: Verdict, parallel: int, on_progress: Callable[[int, int], None]) -> None:
+        self._store = store
+        self._verdict = verdict
+        self._parallel = parallel
+        self._on_progress = on_progress
+        self._read: dict[str, list[int | str]] = {}
+        self._saved = time.monotonic()
+
+    def read(self) -> None:
+        """Read what an earlier, interrupted verification has not."""
+        earlier = self._store.notes.get(*_PROGRESS)
+        todo: dict[str, tuple[Path, Row]] = {}
+        for path in self._files():
+            with contextlib.suppress(OSError):
+                row = stat_row(path)
+                name = f"{row[0]}:{row[1]}"
+                if name in todo or name in self._read:
+                    continue
+                self._verdict.files += 1
+                self._verdict.bytes += row[2]
+                if list(earlier.get(name, ()))[:3] == list(row[2:]):
+                    self._read[name] = earlier[name]
+                    self._verdict.resumed += 1
+                else:
+                    todo[name] = (path, row)
+        total = self._verdict.files
+        try:
+            with ThreadPoolExecutor(self._parallel) as pool:
+                for name, row, content in pool.map(_hashed, todo.items()):
+                    self._read[name] = [*row[2:], content]
+                    self._on_progress(len(self._read), total)
+                    self._save(every=_SAVE_SECONDS)
+        except BaseException:
+            self._save(every=0.0)
+            raise
+
+    def of(self, path: Path) -> Digest | None:
+        """Return the content of a file as its bytes say, None where it cannot be read."""
+        try:
+            row = stat_row(path)
+            known = self._read.get(f"{row[0]}:{row[1]}")
+            if known is not None and known[:3] == list(row[2:]):
+                return Digest(str(known[3]))
+            return digest.of_file(path)
+        except OSError:
+            return None
+
+    def finish(self) -> None:
+        """Forget how far it came: it came to its end."""
+        self._store.notes.drop(*_PROGRESS)
+
+    def _files(self) -> Iterator[Path]:
+        for folder in (self._store.layout.files, self._store.layout.artifacts):
+            for name in digest.walk(folder):
+                yield folder / name
+
+    def _save(self, *, every: float) -> None:
+        if time.monotonic() - self._saved >= every:
+            self._store.notes.keep(*_PROGRESS, self._read)
+            self._saved = time.monotonic()
+
+
+def _hashed(item: tuple[str, tuple[Path, Row]]) -> tuple[str, Row, str]:
+    name, (path, row) = item
+    try:
+        return name, row, digest.of_file(path)
+    except OSError as error:
+        return name, row, f"unreadable: {error.strerror}"
+
+
+class _Inspection:
+    """One walk over the store, each kind of thing in turn."""
+
+    def __init__(self, store: Store, verdict: Verdict, contents: _Contents) -> None:
+        self.store = store
+        self.verdict = verdict
+        self.contents = contents
+        self.records = {record.digest: record for record in store.records()}
+        self.lost: set[str] = set()
+        """Keys whose record is put aside."""
+
+    def run(self) -> None:
+        self.verdict.records = len(self.records)
+        self._record_files()
+        self._pool()
+        self._artifacts()
+        self._logs()
+        self._notes()
+        self._snapshots()
+
+    def _say(self, path: Path, why: str, *, mended: bool = False) -> None:
+        self.verdict.damages.append(Damage(path, why, mended=mended))
+
+    def _record_files(self) -> None:
+        for path in sorted(self.store.layout.records.iterdir()):
+            if path.suffix == ".json" and path.stem in self.records:
+                continue
+            with locks.held(self.store.layout.gate):
+                if self.store.read(path.stem) is not None or not path.exists():
+                    continue  # a builder has replaced or collected it meanwhile
+                self.store.put_aside(path)
+            self.lost.add(path.stem)
+            self._say(path, "the record is not as it was written")
+
+    def _pool(self) -> None:
+        for name in digest.walk(self.store.layout.files):
+            path = self.store.layout.files / name
+            content = self.contents.of(path)
+            with contextlib.suppress(FileNotFoundError):  # collected meanwhile
+                if content is not None and path == self.store.layout.pooled(content):
+                    self.verdict.orphans += path.stat().st_nlink == 1
+                    continue
+                self.store.contents.forget(stat_row(path))
+                self.store.put_aside(path)
+                self._say(path, "the content is not what its name says")
+
+    def _artifacts(self) -> None:
+        named = {record.artifact for record in self.records.values()}
+        wrong = {artifact: why for artifact in sorted(named) if (why := self._fault(artifact))}
+        for key, record in self.records.items():
+            if record.artifact not in wrong:
+                continue
+            path = self.store.artifact_path(record.artifact)
+            if self.store.find(record.key) is not None:
+                self._say(path, wrong[record.artifact], mended=True)
+                continue
+            self._say(path, wrong[record.artifact])
+            self._drop(key)
+        for path in sorted(self.store.layout.artifacts.iterdir()):
+            if path.name not in named:
+                self._unnamed(path)
+
+    def _fault(self, artifact: Digest) -> str | None:
+        """Return what is wrong with an artifact that a record names; afterwards no stat row vouches for it."""
+        record = next(record for record in self.records.values() if record.artifact == artifact)
+        folder = self.store.artifact_path(artifact)
+        if not folder.is_dir():
+            return None if self.store.read(record.digest) is None else "the artifact is missing"
+        for name, (_, content) in record.files.items():
+            path = folder / name
+            if self.contents.of(path) != content:
+                with contextlib.suppress(OSError):
+                    self.store.contents.forget(stat_row(path))
+                return f"{name} is missing" if not path.exists() else f"the content of {name} is not what was stored"
+            if self.store.lacks(content) and self.store.offer(path, content):
+                self._say(self.store.layout.pooled(content), "the stored file is missing", mended=True)
+        strangers = set(digest.walk(folder)) - set(record.files)
+        return f"{min(strangers)} does not belong to it" if strangers else None
+
+    def _unnamed(self, path: Path) -> None:
+        """Look at an artifact that no record names: whole, or not what its name says."""
+        files = {name: self.contents.of(path / name) for name in digest.walk(path)} if path.is_dir() else {}
+        whole = {name: content for name, content in files.items() if content is not None}
+        if path.is_dir() and len(whole) == len(files) and digest.of_tree(whole) == path.name:
+            self.verdict.orphans += 1
+        elif path.exists():
+            self.store.put_aside(path)
+            self._say(path, "the artifact is not what its name says, and no record names it")
+
+    def _drop(self, key: Digest) -> None:
+        """Put a record aside whose artifact is lost, unless a builder has made it again meanwhile."""
+        with locks.held(self.store.layout.gate):
+            record = self.store.read(key)
+            if record is not None and not self.store.artifact_path(record.artifact).exists():
+                self.store.put_aside(self.store.record_path(key))
+                self.lost.add(key)
+
+    def _logs(self) -> None:
+        for key, record in self.records.items():
+            path = self.store.log_path(key)
+            if record.log and key not in self.lost and self._log_digest(path) != record.log:
+                current = self.store.read(key)
+                if current is None or self._log_digest(path) == current.log:
+                    continue  # made again meanwhile
+                self._say(path, "the log is missing" if not path.exists() else "the log is not as it was written")
+                if path.exists():
+                    self.store.put_aside(path)
+                without: Record = replace(current, log="")
+                self.store.write(self.store.record_path(key), sealed(without.fields()))
+
+    def _log_digest(self, path: Path) -> str | None:
+        try:
+            return digest.of_file(path)
+        except OSError:
+            return None
+
+    def _notes(self) -> None:
+        for kind in KINDS:
+            for path in sorted((self.store.root / kind).iterdir()):
+                try:
+                    unsealed(path.read_bytes())
+                except FileNotFoundError:
+                    continue
+                except (OSError, ValueError):
+                    path.unlink(missing_ok=True)
+                    self._say(path, "the note is not as it was written")
+        for key in heads.without_record(self.store, self.lost):
+            self._say(self.store.record_path(key), "the record that a build has left is missing")
+
+    def _snapshots(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            for path in sorted(self.store.layout.snapshots.iterdir()):
+                try:
+                    snapshot.names_in(str(path))
+                except FileNotFoundError:
+                    continue
+                except (OSError, ValueError, EOFError, TypeError, KeyError):
+                    path.unlink(missing_ok=True)
+                    self._say(path, "the snapshot is not as it was written")

@@ -1,0 +1,33 @@
+"""Stores to be filled and hurt."""
+
+from __future__ import annotations
+
+from engine import digest, output
+
+
+def put(store, key, files, log=b""):
+    """Commit an artifact with these texts under a key."""
+    with store.presence.workplace() as folder:
+        out = folder / "out"
+        out.mkdir()
+        for name, text in files.items():
+            path = out / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        made = output.take(out)
+        return store.commit(
+            key, out, made, report={"n": 1}, seconds=0.5, peak_bytes=7, machine={"os": "Linux"}, log=log
+        )
+
+
+def every_file(root):
+    """Return the files below a folder of a store."""
+    return digest.walk(root)
+
+
+def flip(path, chance):
+    """Flip a bit of a file, in place."""
+    raw = bytearray(path.read_bytes())
+    raw[chance.randrange(len(raw))] ^= 1 << chance.randrange(8)
+    path.chmod(0o644)
+    path.write_bytes(raw)

@@ -1,0 +1,189 @@
+"""Whatever is damaged in a store is found, put aside or mended, and made again; whatever is whole is left alone."""
+
+import os
+import random
+import shutil
+
+import pytest
+from stores import every_file, flip, put
+
+from engine import heads, verification
+from engine.errors import StoreError
+from engine.key import digest_of
+from engine.store import Store
+
+KEYS = [{"step": "x", "options.n": str(number)} for number in range(4)]
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(tmp_path / "cache")
+    for number, key in enumerate(KEYS):
+        put(store, key, {"weights": "W" * 500, "own": str(number) * 100, "sub/more": "more"}, log=b"said something\n")
+    store.leave()
+    return store
+
+
+def verify(store):
+    return verification.verify(store.root, parallel=2)
+
+
+def again(store):
+    """Do what the next build does: look up every key, and make again what is not there."""
+    fresh = Store(store.root)
+    made = 0
+    for number, key in enumerate(KEYS):
+        if fresh.find(key) is None:
+            put(fresh, key, {"weights": "W" * 500, "own": str(number) * 100, "sub/more": "more"}, log=b"said\n")
+            made += 1
+    fresh.leave()
+    return made
+
+
+def test_a_whole_store_is_called_so(store):
+    verdict = verify(store)
+    assert verdict.damages == []
+    assert (verdict.records, verdict.orphans, verdict.swept) == (4, 0, 0)
+    assert verdict.files == 6  # each content once
+
+
+@pytest.mark.parametrize("kind", ["records", "artifacts", "files", "logs"])
+@pytest.mark.parametrize("hurt", ["flip", "flip unseen", "truncate", "delete"])
+def test_every_hurt_to_any_file_is_found_put_aside_and_healed_by_the_next_build(store, kind, hurt):
+    names = sorted(every_file(store.root / kind))
+    for name in names:
+        path = store.root / kind / name
+        match hurt:
+            case "flip":
+                flip(path, random.Random(name))
+            case "flip unseen":
+                before = path.stat()
+                flip(path, random.Random(name))
+                os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+            case "truncate":
+                path.chmod(0o644)
+                os.truncate(path, path.stat().st_size // 2)
+            case _:
+                path.unlink()
+        if (kind, hurt) == ("records", "delete"):
+            assert again(store) == 1  # nothing names it any more, but for a recipe's last build: see below
+            continue
+        found = verify(store)
+        assert any(damage.path.name == path.name or path.is_relative_to(damage.path) for damage in found.damages), name
+        assert verify(store).damages == []
+        again(store)
+        assert verify(store).damages == []
+        assert all(Store(store.root).find(key) for key in KEYS)
+
+
+def test_bit_rot_that_no_stat_row_shows_is_found(store, monkeypatch):
+    path = next((store.root / "artifacts").rglob("weights"))
+    again(store)
+    before = path.stat()
+    flip(path, random.Random(1))
+    real = os.stat
+
+    def rotten(name, *args, **kwargs):
+        found = real(name, *args, **kwargs)
+        return before if (found.st_dev, found.st_ino) == (before.st_dev, before.st_ino) else found
+
+    monkeypatch.setattr(os, "stat", rotten)
+    assert verify(store).damages
+    assert again(store) == 4  # they all share it
+
+
+def test_swapped_records_artifacts_and_files_are_found(store):
+    for kind in ("records", "artifacts", "files/*"):
+        one, two, *_ = sorted(store.root.glob(f"{kind}/*"))
+        one.rename(store.root / "between")
+        two.rename(one)
+        (store.root / "between").rename(two)
+        assert len(verify(store).damages) >= 2, kind
+        again(store)
+        assert verify(store).damages == [], kind
+
+
+def test_a_stranger_in_an_artifact_is_found(store):
+    place = next((store.root / "artifacts").iterdir())
+    (place / "stranger").write_text("")
+    [damage] = verify(store).damages
+    assert damage.mended
+    assert "stranger does not belong to it" in damage.why
+
+
+def test_what_a_killed_build_leaves_is_no_damage(store):
+    record = Store(store.root).find(KEYS[0])
+    store.record_path(record.digest).unlink()
+    (store.root / "staging" / "tmp").write_text("half")
+    verdict = verify(store)
+    assert verdict.damages == []
+    assert (verdict.orphans, verdict.swept) == (1, 1)
+
+
+def test_an_interrupted_verification_goes_on_where_it_was(store, monkeypatch):
+    class Stop(BaseException):
+        pass
+
+    def stop(done, _total):
+        if done == 3:
+            raise Stop
+
+    with pytest.raises(Stop):
+        verification.verify(store.root, parallel=1, on_progress=stop)
+    verdict = verify(store)
+    assert verdict.resumed >= 3
+    assert verdict.damages == []
+    assert verify(store).resumed == 0
+
+
+def test_what_was_damaged_after_an_interruption_is_found(store):
+    def stop(done, total):
+        if done == total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        verification.verify(store.root, parallel=1, on_progress=stop)
+    flip(next((store.root / "artifacts").rglob("own")), random.Random(1))
+    assert verify(store).damages
+
+
+def test_a_missing_stamp_is_found_and_mended(store):
+    (store.root / "format").unlink()
+    [damage] = verify(store).damages
+    assert damage.mended
+    assert verify(store).damages == []
+
+
+def test_a_store_that_was_copied_is_whole(store, tmp_path):
+    shutil.copytree(store.root, tmp_path / "copy")
+    assert verification.verify(tmp_path / "copy", parallel=2).damages == []
+
+
+def test_a_record_that_a_build_has_left_and_is_gone_is_missed_once(store):
+    store.notes.keep(
+        heads.KIND,
+        "r",
+        {"": {"name": "r", "recipe": {}, "used": 1, "jobs": {"x": {"run": "r", "key": digest_of(KEYS[0])}}}},
+    )
+    store.leave()
+    assert verify(store).damages == []
+    store.record_path(digest_of(KEYS[0])).unlink()
+    [damage] = verify(store).damages
+    assert "that a build has left is missing" in damage.why
+    assert verify(store).damages == []
+
+
+def test_a_damaged_note_is_dropped(store):
+    store.notes.keep("resolutions", "hub", {"hf:x@main": "a" * 40})
+    store.leave()
+    flip(store.root / "resolutions" / "hub.json", random.Random(3))
+    assert Store(store.root).notes.get("resolutions", "hub") == {}
+    assert len(verify(store).damages) == 1
+    assert verify(store).damages == []
+
+
+def test_a_foreign_folder_is_left_alone(tmp_path):
+    (tmp_path / "format").write_text("99")
+    with pytest.raises(StoreError):
+        verification.verify(tmp_path, parallel=1)
+    assert (tmp_path / "format").read_text() == "99"
