@@ -101,7 +101,7 @@ def uses(store: Store) -> Iterator[tuple[Digest, float]]:
     """Yield the key of each job of each last build, and when that build was, in seconds since the epoch."""
     for _, note in store.notes.every(KIND):
         for head in note.values():
-            yield from ((Digest(job["key"]), head["used"]) for job in head["jobs"].values() if job.get("key"))
+            yield from ((Digest(job["key"]), head.get("used", 0.0)) for job in head["jobs"].values() if job.get("key"))
 
 
 def _edited(note: Mapping[str, Head], keys: Collection[str], change: Mapping[str, Any]) -> dict[str, Any]:
