@@ -19,7 +19,13 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to stop
     words = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = _answer(words)
+        if words[:1] == ["build"]:
+            from engine import snapshot
+
+            answered = snapshot.answer(words[1:])
+            if answered is not None:
+                _exit(answered, at_once=argv is None)
+        code = _run(words)
     except KeyboardInterrupt:
         code = _interrupted()
     except OSError as error:
@@ -40,14 +46,11 @@ def _leave_own_folder() -> None:
         del sys.path[0]
 
 
-def _answer(words: list[str]) -> int:
-    if words[:1] == ["build"]:
-        from engine import snapshot
-
-        code = snapshot.answer(words[1:])
-        if code is not None:
-            return code
-    return _run(words)
+def _exit(code: int, *, at_once: bool) -> NoReturn:
+    """Exit; `at_once` leaves out taking the interpreter apart, which is a fifth of an up-to-date build's time."""
+    if at_once:
+        os._exit(code)
+    sys.exit(code)
 
 
 def _interrupted() -> int:

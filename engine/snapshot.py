@@ -164,7 +164,8 @@ def _unchanged(watched: Sequence[tuple[str, bytes]]) -> bool:
             os._exit(not _all_unchanged(watched[hand::hands]))
         helpers.append(helper)
     own = _all_unchanged(watched[::hands])
-    return all([os.waitpid(helper, 0)[1] == 0 for helper in helpers]) and own
+    theirs = [os.waitpid(helper, 0)[1] == 0 for helper in helpers]  # every one is waited for
+    return all(theirs) and own
 
 
 def _all_unchanged(watched: Iterable[tuple[str, bytes]]) -> bool:
