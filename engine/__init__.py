@@ -1,12 +1,12 @@
-"""Make for inference artifacts: `build`, `check`, `plan`, `why` and `show` as functions."""
+"""Make for inference artifacts: `build`, `check`, `lock`, `plan`, `why` and `show` as functions."""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from engine.api import build, check, plan, show, why
+    from engine.api import build, check, lock, plan, show, why
 
-__all__ = ["build", "check", "plan", "show", "why"]
+__all__ = ["build", "check", "lock", "plan", "show", "why"]
 
 
 def __getattr__(name: str) -> object:

@@ -10,10 +10,12 @@ from typing import Any, Unpack
 
 from engine import feasibility, machine, registry, sources
 from engine.digest import Digest
-from engine.errors import Exit, UserError
+from engine.errors import Exit, UsageError, UserError
 from engine.events import Event, Finished
 from engine.executors.local import LocalExecutor
 from engine.jobs import Job
+from engine.lockfile import locking
+from engine.lockfile.locking import Locked
 from engine.lookup import Finding, Lookup, Variant, examine
 from engine.run import Options, run
 from engine.selection import Reading, Recipes, Selection, known_step, select, variants
@@ -102,7 +104,24 @@ def session(recipes: Recipes, **reading: Unpack[Reading]) -> Session:
     """Read, check and plan recipes, ready to be built."""
     selection = select(recipes, **reading)
     found = variants(selection)
-    return Session(selection, found, Lookup(Store(selection.store), refresh=selection.refresh))
+    store = Store(selection.store)
+    if selection.frozen:
+        locks = locking.locks_of(found)
+        return Session(selection, found, locking.frozen(store, locks), tuple(locks))
+    if selection.locked:
+        locks = locking.locks_of(found)
+        partly = bool(selection.set or selection.only or selection.to)
+        return Session(selection, found, locking.checked(store, locks, partly=partly), tuple(locks))
+    return Session(selection, found, Lookup(store, refresh=selection.refresh))
+
+
+def lock(recipes: Recipes, **reading: Unpack[Reading]) -> list[Locked]:
+    """Write each recipe's lock beside it, from what is here and what the store has; build nothing.
+
+    What a lock says of other machines stays. Commits of a hub's revisions stay, too, unless `refresh`.
+    """
+    selection = select(recipes, **reading)
+    return locking.write(Store(selection.store), variants(selection), refresh=selection.refresh)
 
 
 @dataclass(frozen=True)
@@ -112,6 +131,8 @@ class Session:
     selection: Selection
     variants: tuple[Variant, ...]
     lookup: Lookup
+    locks: tuple[Path, ...] = ()
+    """The locks that the build goes by."""
 
     @property
     def jobs(self) -> Iterator[Job]:
@@ -129,6 +150,8 @@ class Session:
         on_event: Callable[[Event], None],
     ) -> Finished:
         """Build; every event goes to `on_event`, the last one is returned."""
+        if self.selection.frozen and tuple(force):
+            raise UsageError("--frozen builds nothing that is in the store", hint="leave --force out, or use --locked")
         for name in force:
             known_step(name, registry.steps())
         options = Options(

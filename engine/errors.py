@@ -69,6 +69,12 @@ class UsageError(UserError):
     exit = Exit.USAGE
 
 
+class LockError(UserError):
+    """A build asks for its lock, and there is none, or it is not what is here (exit 2)."""
+
+    exit = Exit.USAGE
+
+
 @dataclass(frozen=True)
 class Position:
     """A place in a text file; `line` and `column` count from 1, 0 means the whole file."""

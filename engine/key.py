@@ -27,21 +27,28 @@ class Change:
 def key_of(
     job: Job,
     *,
-    code: Digest,
+    code: str,
     inputs: Mapping[str, str],
     tools: Mapping[str, str],
     facts: Mapping[str, str],
     variables: Mapping[str, str],
 ) -> Key:
     """Return the rows of a job, given the content of its inputs and what this machine says of all else."""
-    rows = {"step": job.name, "code": str(code)}
-    for name, value in job.step.options().items():
-        rows.update(_flat(f"options.{name}", value))
+    rows = {"step": job.name, "code": code}
+    rows.update(option_rows(job.step.options()))
     rows.update({f"inputs.{name}": value for name, value in inputs.items()})
     rows.update({f"tools.{name}": value for name, value in tools.items()})
     rows.update({f"facts.{name}": value for name, value in facts.items()})
     rows.update({f"env.{name}": value for name, value in variables.items()})
     return dict(sorted(rows.items()))
+
+
+def option_rows(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the rows of a step's options."""
+    rows: dict[str, str] = {}
+    for name, value in options.items():
+        rows.update(_flat(f"options.{name}", value))
+    return rows
 
 
 def digest_of(key: Key) -> Digest:
@@ -63,10 +70,10 @@ def _flat(row: str, value: Any) -> dict[str, str]:
             # A name with a dot in it is quoted, or {"a.b": 1} would read as {"a": {"b": 1}}.
             flat.update(_flat(f"{row}.{json.dumps(name) if '.' in name else name}", inner))
         return flat
-    return {row: _text(value)}
+    return {row: text_of(value)}
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     """Return a value as text, so that no two different values share one: "int8" -> int8, 1 -> 1, "1" -> "1"."""
     if isinstance(value, str):
         try:

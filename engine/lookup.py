@@ -58,10 +58,12 @@ class _Watched:
 class Lookup:
     """Computes keys; reads each source and each version once in its life."""
 
-    def __init__(self, store: Store, *, refresh: bool = False) -> None:
+    def __init__(self, store: Store, *, refresh: bool = False, pinned: Mapping[str, str] | None = None) -> None:
+        """`pinned` are the commits of a hub's revisions, by "hf:REPO@REVISION", that nobody is asked about."""
         self.store = store
         self.heads = Heads(store.notes)
         self._refresh = refresh
+        self._pinned = pinned or {}
         self._sources: dict[Source, _Watched] = {}
         self._resolutions = store.notes.get("resolutions", "hub")
 
@@ -100,16 +102,19 @@ class Lookup:
             resolved = sources.resolve(
                 source,
                 digest_file=self.store.contents.digest,
-                remembered=self._resolutions.get,
+                remembered=lambda name: self._pinned.get(name) or self._resolutions.get(name),
                 refresh=self._refresh,
             )
-            if resolved.resolution is not None:
+            if resolved.resolution is not None and resolved.resolution[0] not in self._pinned:
                 name, commit = resolved.resolution
                 self._resolutions[name] = commit
                 self.store.notes.keep("resolutions", "hub", self._resolutions)
             known = _Watched(resolved, {path: stat_row(path) for path in resolved.files})
             self._sources[source] = known
         return known.resolved
+
+    def accept(self, job: Job, record: Record) -> None:
+        """Raise UserError where a build must not go on with this record; here every record will do."""
 
     def changed_meanwhile(self, job: Job) -> Path | None:
         """Return a file behind a job's sources that changed since its content was read, or None."""

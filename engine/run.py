@@ -271,6 +271,7 @@ class _Build:
         ticket.record = record
         self._note(ticket, made=True)
         try:
+            self.lookup.accept(ticket.job, record)
             ticket.job.step.judge(dict(record.report))
             if ticket.job.name == "fetch":
                 feasibility.check_model(ticket.variant.loaded, record.report)

@@ -28,6 +28,8 @@ class Reading(TypedDict, total=False):
     to: Sequence[str]
     cache: str | Path | None
     refresh: bool
+    locked: bool
+    frozen: bool
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Selection:
     to: tuple[str, ...] = ()
     cache: Path | None = None
     refresh: bool = False
+    locked: bool = False
+    frozen: bool = False
 
     @property
     def project(self) -> Path:
@@ -63,6 +67,7 @@ def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
     given = [recipes] if isinstance(recipes, str | Path) else list(recipes)
     if not given:
         raise UsageError("no recipe is named", hint="recipe build recipes/minilm_cpu.yaml")
+    _refuse_contradictions(reading)
     cache = reading.get("cache")
     from_environment = [path for path in os.environ.get("RECIPE_ALLOW_PATHS", "").split(os.pathsep) if path]
     return Selection(
@@ -73,7 +78,18 @@ def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
         to=tuple(reading.get("to", ())),
         cache=Path(cache) if cache is not None else None,
         refresh=reading.get("refresh", False),
+        locked=reading.get("locked", False),
+        frozen=reading.get("frozen", False),
     )
+
+
+def _refuse_contradictions(reading: Reading) -> None:
+    chosen = [f"--{name}" for name in ("locked", "frozen", "refresh") if reading.get(name)]
+    if len(chosen) > 1:
+        raise UsageError(
+            f"{' and '.join(chosen)} contradict each other",
+            hint="--locked compares with the lock, --frozen trusts it, --refresh looks for newer revisions: choose one",
+        )
 
 
 def variants(selection: Selection) -> tuple[Variant, ...]:
@@ -84,7 +100,9 @@ def variants(selection: Selection) -> tuple[Variant, ...]:
     loaded = [
         each
         for path in selection.paths
-        for each in load(path, set=selection.set, only=selection.only, allow=selection.allow)
+        for each in load(
+            path, set=selection.set, only=selection.only, allow=selection.allow, must_exist=not selection.frozen
+        )
     ]
     _refuse_twins(loaded)
     return tuple(_variant(each, steps, selection.to) for each in loaded)

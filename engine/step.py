@@ -79,6 +79,8 @@ class Step(Frozen, ABC):
     """Steps that must have passed before this one may start, without being its inputs."""
     exclusive: ClassVar[bool] = False
     """No other job may run beside this one (measurements of time)."""
+    reproducible: ClassVar[bool] = True
+    """The same inputs give the same bytes: what a lock holds a build to."""
     time_limit: ClassVar[float] = 3600.0
     """Seconds after which the worker is stopped."""
 

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from engine.errors import UsageError
 
-COMMANDS = ("build", "why", "check", "show", "logs", "cache", "gpus", "steps", "schema", "doctor")
+COMMANDS = ("build", "why", "check", "lock", "show", "logs", "cache", "gpus", "steps", "schema", "doctor")
 
 
 class _Parser(argparse.ArgumentParser):

@@ -11,15 +11,22 @@ if TYPE_CHECKING:
 
 
 def add_recipes(
-    parser: argparse.ArgumentParser, *, many: bool = True, needed: bool = True, about: str = "a recipe's YAML file"
+    parser: argparse.ArgumentParser,
+    *,
+    many: bool = True,
+    needed: bool = True,
+    whole: bool = False,
+    about: str = "a recipe's YAML file",
 ) -> None:
-    """Let a command take recipes and how to read them."""
+    """Let a command take recipes and how to read them; only `whole` ones where it is about all of a recipe."""
     count = ("+" if needed else "*") if many else 1
     parser.add_argument("recipes", metavar="RECIPE", nargs=count, type=Path, help=about)
-    parser.add_argument("--set", metavar="K=V", action="append", default=[], help="override a field: precision=int8")
-    parser.add_argument(
-        "--only", metavar="K=V", action="append", default=[], help="of a matrix, only these variants: target.device=T4"
-    )
+    if not whole:
+        parser.add_argument(
+            "--set", metavar="K=V", action="append", default=[], help="override a field: precision=int8"
+        )
+        parser.add_argument("--only", metavar="K=V", action="append", default=[],
+                            help="of a matrix, only these variants: target.device=T4")  # fmt: skip
     parser.add_argument("--allow-path", metavar="DIR", action="append", default=[], type=Path,
                         help="let recipes read below DIR, outside their project (also RECIPE_ALLOW_PATHS)")  # fmt: skip
     add_cache(parser)
@@ -40,10 +47,12 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def reading(arguments: argparse.Namespace) -> Reading:
     """Return how the recipes are read, as `engine.api` takes it."""
     return {
-        "set": arguments.set,
-        "only": arguments.only,
+        "set": getattr(arguments, "set", ()),
+        "only": getattr(arguments, "only", ()),
         "allow": arguments.allow_path,
         "cache": arguments.cache,
         "to": getattr(arguments, "to", ()),
         "refresh": getattr(arguments, "refresh", False),
+        "locked": getattr(arguments, "locked", False),
+        "frozen": getattr(arguments, "frozen", False),
     }

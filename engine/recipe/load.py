@@ -15,7 +15,7 @@ from engine.recipe.expand import Variant, variants
 from engine.recipe.extends import Document, document
 from engine.recipe.node import Node, place, plain
 from engine.recipe.overrides import ONLY, SET, assignments
-from engine.recipe.paths import Bounds, resolved
+from engine.recipe.paths import Bounds, resolved, said
 from engine.recipe.project import project_of
 from engine.recipe.schema import Recipe
 from engine.recipe.text import Text, error_in
@@ -43,6 +43,10 @@ class LoadedRecipe:
         """Return where a field of the YAML is said (`"validate", "cosine"`); None where it is not."""
         return place(self._root, path)
 
+    def said(self, uri: str) -> str | None:
+        """Return how the recipe names what became `uri`, the same on every machine; None for what it does not name."""
+        return said(self._root, uri, self.project, self.path.parent)
+
     def error(self, what: str, *path: str | int, facts: Sequence[str] = (), hint: str = "") -> RecipeError:
         """Return the error about a field, at its place or at that of the nearest section around it."""
         near = next(found for end in range(len(path), -1, -1) if (found := place(self._root, path[:end])))
@@ -60,11 +64,13 @@ def load(
     set: Sequence[str] = (),  # noqa: A002  the command line's word
     only: Sequence[str] = (),
     allow: Sequence[Path] = (),
+    must_exist: bool = True,
 ) -> tuple[LoadedRecipe, ...]:
     """Read a recipe file and return its variants. Raises RecipeError at the first place that is wrong.
 
     `set` and `only` are K=V as on the command line; `allow` are folders outside the project that paths may lead into.
-    Nothing but the recipe, its parents and the existence of the files that it names is looked at.
+    Nothing but the recipe, its parents and the existence of the files that it names is looked at; with `must_exist`
+    false they may be missing.
     """
     project = project_of(path)
     bounds = Bounds(project, tuple(allow))
@@ -72,12 +78,12 @@ def load(
     sets = assignments(SET, set, read.texts)
     wanted = assignments(ONLY, only, read.texts)
     found = variants(read.root, sets, wanted, read.texts)
-    return tuple(_loaded(variant, read, bounds, path) for variant in found)
+    return tuple(_loaded(variant, read, bounds, path, must_exist=must_exist) for variant in found)
 
 
-def _loaded(variant: Variant, read: Document, bounds: Bounds, path: Path) -> LoadedRecipe:
+def _loaded(variant: Variant, read: Document, bounds: Bounds, path: Path, *, must_exist: bool) -> LoadedRecipe:
     _validated(variant.root, read.texts)
-    root, links = resolved(variant.root, read.texts, bounds, path.parent)
+    root, links = resolved(variant.root, read.texts, bounds, path.parent, must_exist=must_exist)
     recipe = _validated(root, read.texts)
     return LoadedRecipe(recipe, path, bounds.project, variant.label, read.files, links, root, read.texts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from engine.errors import Position, RecipeError
 from engine.recipe.node import Node, put
 from engine.recipe.outline import did_you_mean, dotted
+from engine.recipe.overrides import SET
 from engine.recipe.text import Text, Texts, error_in, near_names, shown
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+-]+):(.*)")
@@ -64,34 +65,61 @@ PATH_FIELDS = (
 )
 
 
-def resolved(root: Node, texts: dict[str, Text], bounds: Bounds, home: Path) -> tuple[Node, dict[str, str]]:
+def resolved(
+    root: Node, texts: dict[str, Text], bounds: Bounds, home: Path, *, must_exist: bool = True
+) -> tuple[Node, dict[str, str]]:
     """Return the recipe with `file:/absolute/path` where it names files, and where each path leads.
 
     A path belongs to the folder of the file that says it; what the command line says, to `home`, the recipe's folder.
     The second value maps each path, made absolute but with its symbolic links, to the same without links.
-    Raises RecipeError at what is not there.
+    Raises RecipeError at what is not there, unless `must_exist` is false.
     """
     links: dict[str, str] = {}
     for each in PATH_FIELDS:
         node = root.find(each.path)
         if node is not None and isinstance(node.value, str):
-            said_in = Path(node.at.file).parent if node.at.file in texts and node.at.file != "--set" else home
+            said_in = _folder_of(node, home)
             place = (node.value, node.at, said_in)
             if place not in bounds.found:
-                bounds.found[place] = _found(each, node, texts, bounds, said_in)
+                bounds.found[place] = _found(each, node, texts, bounds, said_in, must_exist=must_exist)
             uri, leads = bounds.found[place]
             links |= leads
             root = put(root, each.path, Node(uri, node.at, written=node.written))
     return root, links
 
 
-def _found(field: PathField, node: Node, texts: Texts, bounds: Bounds, folder: Path) -> tuple[str, dict[str, str]]:
-    uri = _uri(field, node, texts, bounds, folder)
+def _found(
+    field: PathField, node: Node, texts: Texts, bounds: Bounds, folder: Path, *, must_exist: bool
+) -> tuple[str, dict[str, str]]:
+    uri = _uri(field, node, texts, bounds, folder, must_exist=must_exist)
     said = os.path.abspath(folder / str(node.value))
     return uri, {said: os.path.realpath(said)} if uri.startswith("file:") else {}
 
 
-def _uri(field: PathField, node: Node, texts: Texts, bounds: Bounds, folder: Path) -> str:
+def _folder_of(node: Node, home: Path) -> Path:
+    """Return the folder that a path belongs to: its file's; for one from the command line the recipe's, `home`."""
+    return home if node.at.file == SET else Path(node.at.file).parent
+
+
+def said(root: Node, uri: str, project: Path, home: Path) -> str | None:
+    """Return how a resolved recipe names what became `uri`: a path from the project's root; None for what it does not.
+
+    It is the same wherever the project lies and wherever symbolic links lead. A path outside the project that is
+    written in full stays so.
+    """
+    for each in PATH_FIELDS:
+        node = root.find(each.path)
+        if node is None or node.value != uri:
+            continue
+        if not uri.startswith("file:"):
+            return uri
+        folder = os.path.relpath(os.path.realpath(_folder_of(node, home)), project)
+        path = Path(os.path.normpath(os.path.join(folder, node.written)))
+        return (path.relative_to(project) if path.is_relative_to(project) else path).as_posix()
+    return None
+
+
+def _uri(field: PathField, node: Node, texts: Texts, bounds: Bounds, folder: Path, *, must_exist: bool) -> str:
     said = str(node.value)
     name = dotted(field.path)
 
@@ -104,6 +132,13 @@ def _uri(field: PathField, node: Node, texts: Texts, bounds: Bounds, folder: Pat
         raise wrong("is no path: ~ and empty text name no file", "write the path from the recipe's folder")
     path = folder / said
     bounds.check(path, node.at, texts)
+    if must_exist or os.path.exists(path):
+        _check_kind(field, path, wrong)
+    return f"file:{_absolute(path)}"
+
+
+def _check_kind(field: PathField, path: Path, wrong: Callable[..., RecipeError]) -> None:
+    """Raise RecipeError where nothing is at `path`, or something that the field cannot be about."""
     try:
         path.stat()
     except FileNotFoundError:
@@ -125,7 +160,6 @@ def _uri(field: PathField, node: Node, texts: Texts, bounds: Bounds, folder: Pat
             f"names the file {shown(path.name)}; a model is a directory or an .onnx file",
             "name the directory around it",
         )
-    return f"file:{_absolute(path)}"
 
 
 def _absolute(path: Path) -> Path:

@@ -97,7 +97,7 @@ def _inputs(session: Session) -> Iterator[str]:
         yield from (str(path) for path in variant.loaded.files)
     tools = {tool for job in session.jobs for tool in job.step.tools_used()}
     yield from (str(path) for path in machine.metadata_files(tools))
-    yield from (str(path) for path in session.lookup.watched())
+    yield from (str(path) for path in (*session.lookup.watched(), *session.locks))
     ours = {f"engine.steps.{name}" for name in registry.ours()}
     for module in {step.__module__ for step in registry.steps().values()} - ours:
         yield from (str(path) for path in code.of_module(module).files)

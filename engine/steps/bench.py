@@ -32,6 +32,7 @@ class Bench(Step):
     facts: ClassVar[tuple[str, ...]] = ("cpu.model", "cpu.isa", "cpu.count", "os", "arch")
     judged: ClassVar[tuple[str, ...]] = ("budgets",)
     exclusive: ClassVar[bool] = True
+    reproducible: ClassVar[bool] = False
     budget: ClassVar[Budget] = Budget()
 
     name_of_ours: str = "onnxruntime-fp32"

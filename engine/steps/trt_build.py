@@ -19,6 +19,7 @@ class TrtBuild(Step):
     tools: ClassVar[tuple[str, ...]] = ("onnx", trt.TOOL)
     facts: ClassVar[tuple[str, ...]] = ("arch", "gpu.name", "os")
     variables: ClassVar[tuple[str, ...]] = ("CUDA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE")
+    reproducible: ClassVar[bool] = False
 
     device: str
     precision: Literal["fp32", "fp16"] = "fp32"

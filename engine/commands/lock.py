@@ -1,0 +1,36 @@
+"""Write the lock of a recipe: what its builds are made of, for git and for `build --locked`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from engine.commands import options
+from engine.errors import Exit
+
+if TYPE_CHECKING:
+    from engine.lockfile.content import Lock
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    options.add_recipes(parser, whole=True)
+    parser.add_argument("--refresh", action="store_true", help="look up floating revisions again")
+
+
+def run(arguments: argparse.Namespace) -> Exit:
+    """Print a line per lock."""
+    from engine import api
+
+    for locked in api.lock(arguments.recipes, **options.reading(arguments)):
+        print(f"{locked.path}: {'written' if locked.changed else 'up to date'}, {_extent(locked.lock)}")
+    return Exit.OK
+
+
+def _extent(lock: Lock) -> str:
+    """Return how much a lock says."""
+    everywhere = [job.made for variant in lock.variants.values() for job in variant.jobs.values() if job.made]
+    made = [*everywhere, *(each for section in lock.machines for each in section.made.values())]
+    jobs = sum(len(variant.jobs) for variant in lock.variants.values())
+    artifacts = sum(each.artifact is not None for each in made)
+    return f"{jobs} jobs, {len(made)} keys, {artifacts} artifacts"

@@ -1,0 +1,81 @@
+"""The lock's file: where it lies, read whole, written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
+from engine.errors import LockError, UsageError
+from engine.lockfile.content import Lock
+from engine.lockfile.text import dump, parse
+from engine.recipe.text import Text
+
+_SUFFIX = ".lock"
+_RECIPES = (".yaml", ".yml")
+
+
+def path_of(recipe: Path) -> Path:
+    """Return where a recipe's lock lies: beside it. Raises UsageError where two recipes would share it."""
+    path = recipe.with_suffix(_SUFFIX)
+    if path == recipe:
+        raise UsageError(f"{recipe} is called like a lock", hint="call the recipe NAME.yaml")
+    twins = [twin for suffix in _RECIPES if (twin := recipe.with_suffix(suffix)) != recipe and twin.exists()]
+    if twins:
+        raise UsageError(f"{recipe} and {twins[0]} would share the lock {path}", hint="rename one of them")
+    return path
+
+
+def find(path: Path) -> Lock | None:
+    """Return the lock at `path`, None where there is none. Raises RecipeError, with its place, where it is broken."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise LockError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        content = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        text = Text(str(path), data[: error.start].decode("utf-8"))
+        what = f"the lock is not UTF-8: byte 0x{data[error.start]:02x}"
+        raise text.error(what, text.position(error.start), hint="write it anew: `recipe lock`") from None
+    return parse(Text(str(path), content))
+
+
+def read(path: Path, recipe: Path) -> Lock:
+    """Return the lock at `path`. Raises LockError where there is none, RecipeError where it is broken."""
+    found = find(path)
+    if found is None:
+        raise LockError(f"{recipe} has no lock: there is no {path}", hint=f"`recipe lock {recipe}` writes it")
+    return found
+
+
+def write(path: Path, lock: Lock) -> bool:
+    """Write a lock unless the file says just that already; say whether it was written. Raises LockError."""
+    data = dump(lock).encode()
+    try:
+        if path.exists() and path.read_bytes() == data:
+            return False
+        _replace(os.path.realpath(path), data)
+    except OSError as error:
+        raise LockError(f"{path} cannot be written: {error.strerror}") from error
+    return True
+
+
+def _replace(path: str, data: bytes) -> None:
+    """Replace a file's content so that a reader or a crash sees the old or the new, never a part."""
+    folder, name = os.path.split(path)
+    handle, fresh = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    try:
+        with open(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(fresh, 0o644)
+        os.replace(fresh, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(fresh)
+        raise

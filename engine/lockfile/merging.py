@@ -1,0 +1,59 @@
+"""A new lock laid over the old one: what it says of other machines stays where it is still true."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from engine.lockfile.content import Lock, Made, Rows, sections
+
+
+def merged(old: Lock | None, new: Lock, *, elsewhere: Collection[str]) -> Lock:
+    """Return what to write: `new`, and what `old` says of machines that this one is not.
+
+    Sections of other machines stay for each variant that is still made of the same; `elsewhere`, the tools
+    and environment variables of jobs that wait for other hardware, stay as they were.
+    """
+    if old is None:
+        return new
+    tools = {name: old.tools[name] for name in elsewhere if name in old.tools}
+    variables = {name: old.variables[name] for name in elsewhere if name in old.variables}
+    new = replace(new, tools={**tools, **new.tools}, variables={**variables, **new.variables})
+    headings = [section.facts for section in new.machines]
+    same = {variant for variant in old.variants if _is_as_it_was(old, new, variant)}
+    others = [
+        (section.facts, place, made)
+        for section in old.machines
+        if section.facts not in headings
+        for place, made in section.made.items()
+        if place[0] in same
+    ]
+    own = [(section.facts, place, made) for section in new.machines for place, made in section.made.items()]
+    return replace(new, machines=sections([*others, *own]))
+
+
+def _is_as_it_was(old: Lock, new: Lock, variant: str) -> bool:
+    """Say whether a variant's jobs have the same keys as before, but for what machines decide."""
+    was, now = old.variants.get(variant), new.variants.get(variant)
+    if was is None or now is None or was.jobs.keys() != now.jobs.keys():
+        return False
+    if old.variables != new.variables or any(_differ(old_rows, new_rows) for old_rows, new_rows in _common(old, new)):
+        return False
+    return all(
+        was.jobs[name].rows == job.rows and _can_be_one(was.jobs[name].made, job.made) for name, job in now.jobs.items()
+    )
+
+
+def _common(old: Lock, new: Lock) -> list[tuple[Rows, Rows]]:
+    return [(old.sources, new.sources), (old.tools, new.tools), (old.steps, new.steps)]
+
+
+def _differ(old: Rows, new: Rows) -> bool:
+    return any(new[name] != value for name, value in old.items() if name in new)
+
+
+def _can_be_one(old: Made | None, new: Made | None) -> bool:
+    """Say whether two are the same, as far as they are known."""
+    if old is None or new is None:
+        return True
+    return old.key == new.key and (None in (old.artifact, new.artifact) or old.artifact == new.artifact)

@@ -1,0 +1,67 @@
+"""How a lock calls what a recipe names, wherever the recipe's project lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from engine.key import text_of
+from engine.lockfile.content import Lock
+from engine.lookup import Variant
+from engine.recipe.paths import PATH_FIELDS
+from engine.step import Source
+
+_HUBS = ("hf:", "timm:")
+
+
+def is_on_hub(source: Source) -> bool:
+    """Say whether a source is a hub's repository: locked by its commit, not by its content."""
+    return source.uri.startswith(_HUBS)
+
+
+def name_of(source: Source, variant: Variant) -> str:
+    """Return how a lock calls a source: a path from the project's root, or what the recipe says, a hub's @REVISION."""
+    if is_on_hub(source):
+        return f"{source.uri}@{source.revision or 'main'}"
+    said = variant.loaded.said(source.uri) or _inside(variant.loaded.project, source.uri)
+    return said if source.part == "all" else f"{said} ({source.part})"
+
+
+def _inside(project: Path, uri: str) -> str:
+    """Return a file below the project by its path there; that is how steps of other packages may name one."""
+    path = Path(uri.removeprefix("file:"))
+    return path.relative_to(project).as_posix() if path.is_relative_to(project) else uri
+
+
+def row_of(name: str, locked: str) -> str:
+    """Return a locked source as the row that it is in a key: its digest, or for a hub's `hf:REPO@COMMIT`."""
+    return f"{_asked(name).rpartition('@')[0]}@{locked}" if name.startswith(_HUBS) else locked
+
+
+def pins(lock: Lock) -> dict[str, str]:
+    """Return the commits of a lock's hub revisions as `Lookup` takes them."""
+    return {_asked(name): commit for name, commit in lock.sources.items() if name.startswith(_HUBS)}
+
+
+def _asked(name: str) -> str:
+    """Return how the hub knows a source: timm's models are repositories, too."""
+    return name.replace("timm:", "hf:timm/", 1) if name.startswith("timm:") else name
+
+
+def recipe_rows(variant: Variant) -> dict[str, str]:
+    """Return what a variant's recipe says beyond the defaults, with paths as the recipe has them."""
+    loaded = variant.loaded
+    fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
+    rows = dict(_flat("", fields))
+    named = {".".join(each.path) for each in PATH_FIELDS}
+    return {name: (loaded.said(value) or value) if name in named else value for name, value in rows.items()}
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yield a row per leaf, the entries of a list by their number, as `why` has them."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    if not value or not isinstance(value, dict | list):
+        yield name, text_of(value)
+    for key, each in inner:
+        yield from _flat(f"{name}.{key}" if name else str(key), each)

@@ -1,0 +1,153 @@
+"""A lock as text, made for git: stable order, a fact a line; and back, with the place of what is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from engine.lockfile.content import Lock, LockedJob, LockedVariant, Made, Place, Section, sections
+from engine.lockfile.reading import Reader
+
+if TYPE_CHECKING:
+    from engine.recipe.text import Text
+
+FORMAT = "1"
+END = "..."
+"""YAML's own end of a document: a lock that was cut off lacks it."""
+
+_HEAD = """\
+# What the builds of the recipe beside this file are made of. Written by `recipe lock`: review it and commit it; edit
+# the recipe instead of this. `recipe build --locked` refuses whatever is not as it is here.
+"""
+_PLAIN = re.compile(r"[A-Za-z0-9_./](?:[A-Za-z0-9_./@+*=()-]|:(?=\S)|,(?=\S)|, (?=\S)| (?=[A-Za-z0-9_./(]))*")
+_DIGEST = re.compile(r"[0-9a-f]{32}")
+_SOURCE = re.compile(r"[0-9a-f]{32}|[0-9a-f]{40}")
+
+Tree = Mapping[str, Any]
+
+
+def dump(lock: Lock) -> str:
+    """Return the lock's text: the same for equal locks, whatever order they were gathered in."""
+    tree = {
+        "lock": FORMAT,
+        **_filled(sources=_sorted(lock.sources), tools=_sorted(lock.tools), environment=_sorted(lock.variables)),
+        **_filled(steps=_sorted(lock.steps)),
+        "variants": {name: _variant_tree(variant) for name, variant in sorted(lock.variants.items())},
+        **_filled(machines=[_section_tree(section) for section in lock.machines]),
+    }
+    return _HEAD + "\n".join([*_lines(tree, ""), END]) + "\n"
+
+
+def parse(text: Text) -> Lock:
+    """Return the lock that a text says. Raises RecipeError at the first place that is wrong."""
+    reader = Reader(text, end=END)
+    root = reader.fields(reader.root, "lock", "sources", "tools", "environment", "steps", "variants", "machines")
+    reader.only(root, "lock", FORMAT)
+    variants = {name: _variant(reader, node) for name, node in reader.entries(root.get("variants")).items()}
+    made = [each for node in reader.items(root.get("machines")) for each in _section(reader, node)]
+    return Lock(
+        sources=reader.rows(root.get("sources"), _SOURCE),
+        tools=reader.rows(root.get("tools")),
+        steps=reader.rows(root.get("steps"), _DIGEST),
+        variants=variants,
+        machines=sections(made),
+        variables=reader.rows(root.get("environment")),
+    )
+
+
+def _variant(reader: Reader, node: Any) -> LockedVariant:
+    fields = reader.fields(node, "recipe", "jobs")
+    jobs = {name: _job(reader, job) for name, job in reader.entries(fields.get("jobs")).items()}
+    return LockedVariant(reader.rows(fields.get("recipe")), jobs)
+
+
+def _job(reader: Reader, node: Any) -> LockedJob:
+    fields = reader.fields(node, "needs", "reads", "gates", "options", "key", "artifact")
+    gates = reader.text_of(fields["gates"]).split(", ") if "gates" in fields else ()
+    return LockedJob(
+        needs=reader.rows(fields.get("needs")),
+        reads=reader.rows(fields.get("reads")),
+        gates=tuple(gates),
+        options=reader.rows(fields.get("options")),
+        made=_made(reader, node, fields) if "key" in fields or "artifact" in fields else None,
+    )
+
+
+def _made(reader: Reader, node: Any, fields: Mapping[str, Any]) -> Made:
+    if "key" not in fields:
+        raise reader.error(node, "an artifact without the key that it was made from")
+    artifact = fields.get("artifact")
+    return Made(reader.text_of(fields["key"], _DIGEST), None if artifact is None else reader.text_of(artifact, _DIGEST))
+
+
+def _section(reader: Reader, node: Any) -> Iterator[tuple[Mapping[str, str], Place, Made]]:
+    fields = reader.fields(node, "facts", "variants")
+    facts = reader.rows(fields.get("facts"))
+    if not facts:
+        raise reader.error(node, "a section of `machines` without the facts that head it")
+    for variant, jobs in reader.entries(fields.get("variants")).items():
+        for job, made in reader.entries(jobs).items():
+            yield facts, (variant, job), _made(reader, made, reader.fields(made, "key", "artifact"))
+
+
+def _sorted(rows: Mapping[str, str]) -> dict[str, str]:
+    return dict(sorted(rows.items()))
+
+
+def _filled(**fields: Any) -> dict[str, Any]:
+    """Return the fields that have something to say."""
+    return {name: value for name, value in fields.items() if value}
+
+
+def _variant_tree(variant: LockedVariant) -> Tree:
+    return {"recipe": _sorted(variant.recipe), "jobs": {name: _job_tree(job) for name, job in variant.jobs.items()}}
+
+
+def _job_tree(job: LockedJob) -> Tree:
+    made = _made_tree(job.made) if job.made else {}
+    return {
+        **_filled(needs=_sorted(job.needs), reads=_sorted(job.reads), gates=", ".join(job.gates)),
+        **_filled(options=_sorted(job.options)),
+        **made,
+    }
+
+
+def _section_tree(section: Section) -> Tree:
+    variants: dict[str, dict[str, Tree]] = {}
+    for (variant, job), made in sorted(section.made.items()):
+        variants.setdefault(variant, {})[job] = _made_tree(made)
+    return {"facts": _sorted(section.facts), "variants": variants}
+
+
+def _made_tree(made: Made) -> Tree:
+    return {"key": made.key} | _filled(artifact=made.artifact)
+
+
+def _lines(tree: Tree, pad: str) -> Iterator[str]:
+    for name, value in tree.items():
+        start = f"{pad}{_scalar(name)}:"
+        if isinstance(value, str):
+            yield f"{start} {_scalar(value)}"
+        elif isinstance(value, Mapping):
+            yield start if value else f"{start} {{}}"
+            yield from _lines(value, pad + "  ")
+        else:
+            yield start
+            for item in value:
+                first, *rest = _lines(item, pad + "  ")
+                yield f"{pad}- {first.strip()}"
+                yield from rest
+
+
+def _scalar(text: str) -> str:
+    """Return a text as YAML reads it back: plain where that is safe."""
+    if _PLAIN.fullmatch(text) and not text.endswith(":"):
+        return text
+    if text.isprintable() and "'" not in text and text == text.strip():
+        return f"'{text}'"
+    escaped = "".join(_ESCAPES.get(each, each) if each.isprintable() else f"\\U{ord(each):08x}" for each in text)
+    return f'"{escaped}"'
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\"}

@@ -1,0 +1,234 @@
+"""What a lock takes down of this machine, and how a build goes by it; steps of a few milliseconds."""
+
+import lock_steps
+import pytest
+
+from engine import machine
+from engine.errors import Exit, LockError
+from engine.events import Ended, Started
+from engine.executors.local import LocalExecutor
+from engine.jobs import Job
+from engine.lockfile import locking
+from engine.lockfile.content import Made
+from engine.lookup import Lookup, Variant
+from engine.recipe.load import load
+from engine.run import Options, run
+from engine.step import Source
+from engine.store import Store
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"")
+    (tmp_path / "r.yaml").write_text("name: r\nmodel: {source: model.onnx}\n")
+    (tmp_path / "t.txt").write_text("text")
+    return tmp_path
+
+
+@pytest.fixture
+def isa(monkeypatch):
+    """Let a test say which CPU this is."""
+
+    def be(value):
+        monkeypatch.setitem(machine._FACTS, "cpu.isa", lambda: value)
+
+    be("avx2")
+    return be
+
+
+def variant(project, *steps):
+    """Return a plan in which each step takes the output of the one that its input is named after."""
+    [loaded] = load(project / "r.yaml")
+    read = lock_steps.Read(source=Source(uri=f"file:{project / 't.txt'}"))
+    chosen = [read, *steps]
+    makers = {type(step).makes: type(step).step_name() for step in chosen}
+    jobs = [
+        Job("r", type(step).step_name(), step, {name: makers[name] for name in type(step).inputs()}) for step in chosen
+    ]
+    return Variant(loaded, tuple(jobs))
+
+
+def build(project, plan, lookup=None, **options):
+    store = Store(project / "cache")
+    return list(run([plan], lookup or Lookup(store), LocalExecutor(1), Options(out=project / "build", **options)))
+
+
+def states(events):
+    return {event.job: event.state for event in events if isinstance(event, Ended)}
+
+
+def write(project, plan):
+    [locked] = locking.write(Store(project / "cache"), [plan], refresh=False)
+    return locked.lock
+
+
+def everywhere(lock):
+    return {name: job.made for name, job in lock.variants["r"].jobs.items()}
+
+
+def locked(project, plan):
+    return locking.checked(Store(project / "cache"), locking.locks_of([plan]), partly=False)
+
+
+def frozen(project, plan):
+    return locking.frozen(Store(project / "cache"), locking.locks_of([plan]))
+
+
+def test_before_a_build_only_the_first_keys_are_known_and_after_it_all(project):
+    plan = variant(project, lock_steps.Liar())
+    before = everywhere(write(project, plan))
+    assert before["read"].artifact is None
+    assert before["liar"] is None
+    ended = {event.job: event for event in build(project, plan) if isinstance(event, Ended)}
+    after = everywhere(write(project, plan))
+    assert after == {name: Made(ended[name].key, ended[name].artifact) for name in ("read", "liar")}
+
+
+def test_an_empty_store_takes_nothing_out_of_a_lock(project):
+    plan = variant(project, lock_steps.Liar())
+    build(project, plan)
+    full = write(project, plan)
+    (project / "cache").rename(project / "away")
+    assert write(project, plan) == full
+
+
+def test_a_step_that_differs_from_build_to_build_has_a_key_only_and_what_follows_has_neither(project):
+    plan = variant(project, lock_steps.Dice(), lock_steps.After())
+    build(project, plan)
+    made = everywhere(write(project, plan))
+    assert made["dice"].artifact is None
+    assert made["after"] is None
+    again = build(project, plan, force=frozenset({"dice"}))
+    assert states(again)["after"] == "built"
+    assert everywhere(write(project, plan)) == made
+    assert states(build(project, plan, locked(project, plan))) == dict.fromkeys(("read", "dice", "after"), "cached")
+
+
+def test_what_depends_on_the_machine_stands_under_its_facts_and_so_does_what_is_made_from_it(project, isa):
+    plan = variant(project, lock_steps.Local(), lock_steps.Behind())
+    build(project, plan)
+    lock = write(project, plan)
+    assert everywhere(lock)["local"] is None
+    [section] = lock.machines
+    assert section.facts == {"cpu.isa": "avx2"}
+    assert {job for _, job in section.made} == {"local", "behind"}
+
+
+def test_another_machine_adds_its_section_and_each_is_checked_where_its_facts_hold(project, isa):
+    plan = variant(project, lock_steps.Local(), lock_steps.Behind())
+    build(project, plan)
+    first = write(project, plan)
+    isa("avx512f")
+    locked(project, plan)  # nothing is known of this machine: nothing differs
+    unbuilt = write(project, plan)
+    assert [section.facts["cpu.isa"] for section in unbuilt.machines] == ["avx2", "avx512f"]
+    build(project, plan)
+    both = write(project, plan)
+    assert both.machines[0] == first.machines[0]
+    assert len(both.machines[1].made) == 2
+    path = project / "r.lock"
+    path.write_text(path.read_text().replace(both.machines[0].made["r", "local"].key, "0" * 32))
+    locked(project, plan)
+    isa("avx2")
+    with pytest.raises(LockError, match="1 row differs") as caught:
+        locked(project, plan)
+    assert caught.value.facts[0].startswith("key of local in r: locked 0000")
+
+
+def test_a_section_with_a_fact_that_nobody_knows_any_more_is_another_machines(project, isa):
+    plan = variant(project, lock_steps.Local())
+    build(project, plan)
+    write(project, plan)
+    path = project / "r.lock"
+    path.write_text(path.read_text().replace("cpu.isa: avx2", "cpu.colour: red"))
+    locked(project, plan)
+    assert [section.facts for section in write(project, plan).machines] == [{"cpu.colour": "red"}, {"cpu.isa": "avx2"}]
+
+
+def test_a_job_that_waits_for_hardware_has_no_key_and_its_tools_are_anothers(project, monkeypatch):
+    plan = variant(project, lock_steps.Elsewhere())
+    build(project, plan)
+    lock = write(project, plan)
+    assert lock.machines == ()
+    assert "tensorrt" not in lock.tools
+    with monkeypatch.context() as there:
+        there.setattr(machine, "can_run", lambda _gpu, _tool: True)
+        there.setitem(machine._versions, "tensorrt", "10.3")
+        there.setitem(machine._FACTS, "gpu.name", lambda: "T4 (sm_75)")
+        with pytest.raises(LockError) as caught:
+            locked(project, plan)
+        assert "tools.tensorrt: not locked, here 10.3" in caught.value.facts
+        full = write(project, plan)
+    assert full.tools["tensorrt"] == "10.3"
+    assert [section.facts for section in full.machines] == [{"gpu.name": "T4 (sm_75)"}]
+    locked(project, plan)
+    assert write(project, plan) == full
+
+
+def test_a_step_that_gives_other_bytes_from_the_same_inputs_fails_a_locked_build(project):
+    plan = variant(project, lock_steps.Liar())
+    build(project, plan)
+    lock = write(project, plan)
+    (project / "cache").rename(project / "away")
+    events = build(project, plan, locked(project, plan))
+    assert states(events) == {"read": "built", "liar": "failed"}
+    assert events[-1].exit is Exit.USAGE
+    error = next(event.error for event in events if isinstance(event, Ended) and event.job == "liar")
+    assert f"artifact of liar in r: locked {everywhere(lock)['liar'].artifact}, here " in error.facts[0]
+    with pytest.raises(LockError) as caught:
+        locked(project, plan)
+    assert caught.value.facts[0].startswith("artifact of liar in r: ")
+
+
+def test_a_frozen_build_finds_everything_though_source_tool_and_code_changed(project, monkeypatch, isa):
+    plan = variant(project, lock_steps.Dice(), lock_steps.After(), lock_steps.Local(), lock_steps.Behind())
+    build(project, plan)
+    write(project, plan)
+    (project / "t.txt").unlink()
+    monkeypatch.setitem(machine._versions, "pyyaml", "99")
+    monkeypatch.setattr("engine.code.of_module", lambda _: pytest.fail("code was looked at"))
+    isa("avx512f")
+    events = build(project, plan, frozen(project, plan))
+    assert set(states(events).values()) == {"cached"}
+
+
+def test_a_lock_that_was_written_before_the_build_is_enough_for_a_frozen_one(project):
+    plan = variant(project, lock_steps.Dice(), lock_steps.After())
+    write(project, plan)
+    build(project, plan)
+    (project / "t.txt").write_text("other")
+    assert set(states(build(project, plan, frozen(project, plan))).values()) == {"cached"}
+
+
+def test_a_frozen_build_makes_what_the_store_lacks_under_the_key_that_it_has_here(project, monkeypatch):
+    plan = variant(project, lock_steps.Local())
+    build(project, plan)
+    write(project, plan)
+    for record in (project / "cache" / "records").glob("*.json"):
+        record.unlink()
+    (project / "t.txt").write_text("other")
+    events = build(project, plan, frozen(project, plan))
+    assert [event.job for event in events if isinstance(event, Started)] == ["read", "local"]
+    made = Lookup(Store(project / "cache"))
+    assert set(states(build(project, plan, made)).values()) == {"cached"}
+
+
+def test_a_frozen_build_without_source_and_record_names_both(project):
+    plan = variant(project)
+    lock = write(project, plan)
+    (project / "t.txt").unlink()
+    events = build(project, plan, frozen(project, plan))
+    assert states(events) == {"read": "failed"}
+    error = next(event.error for event in events if isinstance(event, Ended))
+    assert "t.txt" in error.what
+    assert everywhere(lock)["read"].key in " ".join(error.facts)
+
+
+def test_a_source_below_the_project_is_called_by_its_path_there(project):
+    assert list(write(project, variant(project)).sources) == ["t.txt"]
+
+
+def test_no_lock_is_an_error_that_says_how_to_write_one(project):
+    with pytest.raises(LockError, match="has no lock") as caught:
+        locking.locks_of([variant(project)])
+    assert "recipe lock" in caught.value.hint
