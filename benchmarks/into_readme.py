@@ -1,0 +1,29 @@
+"""Runs a benchmark and puts what it prints into README.md: `python benchmarks/into_readme.py no_op.py --runs 40`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+END = "<!-- end -->"
+
+
+def main(script: str, words: list[str]) -> None:
+    """Replace the script's section between its two marks."""
+    done = subprocess.run([sys.executable, str(HERE / script), *words], stdout=subprocess.PIPE, text=True, check=True)
+    put(HERE / "README.md", script, done.stdout)
+
+
+def put(readme: Path, script: str, printed: str) -> None:
+    """Put what a script printed behind its mark. Raises ValueError where the file has no such mark."""
+    text = readme.read_text()
+    begin = f"<!-- measured: {script} -->"
+    start = text.index(begin) + len(begin)
+    end = text.index(END, start)
+    readme.write_text(f"{text[:start]}\n{printed.strip()}\n{text[end:]}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])

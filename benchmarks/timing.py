@@ -1,0 +1,179 @@
+"""What all benchmarks share: whole processes timed in turns, and Markdown tables of what they took."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+SLOW_SECONDS = 1.0
+"""A process that takes longer than this need not be repeated as often as one of milliseconds."""
+_RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A command to time. What `before` does is not timed."""
+
+    name: str
+    command: Sequence[str]
+    folder: Path
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    before: Callable[[], object] = lambda: None
+
+
+@dataclass(frozen=True)
+class Took:
+    """A process from its start to its end, with the processes that it waited for.
+
+    The peak memory is that of the largest of them, and never less than this process's own at its start.
+    """
+
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    output: bytes
+    turn: int = 0
+    """The round in which it ran."""
+
+
+class OverLimitError(Exception):
+    """A process was stopped because it ran longer than the limit."""
+
+
+def once(contender: Contender, limit: float | None = None) -> Took:
+    """Run a contender to its end. Raises OverLimitError; where the command fails, its last words end the benchmark."""
+    contender.before()
+    with tempfile.TemporaryFile() as output:
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            contender.command,
+            cwd=contender.folder,
+            env=dict(contender.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        watchdog = threading.Timer(limit or threading.TIMEOUT_MAX, os.killpg, (process.pid, signal.SIGKILL))
+        watchdog.daemon = True
+        if limit is not None:
+            watchdog.start()
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)  # it is in a session of its own and would outlive an interrupt
+            raise
+        finally:
+            seconds = time.perf_counter() - started
+            watchdog.cancel()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        said = output.read()
+    if limit is not None and seconds >= limit:
+        raise OverLimitError(contender.name)
+    if process.returncode != 0:
+        words = said.decode("utf-8", "replace")[-2000:]
+        sys.exit(f"{contender.name} failed with exit code {process.returncode}: {' '.join(contender.command)}\n{words}")
+    return Took(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT, said)
+
+
+def in_turns(
+    contenders: Sequence[Contender], runs: int, *, slow_runs: int = 5, limit: float | None = None
+) -> dict[str, list[Took]]:
+    """Return what each contender took in each round: A B C, then B C A, ...
+
+    One that takes longer than SLOW_SECONDS takes part in `slow_runs` of the rounds only, spread over all of them; one
+    that goes over the limit has no results.
+    """
+    results: dict[str, list[Took]] = {each.name: [] for each in contenders}
+    out: set[str] = set()
+    for number in range(runs):
+        first = number % len(contenders)
+        for each in (*contenders[first:], *contenders[:first]):
+            took = results[each.name]
+            slow = bool(took) and median(took) > SLOW_SECONDS
+            if each.name in out or (slow and number % max(1, runs // slow_runs)):
+                continue
+            try:
+                took.append(replace(once(each, limit), turn=number))
+            except OverLimitError:
+                took.clear()
+                out.add(each.name)
+    return results
+
+
+def median(took: Iterable[Took]) -> float:
+    """Return the median of the seconds."""
+    return statistics.median(each.seconds for each in took)
+
+
+def least(took: Iterable[Took]) -> float:
+    """Return the shortest of the seconds."""
+    return min(each.seconds for each in took)
+
+
+def cpu(took: Iterable[Took]) -> str:
+    """Return the median of the seconds that all processors together were busy."""
+    return duration(statistics.median(each.cpu_seconds for each in took))
+
+
+def ratio(took: Iterable[Took], base: Iterable[Took]) -> float:
+    """Return how many times longer it takes: the median of the ratios within the rounds in which both ran."""
+    return statistics.median(ratios(took, base))
+
+
+def ratios(took: Iterable[Took], base: Iterable[Took]) -> list[float]:
+    """Return the ratio of each round in which both ran, the least first."""
+    beside = {each.turn: each.seconds for each in base}
+    return sorted(each.seconds / beside[each.turn] for each in took if each.turn in beside)
+
+
+def peak(took: Iterable[Took]) -> str:
+    """Return the largest peak memory in words."""
+    return f"{max(each.peak_bytes for each in took) / 2**20:.0f} MiB"
+
+
+def duration(seconds: float) -> str:
+    """Return seconds with three digits: `12.3 ms`, `4.56 s`."""
+    value, unit = (seconds * 1e3, "ms") if seconds < 1 else (seconds, "s")
+    places = 2 if value < 10 else 1 if value < 100 else 0  # noqa: PLR2004 - three digits in all
+    return f"{value:.{places}f} {unit}"
+
+
+def times(ratio: float) -> str:
+    """Return a ratio as `1.23 x`, with fewer places the larger it is."""
+    places = 2 if ratio < 10 else 1 if ratio < 100 else 0  # noqa: PLR2004 - three digits in all
+    return f"{ratio:.{places}f} x"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a Markdown table; all columns but the first are aligned to the right."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def machine() -> str:
+    """Return the machine and the interpreter in one line."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    system = f"{platform.system()} {platform.release()}"
+    return f"{_cpu()}, {cores} cores, {memory:.0f} GiB; {system}; Python {platform.python_version()}"
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine()

@@ -1,0 +1,55 @@
+"""The benchmarks run, and say what is not there instead of inventing it."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parent.parent.parent / "benchmarks"
+
+
+def printed(script, *words):
+    """Return what a benchmark prints."""
+    command = [sys.executable, BENCHMARKS / script, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_each_phase_of_the_jobs_does_the_work_that_is_due_and_no_more(tmp_path):
+    text = printed("jobs.py", "--jobs", "8", "12", "--runs", "1", "--cold-runs", "1", "--only", "make",
+                   "recipe, one matrix", "recipe, a file per job")  # fmt: skip
+    assert text.count("| recipe, one matrix |") == 3
+    assert "a job beyond the loop; peak memory" in text
+
+
+def test_hashing_says_the_speed_of_each_and_what_is_missing():
+    text = printed("hashing.py", "--mib", "1", "--runs", "1")
+    assert "engine.digest.of_file (xxh3_128)" in text
+    assert "blake3" in text
+
+
+def test_without_olive_there_is_no_number():
+    assert "not installed: pip install olive-ai" in printed("olive.py", "--olive-python", sys.executable)
+
+
+def test_the_plain_script_has_the_options_that_the_recipe_leads_to(shipped):
+    code = (
+        "import sys, engine; sys.path.insert(0, sys.argv[1]); import plain_script; from pathlib import Path\n"
+        "[variant] = engine.plan(['recipes/minilm_cpu.yaml'])\n"
+        "ours = plain_script.steps(Path('recipes/samples/sentences.jsonl').resolve())\n"
+        "assert {job.name: job.step for job in variant.jobs} == ours"
+    )
+    subprocess.run([sys.executable, "-c", code, BENCHMARKS], cwd=shipped.folder, check=True)
+
+
+def test_what_a_script_prints_replaces_what_the_page_said(tmp_path):
+    shutil.copy(BENCHMARKS / "into_readme.py", tmp_path)
+    (tmp_path / "toy.py").write_text("print('| new |')")
+    page = "before\n<!-- measured: toy.py -->\n| old |\n<!-- end -->\nafter\n"
+    (tmp_path / "README.md").write_text(page)
+    subprocess.run([sys.executable, tmp_path / "into_readme.py", "toy.py"], check=True)
+    assert (tmp_path / "README.md").read_text() == page.replace("old", "new")
