@@ -28,7 +28,7 @@ class Heads:
         self._notes = notes
         self._files: dict[str, dict[str, Head]] = {}
         self._by_name: dict[str, Head] | None = None
-        self._changed: set[str] = set()
+        self._changed: dict[str, dict[str, Head]] = {}
 
     def of(self, loaded: LoadedRecipe) -> Head:
         """Return the last build of a variant; where its file is new, that of a recipe of the same name; or {}."""
@@ -47,12 +47,12 @@ class Heads:
         }
         if head != before:
             self._file(name)[loaded.variant] = head
-            self._changed.add(name)
+            self._changed.setdefault(name, {})[loaded.variant] = head
 
     def save(self) -> None:
-        """Write what was noted."""
-        for name in self._changed:
-            self._notes.keep(KIND, name, self._files[name])
+        """Write what was noted, beside what other builds of the same file have noted meanwhile."""
+        for name, heads in self._changed.items():
+            self._notes.keep(KIND, name, {**self._notes.get(KIND, name), **heads})
         self._changed.clear()
 
     def _file(self, name: str) -> dict[str, Head]:

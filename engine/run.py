@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,14 @@ from engine.digest import Digest
 from engine.errors import Exit, UserError
 from engine.events import BuildState, Ended, Event, Finished, JobState, Noticed, Planned, Started
 from engine.executors.local import LocalExecutor
-from engine.heads import Head, job_note
+from engine.heads import job_note
 from engine.jobs import Job
-from engine.key import Key, digest_of
 from engine.locks import Lock
 from engine.lookup import Lookup, Variant
 from engine.materialise import materialise
-from engine.schedule import Queue, urgencies
+from engine.schedule import Queue
 from engine.store import Record
+from engine.tickets import Ticket, issue
 from engine.worker import Outcome
 
 _LOCKED_POLL_SECONDS = 0.05
@@ -43,35 +42,11 @@ class Options:
     allow_waiting: bool = False
 
 
-@dataclass(eq=False)
-class _Ticket:
-    """One job of one variant on its way through the build."""
-
-    variant: Variant
-    job: Job
-    open_needs: int
-    urgency: float
-    key: Key | None = None
-    ended: Ended | None = None
-    record: Record | None = None
-    dependents: list[_Ticket] = field(default_factory=list)
-
-    @property
-    def known_key(self) -> Key:
-        if self.key is None:
-            raise AssertionError("a job's key is asked for before its inputs are known")
-        return self.key
-
-    @cached_property
-    def digest(self) -> Digest:
-        return digest_of(self.known_key)
-
-
 @dataclass(frozen=True)
 class _Running:
-    ticket: _Ticket
+    ticket: Ticket
     attempt: Attempt
-    followers: list[_Ticket] = field(default_factory=list)
+    followers: list[Ticket] = field(default_factory=list)
     """The same job in other variants: it is looked up again when this one has ended."""
 
 
@@ -104,15 +79,15 @@ class _Build:
         self.heads = {variant.name: lookup.heads.of(variant.loaded) for variant in variants}
         self.notes: dict[str, dict[str, Any]] = {variant.name: {} for variant in variants}
         self.forced: set[Digest] = set()
-        self.tickets = _tickets(variants, self.heads)
-        self.known: Queue[_Ticket] = Queue()
+        self.tickets = issue(variants, self.heads)
+        self.known: Queue[Ticket] = Queue()
         """Its inputs are there: to be looked up."""
-        self.startable: Queue[_Ticket] = Queue()
+        self.startable: Queue[Ticket] = Queue()
         """Not in the store: to be made."""
-        self.exclusive: Queue[_Ticket] = Queue()
+        self.exclusive: Queue[Ticket] = Queue()
         """The same, with nothing beside it."""
         self.running: dict[Digest, _Running] = {}
-        self.locked: list[_Ticket] = []
+        self.locked: list[Ticket] = []
         """Another builder is making it."""
         self.tried_locked = 0.0
 
@@ -171,7 +146,7 @@ class _Build:
             running.attempt.close()
         self.running.clear()
 
-    def _look_up(self, ticket: _Ticket) -> Iterator[Event]:
+    def _look_up(self, ticket: Ticket) -> Iterator[Event]:
         """Settle a job whose inputs are known, or queue it for a worker."""
         needed = [self.tickets[ticket.variant.name, name] for name in ticket.job.earlier]
         if any(other.ended is None or other.ended.state not in _PASSED for other in needed):
@@ -202,18 +177,18 @@ class _Build:
         if self.exclusive and not (self.startable or self.known or self.running):
             yield from self._start_unless_made(self.exclusive.take())
 
-    def _inputs(self, ticket: _Ticket) -> dict[str, Record]:
+    def _inputs(self, ticket: Ticket) -> dict[str, Record]:
         """Return the records behind a job's inputs, by parameter."""
         makers = {name: self.tickets[ticket.variant.name, maker] for name, maker in ticket.job.needs.items()}
         return {name: maker.record for name, maker in makers.items() if maker.record is not None}
 
-    def _found(self, ticket: _Ticket) -> Record | None:
+    def _found(self, ticket: Ticket) -> Record | None:
         if ticket.job.name in self.options.force and ticket.digest not in self.forced:
             return None
         self.store.use(ticket.digest)
         return self.store.find(ticket.known_key)
 
-    def _start_unless_made(self, ticket: _Ticket) -> Iterator[Event]:
+    def _start_unless_made(self, ticket: Ticket) -> Iterator[Event]:
         """Start a job, unless it is being made or was made since it was looked up."""
         if self._stopping():
             yield from self._end(ticket, "skipped")
@@ -237,7 +212,7 @@ class _Build:
         else:
             yield from self._settle(ticket, record, "cached")
 
-    def _start(self, ticket: _Ticket, lock: Lock) -> Started:
+    def _start(self, ticket: Ticket, lock: Lock) -> Started:
         step = ticket.job.step
         attempt = Attempt.prepare(self.lookup, ticket.job, ticket.known_key, self._inputs(ticket), lock)
         self.executor.submit(
@@ -256,17 +231,18 @@ class _Build:
         try:
             record = running.attempt.record(outcome)
         except UserError as error:
-            self._note(ticket, made=False)
-            yield from self._end(ticket, "failed", seconds=outcome.seconds, error=error)
+            for each in (ticket, *running.followers):
+                self._note(each, made=False)
+                yield from self._end(each, "failed", seconds=outcome.seconds, error=error)
         else:
             self.forced.add(ticket.digest)
             yield from self._settle(ticket, record, "built", seconds=outcome.seconds)
+            for follower in running.followers:
+                self.known.add(follower, follower.urgency)
         finally:
             running.attempt.close()
-            for ticket in running.followers:
-                self.known.add(ticket, ticket.urgency)
 
-    def _settle(self, ticket: _Ticket, record: Record, state: JobState, *, seconds: float = 0.0) -> Iterator[Event]:
+    def _settle(self, ticket: Ticket, record: Record, state: JobState, *, seconds: float = 0.0) -> Iterator[Event]:
         """Judge what was found or made, and hand it on."""
         ticket.record = record
         self._note(ticket, made=True)
@@ -286,7 +262,7 @@ class _Build:
 
     def _end(
         self,
-        ticket: _Ticket,
+        ticket: Ticket,
         state: JobState,
         *,
         seconds: float = 0.0,
@@ -315,7 +291,7 @@ class _Build:
                 self.known.add(dependent, dependent.urgency)
         yield ticket.ended
 
-    def _note(self, ticket: _Ticket, *, made: bool) -> None:
+    def _note(self, ticket: Ticket, *, made: bool) -> None:
         if ticket.key is not None:
             before = self.heads[ticket.variant.name].get("jobs", {}).get(ticket.job.name, {})
             self.notes[ticket.variant.name][ticket.job.name] = job_note(
@@ -324,26 +300,6 @@ class _Build:
 
     def _stopping(self) -> bool:
         return not self.options.keep_going and any(code is not Exit.WAITING for code in self.exits)
-
-
-def _tickets(variants: Iterable[Variant], heads: Mapping[str, Head]) -> Mapping[tuple[str, str], _Ticket]:
-    jobs = [(variant, job) for variant in variants for job in variant.jobs]
-    needs = [((variant.name, job.name), [(variant.name, name) for name in job.earlier]) for variant, job in jobs]
-    lasted = {
-        (name, job): float(note["seconds"])
-        for name, head in heads.items()
-        for job, note in head.get("jobs", {}).items()
-        if "seconds" in note
-    }
-    urgent = urgencies(needs, lasted)
-    tickets = {
-        (variant.name, job.name): _Ticket(variant, job, len(job.earlier), urgent[variant.name, job.name])
-        for variant, job in jobs
-    }
-    for name, earlier in needs:
-        for other in earlier:
-            tickets[other].dependents.append(tickets[name])
-    return tickets
 
 
 def _missing_hardware(job: Job) -> str | None:

@@ -11,7 +11,7 @@ import toy
 
 from engine import jobs, machine
 from engine.errors import Exit
-from engine.events import Ended, Finished, Planned, Started
+from engine.events import Ended, Finished, Noticed, Planned, Started
 from engine.executors.local import LocalExecutor
 from engine.lookup import Lookup, Variant, examine
 from engine.recipe.load import load
@@ -263,3 +263,44 @@ def test_records_know_time_memory_and_machine(project):
     assert record.peak_bytes > 1 << 20
     assert record.machine["os"]
     assert time.time() - record.made_at < 60
+
+
+def test_a_job_that_fails_for_several_variants_runs_once_and_is_told_for_each(project):
+    one, two = (variant(project, toy.Misbehave(how="raise"), name=name) for name in ("one", "two"))
+    events = build(project, one, two, keep_going=True)
+    assert [event.recipe for event in events if isinstance(event, Started)] == ["one"]
+    assert [(event.recipe, event.state) for event in events if isinstance(event, Ended)] == [
+        ("one", "failed"),
+        ("two", "failed"),
+    ]
+
+
+def test_the_longest_way_goes_first_once_durations_are_known(project):
+    quick, slow = (
+        variant(project, toy.Slow(seconds=seconds, number=n), name=f"v{n}") for n, seconds in ((1, 0.0), (2, 0.5))
+    )
+    first = build(project, quick, slow, slots=1)
+    assert [event.recipe for event in first if isinstance(event, Started)] == ["v1", "v2"]
+    again = build(project, quick, slow, slots=1, force=frozenset({"slow"}))
+    assert [event.recipe for event in again if isinstance(event, Started)] == ["v2", "v1"]
+
+
+def test_a_file_system_without_locks_is_told_once_and_built_on_all_the_same(project, monkeypatch):
+    monkeypatch.setattr("engine.locks.work", lambda _: False)
+    events = build(project, variant(project, *CHAIN))
+    assert ["no working locks" in event.text for event in events if isinstance(event, Noticed)] == [True]
+    assert events[-1].exit is Exit.OK
+
+
+def test_an_environment_variable_counts_where_a_step_names_it_and_is_unseen_elsewhere(project, monkeypatch):
+    monkeypatch.setenv("TOY_LETTER", "a")
+    asking, deaf = toy.Listen(), toy.Begin(text="t")
+    build(project, variant(project, asking, deaf))
+    monkeypatch.setenv("TOY_LETTER", "b")
+    monkeypatch.setenv("OTHER", "c")
+    [finding] = examine(variant(project, asking), Lookup(Store(project / "cache")))
+    assert [(change.row, change.old, change.new) for change in finding.changes] == [("env.TOY_LETTER", "a", "b")]
+    events = build(project, variant(project, asking, deaf))
+    assert states(events) == {"listen": "built", "begin": "cached"}
+    listened = next(event for event in events if isinstance(event, Ended) and event.job == "listen")
+    assert (listened.path / "heard").read_text() == "b, None"

@@ -113,6 +113,16 @@ class Slow(Step):
         return {"pid": os.getpid()}
 
 
+class Listen(Step):
+    """Writes down what it sees of the environment."""
+
+    makes: ClassVar[str] = "heard"
+    variables: ClassVar[tuple[str, ...]] = ("TOY_LETTER",)
+
+    def run(self, out: Path) -> None:
+        (out / "heard").write_text(f"{os.environ.get('TOY_LETTER')}, {os.environ.get('OTHER')}")
+
+
 class Spoil(Step):
     """Rewrites its input in place, at the same size, as some quantisers do."""
 

@@ -92,6 +92,8 @@ class LocalExecutor:
 
     def close(self) -> None:
         """End all workers, and whatever they started, at once."""
+        for each in self._workers:
+            _kill(each)  # all of them first: a process with gigabytes takes its time to go
         for each in list(self._workers):
             self._remove(each)
         self._selector.close()
@@ -133,14 +135,18 @@ class LocalExecutor:
     def _remove(self, dead: _Worker) -> None:
         self._workers.remove(dead)
         self._selector.unregister(_pipe(dead.process.stdout))
-        # The group, because tools start programs of their own.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(dead.process.pid, signal.SIGKILL)
-        dead.process.kill()
+        _kill(dead)
         dead.process.wait()
         for pipe in (dead.process.stdin, dead.process.stdout):
             with contextlib.suppress(OSError):
                 _pipe(pipe).close()
+
+
+def _kill(each: _Worker) -> None:
+    """End a worker and its group, because tools start programs of their own."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(each.process.pid, signal.SIGKILL)
+    each.process.kill()
 
 
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:

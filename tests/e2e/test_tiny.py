@@ -173,7 +173,7 @@ def test_an_upgraded_tool_rebuilds_the_steps_that_use_it(project, tmp_path):
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: transformers\nVersion: 99.0\n")
     project("build", "r.yaml", expect=0)
-    project.environment["PYTHONPATH"] = str(info.parent)
+    project.environment["PYTHONPATH"] = os.pathsep.join([str(info.parent), os.environ.get("PYTHONPATH", "")])
     [change] = project.why("r.yaml")["export"]["changes"]
     assert (change["row"], change["new"]) == ("tools.transformers", "99.0")
     made = rebuilt(project)

@@ -1,0 +1,63 @@
+"""The jobs of a build on their way through it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from engine.digest import Digest
+from engine.events import Ended
+from engine.heads import Head
+from engine.jobs import Job
+from engine.key import Key, digest_of
+from engine.lookup import Variant
+from engine.schedule import urgencies
+from engine.store import Record
+
+
+@dataclass(eq=False)
+class Ticket:
+    """One job of one variant on its way through the build."""
+
+    variant: Variant
+    job: Job
+    open_needs: int
+    urgency: float
+    key: Key | None = None
+    ended: Ended | None = None
+    record: Record | None = None
+    dependents: list[Ticket] = field(default_factory=list)
+
+    @property
+    def known_key(self) -> Key:
+        """The job's key, once its inputs are known."""
+        if self.key is None:
+            raise AssertionError("a job's key is asked for before its inputs are known")
+        return self.key
+
+    @cached_property
+    def digest(self) -> Digest:
+        """The digest of that key."""
+        return digest_of(self.known_key)
+
+
+def issue(variants: Iterable[Variant], heads: Mapping[str, Head]) -> Mapping[tuple[str, str], Ticket]:
+    """Return a ticket for each job by variant and job, joined, each as urgent as its last durations make it."""
+    jobs = [(variant, job) for variant in variants for job in variant.jobs]
+    needs = [((variant.name, job.name), [(variant.name, name) for name in job.earlier]) for variant, job in jobs]
+    lasted = {
+        (name, job): float(note["seconds"])
+        for name, head in heads.items()
+        for job, note in head.get("jobs", {}).items()
+        if "seconds" in note
+    }
+    urgent = urgencies(needs, lasted)
+    tickets = {
+        (variant.name, job.name): Ticket(variant, job, len(job.earlier), urgent[variant.name, job.name])
+        for variant, job in jobs
+    }
+    for name, earlier in needs:
+        for other in earlier:
+            tickets[other].dependents.append(tickets[name])
+    return tickets
