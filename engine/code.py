@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from engine import digest
+from engine import code_data, digest
 from engine.digest import Digest
 
 _COUNTED = ("engine.steps", "engine.kit")
@@ -26,10 +26,10 @@ class Code:
 
 @cache
 def of_module(name: str) -> Code:
-    """Return the code of a module and of all that it reaches in its own package.
+    """Return the code of a module and of all that it reaches in its own package, compiled modules included.
 
-    Counted are the syntax trees without docstrings, comments and layout, and the data files beside a module
-    that it names in a string. Of `engine` itself only `steps` and `kit` count.
+    Counted are the syntax trees without docstrings, comments and layout, and the data beside a module that it names in
+    a string: files, and in a package of another also folders. Of `engine` itself only `steps` and `kit` count.
     """
     rows: list[tuple[str, str]] = []
     files: list[Path] = []
@@ -40,23 +40,56 @@ def of_module(name: str) -> Code:
         if module in seen or not _counts(module, name):
             continue
         seen.add(module)
-        path = _file_of(module)
-        if path is None:
-            continue
-        tree = ast.parse(path.read_bytes())
-        data = _data_files(tree, path)
-        rows.append((module, "".join(_essence(tree))))
-        rows += [(f"{module}/{file.name}", digest.of_file(file)) for file in data]
-        files += [path, *data]
-        todo += _imports(tree, module, is_package=path.name == "__init__.py")
-    return Code(digest.of_rows(sorted(rows)), tuple(files))
+        read = _read(module)
+        rows += read.rows
+        files += read.files
+        # Python runs a package before the modules in it.
+        todo += [module.rpartition(".")[0], *read.imports]
+    return Code(digest.of_rows(sorted(rows)), tuple(dict.fromkeys(files)))
+
+
+def forget() -> None:
+    """Read everything anew when it is asked for again."""
+    of_module.cache_clear()
+    _read.cache_clear()
+
+
+@dataclass(frozen=True)
+class _Module:
+    """What one module adds to the code of whatever reaches it."""
+
+    rows: tuple[tuple[str, str], ...] = ()
+    files: tuple[Path, ...] = ()
+    imports: tuple[str, ...] = ()
+
+
+@cache
+def _read(module: str) -> _Module:
+    path = _file_of(module)
+    if path is None:
+        return _Module()
+    if path.suffix != ".py":
+        return _Module(((module, digest.of_file(path)),), (path,))
+    tree = ast.parse(path.read_bytes())
+    is_package = path.name == "__init__.py"
+    data = code_data.beside(tree, path, depth=0 if _is_ours(module) else module.count(".") + is_package)
+    contents = ((f"{module}/{name}", digest.of_file(file)) for name, file in data.files.items())
+    return _Module(
+        rows=((module, "".join(_essence(tree))), *contents),
+        files=(path, *data.files.values(), *data.folders),
+        imports=tuple(_imports(tree, module, is_package=is_package)),
+    )
+
+
+def _is_ours(module: str) -> bool:
+    return module.split(".", 1)[0] == "engine"
 
 
 def _counts(module: str, start: str) -> bool:
     if module == start:
         return True
-    if module.split(".", 1)[0] == "engine":
-        return module.startswith(_COUNTED)
+    if _is_ours(module):
+        return ".".join(module.split(".")[:2]) in _COUNTED
     return module.split(".", 1)[0] == start.split(".", 1)[0]
 
 
@@ -65,15 +98,13 @@ def _file_of(module: str) -> Path | None:
         spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):
         return None
-    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
-        return None
-    return Path(spec.origin)
+    return Path(spec.origin) if spec is not None and spec.has_location and spec.origin is not None else None
 
 
 def _imports(tree: ast.AST, module: str, *, is_package: bool) -> Iterator[str]:
-    """Yield every module that the tree may import; names that are no modules fall out later."""
+    """Yield every module that the tree may import when it runs; names that are no modules fall out later."""
     package = module if is_package else module.rpartition(".")[0]
-    for node in ast.walk(tree):
+    for node in _run(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -85,15 +116,19 @@ def _imports(tree: ast.AST, module: str, *, is_package: bool) -> Iterator[str]:
             yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
-def _data_files(tree: ast.AST, path: Path) -> list[Path]:
-    """Return the files beside a module that it names in a string constant."""
-    names = {
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and 0 < len(node.value) < 100  # noqa: PLR2004 - no file name is longer
-    }
-    plain = (name for name in sorted(names) if "/" not in name and "\0" not in name and "." in name.strip("."))
-    return [path.parent / name for name in plain if (path.parent / name).is_file()]
+def _run(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of a tree but those below `if TYPE_CHECKING:`, which only a type checker reads."""
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        yield node
+        skipped = node.body if isinstance(node, ast.If) and _is_type_checking(node.test) else []
+        todo += [child for child in ast.iter_child_nodes(node) if child not in skipped]
+
+
+def _is_type_checking(test: ast.AST) -> bool:
+    name = test.attr if isinstance(test, ast.Attribute) else test.id if isinstance(test, ast.Name) else ""
+    return name == "TYPE_CHECKING"
 
 
 def _essence(node: ast.AST) -> Iterator[str]:
@@ -107,9 +142,11 @@ def _essence(node: ast.AST) -> Iterator[str]:
             continue
         yield name + "="
         if isinstance(value, list):
-            body = value[1:] if name == "body" and _is_docstring(node, value[0]) else value
-            for item in body:
-                yield from _essence(item) if isinstance(item, ast.AST) else (repr(item),)
+            for item in value:
+                if isinstance(item, ast.AST):
+                    yield from () if _is_docstring(item) else _essence(item)
+                else:
+                    yield repr(item)
         elif isinstance(value, ast.AST):
             yield from _essence(value)
         else:
@@ -117,11 +154,6 @@ def _essence(node: ast.AST) -> Iterator[str]:
     yield ")"
 
 
-def _is_docstring(owner: ast.AST, first: ast.AST) -> bool:
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    return (
-        isinstance(owner, documented)
-        and isinstance(first, ast.Expr)
-        and isinstance(first.value, ast.Constant)
-        and isinstance(first.value.value, str)
-    )
+def _is_docstring(item: ast.AST) -> bool:
+    """Say whether this is a text that stands alone: of a module, class, function or field. It does nothing."""
+    return isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant) and isinstance(item.value.value, str)

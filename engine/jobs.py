@@ -36,7 +36,7 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     place, steps that need each other.
     """
     wanted = {name: step for name, kind in steps.items() if (step := kind.for_recipe(recipe)) is not None}
-    wiring = _Wiring(steps, frozenset(wanted))
+    wiring = _Wiring(steps, wanted)
     jobs = [
         Job(
             recipe=recipe.name,
@@ -84,7 +84,7 @@ def _order(needs: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
 class _Wiring:
     """Which job fills which input, given all steps and those that the recipe wants."""
 
-    def __init__(self, steps: Mapping[str, type[Step]], wanted: frozenset[str]) -> None:
+    def __init__(self, steps: Mapping[str, type[Step]], wanted: Mapping[str, Step]) -> None:
         self.steps = steps
         self.wanted = wanted
         self.slotted: dict[str, str] = {}
@@ -107,8 +107,11 @@ class _Wiring:
     def needs(self, name: str) -> dict[str, str]:
         """Return what fills each input of a wanted step."""
         kind = self.steps[name]
+        used = self.wanted[name].inputs_used()
         filled = {}
         for index, parameter in enumerate(kind.inputs()):
+            if parameter not in used:
+                continue
             if index == 0 and kind.after is not None:
                 maker = self._handed_on_by(kind.after, asker=name)
             else:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine import code, machine, sources
+from engine.digest import Digest
 from engine.errors import StepError, UserError
 from engine.heads import Heads, rows_of
 from engine.jobs import Job
@@ -99,9 +100,15 @@ class Lookup:
         """Return where a source is and what its content is."""
         known = self._sources.get(source)
         if known is None:
+            rows: dict[Path, Row] = {}
+
+            def digest_file(path: Path) -> Digest:
+                rows[path] = stat_row(path)  # as it was before it was read
+                return self.store.contents.digest(path)
+
             resolved = sources.resolve(
                 source,
-                digest_file=self.store.contents.digest,
+                digest_file=digest_file,
                 remembered=lambda name: self._pinned.get(name) or self._resolutions.get(name),
                 refresh=self._refresh,
             )
@@ -109,7 +116,7 @@ class Lookup:
                 name, commit = resolved.resolution
                 self._resolutions[name] = commit
                 self.store.notes.keep("resolutions", "hub", self._resolutions)
-            known = _Watched(resolved, {path: stat_row(path) for path in resolved.files})
+            known = _Watched(resolved, {path: rows.get(path) or stat_row(path) for path in resolved.files})
             self._sources[source] = known
         return known.resolved
 

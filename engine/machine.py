@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import os
 import platform
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -13,13 +16,16 @@ from importlib import metadata
 from pathlib import Path
 
 from engine import gpus as catalogue
+from engine.kit import cpu
 
 MISSING = "not installed"
 
 _GPU_TOOL = "nvidia-smi"
 
 _STAND_INS = {"onnxruntime": ("onnxruntime-gpu",)}
-"""Distributions that provide the same import as another."""
+"""Distributions that provide the same import as another: whichever was installed last has overwritten the others."""
+_SELF_DESCRIPTION = ("capi", "build_and_package_info.py")
+"""Where ONNX Runtime's files say which of its distributions they are."""
 
 _ISA = {
     "avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_int8", "amx_bf16",
@@ -87,11 +93,25 @@ def metadata_files(names: Iterable[str]) -> list[Path]:
 
 
 def _distribution(name: str) -> metadata.Distribution | None:
+    """Return the distribution that provides an import; of several, the one that the files themselves name."""
+    found: list[metadata.Distribution] = []
     for candidate in (name, *_STAND_INS.get(name, ())):
-        try:
-            return metadata.distribution(candidate)
-        except metadata.PackageNotFoundError:
-            continue
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found.append(metadata.distribution(candidate))
+    if len(found) > 1:
+        own = _own_name(name)
+        found.sort(key=lambda distribution: distribution.metadata["Name"] != own)
+    return found[0] if found else None
+
+
+def _own_name(module: str) -> str | None:
+    """Return what a package that several distributions provide says that it is, without importing it."""
+    spec = importlib.util.find_spec(module)
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        with contextlib.suppress(OSError):
+            said = re.search(r"package_name = '([\w-]+)'", Path(folder, *_SELF_DESCRIPTION).read_text("utf-8"))
+            if said:
+                return said[1]
     return None
 
 
@@ -166,7 +186,8 @@ def _gpu_names() -> str:
 
 _FACTS = {
     "arch": platform.machine,
-    "cpu.count": lambda: str(cpu_count()),
+    # What a container's quota and threads that share a core leave of them counts, too.
+    "cpu.count": lambda: f"{cpu_count()} (cores: {cpu.physical_cores()})",
     "cpu.isa": _cpu_isa,
     "cpu.model": _cpu_model,
     "gpu.driver": lambda: next((gpu.driver for gpu in gpus()), "none"),

@@ -17,11 +17,13 @@ def materialise(store: Store, record: Record, place: Path) -> None:
 
     A place that holds them already is not touched. Builders that want the same place take turns.
     """
-    if is_in_place(store, record, place):
+    if is_in_place(store, record, place) and not any(left.exists() for left in _beside(place)):
         return
     turn = store.layout.locks / digest.of_bytes(os.fsencode(place.absolute()))
     try:
         with locks.held(turn):
+            for left in _beside(place):  # of a build that was killed
+                shutil.rmtree(left, ignore_errors=True)
             if not _holds(store, record, place):
                 _refuse_strangers(place)
                 _replace(store, record, place)
@@ -70,12 +72,15 @@ def _refuse_strangers(place: Path) -> None:
     )
 
 
+def _beside(place: Path) -> tuple[Path, Path]:
+    """Return where the fresh copy is made, and where the old one goes."""
+    return place.parent / f".{place.name}.fresh", place.parent / f".{place.name}.old"
+
+
 def _replace(store: Store, record: Record, place: Path) -> None:
-    """Make a fresh copy beside the place and swap the two. Its own leftovers, after a kill, go first."""
+    """Make a fresh copy beside the place and swap the two."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    fresh, old = (place.parent / f".{place.name}.{word}" for word in ("fresh", "old"))
-    for left in (fresh, old):
-        shutil.rmtree(left, ignore_errors=True)
+    fresh, old = _beside(place)
     fresh.mkdir()
     try:
         for relative in record.files:

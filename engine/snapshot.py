@@ -226,12 +226,19 @@ def _identity(argv: Sequence[str], variables: Iterable[str]) -> tuple[Any, ...]:
 
 def _machine() -> tuple[Any, ...]:
     """Return what changes with the machine under us: the boot, the CPUs that we may use, what tells of CPU and GPU."""
+    here = os.uname()
+    boot = _text("/proc/sys/kernel/random/boot_id") or here.nodename
+    quota = _text("/sys/fs/cgroup/cpu.max")
+    devices = map(_device, ("/proc/cpuinfo", "/proc/driver/nvidia", "/dev/nvidia0"))
+    return boot, here.sysname, here.machine, _cpu_count(), quota, *devices
+
+
+def _text(name: str) -> str:
     try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            boot = file.read()
+        with open(name) as file:
+            return file.read()
     except OSError:
-        boot = os.uname().nodename
-    return boot, _cpu_count(), *map(_device, ("/proc/cpuinfo", "/proc/driver/nvidia", "/dev/nvidia0"))
+        return ""
 
 
 def _cpu_count() -> int:

@@ -7,7 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict
 
@@ -115,9 +115,14 @@ class Step(Frozen, ABC):
         """Return the machine facts behind this very job; `facts` unless the options decide."""
         return self.facts
 
+    def inputs_used(self) -> tuple[str, ...]:
+        """Return the inputs behind this very job; all that `run` can take unless the options decide."""
+        return self.inputs()
+
     def options(self) -> Mapping[str, Any]:
-        """Return the fields that are rows of the key: all but sources and bounds."""
-        kept = set(type(self).model_fields) - set(self.sources()) - set(self.judged)
+        """Return the fields that are rows of the key: all but sources, given or not, and bounds."""
+        kept = {name for name, field in type(self).model_fields.items() if not _holds_source(field.annotation)}
+        kept -= set(self.judged)
         return self.model_dump(mode="json", include=kept)
 
     def sources(self) -> Mapping[str, Source]:
@@ -139,6 +144,10 @@ class Step(Frozen, ABC):
     def required_inputs(cls) -> tuple[str, ...]:
         """Return the inputs without which `run` cannot be called."""
         return tuple(name for name in cls.inputs() if _parameters(cls)[name])
+
+
+def _holds_source(annotation: Any) -> bool:
+    return Source in (annotation, *get_args(annotation))
 
 
 @cache

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import random
 import shutil
 from pathlib import Path
 
@@ -12,6 +14,22 @@ from hypothesis import settings
 # A shared machine may stop at any moment: no property is about absolute time.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+
+_SEED = "RECIPE_MUTATION_SEED"
+
+
+def pytest_addoption(parser):
+    parser.addoption("--whole", action="store_true", help="all cases of the long suites, instead of a seeded sample")
+
+
+def pytest_configure(config):
+    # In the environment, so that the processes of pytest-xdist draw the same sample.
+    os.environ.setdefault(_SEED, str(random.SystemRandom().randrange(1_000_000)))
+
+
+def pytest_report_header(config):
+    return f"long suites: {'all cases' if config.getoption('whole') else f'a sample, {_SEED}={os.environ[_SEED]}'}"
 
 
 @pytest.fixture(scope="session")

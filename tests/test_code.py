@@ -1,5 +1,6 @@
 """Which edits of a step's code count."""
 
+import importlib.machinery
 import sys
 
 import pytest
@@ -34,7 +35,7 @@ def package(tmp_path, monkeypatch):
 
 
 def digest():
-    code.of_module.cache_clear()
+    code.forget()
     return code.of_module("helper_pkg.step").digest
 
 
@@ -62,10 +63,88 @@ def test_a_module_that_is_not_reached_does_not_count(package):
     assert digest() == before
 
 
-def test_a_string_statement_that_is_no_docstring_counts(package):
+def test_a_string_that_is_no_docstring_counts(package):
     before = digest()
     (package / "step.py").write_text(STEP.replace("return tool.work(1)", "return tool.work('1')"))
     assert digest() != before
+
+
+def test_the_docstring_of_a_field_does_not_count(package):
+    (package / "step.py").write_text(STEP + '    level = 1\n    """How much."""\n')
+    before = digest()
+    (package / "step.py").write_text(STEP + '    level = 1\n    """How very much."""\n')
+    assert digest() == before
+
+
+def test_what_only_a_type_checker_imports_does_not_count(package):
+    (package / "step.py").write_text(
+        f"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from helper_pkg import other\n{STEP}"
+    )
+    before = digest()
+    (package / "other.py").write_text("UNUSED = 2\n")
+    assert digest() == before
+
+
+def test_what_is_imported_otherwise_than_for_type_checking_counts(package):
+    (package / "step.py").write_text(
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    pass\nelse:\n    from helper_pkg import other\n"
+    )
+    before = digest()
+    (package / "other.py").write_text("UNUSED = 2\n")
+    assert digest() != before
+
+
+def test_the_package_that_python_runs_first_counts(package):
+    before = digest()
+    (package / "__init__.py").write_text("LEVEL = 2\n")
+    assert digest() != before
+
+
+def test_a_compiled_helper_counts(package):
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    (package / "tool.py").unlink()
+    (package / f"tool{suffix}").write_bytes(b"one")
+    before = digest()
+    (package / f"tool{suffix}").write_bytes(b"two")
+    assert digest() != before
+
+
+@pytest.mark.parametrize(
+    ("said", "file"),
+    [("'data/words.txt'", "data/words.txt"), ("'data'", "data/words.txt"), ("'data'", "data/deeper/words.bin")],
+)
+def test_data_in_a_folder_counts_where_it_is_named(package, said, file):
+    (package / "data" / "deeper").mkdir(parents=True)
+    for name in ("data/words.txt", "data/deeper/words.bin"):
+        (package / name).write_text("some words")
+    (package / "tool.py").write_text(f"PLACE = {said}\ndef work(x):\n    return x\n")
+    before = digest()
+    (package / file).write_text("other words")
+    assert digest() != before
+
+
+def test_data_of_the_package_around_a_module_counts(package):
+    (package / "inner").mkdir()
+    (package / "inner" / "__init__.py").write_text("")
+    (package / "inner" / "tool.py").write_text("NAME = 'words.txt'\ndef work(x):\n    return x\n")
+    (package / "step.py").write_text(STEP.replace("helper_pkg import", "helper_pkg.inner import"))
+    before = digest()
+    (package / "words.txt").write_text("other words")
+    assert digest() != before
+
+
+def test_python_files_in_a_folder_that_is_named_are_code_and_not_data(package):
+    (package / "plugins").mkdir()
+    (package / "plugins" / "one.py").write_text("A = 1\n")
+    (package / "tool.py").write_text("PLACE = 'plugins'\ndef work(x):\n    return x\n")
+    before = digest()
+    (package / "plugins" / "one.py").write_text("A = 1  # a remark\n")
+    assert digest() == before
+
+
+def test_a_folder_in_which_data_may_appear_is_watched(package):
+    code.forget()
+    assert package in code.of_module("helper_pkg.step").files
 
 
 def test_every_step_of_ours_has_a_digest_of_its_own():

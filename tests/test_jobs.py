@@ -48,6 +48,11 @@ def test_an_unwanted_step_hands_on_its_own_first_input():
     assert needs(planned(*chain, kind("d", "four", ["three"])))["d"] == {"three": "a"}
 
 
+def test_an_input_that_this_very_job_does_not_take_is_left_out():
+    taking = kind("d", "four", ["one", "two"], inputs_used=lambda self: ("two",))
+    assert needs(planned(kind("a", "one"), kind("b", "two"), taking))["d"] == {"two": "b"}
+
+
 def test_an_input_may_be_named_after_a_step():
     assert needs(planned(kind("shape-infer", "shaped"), kind("x", "y", ["shape_infer"])))["x"] == {
         "shape_infer": "shape-infer"

@@ -47,7 +47,6 @@ def test_the_rows_name_everything_that_counts():
         "facts.cpu.isa": "avx2",
         "inputs.model": "m",
         "options.level": "1",
-        "options.samples": "null",
         "options.shapes.batch": "2",
         "step": "example",
         "tools.onnx": "1.0",

@@ -160,7 +160,7 @@ def test_external_data_that_is_missing_or_cut_off_is_named(tmp_path):
     assert "the external data of m.onnx is missing: weights.bin" in refusal(f"file:{path}")
 
 
-@pytest.mark.parametrize("content", [b"", b"<html>", b"\x08\x07", os.urandom(64)])
+@pytest.mark.parametrize("content", [b"", b"<html>", b"\x08\x07", bytes(range(7, 71))])
 def test_a_file_that_is_no_onnx_model_is_one_clear_error(tmp_path, content):
     fake_hub.write(tmp_path, {"m.onnx": content})
     assert "m.onnx is no ONNX model" in refusal(f"file:{tmp_path}/m.onnx")

@@ -98,11 +98,12 @@ def _inputs(session: Session) -> Iterator[str]:
     tools = {tool for job in session.jobs for tool in job.step.tools_used()}
     yield from (str(path) for path in machine.metadata_files(tools))
     yield from (str(path) for path in (*session.lookup.watched(), *session.locks))
-    ours = {f"engine.steps.{name}" for name in registry.ours()}
-    for module in {step.__module__ for step in registry.steps().values()} - ours:
+    own = {f"engine.steps.{name}" for name in registry.ours()}
+    for module in {step.__module__ for step in registry.steps().values()} - own:
         yield from (str(path) for path in code.of_module(module).files)
     yield from registry.listings()
-    yield from (str(path) for path in Path(engine.__file__).parent.rglob("*") if path.suffix != ".pyc")
+    ours = Path(engine.__file__).parent.rglob("*")
+    yield from (str(path) for path in ours if "__pycache__" not in path.parts)  # Python writes there as it goes
     yield from machine.watched()
 
 

@@ -81,10 +81,16 @@ class Bench(Step):
         return tuple(dict.fromkeys(tool for runtime in runtimes for tool in _FILES[runtime]))
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return what a latency depends on: the CPU, and the GPU where there is one."""
-        return (*self.facts, "gpu.name", "gpu.driver") if self.device else self.facts
+        """Return what a latency depends on: the CPU, which build of a runtime, and the GPU where there is one."""
+        build = ("onnxruntime.build",) if "onnxruntime" in self.tools_used() else ()
+        return (*self.facts, *build, *(("gpu.name", "gpu.driver") if self.device else ()))
 
-    def run(self, out: Path, *, validated: Path, exported: Path, checkpoint: Path) -> Report:
+    def inputs_used(self) -> tuple[str, ...]:
+        """Return the models that run: the checkpoint only where PyTorch runs it."""
+        original = any(rival.runtime == "pytorch" for rival in self.against)
+        return tuple(name for name in self.inputs() if original or name != "checkpoint")
+
+    def run(self, out: Path, *, validated: Path, exported: Path, checkpoint: Path | None = None) -> Report:
         """Write `latencies.json`, milliseconds of every call by row, and return the summary of each row.
 
         `noise` is how far the middle half of the rounds' medians lies apart, as a share; `ratio_to` how many times
@@ -127,14 +133,14 @@ class Bench(Step):
                 "set another budget under bench.shapes, or free the machine",
             )
 
-    def _rival(self, rival: Rival, exported: Path, directory: Path, threads: int) -> Runner:
+    def _rival(self, rival: Rival, exported: Path, directory: Path | None, threads: int) -> Runner:
         name = _name(rival.runtime, rival.precision)
         if rival.precision != "fp32":
             raise StepError(f"Measuring against {name} is not supported yet", hint="rivals run in fp32")
         print(f"loading {name}")
         if rival.runtime == "onnxruntime":
             return runners.plain_onnxruntime(exported, name=name, threads=threads)
-        if checkpoint.kind(directory) == "onnx":
+        if directory is None or checkpoint.kind(directory) == "onnx":
             raise StepError(
                 "An ONNX file cannot be measured against PyTorch: there is no PyTorch model of it",
                 hint="take runtime: pytorch out of bench.against",

@@ -30,7 +30,7 @@ class Export(Step):
 
     makes = "exported"
     # onnxruntime only checks the graph: it does not change a byte of it.
-    tools = ("torch", "transformers", "onnx", "onnxscript")
+    tools = ("torch", "transformers", "onnx", "onnxscript", "onnx-ir")
     inline_limit: ClassVar[int] = onnx_files.INLINE_LIMIT
 
     task: str | None = None

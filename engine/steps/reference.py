@@ -61,7 +61,13 @@ class Reference(Step):
         )
 
     def tools_used(self) -> tuple[str, ...]:
-        return ("onnxruntime", "tokenizers") if self.onnx else ("torch", "transformers", "tokenizers")
+        """Return what runs the original and makes its inputs; numpy draws them where there are no samples."""
+        runs = ("onnx", "onnxruntime") if self.onnx else ("torch", "transformers")
+        return (*runs, "numpy", "tokenizers")
+
+    def facts_used(self) -> tuple[str, ...]:
+        """Return what chooses the kernels: the CPU's instructions, and the build of ONNX Runtime where it runs."""
+        return (*self.facts, "onnxruntime.build") if self.onnx else self.facts
 
     def run(self, out: Path, *, checkpoint: Path, samples: Path | None = None) -> Report:
         """Raises StepError where the model cannot be loaded, the samples do not suit it, or it fails on one of them."""

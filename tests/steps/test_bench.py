@@ -146,3 +146,14 @@ def test_physical_cores_are_at_least_one_and_at_most_the_cpus():
     assert 1 <= cpu.physical_cores() <= (os.cpu_count() or 1)
     if sys.platform == "linux":
         assert cpu.model()
+
+
+def test_the_checkpoint_is_an_input_only_where_pytorch_runs_it():
+    assert "checkpoint" not in Bench(against=(PLAIN,)).inputs_used()
+    assert Bench(against=(PLAIN, EAGER)).inputs_used() == ("validated", "exported", "checkpoint")
+
+
+def test_the_build_of_onnx_runtime_counts_where_it_is_measured():
+    assert "onnxruntime.build" in Bench().facts_used()
+    assert "onnxruntime.build" not in Bench(device="T4", against=(EAGER,)).facts_used()
+    assert "onnxruntime.build" in Bench(device="T4", against=(PLAIN,)).facts_used()

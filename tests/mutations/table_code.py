@@ -1,0 +1,120 @@
+"""Edits of the program's own code, in a copy of its source tree: each counts for the steps that run it."""
+
+from mutations.actions import append, edit, mode, remove, rewrite, touch, write
+from mutations.graph import split
+from mutations.mutation import changes, nothing
+
+S = "source"
+_STEPS = ("fetch", "export", "reference", "shape_infer", "fuse", "quantize", "validate", "bench", "package")
+_KIT = {
+    "bench_inputs": "bench",
+    "bounds": "validate",
+    "cases": "reference validate bench",
+    "checkpoint": "fetch export reference validate bench package",
+    "comparison": "validate",
+    "copying": "fetch",
+    "cpu": "bench",
+    "equivalence": "fuse",
+    "fusion": "fuse",
+    "hub_files": "fetch",
+    "int8": "fuse quantize",
+    "interleaving": "bench",
+    "linear_layers": "fuse quantize",
+    "model_files": "fetch",
+    "onnx_files": "fetch export reference shape-infer fuse quantize validate bench package",
+    "ort": "export reference shape-infer fuse quantize validate bench package",
+    "questions": "reference",
+    "runners": "validate bench package",
+    "samples": "reference",
+    "shapes": "shape-infer",
+    "stats": "validate bench",
+    "token_rows": "export reference validate bench package",
+    "tokenise": "reference package",
+    "triton": "package",
+    "triton_fields": "package",
+    "triton_tokenizer": "package",
+}
+"""Who runs each module, as its imports say when a program for that runs over them, and as a reader sees."""
+_NEW_STEP = '''"""Marks."""
+
+from pathlib import Path
+from typing import ClassVar
+
+from engine.step import Step
+
+
+class Mark(Step):
+    """Marks the model."""
+
+    makes: ClassVar[str] = "marked"
+
+    def run(self, out: Path, *, exported: Path) -> None:
+        out.mkdir()
+'''
+_WANTED = _NEW_STEP.replace(
+    "    def run(self, out: Path, *, exported: Path) -> None:\n        out.mkdir()\n",
+    """    after: ClassVar[str] = "shape-infer"
+
+    @classmethod
+    def for_recipe(cls, _recipe):
+        return cls()
+
+    def run(self, out: Path, *, model: Path) -> None:
+        import shutil
+
+        shutil.copytree(model, out, dirs_exist_ok=True)
+""",
+)
+
+
+def _edited(kind: str, name: str, jobs: str):
+    causes, spreads = split(jobs, "code")
+    says = f"a statement more in {kind}/{name}.py"
+    return changes(says, S, append(f"src/engine/{kind}/{name}.py", "\n_EDITED = 1\n"), causes=causes, spreads=spreads)
+
+
+def _changed(says: str, file: str, old: str, new: str, jobs: str):
+    causes, spreads = split(jobs, "code")
+    return changes(says, S, edit(f"src/engine/{file}", old, new), causes=causes, spreads=spreads)
+
+
+def _spread_out(text: str) -> str:
+    """Put blank lines and a comment between the statements of a module."""
+    return text.replace("\n\n\ndef ", "\n\n\n\n\n# a remark\ndef ").replace(
+        "import annotations\n", "import annotations  # new\n"
+    )
+
+
+TABLE = (
+    *(_edited("steps", name, name.replace("_", "-")) for name in _STEPS),
+    *(_edited("kit", name, jobs) for name, jobs in _KIT.items()),
+    _changed("another constant in a step", "steps/reference.py", "_PROGRESS = 100", "_PROGRESS = 50", "reference"),
+    _changed("another comparison in a step", "steps/quantize.py", "<= operators.count", "< operators.count",
+            "quantize"),
+    _changed("another default of an option that the recipe sets", "steps/bench.py", "threads: int | None = None",
+            "threads: int | None = 1", "bench"),
+    _changed("another word among the built-in sentences", "kit/texts.txt", "\n", "!\n", "reference"),
+    *(nothing(f"a docstring in {file}", S, edit(f"src/engine/{file}", '"""', '"""Anew: '))
+      for file in ("steps/bench.py", "steps/export.py", "kit/ort.py", "kit/onnx_files.py")),
+    nothing("the docstring of a field", S, edit("src/engine/steps/bench.py", '"""None: as many as',
+            '"""None: just as many as')),
+    nothing("the remark on a constant", S, edit("src/engine/kit/model_files.py", '"""Folders of a model',
+            '"""All folders of a model')),
+    nothing("comments and blank lines in a step", S, rewrite("src/engine/steps/fuse.py", _spread_out)),
+    nothing("comments and blank lines in the kit", S, rewrite("src/engine/kit/checkpoint.py", _spread_out)),
+    nothing("other quotes", S, rewrite("src/engine/steps/shape_infer.py", lambda text: text.replace('"symbolic": ',
+            "'symbolic': "))),
+    nothing("line ends of another system in a step", S, rewrite("src/engine/steps/fuse.py",
+            lambda text: text.replace("\n", "\r\n"))),
+    nothing("the code touched", S, touch("src/engine")),
+    nothing("the code read-only", S, mode(0o444, "src/engine/steps/fuse.py", "src/engine/kit/ort.py")),
+    nothing("the compiled code removed", S, remove("src/engine/steps/__pycache__", "src/engine/kit/__pycache__")),
+    *(nothing(f"a statement more in {file}", S, append(f"src/engine/{file}", "\n_EDITED = 1\n"))
+      for file in ("run.py", "report/plain.py", "commands/why.py", "cli.py", "events.py", "kit/packages.py",
+            "steps/trt_build.py")),
+    nothing("a new module that nobody imports", S, write("src/engine/kit/unrelated.py", '"""New."""\n\nVALUE = 1\n')),
+    nothing("a new step that the recipe does not want", S, write("src/engine/steps/mark.py", _NEW_STEP)),
+    changes("a new step that every recipe wants", S, write("src/engine/steps/mark.py", _WANTED), causes={"mark": ()}),
+    nothing("a step edited and edited back", S, append("src/engine/steps/fuse.py", "_EDITED = 1\n"),
+            rewrite("src/engine/steps/fuse.py", lambda text: text.removesuffix("_EDITED = 1\n"))),
+)  # fmt: skip

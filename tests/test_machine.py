@@ -1,0 +1,44 @@
+"""What this machine says of the packages that are installed."""
+
+import subprocess
+import sys
+
+import pytest
+
+ASK = "from engine import machine; print(machine.build_of('onnxruntime'), machine.version_of('onnxruntime'))"
+
+
+@pytest.fixture
+def site(tmp_path):
+    """A folder of installed packages, and what the program says of onnxruntime there."""
+
+    def installed(*distributions, own=None):
+        for name, version in distributions:
+            info = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
+            info.mkdir()
+            (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        capi = tmp_path / "onnxruntime" / "capi"
+        capi.mkdir(parents=True)
+        (capi.parent / "__init__.py").write_text("raise ImportError('it is not to be imported')")
+        if own is not None:
+            (capi / "build_and_package_info.py").write_text(f"package_name = '{own}'\n")
+        hidden = "import sys; sys.path = [sys.argv[1], *(p for p in sys.path if 'site-packages' not in p)]; "
+        home = str(__import__("pathlib").Path(__file__).parent.parent)
+        command = [sys.executable, "-c", f"{hidden}sys.path.append(sys.argv[2]); {ASK}", str(tmp_path), home]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+    return installed
+
+
+def test_the_only_build_that_is_installed_is_the_build(site):
+    assert site(("onnxruntime-gpu", "1.2")) == ["onnxruntime-gpu", "1.2"]
+
+
+@pytest.mark.parametrize("own", ["onnxruntime", "onnxruntime-gpu"])
+def test_of_two_builds_it_is_the_one_whose_files_are_there(site, own):
+    versions = {"onnxruntime": "1.1", "onnxruntime-gpu": "1.2"}
+    assert site(*versions.items(), own=own) == [own, versions[own]]
+
+
+def test_two_builds_whose_files_say_nothing_are_taken_for_the_first(site):
+    assert site(("onnxruntime", "1.1"), ("onnxruntime-gpu", "1.2")) == ["onnxruntime", "1.1"]
