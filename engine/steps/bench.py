@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from engine.errors import JudgementError, StepError
-from engine.kit import bench_inputs, checkpoint, cpu, onnx_files, runners, stats, trt
+from engine.kit import bench_inputs, checkpoint, cpu, onnx_files, runners, stats, torch_runner, trt
 from engine.kit.interleaving import Budget, Contender, measure
 from engine.kit.runners import Runner
 from engine.recipe.schema import Recipe, Rival, Task
@@ -145,7 +145,7 @@ class Bench(Step):
                 "An ONNX file cannot be measured against PyTorch: there is no PyTorch model of it",
                 hint="take runtime: pytorch out of bench.against",
             )
-        return runners.pytorch(
+        return torch_runner.pytorch(
             directory,
             checkpoint.task(directory, self.task),
             name=name,
