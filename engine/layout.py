@@ -80,7 +80,15 @@ class Layout:
 
 def prepare(layout: Layout) -> None:
     """Make the folders that a store has. Raises OSError; StoreError for a store of another version."""
-    folders = (layout.artifacts, layout.files, layout.records, layout.logs, layout.staging, layout.locks)
+    folders = (
+        layout.artifacts,
+        layout.files,
+        layout.records,
+        layout.logs,
+        layout.staging,
+        layout.locks,
+        layout.snapshots,
+    )
     for folder in (*folders, layout.root / "heads", layout.root / "stat", layout.root / "resolutions"):
         folder.mkdir(parents=True, exist_ok=True)
     stamp = sealed({"format": FORMAT})

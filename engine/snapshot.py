@@ -65,13 +65,14 @@ class Candidate:
         self,
         argv: Sequence[str],
         *,
+        write: Callable[[str, bytes], None],
         variables: Iterable[str],
         code: int,
         talk: str,
         data: str,
         json: str,
     ) -> None:
-        """Write the snapshot. `variables` are those of the environment that count.
+        """Keep the snapshot; `write` replaces a file in one step. `variables` are those of the environment that count.
 
         In the texts a NUL character stands for the seconds of the answering run.
         """
@@ -92,14 +93,7 @@ class Candidate:
             "json": json,
         }
         body = marshal.dumps(snapshot)
-        temporary = f"{path}.{os.getpid()}"
-        try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(temporary, "wb") as file:
-                file.write(crc32(body).to_bytes(4, "little") + body)
-            os.replace(temporary, path)
-        except OSError:
-            return  # a snapshot only saves time
+        write(path, crc32(body).to_bytes(4, "little") + body)
 
 
 def path_of(argv: Sequence[str]) -> str | None:

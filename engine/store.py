@@ -159,9 +159,11 @@ class Store:
 
     @cached_property
     def locks_work(self) -> bool:
-        """Whether builders can keep out of each other's way on this file system. Raises StoreError."""
-        with explained(self.root):
+        """Whether builders can keep out of each other's way on this file system."""
+        try:
             return locks.work(self.layout.locks)
+        except OSError:
+            return True  # full or read-only: whoever wants to write will hear of that
 
     def try_lock(self, name: str) -> Lock | None:
         """Take the lock of a key, or return None while another builder holds it. A dead holder frees it."""

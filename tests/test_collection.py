@@ -124,7 +124,8 @@ def test_what_an_up_to_date_build_answers_from_counts_as_used(store, monkeypatch
     argv = ["r.yaml", "--cache", str(store.root)]
     candidate = snapshot.Candidate(inputs=[], outputs=[str(store.record_path(record.digest))], links=[])
     monkeypatch.setattr(snapshot, "path_of", lambda _: str(place))
-    candidate.keep(argv, variables=[], code=0, talk="", data="", json="")
+    write = store.presence.write
+    candidate.keep(argv, write=write, variables=[], code=0, talk="", data="", json="")
     collect(store, Limits(older_than_seconds=1.5 * DAY), dry_run=False)
     assert left(store) == [0, 3]
     os.utime(place, (1, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 import engine
 from engine import code, machine, registry
 from engine.api import Session
-from engine.errors import Exit
+from engine.errors import Exit, StoreError
 from engine.events import Ended, Event, Finished, Noticed, Started
 from engine.file_systems import tells_changes
 from engine.materialise import is_in_place, marker
@@ -32,6 +33,19 @@ def keep(
     finished = events[-1]
     if not isinstance(finished, Finished) or finished.exit not in (Exit.OK, Exit.WAITING) or _changed_meanwhile():
         return
+    with contextlib.suppress(OSError, StoreError):  # a snapshot only saves time
+        _keep(argv, session, events, finished, summaries, began_ns)
+    session.lookup.store.leave()
+
+
+def _keep(
+    argv: Sequence[str],
+    session: Session,
+    events: Sequence[Event],
+    finished: Finished,
+    summaries: Sequence[Summary],
+    began_ns: int,
+) -> None:
     links = [name for variant in session.variants for name in variant.loaded.links]
     inputs, outputs = set(_inputs(session)), set(_outputs(session, summaries, finished))
     if not all(map(tells_changes, inputs | outputs)):
@@ -49,6 +63,7 @@ def keep(
     lines.append(json_lines.line(last).replace('"seconds": 0.0', '"seconds": \0', 1))
     candidate.keep(
         argv,
+        write=lambda path, data: session.lookup.store.write(Path(path), data),
         variables=[*machine.VARIABLES, *(name for job in session.jobs for name in job.step.variables)],
         code=int(finished.exit),
         talk="".join(f"{line}\n" for line in talk),
@@ -71,7 +86,6 @@ def _is_whole(session: Session, summaries: Sequence[Summary], finished: Finished
         (record := packages[name]) is not None and is_in_place(store, record, place)
         for name, place in finished.packages.items()
     )
-    store.leave()
     return whole
 
 
