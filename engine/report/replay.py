@@ -34,7 +34,7 @@ def keep(
     if not isinstance(finished, Finished) or finished.exit not in (Exit.OK, Exit.WAITING) or _changed_meanwhile():
         return
     with contextlib.suppress(OSError, StoreError):  # a snapshot only saves time
-        _keep(argv, session, events, finished, summaries, began_ns)
+        _keep(argv, session, events, finished, summaries=summaries, began_ns=began_ns)
     session.lookup.store.leave()
 
 
@@ -43,6 +43,7 @@ def _keep(
     session: Session,
     events: Sequence[Event],
     finished: Finished,
+    *,
     summaries: Sequence[Summary],
     began_ns: int,
 ) -> None:
@@ -82,11 +83,10 @@ def _is_whole(session: Session, summaries: Sequence[Summary], finished: Finished
     store = session.lookup.store
     records = {record.digest: record for summary in summaries for record in summary.records.values()}
     packages = {summary.variant.name: summary.records.get("package") for summary in summaries}
-    whole = all(store.is_whole(record) for record in records.values()) and all(
+    return all(store.is_whole(record) for record in records.values()) and all(
         (record := packages[name]) is not None and is_in_place(store, record, place)
         for name, place in finished.packages.items()
     )
-    return whole
 
 
 def _repeated(finished: Finished) -> Finished:
