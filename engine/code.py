@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,8 @@ class Code:
 
     digest: Digest
     files: tuple[Path, ...]
+    before: Mapping[Path, os.stat_result]
+    """Each file, but no folder, as it was before it was read."""
 
 
 @cache
@@ -33,6 +36,7 @@ def of_module(name: str) -> Code:
     """
     rows: list[tuple[str, str]] = []
     files: list[Path] = []
+    before: dict[Path, os.stat_result] = {}
     seen: set[str] = set()
     todo = [name]
     while todo:
@@ -43,9 +47,10 @@ def of_module(name: str) -> Code:
         read = _read(module)
         rows += read.rows
         files += read.files
+        before.update(read.before)
         # Python runs a package before the modules in it.
         todo += [module.rpartition(".")[0], *read.imports]
-    return Code(digest.of_rows(sorted(rows)), tuple(dict.fromkeys(files)))
+    return Code(digest.of_rows(sorted(rows)), tuple(dict.fromkeys(files)), before)
 
 
 def forget() -> None:
@@ -60,6 +65,7 @@ class _Module:
 
     rows: tuple[tuple[str, str], ...] = ()
     files: tuple[Path, ...] = ()
+    before: tuple[tuple[Path, os.stat_result], ...] = ()
     imports: tuple[str, ...] = ()
 
 
@@ -68,15 +74,18 @@ def _read(module: str) -> _Module:
     path = _file_of(module)
     if path is None:
         return _Module()
+    before = [(path, os.stat(path))]
     if path.suffix != ".py":
-        return _Module(((module, digest.of_file(path)),), (path,))
+        return _Module(((module, digest.of_file(path)),), (path,), tuple(before))
     tree = ast.parse(path.read_bytes())
     is_package = path.name == "__init__.py"
     data = code_data.beside(tree, path, depth=0 if _is_ours(module) else module.count(".") + is_package)
+    before += ((file, os.stat(file)) for file in data.files.values())
     contents = ((f"{module}/{name}", digest.of_file(file)) for name, file in data.files.items())
     return _Module(
         rows=((module, "".join(_essence(tree))), *contents),
         files=(path, *data.files.values(), *data.folders),
+        before=tuple(before),
         imports=tuple(_imports(tree, module, is_package=is_package)),
     )
 

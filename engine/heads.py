@@ -49,6 +49,10 @@ class Heads:
             self._file(name)[loaded.variant] = head
             self._changed.setdefault(name, {})[loaded.variant] = head
 
+    def path(self, loaded: LoadedRecipe) -> Path:
+        """Return where the note of a recipe file lies."""
+        return self._notes.path(KIND, _name_of(loaded.path, loaded.project))
+
     def save(self) -> None:
         """Write what was noted, beside what other builds of the same file have noted meanwhile."""
         for name, heads in self._changed.items():

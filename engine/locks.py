@@ -52,7 +52,19 @@ def take(path: Path | str) -> Lock | None:
 @contextlib.contextmanager
 def held(path: Path | str, *, shared: bool = False, wait: bool = True) -> Iterator[None]:
     """Hold the lock called `path`; its file stays. Raises OSError; BlockingIOError where waiting is not wanted."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    with _holding(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), path, shared=shared, wait=wait):
+        yield
+
+
+@contextlib.contextmanager
+def held_folder(folder: Path | str) -> Iterator[None]:
+    """Hold the lock that a folder itself is, where no file can be made to be locked. Raises OSError."""
+    with _holding(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), folder, shared=False, wait=True):
+        yield
+
+
+@contextlib.contextmanager
+def _holding(handle: int, path: Path | str, *, shared: bool, wait: bool) -> Iterator[None]:
     try:
         how = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB)
         if not _lock(handle, how):

@@ -17,7 +17,7 @@ from engine.jobs import Job
 from engine.key import Change, Key, changes, digest_of, key_of
 from engine.recipe.load import LoadedRecipe
 from engine.sources import Resolved
-from engine.stat_cache import Row, stat_row
+from engine.stat_cache import Row, row_of, settled_row, stat_row
 from engine.step import Source
 from engine.store import Record, Store
 
@@ -103,7 +103,7 @@ class Lookup:
             rows: dict[Path, Row] = {}
 
             def digest_file(path: Path) -> Digest:
-                rows[path] = stat_row(path)  # as it was before it was read
+                rows[path] = settled_row(path)  # as it was before it was read
                 return self.store.contents.digest(path)
 
             resolved = sources.resolve(
@@ -124,14 +124,17 @@ class Lookup:
         """Raise UserError where a build must not go on with this record; here every record will do."""
 
     def changed_meanwhile(self, job: Job) -> Path | None:
-        """Return a file behind a job's sources that changed since its content was read, or None."""
+        """Return a file behind a job's sources or code that changed since its content was read, or None.
+
+        A worker imports a step when its turn comes, perhaps long after the key was reckoned.
+        """
+        for path, before in code.of_module(type(job.step).__module__).before.items():
+            if _differs(path, row_of(before)):
+                return path
         for source in job.step.sources().values():
             known = self._sources.get(source)
             for path, row in (known.rows if known else {}).items():
-                try:
-                    if stat_row(path) != row:
-                        return path
-                except OSError:
+                if _differs(path, row):
                     return path
         return None
 
@@ -139,6 +142,13 @@ class Lookup:
         """Yield every local file and folder that the keys were made from."""
         for known in self._sources.values():
             yield from known.rows
+
+
+def _differs(path: Path, row: Row) -> bool:
+    try:
+        return stat_row(path) != row
+    except OSError:
+        return True
 
 
 def examine(variant: Variant, lookup: Lookup) -> list[Finding]:

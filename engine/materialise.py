@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from engine import digest, locks
@@ -19,9 +21,8 @@ def materialise(store: Store, record: Record, place: Path) -> None:
     """
     if is_in_place(store, record, place) and not any(left.exists() for left in _beside(place)):
         return
-    turn = store.layout.locks / digest.of_bytes(os.fsencode(place.absolute()))
     try:
-        with locks.held(turn):
+        with _turn(store, place):
             for left in _beside(place):  # of a build that was killed
                 shutil.rmtree(left, ignore_errors=True)
             if not _holds(store, record, place):
@@ -33,6 +34,18 @@ def materialise(store: Store, record: Record, place: Path) -> None:
             f"the package cannot be written to {place}: {error.strerror}",
             hint="name a writable folder with -o; the package itself is in the store",
         ) from error
+
+
+@contextlib.contextmanager
+def _turn(store: Store, place: Path) -> Iterator[None]:
+    """Let no other builder at this place. Raises OSError."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as turn:
+        try:
+            turn.enter_context(locks.held(store.layout.locks / digest.of_bytes(os.fsencode(place.absolute()))))
+        except OSError:  # a store that is full, or can only be read: packages come out of it all the same
+            turn.enter_context(locks.held_folder(place.parent))
+        yield
 
 
 def is_in_place(store: Store, record: Record, place: Path) -> bool:
@@ -79,7 +92,6 @@ def _beside(place: Path) -> tuple[Path, Path]:
 
 def _replace(store: Store, record: Record, place: Path) -> None:
     """Make a fresh copy beside the place and swap the two."""
-    place.parent.mkdir(parents=True, exist_ok=True)
     fresh, old = _beside(place)
     fresh.mkdir()
     try:

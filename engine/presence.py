@@ -30,7 +30,7 @@ class Presence:
             self.folder = Path(tempfile.mkdtemp(dir=staging))
             self._numbers = count()
             self._handle = os.open(self.folder / _USES, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-            with contextlib.suppress(OSError):  # without locks nobody sweeps or collects: see `locks.work`
+            with contextlib.suppress(OSError):  # without locks nobody sweeps or collects
                 fcntl.flock(self._handle, fcntl.LOCK_EX)
 
     def use(self, key: Digest) -> None:
@@ -86,6 +86,9 @@ def used(staging: Path) -> set[str]:
 
 def sweep(staging: Path, gate: Path) -> int:
     """Remove what killed builders have left, and return how many things that were. Raises OSError."""
+    with os.scandir(staging) as entries:
+        if next(entries, None) is None or not locks.work(gate.parent):
+            return 0  # without locks nothing tells the dead from the living
     try:
         with locks.held(gate, wait=False):
             # Nobody is between making something and locking it now: what is not locked is dead.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-FORMAT = 4
+FORMAT = 5
 _PART = 4096
 """So many files take about ten times as long to look at as another process to help takes to start."""
 _VALUED = {"-j", "--jobs"}
@@ -50,9 +50,15 @@ def answer(argv: Sequence[str]) -> int | None:
 class Candidate:
     """A snapshot about to be kept: the rows of all that feeds it, taken before its content is looked at once more."""
 
-    def __init__(self, *, inputs: Iterable[str], outputs: Iterable[str], links: Iterable[str]) -> None:
-        """Take the rows. `inputs` fed the plan, the build wrote `outputs`; `links` are paths as recipes say them."""
+    def __init__(
+        self, *, inputs: Iterable[str], outputs: Iterable[str], notes: Iterable[str], links: Iterable[str]
+    ) -> None:
+        """Take the rows. `inputs` fed the plan, the build wrote `outputs`; `links` are paths as recipes say them.
+
+        `notes` tell of this build and change with others: they must only be there, else the next build writes them.
+        """
         fed, made = set(inputs), set(outputs)
+        self.notes = sorted(notes)
         self.fed = {name: _row_of(name) for name in sorted(fed)}
         self.made = {name: _row_of(name) for name in sorted(made - fed)}
         self.ways = _ways(links)
@@ -86,6 +92,7 @@ class Candidate:
             "variables": names,
             "watched": _watched(rows),
             "absent": [name for name, row in self.fed.items() if row is None],
+            "notes": self.notes,
             "ways": self.ways,
             "exit": code,
             "talk": talk,
@@ -137,6 +144,7 @@ def _holds(snapshot: Mapping[str, Any]) -> bool:
     return (
         all(_way(name) == way for name, way in snapshot["ways"])
         and not any(map(os.path.lexists, snapshot["absent"]))
+        and all(map(os.path.exists, snapshot["notes"]))
         and _unchanged(snapshot["watched"])
     )
 

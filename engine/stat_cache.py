@@ -89,8 +89,23 @@ class StatCache:
 
 def stat_row(path: str | Path) -> Row:
     """Return what changes when a file does. Raises OSError."""
-    found = os.stat(path)
+    return row_of(os.stat(path))
+
+
+def row_of(found: os.stat_result) -> Row:
+    """Return the row of a file that was looked at before."""
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def settled_row(path: str | Path) -> Row:
+    """Return a file's row, but of one that changed just now only when a further change would show. Raises OSError."""
+    row = stat_row(path)
+    now = time.time_ns()
+    # Of a time that is yet to come there is nothing to wait for: somebody has set the clock back.
+    if row[4] <= now and not is_settled(row, now):
+        time.sleep((TICK_NS if row[4] % 1_000_000_000 else COARSE_NS) / 1e9)
+        return stat_row(path)
+    return row
 
 
 def is_settled(row: Row, at_ns: int) -> bool:

@@ -102,12 +102,14 @@ def _serve(task: Task) -> dict[str, Any]:
         report = _run(task)
         files = output.take(Path(task.out))
     except UserError as known:
-        print(f"{known}")  # noqa: T201 - the log is where a job speaks
         error = known.fields()
+        with contextlib.suppress(OSError):  # a log on a full disk
+            print(f"{known}")  # noqa: T201 - the log is where a job speaks
     except BaseException as unknown:  # noqa: BLE001 - whatever a tool raises is this job's failure, not the worker's
-        traceback.print_exc()
         error = _unexpected(task, unknown)
-    with contextlib.suppress(OSError):  # a log on a full disk
+        with contextlib.suppress(OSError):
+            traceback.print_exc()
+    with contextlib.suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
     return {

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from engine import stat_cache
-from engine.stat_cache import COARSE_NS, TICK_NS, StatCache, is_settled
+from engine.stat_cache import COARSE_NS, TICK_NS, StatCache, is_settled, settled_row
 from engine.store import Store
 
 
@@ -104,3 +104,16 @@ def test_two_builds_at_once_keep_what_both_learned(notes, tmp_path, reads):
     fresh.digest(one)
     fresh.digest(two)
     assert reads == []
+
+
+def test_a_young_file_is_looked_at_again_once_a_further_change_would_show(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("one")
+    assert is_settled(settled_row(file), time.time_ns())
+
+
+def test_a_file_from_the_future_is_not_waited_for(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("one")
+    monkeypatch.setattr(time, "time_ns", lambda: 0)
+    monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("waited"))
+    assert settled_row(tmp_path / "file") == stat_cache.stat_row(tmp_path / "file")

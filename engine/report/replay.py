@@ -52,7 +52,8 @@ def _keep(
     if not all(map(tells_changes, inputs | outputs)):
         return
     time.sleep(TICK_NS / 1e9)  # from here on, a change of what was made shows in its time stamps
-    candidate = Candidate(inputs=inputs, outputs=outputs, links=links)
+    notes = {str(session.lookup.heads.path(variant.loaded)) for variant in session.variants}
+    candidate = Candidate(inputs=inputs, outputs=outputs, notes=notes, links=links)
     if candidate.newest_ns() > began_ns - TICK_NS or not _is_whole(session, summaries, finished):
         return
     last = _repeated(finished)

@@ -1,0 +1,155 @@
+"""Killed at any instant: nothing is lost that was committed, nothing half-made is ever seen, the next build goes on.
+
+With `--whole`: 1,000 kills at random instants, and one before every single system call by which a build touches its
+store and its packages: about half an hour together on two cores. Otherwise a seeded sample, in half a minute.
+"""
+
+import json
+import shutil
+import time
+
+import pytest
+from fire.project import Ground
+
+VICTIMS = ("builder", "worker", "all")
+
+
+class Watch:
+    """Holds what builders do on a ground against what they had committed before."""
+
+    def __init__(self, builders, ground, expected):
+        self.builders = builders
+        self.ground = ground
+        self.expected = expected
+        self.committed = set()
+        self.mark = 0
+
+    def look(self):
+        """Nothing that was committed before the last look was built since; all of it is still there."""
+        again = self.committed & set(self.ground.work(since=self.mark))
+        assert not again, f"built again though it had been committed: {again}"
+        now = self.ground.committed()
+        assert self.committed <= now, f"committed, and lost: {self.committed - now}"
+        self.committed = now
+        self.mark = len(self.ground.lines())
+
+    def verify(self):
+        said = self.builders.verify(self.ground)
+        assert said["damaged"] == []
+
+    def complete(self):
+        """A build comes to its end with what an undisturbed one delivers, and leaves nothing lying about."""
+        ended = self.builders.build(self.ground)
+        self.look()
+        assert self.builders.delivered(ended) == self.expected
+        assert self.ground.leftovers() == []
+
+    def clear(self):
+        """Make room: a whole run has thousands of stores."""
+        shutil.rmtree(self.ground.folder)
+
+
+def test_nothing_is_lost_or_made_twice_when_killed_at_random_instants(
+    whole, chance, builders, template, expected, tmp_path
+):
+    kills = 1000 if whole else 15
+    started = time.monotonic()
+    timed = template.copy(tmp_path / "timed")
+    builders.build(timed)
+    span = time.monotonic() - started
+    pieces = len(timed.work())
+    done = rounds = 0
+    while done < kills:
+        rounds += 1
+        watch = Watch(builders, template.copy(tmp_path / f"ground{rounds}"), expected)
+        for _ in range(chance.randint(1, 12)):
+            real = chance.random() < 0.1
+            left = max(1 - len(watch.committed) / pieces, 0.2)
+            builder = builders.start((*watch.ground.words, f"-j{chance.choice([1, 2, 4])}"), watch.ground, real=real)
+            time.sleep(chance.random() * span * left * (2 if real else 1))
+            if builder.kill(chance.choice(VICTIMS)):
+                done += 1
+                span *= 1.01
+            elif builder.code is not None:
+                span *= 0.97
+            if builder.code is None:
+                builder.wait()
+            watch.look()
+            watch.verify()
+            if builder.code == 0:
+                break
+        watch.complete()
+        watch.verify()
+        watch.clear()
+    print(f"{done} kills over {rounds} stores")
+
+
+def touches(builders, template, folder):
+    """Return how many system calls of a build name its store or its packages, lock, write or flush."""
+    ground = template.copy(folder)
+    count = folder / "count"
+    builders.build(ground, hook=trap(ground, count_into=str(count)))
+    return int(count.read_text())
+
+
+def trap(ground: Ground, **what):
+    return json.dumps({"below": [str(ground.cache), str(ground.out)], **what})
+
+
+@pytest.mark.parametrize("with_workers", [False, True], ids=["alone", "with its workers"])
+def test_a_builder_may_be_killed_before_any_system_call(
+    with_workers, whole, chance, builders, template, expected, tmp_path
+):
+    count = touches(builders, template, tmp_path / "counted")
+    points = range(1 + with_workers, count + 1, 2) if whole else sorted(chance.sample(range(1, count + 1), 5))
+    killed = 0
+    for point in points:
+        watch = Watch(builders, template.copy(tmp_path / f"ground{point}"), expected)
+        hook = trap(watch.ground, kill_at=point, with_workers=with_workers)
+        code = builders.build(watch.ground, hook=hook, expect=None).code
+        assert code in (-9, 0), f"killed at {point}"
+        killed += code == -9
+        watch.look()
+        watch.complete()
+        watch.verify()
+        watch.clear()
+    print(f"{killed} kills, at {len(points)} of {count} points")
+    assert killed >= len(points) * 0.9  # how often builders look at their locks differs a little from run to run
+
+
+def test_a_worker_may_be_killed_before_any_system_call(whole, chance, builders, template, expected, tmp_path):
+    most = 120
+    points = range(1, most + 1) if whole else sorted(chance.sample(range(1, most + 1), 4))
+    for point in points:
+        watch = Watch(builders, template.copy(tmp_path / f"ground{point}"), expected)
+        hook = watch.ground.told / "hook"
+        hook.write_text(trap(watch.ground, kill_at=point))
+        failed = builders.build(watch.ground, "-j1", expect=None)
+        if failed.code == 0:  # no worker lived to touch so much
+            continue
+        assert failed.code == 1
+        assert [error["what"].partition(" of ")[0] for error in failed.errors()] == ["the worker"], failed.stdout
+        assert "was killed from outside (signal 9)" in failed.errors()[0]["what"]
+        hook.unlink()
+        watch.look()
+        watch.verify()
+        watch.complete()
+        watch.clear()
+
+
+def test_an_up_to_date_build_may_be_killed_before_any_system_call(
+    whole, chance, builders, undisturbed, expected, tmp_path
+):
+    """Without its snapshot, so that it looks at everything, restores a package and writes all its notes."""
+    for point in range(1, 400) if whole else sorted(chance.sample(range(1, 300), 4)):
+        watch = Watch(builders, undisturbed.copy(tmp_path / f"ground{point}"), expected)
+        watch.look()
+        for path in (watch.ground.cache / "snapshots").iterdir():
+            path.unlink()
+        (watch.ground.out / "fire-text0" / "config.pbtxt").write_text("edited")
+        code = builders.build(watch.ground, hook=trap(watch.ground, kill_at=point), expect=None).code
+        watch.complete()
+        watch.verify()
+        watch.clear()
+        if code == 0:
+            break
