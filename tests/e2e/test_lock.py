@@ -11,33 +11,12 @@ import models
 import pytest
 from fake_hub import FIRST, REPO, SECOND, FakeHub
 from program import Program
-from tiny_project import CHAIN, HEAVY, RECIPE, SAMPLES
+from tiny_project import CHAIN, HEAVY, MARK, RECIPE, SAMPLES
 
 ROOT = Path(__file__).parent.parent.parent
+CHILD = RECIPE.replace("  max_abs: {at_most: 100}\n", "")
+"""The recipe without what its parent says."""
 CACHED = dict.fromkeys(CHAIN, "cached")
-MARK = '''"""Marks the model."""
-
-import shutil
-from pathlib import Path
-from typing import ClassVar, Self
-
-from engine.recipe.schema import Recipe
-from engine.step import Step
-
-
-class Mark(Step):
-    """Marks the model."""
-
-    makes: ClassVar[str] = "marked"
-    after: ClassVar[str] = "shape-infer"
-
-    @classmethod
-    def for_recipe(cls, _recipe: Recipe) -> Self:
-        return cls()
-
-    def run(self, out: Path, *, model: Path) -> None:
-        shutil.copytree(model, out, dirs_exist_ok=True)
-'''
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +30,7 @@ def built(tiny_bert, tmp_path_factory):
     (folder / "samples.jsonl").write_text(SAMPLES)
     (folder / "other.jsonl").write_text(SAMPLES)
     (folder / "base.yaml").write_text("validate: {max_abs: {at_most: 100}}\n")
-    (folder / "r.yaml").write_text("extends: base.yaml\n" + RECIPE)
+    (folder / "r.yaml").write_text("extends: base.yaml\n" + CHILD)
     program = _program(folder)
     program("lock", "r.yaml", expect=0)
     shutil.copy(folder / "r.lock", folder / "unbuilt.lock.kept")

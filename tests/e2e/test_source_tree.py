@@ -4,31 +4,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tiny_project import MARK
 
 ROOT = Path(__file__).parent.parent.parent
-STEP = '''"""Marks the model."""
-
-import shutil
-from pathlib import Path
-from typing import ClassVar, Self
-
-from engine.recipe.schema import Recipe
-from engine.step import Step
-
-
-class Mark(Step):
-    """Marks the model."""
-
-    makes: ClassVar[str] = "marked"
-    after: ClassVar[str] = "shape-infer"
-
-    @classmethod
-    def for_recipe(cls, _recipe: Recipe) -> Self:
-        return cls()
-
-    def run(self, out: Path, *, model: Path) -> None:
-        shutil.copytree(model, out, dirs_exist_ok=True)
-'''
 
 
 @pytest.fixture
@@ -44,7 +22,7 @@ def project(empty, tiny_bert):
 
 
 def test_a_new_file_in_steps_is_a_new_step_even_after_an_up_to_date_build(project):
-    (project.folder / "src" / "engine" / "steps" / "mark.py").write_text(STEP)
+    (project.folder / "src" / "engine" / "steps" / "mark.py").write_text(MARK)
     events = project.events("r.yaml")
     needs = {job["job"]: job["needs"] for job in events[0]["jobs"]}
     assert needs["mark"] == ["shape-infer"]

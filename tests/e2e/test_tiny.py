@@ -10,36 +10,7 @@ import time
 
 import pytest
 from program import Program
-
-RECIPE = """\
-name: tiny
-model: {source: model}
-precision: int8
-profiles:
-  - {batch: [1, 1, 4], sequence: [1, 16, 32]}
-validate:
-  samples: samples.jsonl
-  cosine: {at_least: 0.5}
-  agreement: {at_least: 0.1}
-  max_abs: {at_most: 100}
-bench:
-  shapes: [{batch: 1, sequence: 8}]
-  against: [{runtime: onnxruntime}]
-"""
-SAMPLES = "".join(json.dumps({"text": text}) + "\n" for text in ("a good film", "the plot was bad", "where is it?"))
-CHAIN = ("fetch", "export", "reference", "shape-infer", "fuse", "quantize", "validate", "bench", "package")
-HEAVY = {
-    "torch",
-    "transformers",
-    "onnx",
-    "onnxruntime",
-    "numpy",
-    "pydantic",
-    "networkx",
-    "yaml",
-    "rich",
-    "huggingface_hub",
-}
+from tiny_project import CHAIN, HEAVY, RECIPE, SAMPLES
 
 
 def write(project, text=RECIPE, name="r.yaml"):

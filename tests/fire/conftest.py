@@ -16,10 +16,8 @@ def whole(request):
 
 @pytest.fixture
 def chance(request):
-    """The random numbers of a test; which ones, is printed and can be chosen."""
-    seed = os.environ.get("RECIPE_FIRE_SEED") or str(random.SystemRandom().randrange(1 << 32))
-    print(f"RECIPE_FIRE_SEED={seed}")
-    return random.Random(f"{seed} {request.node.name}")
+    """The random numbers of a test; which ones, is said at the head of the run and can be chosen."""
+    return random.Random(f"{os.environ['RECIPE_SAMPLE_SEED']} {request.node.name}")
 
 
 @pytest.fixture(scope="session")

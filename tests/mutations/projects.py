@@ -11,26 +11,13 @@ from pathlib import Path
 import models
 import numpy as np
 import onnx
+import tiny_project
 from mutations.actions_around import distribution
 from mutations.workplace import Workplace
 
 ROOT = Path(__file__).parent.parent.parent
 
-BERT = """\
-name: tiny
-model: {source: model}
-precision: int8
-profiles:
-  - {batch: [1, 1, 4], sequence: [1, 16, 32]}
-validate:
-  samples: samples.jsonl
-  cosine: {at_least: 0.5}
-  agreement: {at_least: 0.1}
-  max_abs: {at_most: 100}
-bench:
-  shapes: [{batch: 1, sequence: 8}]
-  against: [{runtime: onnxruntime}]
-"""
+BERT = tiny_project.RECIPE
 SENTENCES = """\
 name: sentences
 model: {source: model}

@@ -36,7 +36,7 @@ def built(tmp_path_factory):
 def pytest_generate_tests(metafunc):
     if "mutation" in metafunc.fixturenames:
         whole = metafunc.config.getoption("whole")
-        chosen = tables.ALL if whole else tables.sample(int(os.environ["RECIPE_MUTATION_SEED"]))
+        chosen = tables.ALL if whole else tables.sample(int(os.environ["RECIPE_SAMPLE_SEED"]))
         metafunc.parametrize("mutation", [pytest.param(each, id=name) for name, each in chosen.items()])
 
 
