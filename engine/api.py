@@ -14,7 +14,7 @@ from engine.errors import Exit, UsageError, UserError
 from engine.events import Event, Finished
 from engine.executors.local import LocalExecutor
 from engine.jobs import Job
-from engine.lockfile import locking
+from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
 from engine.lookup import Finding, Lookup, Variant, examine
 from engine.run import Options, run
@@ -69,10 +69,13 @@ def show(recipes: Recipes, **reading: Unpack[Reading]) -> list[Summary]:
 
 
 def reach(recipes: Recipes, **reading: Unpack[Reading]) -> set[Digest]:
-    """Return the keys that recipes reach in the store: by their last builds, and as things stand."""
+    """Return the keys that recipes reach in the store: as things stand, by their last builds, and by their locks."""
     asked = session(recipes, **reading)
     now = {finding.record.digest for finding in asked.findings() if finding.record is not None}
-    return now | {record.digest for summary in asked.summaries() for record in summary.records.values()}
+    last = {record.digest for summary in asked.summaries() for record in summary.records.values()}
+    locks = [file.find(file.path_of(path)) for path in asked.selection.paths]
+    pinned = {Digest(key) for lock in locks if lock is not None for key in lock.made_keys()}
+    return now | last | pinned
 
 
 def build(

@@ -362,3 +362,9 @@ def test_tools_of_jobs_that_wait_here_keep_their_locked_version():
     new = replace(LOCK, tools={"numpy": "2.10"})
     assert merged(LOCK, new, elsewhere={"onnx", "tensorrt"}).tools == LOCK.tools
     assert merged(LOCK, new, elsewhere=()).tools == new.tools
+
+
+def test_a_lock_tells_the_keys_of_this_machine_and_of_all_others():
+    here = LockedVariant({}, {"export": LockedJob(made=Made("a" * 32))})
+    other = ({"cpu.isa": "avx2"}, ("r", "validate"), Made("b" * 32))
+    assert Lock({}, {}, {}, {"r": here}, sections([other])).made_keys() == {"a" * 32, "b" * 32}

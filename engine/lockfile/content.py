@@ -74,6 +74,11 @@ class Lock:
                 made.update(section.made)
         return made
 
+    def made_keys(self) -> set[str]:
+        """Return all keys that the lock names, of this machine and of any other."""
+        elsewhere = (made for section in self.machines for made in section.made.values())
+        return {made.key for made in (*(made for _, made in self._made_everywhere()), *elsewhere)}
+
     def _made_everywhere(self) -> Iterator[tuple[Place, Made]]:
         for name, variant in self.variants.items():
             yield from (((name, job), locked.made) for job, locked in variant.jobs.items() if locked.made is not None)
