@@ -25,9 +25,13 @@ class Notes:
     def get(self, kind: str, name: str) -> dict[str, Any]:
         """Return a note, {} where there is none."""
         try:
-            return unsealed(self.path(kind, name).read_bytes())
+            return self.read(kind, name)
         except (OSError, ValueError):
             return {}
+
+    def read(self, kind: str, name: str) -> dict[str, Any]:
+        """Return a note. Raises OSError, ValueError where it is not as it was written, or was written as another."""
+        return unsealed(self.path(kind, name).read_bytes(), f"{kind}/{name}")
 
     def every(self, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the name and the content of all notes of a kind."""
@@ -37,7 +41,7 @@ class Notes:
     def keep(self, kind: str, name: str, value: Mapping[str, Any]) -> None:
         """Keep a note until it is replaced. A store that cannot be written keeps none."""
         with contextlib.suppress(OSError, StoreError):
-            self._write(self.path(kind, name), sealed(value))
+            self._write(self.path(kind, name), sealed(value, f"{kind}/{name}"))
 
     def drop(self, kind: str, name: str) -> None:
         """Remove a note."""

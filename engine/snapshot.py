@@ -100,7 +100,7 @@ class Candidate:
             "json": json,
         }
         body = marshal.dumps(snapshot)
-        write(path, crc32(body).to_bytes(4, "little") + body)
+        write(path, _check(body, path) + body)
 
 
 def path_of(argv: Sequence[str]) -> str | None:
@@ -133,10 +133,15 @@ def _read(path: str) -> Mapping[str, Any]:
     with open(path, "rb") as file:
         raw = file.read()
     body = memoryview(raw)[4:]
-    if crc32(body) != int.from_bytes(raw[:4], "little"):
+    if _check(body, path) != raw[:4]:
         raise ValueError("a snapshot that is not as it was written")
     loaded: Mapping[str, Any] = marshal.loads(body)  # noqa: S302 - our own file, in the user's own cache
     return loaded
+
+
+def _check(body: bytes | memoryview, path: str) -> bytes:
+    """Return what tells that a snapshot is whole, and that it is the one of this name."""
+    return crc32(body, crc32(os.path.basename(path).encode())).to_bytes(4, "little")
 
 
 def _holds(snapshot: Mapping[str, Any]) -> bool:

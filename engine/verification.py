@@ -12,7 +12,7 @@ from pathlib import Path
 from engine import digest, heads, layout, locks, presence, snapshot
 from engine.digest import Digest
 from engine.notes import KINDS
-from engine.sealed import sealed, unsealed
+from engine.sealed import sealed
 from engine.stat_cache import Row, stat_row
 from engine.store import Record, Store
 
@@ -260,7 +260,7 @@ class _Inspection:
         for kind in KINDS:
             for path in sorted((self.store.root / kind).iterdir()):
                 try:
-                    unsealed(path.read_bytes())
+                    self.store.notes.read(kind, path.stem)
                 except FileNotFoundError:
                     continue
                 except (OSError, ValueError):

@@ -29,3 +29,11 @@ def test_any_other_bytes_are_refused(fields, data):
     raw[place] ^= data.draw(st.integers(1, 255))
     with pytest.raises(ValueError, match="seal"):
         unsealed(bytes(raw))
+
+
+def test_a_seal_is_for_one_place():
+    raw = sealed({"a": 1}, "heads/one")
+    assert unsealed(raw, "heads/one") == {"a": 1}
+    for other in ("heads/two", ""):
+        with pytest.raises(ValueError, match="seal"):
+            unsealed(raw, other)

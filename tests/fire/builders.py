@@ -51,15 +51,15 @@ class Builder:
         return self
 
     def kill(self, what: str) -> bool:
-        """Kill the `builder`, a `worker` of it, or `all` of them; say whether there was what was to be killed."""
+        """Kill the `builder`, a `worker` of it where there is one, or `all` of them; say whether it was alive."""
         workers = children(self.pid)
-        doomed = {"builder": [self.pid], "worker": workers[:1], "all": [self.pid, *workers]}[what]
-        if self.poll() is not None or not doomed:
+        doomed = {"builder": [self.pid], "worker": workers[:1] or [self.pid], "all": [self.pid, *workers]}[what]
+        if self.poll() is not None:
             return False
         for pid in doomed:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        if what != "worker":
+        if self.pid in doomed:
             self.poll(_PATIENCE)
         return True
 

@@ -1,4 +1,4 @@
-"""A project to build under fire: steps of another package around a tiny model, and a package per variant."""
+"""A project to build under fire: steps of another package around a tiny model, and a package at the end."""
 
 from __future__ import annotations
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 HURTS = ("flip", "truncate", "delete", "swap")
 PLACES = ("artifacts", "files", "records", "logs", "heads", "stat", "snapshots", "format")
 NOTES = {"heads", "stat", "snapshots"}
@@ -27,13 +29,14 @@ def files_of(ground, place):
 def hurt(ground, how, chance, *, keep):
     """Hurt one file of the store, or two; `keep` restores their modification times. Return them."""
     while True:
-        place = chance.choice([place for place in PLACES if files_of(ground, place)])
+        filled = [place for place in PLACES if files_of(ground, place)]
+        place = chance.choice(filled)
         path = chance.choice(files_of(ground, place))
         if how != "swap":
             _hurt(path, how, chance, keep=keep)
             return [path]
         # Mostly with one of its kind, sometimes with anything.
-        other = chance.choice(files_of(ground, chance.choice([place, place, place, "artifacts"])))
+        other = chance.choice(files_of(ground, chance.choice([place, place, *filled])))
         if path.read_bytes() != other.read_bytes():
             _swap(path, other)
             return [path, other]
@@ -77,24 +80,24 @@ def names_by_file(ground):
 
 
 @pytest.mark.parametrize("how", HURTS)
-def test_damage_is_never_served_and_always_found(how, whole, chance, builders, undisturbed, expected, tmp_path):
-    ground = undisturbed.copy(tmp_path / "ground")
-    for number in range(100 if whole else 10):
+def test_damage_is_never_served_and_always_found(how, tier, field, tmp_path):
+    ground = field.undisturbed.copy(tmp_path / "ground")
+    for number in range(100 if tier.whole else 10):
         keep = number % 2 == 0
-        builders.build(ground)
-        assert builders.build(ground).events[-1]["state"] == "up to date"
+        field.builders.build(ground)
+        assert field.builders.build(ground).events[-1]["state"] == "up to date"
         assert files_of(ground, "snapshots")
         names = names_by_file(ground)
-        hurt_files = hurt(ground, how, chance, keep=keep)
+        hurt_files = hurt(ground, how, tier.chance, keep=keep)
         what = f"{number}: {how} {[str(path.relative_to(ground.cache)) for path in hurt_files]}, times kept: {keep}"
         print(what)
         copy = ground.copy(tmp_path / "copy")
 
-        healed = builders.build(ground)
-        assert builders.delivered(healed) == expected, what
+        healed = field.builders.build(ground)
+        assert field.builders.delivered(healed) == field.expected, what
 
-        held_against(builders, copy, [names[path] for path in hurt_files], what, notes_may_go=how == "delete")
-        assert builders.delivered(builders.build(copy)) == expected, what
+        held_against(field.builders, copy, [names[path] for path in hurt_files], what, notes_may_go=how == "delete")
+        assert field.builders.delivered(field.builders.build(copy)) == field.expected, what
         shutil.rmtree(copy.folder)
 
 

@@ -8,35 +8,21 @@ import json
 import shutil
 
 import pytest
-from fire.builders import Builders
+from fire import field as fields
 from fire.mounts import Disk, own_mounts
 from fire.project import Ground, Project
+
+pytestmark = pytest.mark.slow
 
 MB = 1 << 20
 
 
 @pytest.fixture(scope="module")
 def away(tmp_path_factory):
-    """What starts builders among mounts of their own."""
+    """A project whose builders run among mounts of their own."""
     folder = tmp_path_factory.mktemp("away")
-    project = Project(folder / "project", megabytes=1)
-    with own_mounts():
-        builders = Builders(project, folder / "said")
-        yield builders
-        builders.close()
-
-
-@pytest.fixture(scope="module")
-def small_template(away, tmp_path_factory):
-    ground = Ground(tmp_path_factory.mktemp("away") / "template")
-    away.build(ground, "--to", "validate")
-    return ground
-
-
-@pytest.fixture(scope="module")
-def small_expected(away, small_template, tmp_path_factory):
-    ground = small_template.copy(tmp_path_factory.mktemp("away") / "undisturbed")
-    return away.delivered(away.build(ground))
+    with own_mounts(), fields.field(folder, Project(folder / "project", megabytes=1)) as made:
+        yield made
 
 
 @pytest.fixture
@@ -61,56 +47,56 @@ def refused_clearly(builder, *, one=True):
     assert (last["event"], last["exit"]) == ("build", 1)
 
 
-def goes_on(builders, ground, expected, committed):
+def goes_on(field, ground, committed):
     """With room again nothing is corrupt, and what had been committed is not built again."""
     mark = len(ground.lines())
-    assert builders.verify(ground)["damaged"] == []
-    ended = builders.build(ground)
-    assert builders.delivered(ended) == expected
+    assert field.builders.verify(ground)["damaged"] == []
+    ended = field.builders.build(ground)
+    assert field.builders.delivered(ended) == field.expected
     assert not committed & set(ground.work(since=mark))
     assert ground.leftovers() == []
 
 
-def sizes(whole, chance, most):
+def sizes(tier, most):
     """Return numbers from nothing up to `most`, closer at the start: each once."""
-    steps = 120 if whole else 6
+    steps = 120 if tier.whole else 6
     exact = {round(most * (step / steps) ** 2) for step in range(steps)}
-    return sorted(exact if whole else {0, *(chance.choice(sorted(exact)) for _ in range(3))})
+    return sorted(exact if tier.whole else {0, *(tier.chance.choice(sorted(exact)) for _ in range(3))})
 
 
 @pytest.mark.parametrize("of", ["bytes", "inodes"])
-def test_a_store_on_a_disk_that_is_too_small(of, whole, chance, away, small_template, small_expected, disk):
+def test_a_store_on_a_disk_that_is_too_small(of, tier, away, disk):
     finished = refused = 0
-    for number in sizes(whole, chance, 1_400_000 if of == "bytes" else 180):
+    for number in sizes(tier, 1_400_000 if of == "bytes" else 180):
         disk.limit()
-        ground = small_template.copy(disk.place / "ground")
+        ground = away.template.copy(disk.place / "ground")
         disk.limit(**({"free": number} if of == "bytes" else {"inodes": number}))
         # The log and the packages are elsewhere: it is the store whose disk is full.
         elsewhere = Ground(disk.place.parent / "elsewhere")
         words = ("build", "r.yaml", "--json", "-j1", "--cache", str(ground.cache), "-o", str(elsewhere.out))
-        builder = away.start(words, elsewhere).wait()
+        builder = away.builders.start(words, elsewhere).wait()
         if builder.code == 0:
             finished += 1
-            assert away.delivered(builder) == small_expected
+            assert away.builders.delivered(builder) == away.expected
         else:
             refused += 1
             refused_clearly(builder)
         committed = ground.committed()
         disk.limit()
-        goes_on(away, ground, small_expected, committed)
+        goes_on(away, ground, committed)
         shutil.rmtree(ground.folder)
         shutil.rmtree(elsewhere.folder)
     assert refused
     print(f"{refused} builds refused, {finished} had room enough")
 
 
-def test_a_disk_that_grows_bit_by_bit_takes_the_build_ever_further(whole, away, small_template, small_expected, disk):
-    ground = small_template.copy(disk.place / "ground")
-    step = 16384 if whole else 400_000
+def test_a_disk_that_grows_bit_by_bit_takes_the_build_ever_further(tier, away, disk):
+    ground = away.template.copy(disk.place / "ground")
+    step = 16384 if tier.whole else 400_000
     code, committed, mark = 1, set(), 0
     for number in range(100):
         disk.limit(free=number * step)
-        builder = away.start((*ground.words, "-j1"), Ground(disk.place.parent / "elsewhere")).wait()
+        builder = away.builders.start((*ground.words, "-j1"), Ground(disk.place.parent / "elsewhere")).wait()
         began = Ground(disk.place.parent / "elsewhere").work(since=mark)
         assert not committed & set(began)
         assert set(began.values()) <= {1}
@@ -121,16 +107,16 @@ def test_a_disk_that_grows_bit_by_bit_takes_the_build_ever_further(whole, away, 
             break
         refused_clearly(builder)
     assert code == 0
-    assert away.delivered(builder) == small_expected
+    assert away.builders.delivered(builder) == away.expected
 
 
-def test_packages_on_a_full_disk(whole, chance, away, small_template, small_expected, disk, tmp_path):
-    for number in (0, 4096, 8192, 12288, 16384, 20480, 24576) if whole else (0, 12288):
-        ground = small_template.copy(tmp_path / f"ground{number}")
+def test_packages_on_a_full_disk(tier, away, disk, tmp_path):
+    for number in (0, 4096, 8192, 12288, 16384, 20480, 24576) if tier.whole else (0, 12288):
+        ground = away.template.copy(tmp_path / f"ground{number}")
         out = disk.place / "build"
         words = (*ground.words[:-1], str(out))
         disk.limit(free=number)
-        builder = away.start(words, ground).wait()
+        builder = away.builders.start(words, ground).wait()
         if builder.code:
             refused_clearly(builder, one=False)
             # The packages are made: only their place is full.
@@ -138,45 +124,45 @@ def test_packages_on_a_full_disk(whole, chance, away, small_template, small_expe
                         and event["state"] != "built"]  # fmt: skip
         mark = len(ground.lines())
         disk.limit()
-        ended = away.start(words, ground).wait(expect=0)
-        assert away.delivered(ended) == small_expected
+        ended = away.builders.start(words, ground).wait(expect=0)
+        assert away.builders.delivered(ended) == away.expected
         assert not ground.work(since=mark)
         assert {path.name.lstrip(".").removesuffix(".artifact") for path in out.iterdir()} == set(
-            small_expected.packages
+            away.expected.packages
         )
         shutil.rmtree(out)
 
 
-def test_the_scratch_of_a_worker_on_a_full_disk(away, small_template, small_expected, disk, tmp_path):
+def test_the_scratch_of_a_worker_on_a_full_disk(away, disk, tmp_path):
     """`stamp` works in a temporary file, which tells that there is no room for it."""
-    ground = small_template.copy(tmp_path / "ground")
-    away.project.source.write_text("needs scratch\n")
+    ground = away.template.copy(tmp_path / "ground")
+    away.builders.project.source.write_text("needs scratch\n")
     disk.limit(free=8192)
     environment = {"TMPDIR": str(disk.place)}
-    builder = away.start((*ground.words, "-j1"), ground, environment=environment).wait()
+    builder = away.builders.start((*ground.words, "-j1"), ground, environment=environment).wait()
     refused_clearly(builder)
     committed = ground.committed()
     assert committed
     disk.limit()
     mark = len(ground.lines())
-    ended = away.start(ground.words, ground, environment=environment).wait(expect=0)
+    ended = away.builders.start(ground.words, ground, environment=environment).wait(expect=0)
     assert not committed & set(ground.work(since=mark))
-    away.project.source.write_text("from outside\n")
+    away.builders.project.source.write_text("from outside\n")
     assert ended.code == 0
-    assert away.delivered(away.build(ground)) == small_expected
+    assert away.builders.delivered(away.builders.build(ground)) == away.expected
 
 
-def test_a_disk_that_is_full_from_any_call_on(whole, chance, builders, template, expected, tmp_path):
+def test_a_disk_that_is_full_from_any_call_on(tier, field, tmp_path):
     refused = 0
-    for number in range(1, 400) if whole else sorted(chance.sample(range(1, 250), 5)):
-        ground = template.copy(tmp_path / f"ground{number}")
+    for number in range(1, 400) if tier.whole else sorted(tier.chance.sample(range(1, 250), 5)):
+        ground = field.template.copy(tmp_path / f"ground{number}")
         hook = json.dumps({"full_from": number, "below": [str(ground.cache), str(ground.out)]})
-        builder = builders.build(ground, "-j1", hook=hook, expect=None)
+        builder = field.builders.build(ground, "-j1", hook=hook, expect=None)
         if builder.code:
             refused_clearly(builder)
             refused += 1
-        goes_on(builders, ground, expected, ground.committed())
+        goes_on(field, ground, ground.committed())
         shutil.rmtree(ground.folder)
-        if builder.code == 0 and whole and number > 300:
+        if builder.code == 0 and tier.whole and number > 300:
             break
     assert refused

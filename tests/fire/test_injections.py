@@ -14,6 +14,8 @@ import pytest
 from fire.builders import Builders
 from fire.project import Project
 
+pytestmark = pytest.mark.slow
+
 DAY = 86400
 
 
@@ -47,8 +49,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(template, tmp_path):
-    made = Scene(tmp_path, template)
+def scene(field, tmp_path):
+    made = Scene(tmp_path, field.template)
     yield made
     made.builders.close()
 
@@ -65,22 +67,22 @@ def texts(number):
     return f"from outside {number:06}\n"
 
 
-def test_an_input_edited_with_size_and_time_kept_is_seen_at_once_and_later(scene, whole, chance):
+def test_an_input_edited_with_size_and_time_kept_is_seen_at_once_and_later(scene, tier):
     edit(scene.project.source, texts(0))
-    for number in range(1, 100 if whole else 8):
+    for number in range(1, 100 if tier.whole else 6):
         scene.right(scene.build())
         before = scene.project.source.stat()
-        time.sleep(chance.choice([0, 0, 0, 0.004, 0.03, 0.1]))
+        time.sleep(tier.chance.choice([0, 0, 0, 0.004, 0.03, 0.1]))
         edit(scene.project.source, texts(number % 5), like=before)
     scene.right(scene.build())
 
 
-def test_an_input_edited_right_before_and_right_behind_its_being_read_is_seen(scene, whole, chance):
+def test_an_input_edited_right_before_and_right_behind_its_being_read_is_seen(scene, tier):
     """Both edits may lie within one tick of the clock, at the same size: nothing in the stat row tells them apart."""
     scene.last = ("--to", "read")
-    for number in range(1, 200 if whole else 10):
+    for number in range(1, 200 if tier.whole else 8):
         edit(scene.project.source, texts(number % 5))
-        hook = act_at(scene, chance.randint(1, 30), texts((number + 1) % 5))
+        hook = act_at(scene, tier.chance.randint(1, 30), texts((number + 1) % 5))
         assert scene.build(hook=hook, expect=None).code in (0, 1)
         taken(scene, scene.build())
         edit(scene.project.source, texts(number % 5))
@@ -92,7 +94,7 @@ def taken(scene, ended):
     paths = [event["path"] for event in ended.events if event.get("job") == "read" and "path" in event]
     assert paths
     for path in paths:
-        assert (Path(path) / "text.txt").read_text() == scene.project.source.read_text()
+        assert Path(path, "text.txt").read_text() == scene.project.source.read_text()
 
 
 def act_at(scene, number, text, target=None):
@@ -101,15 +103,15 @@ def act_at(scene, number, text, target=None):
     return json.dumps({"edit_at": number, "below": below, "path": str(target or scene.project.source), "text": text})
 
 
-def test_an_output_edited_with_size_and_time_kept_is_restored(scene, whole, chance):
+def test_an_output_edited_with_size_and_time_kept_is_restored(scene, tier):
     scene.last = ()
     scene.right(scene.build())
-    for number in range(50 if whole else 8):
-        place = chance.choice(sorted(path for path in scene.ground.out.rglob("*") if path.is_file()))
+    for number in range(50 if tier.whole else 6):
+        place = tier.chance.choice(sorted(path for path in scene.ground.out.rglob("*") if path.is_file()))
         before = place.stat()
         raw = bytearray(place.read_bytes())
-        raw[chance.randrange(len(raw))] ^= 1
-        time.sleep(chance.choice([0, 0, 0.03]))
+        raw[tier.chance.randrange(len(raw))] ^= 1
+        time.sleep(tier.chance.choice([0, 0, 0.03]))
         place.write_bytes(raw)
         os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
         scene.right(scene.build())
@@ -139,20 +141,21 @@ def test_an_edited_helper_of_a_step_is_seen_with_size_and_time_kept(scene):
         scene.right(scene.build())
 
 
-def test_an_input_may_change_at_any_moment_of_a_build(scene, whole, chance):
-    _change_meanwhile(scene, scene.project.source, texts(1), texts(2), 200 if whole else 8, chance)
+def test_an_input_may_change_at_any_moment_of_a_build(scene, tier):
+    _change_meanwhile(scene, scene.project.source, (texts(1), texts(2)), 200 if tier.whole else 5, tier.chance)
 
 
-def test_the_code_may_change_at_any_moment_of_a_build(scene, whole, chance):
+def test_the_code_may_change_at_any_moment_of_a_build(scene, tier):
     old = scene.helper.read_text()
-    _change_meanwhile(scene, scene.helper, old, old.replace('MARK = "+"', 'MARK = "*"'), 100 if whole else 6, chance)
+    new = old.replace('MARK = "+"', 'MARK = "*"')
+    _change_meanwhile(scene, scene.helper, (old, new), 100 if tier.whole else 3, tier.chance)
 
 
-def test_the_code_may_change_between_two_jobs_that_it_is_for(scene, whole):
+def test_the_code_may_change_between_two_jobs_that_it_is_for(scene, tier):
     """The second may find it in another worker, under a key that was reckoned before."""
     old = scene.helper.read_text()
     new = old.replace('MARK = "+"', 'MARK = "*"')
-    for number in range(20 if whole else 3):
+    for number in range(20 if tier.whole else 2):
         scene.ground = scene._template.copy(scene._folder / f"ground{number}")
         edit(scene.helper, old)
         time.sleep(0.05)
@@ -166,12 +169,13 @@ def test_the_code_may_change_between_two_jobs_that_it_is_for(scene, whole):
         scene.right(scene.build())
 
 
-def _change_meanwhile(scene, path, old, new, times, chance):
+def _change_meanwhile(scene, path, states, times, chance):
     """Whatever the disturbed build says, neither the old nor the new state may then be given what it is not."""
-    states = {}
-    for text in (old, new):
+    old, new = states
+    right = []
+    for text in states:
         edit(path, text)
-        states[text] = scene.fresh()
+        right.append(scene.fresh())
     for number in range(times):
         scene.ground = scene._template.copy(scene._folder / f"ground{number}")
         edit(path, old)
@@ -185,7 +189,7 @@ def _change_meanwhile(scene, path, old, new, times, chance):
             disturbed.wait()
         assert disturbed.code in (0, 1), disturbed.stdout + disturbed.stderr
         if disturbed.code == 0:
-            assert scene.builders.delivered(disturbed) in states.values()
+            assert scene.builders.delivered(disturbed) in right
         else:
             assert all("changed while" in error["what"] for error in disturbed.errors()), disturbed.errors()
         edit(path, new)
@@ -196,14 +200,14 @@ def _change_meanwhile(scene, path, old, new, times, chance):
         shutil.rmtree(scene.ground.folder)
 
 
-def test_two_builders_at_once_with_two_versions_of_an_input_deliver_each_its_own(scene, whole, chance):
+def test_two_builders_at_once_with_two_versions_of_an_input_deliver_each_its_own(scene, tier):
     states = {}
-    for number in range(30 if whole else 3):
+    for number in range(30 if tier.whole else 2):
         scene.ground = scene._template.copy(scene._folder / f"ground{number}")
         edit(scene.project.source, texts(1))
         states[1] = scene.fresh()
         first = scene.builders.start((*scene.ground.words, *scene.last), scene.ground)
-        time.sleep(chance.random())
+        time.sleep(tier.chance.random())
         other = scene.project.folder / "other.txt"
         edit(other, texts(2))
         os.replace(other, scene.project.source)

@@ -11,16 +11,18 @@ import time
 import pytest
 from fire.project import Ground
 
+pytestmark = pytest.mark.slow
+
 VICTIMS = ("builder", "worker", "all")
 
 
 class Watch:
     """Holds what builders do on a ground against what they had committed before."""
 
-    def __init__(self, builders, ground, expected):
-        self.builders = builders
+    def __init__(self, field, ground):
+        self.builders = field.builders
+        self.expected = field.expected
         self.ground = ground
-        self.expected = expected
         self.committed = set()
         self.mark = 0
 
@@ -49,28 +51,27 @@ class Watch:
         shutil.rmtree(self.ground.folder)
 
 
-def test_nothing_is_lost_or_made_twice_when_killed_at_random_instants(
-    whole, chance, builders, template, expected, tmp_path
-):
-    kills = 1000 if whole else 15
+def test_nothing_is_lost_or_made_twice_when_killed_at_random_instants(tier, field, tmp_path):
+    kills = 1000 if tier.whole else 15
     started = time.monotonic()
-    timed = template.copy(tmp_path / "timed")
-    builders.build(timed)
+    timed = field.template.copy(tmp_path / "timed")
+    field.builders.build(timed)
     span = time.monotonic() - started
     pieces = len(timed.work())
     done = rounds = 0
     while done < kills:
         rounds += 1
-        watch = Watch(builders, template.copy(tmp_path / f"ground{rounds}"), expected)
-        for _ in range(chance.randint(1, 12)):
-            real = chance.random() < 0.1
+        watch = Watch(field, field.template.copy(tmp_path / f"ground{rounds}"))
+        for _ in range(tier.chance.randint(1, 12)):
+            real = tier.chance.random() < 0.1
             left = max(1 - len(watch.committed) / pieces, 0.2)
-            builder = builders.start((*watch.ground.words, f"-j{chance.choice([1, 2, 4])}"), watch.ground, real=real)
-            time.sleep(chance.random() * span * left * (2 if real else 1))
-            if builder.kill(chance.choice(VICTIMS)):
+            builder = field.builders.start(
+                (*watch.ground.words, f"-j{tier.chance.choice([1, 2, 4])}"), watch.ground, real=real
+            )
+            time.sleep(tier.chance.random() * span * left * (2 if real else 1))
+            if builder.kill(tier.chance.choice(VICTIMS)):
                 done += 1
-                span *= 1.01
-            elif builder.code is not None:
+            else:
                 span *= 0.97
             if builder.code is None:
                 builder.wait()
@@ -84,11 +85,11 @@ def test_nothing_is_lost_or_made_twice_when_killed_at_random_instants(
     print(f"{done} kills over {rounds} stores")
 
 
-def touches(builders, template, folder):
+def touches(field, folder):
     """Return how many system calls of a build name its store or its packages, lock, write or flush."""
-    ground = template.copy(folder)
+    ground = field.template.copy(folder)
     count = folder / "count"
-    builders.build(ground, hook=trap(ground, count_into=str(count)))
+    field.builders.build(ground, hook=trap(ground, count_into=str(count)))
     return int(count.read_text())
 
 
@@ -97,16 +98,14 @@ def trap(ground: Ground, **what):
 
 
 @pytest.mark.parametrize("with_workers", [False, True], ids=["alone", "with its workers"])
-def test_a_builder_may_be_killed_before_any_system_call(
-    with_workers, whole, chance, builders, template, expected, tmp_path
-):
-    count = touches(builders, template, tmp_path / "counted")
-    points = range(1 + with_workers, count + 1, 2) if whole else sorted(chance.sample(range(1, count + 1), 5))
+def test_a_builder_may_be_killed_before_any_system_call(with_workers, tier, field, tmp_path):
+    count = touches(field, tmp_path / "counted")
+    points = range(1 + with_workers, count + 1, 2) if tier.whole else sorted(tier.chance.sample(range(1, count + 1), 5))
     killed = 0
     for point in points:
-        watch = Watch(builders, template.copy(tmp_path / f"ground{point}"), expected)
+        watch = Watch(field, field.template.copy(tmp_path / f"ground{point}"))
         hook = trap(watch.ground, kill_at=point, with_workers=with_workers)
-        code = builders.build(watch.ground, hook=hook, expect=None).code
+        code = field.builders.build(watch.ground, hook=hook, expect=None).code
         assert code in (-9, 0), f"killed at {point}"
         killed += code == -9
         watch.look()
@@ -117,14 +116,14 @@ def test_a_builder_may_be_killed_before_any_system_call(
     assert killed >= len(points) * 0.9  # how often builders look at their locks differs a little from run to run
 
 
-def test_a_worker_may_be_killed_before_any_system_call(whole, chance, builders, template, expected, tmp_path):
+def test_a_worker_may_be_killed_before_any_system_call(tier, field, tmp_path):
     most = 120
-    points = range(1, most + 1) if whole else sorted(chance.sample(range(1, most + 1), 4))
+    points = range(1, most + 1) if tier.whole else sorted(tier.chance.sample(range(1, most + 1), 4))
     for point in points:
-        watch = Watch(builders, template.copy(tmp_path / f"ground{point}"), expected)
+        watch = Watch(field, field.template.copy(tmp_path / f"ground{point}"))
         hook = watch.ground.told / "hook"
         hook.write_text(trap(watch.ground, kill_at=point))
-        failed = builders.build(watch.ground, "-j1", expect=None)
+        failed = field.builders.build(watch.ground, "-j1", expect=None)
         if failed.code == 0:  # no worker lived to touch so much
             continue
         assert failed.code == 1
@@ -137,17 +136,15 @@ def test_a_worker_may_be_killed_before_any_system_call(whole, chance, builders, 
         watch.clear()
 
 
-def test_an_up_to_date_build_may_be_killed_before_any_system_call(
-    whole, chance, builders, undisturbed, expected, tmp_path
-):
+def test_an_up_to_date_build_may_be_killed_before_any_system_call(tier, field, tmp_path):
     """Without its snapshot, so that it looks at everything, restores a package and writes all its notes."""
-    for point in range(1, 400) if whole else sorted(chance.sample(range(1, 300), 4)):
-        watch = Watch(builders, undisturbed.copy(tmp_path / f"ground{point}"), expected)
+    for point in range(1, 400) if tier.whole else sorted(tier.chance.sample(range(1, 300), 4)):
+        watch = Watch(field, field.undisturbed.copy(tmp_path / f"ground{point}"))
         watch.look()
         for path in (watch.ground.cache / "snapshots").iterdir():
             path.unlink()
         (watch.ground.out / "fire-text0" / "config.pbtxt").write_text("edited")
-        code = builders.build(watch.ground, hook=trap(watch.ground, kill_at=point), expect=None).code
+        code = field.builders.build(watch.ground, hook=trap(watch.ground, kill_at=point), expect=None).code
         watch.complete()
         watch.verify()
         watch.clear()

@@ -1,4 +1,4 @@
-"""Stores that may only be read, are of others, or cannot be locked: what needs no writing works, the rest is said.
+"""Stores that may only be read, are somebody else's, or cannot be locked: reading works, the rest is said.
 
 Needs root for mounts and for dropping rights; the tests of locks do not.
 """
@@ -13,6 +13,8 @@ import pytest
 from fire.builders import Builders
 from fire.mounts import Disk, own_mounts
 from fire.project import Ground
+
+pytestmark = pytest.mark.slow
 
 NO_LOCKS = json.dumps({"locks": False})
 UNPRIVILEGED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner")
@@ -41,18 +43,19 @@ class MovedOut(Ground):
 
 
 @pytest.fixture(scope="module")
-def away(project, tmp_path_factory):
+def away(field, tmp_path_factory):
+    """What starts builders among mounts of their own."""
     with own_mounts():
-        builders = Builders(project, tmp_path_factory.mktemp("away") / "said")
+        builders = Builders(field.builders.project, tmp_path_factory.mktemp("away") / "said")
         yield builders
         builders.close()
 
 
 @pytest.fixture
-def read_only(away, undisturbed, tmp_path):
+def read_only(away, field, tmp_path):
     """A ground whose store was built, is up to date, and can only be read from now on."""
     disk = Disk(tmp_path / "disk")
-    ground = undisturbed.copy(disk.place / "ground")
+    ground = field.undisturbed.copy(disk.place / "ground")
     shutil.move(ground.out, tmp_path / "build")
     made = MovedOut(ground.folder)
     away.build(made)
@@ -61,17 +64,17 @@ def read_only(away, undisturbed, tmp_path):
     disk.remove()
 
 
-def test_an_up_to_date_build_needs_only_to_read(away, read_only, expected):
-    assert away.delivered(away.build(read_only)) == expected
+def test_an_up_to_date_build_needs_only_to_read(away, field, read_only):
+    assert away.delivered(away.build(read_only)) == field.expected
     # With another word in the command line there is no snapshot to answer from.
     looked = away.build(read_only, "--keep-going")
-    assert away.delivered(looked) == expected
+    assert away.delivered(looked) == field.expected
     assert looked.events[-1]["state"] == "up to date"
 
 
-def test_a_package_is_restored_from_a_store_that_can_only_be_read(away, read_only, expected):
+def test_a_package_is_restored_from_a_store_that_can_only_be_read(away, field, read_only):
     (read_only.out / "fire-text0" / "config.pbtxt").write_text("edited")
-    assert away.delivered(away.build(read_only)) == expected
+    assert away.delivered(away.build(read_only)) == field.expected
 
 
 def test_what_must_be_written_is_refused_with_one_clear_error(away, read_only):
@@ -86,12 +89,12 @@ def test_a_new_store_where_nothing_can_be_written_is_refused(away, read_only):
 
 
 @pytest.fixture(scope="module")
-def unprivileged(project, tmp_path_factory):
+def unprivileged(field, tmp_path_factory):
     """What starts builders that are held to the rights that files give."""
     if os.geteuid() == 0 and subprocess.run([*UNPRIVILEGED, "true"], capture_output=True, check=False).returncode:
         pytest.skip("rights cannot be dropped here: setpriv does not work")
     prefix = UNPRIVILEGED if os.geteuid() == 0 else ()
-    builders = Builders(project, tmp_path_factory.mktemp("unprivileged") / "said", prefix=prefix)
+    builders = Builders(field.builders.project, tmp_path_factory.mktemp("unprivileged") / "said", prefix=prefix)
     yield builders
     builders.close()
 
@@ -109,73 +112,73 @@ def modes(root, folders, files):
 
 
 @pytest.fixture
-def closed(unprivileged, undisturbed, tmp_path):
+def closed(unprivileged, field, tmp_path):
     """A ground that was built, is up to date, and whose store is closed to writers."""
-    ground = undisturbed.copy(tmp_path / "ground")
+    ground = field.undisturbed.copy(tmp_path / "ground")
     unprivileged.build(ground)
     with modes(ground.cache, 0o555, 0o444):
         yield ground
 
 
-def test_a_store_without_the_right_to_write_can_still_be_read(unprivileged, closed, expected):
-    assert unprivileged.delivered(unprivileged.build(closed)) == expected
+def test_a_store_without_the_right_to_write_can_still_be_read(unprivileged, field, closed):
+    assert unprivileged.delivered(unprivileged.build(closed)) == field.expected
     looked = unprivileged.build(closed, "--keep-going")
-    assert unprivileged.delivered(looked) == expected
+    assert unprivileged.delivered(looked) == field.expected
     assert looked.events[-1]["state"] == "up to date"
     refused_clearly(unprivileged.build(closed, "--set", "steps.big.megabytes=1", "-j1", expect=None), "denied")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a store to somebody else")
-def test_a_store_that_is_somebody_elses_can_be_read_and_is_not_written(unprivileged, undisturbed, expected, tmp_path):
-    ground = undisturbed.copy(tmp_path / "ground")
+def test_a_store_that_is_somebody_elses_can_be_read_and_is_not_written(unprivileged, field, tmp_path):
+    ground = field.undisturbed.copy(tmp_path / "ground")
     unprivileged.build(ground)
     for path in [ground.cache, *ground.cache.rglob("*")]:
         os.chown(path, 65534, 65534)
         path.chmod(0o755 if path.is_dir() else 0o644)
-    assert unprivileged.delivered(unprivileged.build(ground)) == expected
+    assert unprivileged.delivered(unprivileged.build(ground)) == field.expected
     refused_clearly(unprivileged.build(ground, "--set", "steps.big.megabytes=1", "-j1", expect=None), "denied")
     assert {path.stat().st_uid for path in ground.cache.rglob("*")} == {65534}
 
 
 @pytest.mark.parametrize("place", ["records", "artifacts", "files", "heads", "stat", "snapshots", "logs", "format"])
-def test_a_file_that_cannot_be_read_is_made_again_or_said(place, unprivileged, undisturbed, expected, tmp_path):
-    ground = undisturbed.copy(tmp_path / "ground")
+def test_a_file_that_cannot_be_read_is_made_again_or_said(place, unprivileged, field, tmp_path):
+    ground = field.undisturbed.copy(tmp_path / "ground")
     unprivileged.build(ground)
     root = ground.cache / place
     for path in [root] if root.is_file() else [each for each in root.rglob("*") if each.is_file()][:3]:
         path.chmod(0)
     builder = unprivileged.build(ground, expect=None)
     if builder.code == 0:
-        assert unprivileged.delivered(builder) == expected
+        assert unprivileged.delivered(builder) == field.expected
     else:
         refused_clearly(builder, "denied")
 
 
-def test_without_locks_it_is_said_once_and_the_build_is_right(builders, ground, expected):
-    ended = builders.build(ground, hook=NO_LOCKS)
+def test_without_locks_it_is_said_once_and_the_build_is_right(field, ground):
+    ended = field.builders.build(ground, hook=NO_LOCKS)
     notes = [event["text"] for event in ended.events if event["event"] == "note"]
     assert len(notes) == 1
     assert "no working locks" in notes[0]
-    assert builders.delivered(ended) == expected
+    assert field.builders.delivered(ended) == field.expected
     words = ("build", "r.yaml", "--keep-going", "--cache", str(ground.cache), "-o", str(ground.out))
-    spoken = builders.start(words, ground, hook=NO_LOCKS).wait(expect=0)
+    spoken = field.builders.start(words, ground, hook=NO_LOCKS).wait(expect=0)
     assert spoken.stderr.count("no working locks") == 1
 
 
-def test_without_locks_builders_beside_each_other_all_deliver_what_is_right(builders, ground, expected):
-    crowd = [builders.start((*ground.words, "-j2"), ground, hook=NO_LOCKS) for _ in range(4)]
+def test_without_locks_builders_beside_each_other_all_deliver_what_is_right(field, ground):
+    crowd = [field.builders.start((*ground.words, "-j2"), ground, hook=NO_LOCKS) for _ in range(4)]
     for builder in crowd:
         builder.wait(expect=0)
-        assert builders.delivered(builder) == expected
-    assert builders.verify(ground)["damaged"] == []
-    builders.build(ground)
+        assert field.builders.delivered(builder) == field.expected
+    assert field.builders.verify(ground)["damaged"] == []
+    field.builders.build(ground)
     assert ground.leftovers() == []
 
 
-def test_without_locks_nothing_is_collected(builders, ground):
-    builders.build(ground)
+def test_without_locks_nothing_is_collected(field, ground):
+    field.builders.build(ground)
     before = ground.records()
     words = ("cache", "gc", "--older-than", "0s", "--cache", str(ground.cache))
-    refused = builders.start(words, ground, hook=NO_LOCKS).wait(expect=1)
+    refused = field.builders.start(words, ground, hook=NO_LOCKS).wait(expect=1)
     assert "no working locks" in refused.stderr
     assert ground.records() == before

@@ -62,10 +62,8 @@ def _build(request: dict) -> None:
         handle = os.open(os.path.join(request["output"], name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         os.dup2(handle, number)
         os.close(handle)
-    sys.argv = [
-        os.path.join(os.path.dirname(importlib.import_module("engine").__file__), "__main__.py"),
-        *request["words"],
-    ]
+    home = os.path.dirname(importlib.import_module("engine").__file__)
+    sys.argv = [os.path.join(home, "__main__.py"), *request["words"]]
     code = 1
     try:
         if request["hook"]:
