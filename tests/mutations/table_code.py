@@ -28,7 +28,7 @@ _KIT = {
     "samples": "reference",
     "shapes": "shape-infer",
     "stats": "validate bench",
-    "token_rows": "export reference validate bench package",
+    "token_rows": "export reference bench package",
     "tokenise": "reference package",
     "triton": "package",
     "triton_fields": "package",
