@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 FORMAT = 5
-_PART = 4096
-"""So many files take about ten times as long to look at as another process to help takes to start."""
+_PART = 1024
+"""So many files take longer to look at than another process takes to start, and are few enough to share out evenly."""
 _VALUED = {"-j", "--jobs"}
 _FLAGS = {"--json"}
 """What changes how a build runs or speaks, but not what it is."""
