@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -81,7 +80,6 @@ class _Collection:
             self.result.leftovers += sum(1 for _ in self._leftovers(left))
         else:
             self._clean(left)
-            heads.forget(self.store, set(chosen))
         return self.result
 
     def _unrecord(self, chosen: Sequence[Digest], staging: Path) -> list[Digest]:
@@ -91,6 +89,7 @@ class _Collection:
         """
         raw = {}
         with locks.held(self.store.layout.gate):
+            heads.forget(self.store, set(chosen))  # first: a record that a note still names is missed by `verify`
             for key in chosen:
                 path = self.store.record_path(key)
                 with contextlib.suppress(FileNotFoundError):
@@ -113,12 +112,17 @@ class _Collection:
             for path in list(self._leftovers({Digest(k): record for k, record in now.items() if record is not None})):
                 self.result.leftovers += 1
                 if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path, ignore_errors=True)
+                    self._remove(path)
                 else:
                     path.unlink(missing_ok=True)
             for folder in self.store.layout.files.iterdir():
                 with contextlib.suppress(OSError):
                     folder.rmdir()
+
+    def _remove(self, path: Path) -> None:
+        """Take a folder away in one step: if we are killed, no half of it is left where it was."""
+        with self.store.presence.workplace() as away:
+            os.rename(path, away / path.name)
 
     def _leftovers(self, records: Mapping[Digest, Record]) -> Iterator[Path]:
         """Yield what no record names: artifacts first, so that the files in them have one name less."""

@@ -14,8 +14,6 @@ from fire.project import Ground, Project
 
 pytestmark = pytest.mark.slow
 
-MB = 1 << 20
-
 
 @pytest.fixture(scope="module")
 def away(tmp_path_factory):
@@ -134,22 +132,19 @@ def test_packages_on_a_full_disk(tier, away, disk, tmp_path):
 
 
 def test_the_scratch_of_a_worker_on_a_full_disk(away, disk, tmp_path):
-    """`stamp` works in a temporary file, which tells that there is no room for it."""
+    """`stamp` works in a temporary file, and hears there that there is no room for it."""
     ground = away.template.copy(tmp_path / "ground")
-    away.builders.project.source.write_text("needs scratch\n")
-    disk.limit(free=8192)
     environment = {"TMPDIR": str(disk.place)}
+    disk.limit(free=8192)
     builder = away.builders.start((*ground.words, "-j1"), ground, environment=environment).wait()
     refused_clearly(builder)
     committed = ground.committed()
     assert committed
-    disk.limit()
     mark = len(ground.lines())
+    disk.limit()
     ended = away.builders.start(ground.words, ground, environment=environment).wait(expect=0)
     assert not committed & set(ground.work(since=mark))
-    away.builders.project.source.write_text("from outside\n")
-    assert ended.code == 0
-    assert away.builders.delivered(away.builders.build(ground)) == away.expected
+    assert away.builders.delivered(ended) == away.expected
 
 
 def test_a_disk_that_is_full_from_any_call_on(tier, field, tmp_path):
@@ -163,6 +158,4 @@ def test_a_disk_that_is_full_from_any_call_on(tier, field, tmp_path):
             refused += 1
         goes_on(field, ground, ground.committed())
         shutil.rmtree(ground.folder)
-        if builder.code == 0 and tier.whole and number > 300:
-            break
     assert refused

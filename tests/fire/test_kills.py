@@ -150,3 +150,39 @@ def test_an_up_to_date_build_may_be_killed_before_any_system_call(tier, field, t
         watch.clear()
         if code == 0:
             break
+
+
+@pytest.mark.parametrize(
+    "limits", [(), ("--older-than", "0s"), ("--max-size", "3MB")], ids=["leftovers", "age", "size"]
+)
+def test_a_collection_may_be_killed_before_any_system_call(limits, tier, field, tmp_path):
+    """What it has taken out is gone, which is no damage; what it left is whole."""
+    for point in range(1, 200) if tier.whole else sorted(tier.chance.sample(range(1, 120), 4)):
+        watch = Watch(field, field.undisturbed.copy(tmp_path / f"ground{point}"))
+        next((watch.ground.cache / "records").iterdir()).unlink()  # that leaves some leftovers
+        field.builders.verify(watch.ground, expect=1)
+        words = ("cache", "gc", *limits, "--cache", str(watch.ground.cache))
+        ended = field.builders.start(words, watch.ground, hook=trap(watch.ground, kill_at=point)).wait()
+        watch.verify()
+        watch.complete()
+        watch.clear()
+        if ended.code == 0:
+            break
+
+
+def test_a_verification_may_be_killed_before_any_system_call(tier, field, tmp_path):
+    """What it was about to put aside is found by the next one, and healed by a build in any case."""
+    for point in range(1, 400) if tier.whole else sorted(tier.chance.sample(range(1, 150), 4)):
+        watch = Watch(field, field.undisturbed.copy(tmp_path / f"ground{point}"))
+        for place in ("records", "logs", "files", "artifacts"):
+            hurt = tier.chance.choice([path for path in (watch.ground.cache / place).rglob("*") if path.is_file()])
+            hurt.chmod(0o644)
+            hurt.write_bytes(b"hurt")
+        words = ("cache", "verify", "--cache", str(watch.ground.cache))
+        ended = field.builders.start(words, watch.ground, hook=trap(watch.ground, kill_at=point)).wait()
+        watch.complete()
+        field.builders.verify(watch.ground, expect=None)
+        watch.verify()
+        watch.clear()
+        if ended.code == 1:
+            break
