@@ -68,7 +68,7 @@ def _on_gpu(loaded: LoadedRecipe) -> None:
 
 def _gpu(loaded: LoadedRecipe) -> gpus.Gpu:
     try:
-        return gpus.find(loaded.recipe.target.device)
+        return gpus.find(loaded.recipe.target.devices[0])
     except UsageError as error:
         hint = f"{error.hint}; for no GPU, device: cpu"
         raise loaded.error(error.what, "target", "device", hint=hint) from None

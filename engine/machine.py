@@ -17,6 +17,7 @@ from pathlib import Path
 
 from engine import gpus as catalogue
 from engine.kit import cpu
+from engine.step import Hardware
 
 MISSING = "not installed"
 
@@ -141,9 +142,11 @@ def gpus() -> tuple[LocalGpu, ...]:
     return tuple(_gpu(line) for line in answer.stdout.splitlines() if line.count(",") == 3)  # noqa: PLR2004 - the query's fields
 
 
-def can_run(gpu: str, tool: str) -> bool:
-    """Say whether this machine has the GPU, by its name in the catalogue, and the package that drives it."""
-    return version_of(tool) != MISSING and any(catalogue.matches(local.name, gpu) for local in gpus())
+def can_run(hardware: Hardware) -> bool:
+    """Say whether this machine has one of the GPUs and the package that drives it."""
+    return version_of(hardware.tool) != MISSING and any(
+        catalogue.matches(local.name, device.name) for local in gpus() for device in hardware.devices
+    )
 
 
 def _gpu(line: str) -> LocalGpu:

@@ -304,6 +304,6 @@ class _Build:
 
 def _missing_hardware(job: Job) -> str | None:
     hardware = job.step.hardware()
-    if hardware is None or machine.can_run(hardware.gpu, hardware.tool):
+    if hardware is None or machine.can_run(hardware):
         return None
     return str(hardware)

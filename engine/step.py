@@ -16,7 +16,12 @@ from engine.errors import StepError
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
-__all__ = ["Frozen", "Hardware", "Report", "Source", "Step", "StepError"]
+__all__ = ["Device", "Frozen", "Hardware", "Report", "Source", "Step", "StepError"]
+
+KEY_VARIABLE = "RECIPE_JOB_KEY"
+"""The environment variable in which a worker finds the digest of the key that it works for."""
+KEPT = "kept"
+"""The file beside a job's output that is kept between runs; see `Step.kept_by`."""
 
 Report = dict[str, Any]
 """What a step tells about its work (JSON values only): kept in the job's record, judged afterwards."""
@@ -40,15 +45,25 @@ class Source(Frozen):
     """What of it counts and is fetched: of a model's directory perhaps only its tokenizer."""
 
 
-class Hardware(Frozen):
-    """The GPU, and the package that drives it, that a job must run on."""
+class Device(Frozen):
+    """A kind of GPU, by its name in the catalogue and its compute capability times ten."""
 
-    gpu: str
+    name: str
     sm: int
+
+
+class Hardware(Frozen):
+    """The GPUs, of which any will do, and the package that drives them, that a job must run on."""
+
+    devices: tuple[Device, ...]
     tool: str
+    """The installed distribution: `tensorrt`, `tensorrt_rtx`, `onnxruntime-gpu`."""
+    version: str | None = None
+    """Which versions of the tool will do, as recipes say it: "10.x"; None for any."""
 
     def __str__(self) -> str:
-        return f"{self.gpu} (sm_{self.sm}) with {self.tool}"
+        names = " or ".join(f"{device.name} (sm_{device.sm})" for device in self.devices)
+        return f"{names} with {self.tool}"
 
 
 class Step(Frozen, ABC):
@@ -80,7 +95,12 @@ class Step(Frozen, ABC):
     exclusive: ClassVar[bool] = False
     """No other job may run beside this one (measurements of time)."""
     reproducible: ClassVar[bool] = True
-    """The same inputs give the same bytes: what a lock holds a build to."""
+    """The same inputs give the same bytes: what a lock holds a build to. Of a step that is not, whoever takes its
+    output is keyed on its key: other bytes of the same key rebuild nothing."""
+    kept_by: ClassVar[tuple[str, ...]] = ()
+    """Rows of the key that name a file kept between runs, which saves work and decides nothing (a timing cache).
+
+    `run` finds it, where there is one, at `out.parent / KEPT`; what it leaves there is kept."""
     time_limit: ClassVar[float] = 3600.0
     """Seconds after which the worker is stopped."""
 

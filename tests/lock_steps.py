@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import ClassVar
 
-from engine.step import Hardware, Source, Step
+from engine.step import Device, Hardware, Source, Step
 
 
 class Read(Step):
@@ -75,7 +75,7 @@ class Elsewhere(Step):
     facts: ClassVar[tuple[str, ...]] = ("gpu.name",)
 
     def hardware(self) -> Hardware:
-        return Hardware(gpu="T4", sm=75, tool="tensorrt")
+        return Hardware(devices=(Device(name="T4", sm=75),), tool="tensorrt")
 
     def run(self, out: Path, *, text: Path) -> None:
         (out / "text.txt").write_bytes((text / "text.txt").read_bytes())

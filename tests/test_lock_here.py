@@ -152,7 +152,7 @@ def test_a_job_that_waits_for_hardware_has_no_key_and_its_tools_are_anothers(pro
     assert lock.machines == ()
     assert "tensorrt" not in lock.tools
     with monkeypatch.context() as there:
-        there.setattr(machine, "can_run", lambda _gpu, _tool: True)
+        there.setattr(machine, "can_run", lambda _: True)
         there.setitem(machine._versions, "tensorrt", "10.3")
         there.setitem(machine._FACTS, "gpu.name", lambda: "T4 (sm_75)")
         with pytest.raises(LockError) as caught:

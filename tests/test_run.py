@@ -16,7 +16,7 @@ from engine.executors.local import LocalExecutor
 from engine.lookup import Lookup, Variant, examine
 from engine.recipe.load import load
 from engine.run import Options, run
-from engine.step import Hardware, Source
+from engine.step import Device, Hardware, Source
 from engine.store import Store
 
 
@@ -155,7 +155,7 @@ def test_after_a_failure_nothing_new_is_started_unless_asked_to_keep_going(proje
 
 
 def test_a_job_for_absent_hardware_waits_and_what_follows_is_skipped(project, monkeypatch):
-    monkeypatch.setattr(toy.Shout, "hardware", lambda _: Hardware(gpu="T4", sm=75, tool="tensorrt"))
+    monkeypatch.setattr(toy.Shout, "hardware", lambda _: Hardware(devices=(Device(name="T4", sm=75),), tool="tensorrt"))
     events = build(project, variant(project, *CHAIN))
     assert states(events) == {"begin": "built", "shout": "waiting", "measure": "skipped", "close": "skipped"}
     waiting = next(event for event in events if isinstance(event, Ended) and event.state == "waiting")

@@ -11,16 +11,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine import gpus
 from engine.errors import StepError
 from engine.kit import onnx_files
 from engine.kit.onnx_files import Input
-from engine.step import Hardware
 
 if TYPE_CHECKING:
-    from engine.recipe.schema import Profile, Recipe
+    from engine.recipe.schema import Profile
 
-TOOL = "tensorrt"
 DESCRIPTION = "engine.json"
 """Beside an engine: what it takes and gives, which only the GPU that it is for could tell."""
 
@@ -46,17 +43,6 @@ class Description:
     inputs: Mapping[str, Input]
     outputs: Mapping[str, Input]
     profiles: int
-
-
-def device(recipe: Recipe) -> str | None:
-    """Return the GPU that a TensorRT engine is for; None where the recipe wants no such engine."""
-    return recipe.target.device if recipe.target.runtime == "tensorrt" else None
-
-
-def hardware(name: str) -> Hardware:
-    """Return the GPU, with its compute capability, on which TensorRT must run. Raises UsageError for an unknown one."""
-    gpu = gpus.find(name)
-    return Hardware(gpu=gpu.name, sm=gpu.sm, tool=TOOL)
 
 
 def profile_shapes(inputs: Mapping[str, Input], profile: Profile) -> dict[str, tuple[Shape, Shape, Shape]]:

@@ -127,4 +127,4 @@ class _Walk:
 
 def _waits(job: Job) -> bool:
     hardware = job.step.hardware()
-    return hardware is not None and not machine.can_run(hardware.gpu, hardware.tool)
+    return hardware is not None and not machine.can_run(hardware)

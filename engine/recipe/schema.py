@@ -85,10 +85,16 @@ class ModelSection(Model):
 class Target(Model):
     """What the package is for."""
 
-    device: Text = "cpu"
+    device: Text | Annotated[tuple[Text, ...], Field(min_length=1, max_length=16), Distinct] = "cpu"
+    """One name, or several that one engine is for (tensorrt-rtx)."""
     runtime: Runtime = "onnxruntime"
     provider: Literal["cpu", "cuda", "tensorrt"] | None = None
     isa: Literal["avx2", "avx512", "avx512_vnni", "avx_vnni", "amx", "neon"] | None = None
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The names of all devices that the package is for."""
+        return (self.device,) if isinstance(self.device, str) else self.device
 
 
 class Bound(Model):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from engine.errors import JudgementError, StepError
-from engine.kit import bench_inputs, checkpoint, cpu, onnx_files, runners, stats, torch_runner, trt
+from engine.kit import bench_inputs, checkpoint, cpu, hardware, onnx_files, runners, stats, torch_runner
 from engine.kit.interleaving import Budget, Contender, measure
 from engine.kit.runners import Runner
 from engine.recipe.schema import Recipe, Rival, Task
@@ -21,7 +21,7 @@ LATENCIES = "latencies.json"
 _FILES: Mapping[str, tuple[str, ...]] = {
     "onnxruntime": ("numpy", "onnx", "onnxruntime"),
     "pytorch": ("torch", "transformers"),
-    "tensorrt": ("numpy", "onnx", trt.TOOL),
+    "tensorrt": ("numpy", "onnx", hardware.TENSORRT),
 }
 
 
@@ -36,7 +36,7 @@ class Bench(Step):
     budget: ClassVar[Budget] = Budget()
 
     name_of_ours: str = "onnxruntime-fp32"
-    device: str | None = None
+    runs_on: Hardware | None = None
     """The GPU that runs the model; None for a CPU."""
     shapes: tuple[Axes, ...] = ()
     against: tuple[Rival, ...] = ()
@@ -61,7 +61,7 @@ class Bench(Step):
         original = any(rival.runtime == "pytorch" for rival in bench.against)
         return cls(
             name_of_ours=_name(recipe.target.runtime, recipe.precision),
-            device=trt.device(recipe),
+            runs_on=hardware.wanted(recipe),
             shapes=tuple(named or distinct or [{}]),
             against=bench.against,
             threads=bench.threads,
@@ -72,18 +72,18 @@ class Bench(Step):
         )
 
     def hardware(self) -> Hardware | None:
-        """Return the GPU of a TensorRT engine."""
-        return None if self.device is None else trt.hardware(self.device)
+        """Return the GPU that runs the model."""
+        return self.runs_on
 
     def tools_used(self) -> tuple[str, ...]:
         """Return what runs the models: our runtime and the rivals'."""
-        runtimes = ["tensorrt" if self.device else "onnxruntime", *(rival.runtime for rival in self.against)]
+        runtimes = ["tensorrt" if self.runs_on else "onnxruntime", *(rival.runtime for rival in self.against)]
         return tuple(dict.fromkeys(tool for runtime in runtimes for tool in _FILES[runtime]))
 
     def facts_used(self) -> tuple[str, ...]:
         """Return what a latency depends on: the CPU, which build of a runtime, and the GPU where there is one."""
         build = ("onnxruntime.build",) if "onnxruntime" in self.tools_used() else ()
-        return (*self.facts, *build, *(("gpu.name", "gpu.driver") if self.device else ()))
+        return (*self.facts, *build, *(("gpu.name", "gpu.driver") if self.runs_on else ()))
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the models that run: the checkpoint only where PyTorch runs it."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 from engine.errors import StepError
-from engine.kit import onnx_files, runners, trt
+from engine.kit import hardware, onnx_files, runners, trt
 from engine.recipe.schema import Profile, Recipe
 from engine.step import Hardware, Report, Step
 
@@ -16,7 +16,7 @@ class TrtBuild(Step):
     """Build a native TensorRT engine. Its bytes differ from build to build: the key is what it is made of."""
 
     makes: ClassVar[str] = "compiled"
-    tools: ClassVar[tuple[str, ...]] = ("onnx", trt.TOOL)
+    tools: ClassVar[tuple[str, ...]] = ("onnx", hardware.TENSORRT)
     facts: ClassVar[tuple[str, ...]] = ("arch", "gpu.name", "os")
     variables: ClassVar[tuple[str, ...]] = ("CUDA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE")
     reproducible: ClassVar[bool] = False
@@ -33,15 +33,16 @@ class TrtBuild(Step):
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Wanted for the runtime tensorrt."""
-        name = trt.device(recipe)
-        if name is None:
+        if recipe.target.runtime != "tensorrt":
             return None
         said = {key: value for key, value in recipe.tensorrt.items() if key in cls.model_fields}
-        return cls.model_validate({"device": name, "precision": recipe.precision, "profiles": recipe.profiles, **said})
+        return cls.model_validate(
+            {"device": recipe.target.device, "precision": recipe.precision, "profiles": recipe.profiles, **said}
+        )
 
     def hardware(self) -> Hardware:
         """Return the GPU that the engine is for: only it can build one."""
-        return trt.hardware(self.device)
+        return hardware.on([self.device], tool=hardware.TENSORRT, version=self.version)
 
     def run(self, out: Path, *, quantized: Path) -> Report:
         """Write `model.plan` and what it takes and gives; return {"bytes", "tensorrt", "profiles"}.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine.errors import JudgementError
-from engine.kit import bounds, cases, checkpoint, choices, comparison, onnx_files, outputs, runners, trt
+from engine.kit import bounds, cases, checkpoint, choices, comparison, hardware, onnx_files, outputs, runners
 from engine.kit.bounds import DEFAULTS, Miss
 from engine.kit.cases import Case
 from engine.kit.comparison import Distance
@@ -31,7 +31,7 @@ class Validate(Step):
     judged: ClassVar[tuple[str, ...]] = ("precision", "cosine", "agreement", "max_abs", "metric")
 
     task: Task | None = None
-    device: str | None = None
+    runs_on: Hardware | None = None
     """The GPU that runs the model; None for a CPU."""
     precision: Precision = "fp32"
     cosine: Bound | None = None
@@ -45,7 +45,7 @@ class Validate(Step):
         asked = recipe.validation
         return cls(
             task=recipe.model.task,
-            device=trt.device(recipe),
+            runs_on=hardware.wanted(recipe),
             precision=recipe.precision,
             cosine=asked.cosine,
             agreement=asked.agreement,
@@ -54,16 +54,16 @@ class Validate(Step):
         )
 
     def hardware(self) -> Hardware | None:
-        """Return the GPU of a TensorRT engine."""
-        return None if self.device is None else trt.hardware(self.device)
+        """Return the GPU that runs the model."""
+        return self.runs_on
 
     def tools_used(self) -> tuple[str, ...]:
         """Return what runs the model: ONNX Runtime, or TensorRT on a GPU."""
-        return self.tools if self.device is None else ("numpy", trt.TOOL)
+        return self.tools if self.runs_on is None else ("numpy", self.runs_on.tool)
 
     def facts_used(self) -> tuple[str, ...]:
         """Return what chooses the kernels: the CPU's instructions and the build that runs on it, or the GPU."""
-        return self.facts if self.device is None else ("gpu.name",)
+        return self.facts if self.runs_on is None else ("gpu.name",)
 
     def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> Report:
         """Return cosine, max_abs, agreement and, with labelled samples, a metric; see `kit/comparison.py`.

@@ -1,0 +1,33 @@
+"""Which hardware the built model of a recipe runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from engine import gpus
+from engine.step import Device, Hardware
+
+if TYPE_CHECKING:
+    from engine.recipe.schema import Recipe
+
+TENSORRT, TENSORRT_RTX, ONNXRUNTIME_GPU = "tensorrt", "tensorrt_rtx", "onnxruntime-gpu"
+_TOOLS = {"tensorrt": TENSORRT, "tensorrt-rtx": TENSORRT_RTX, "onnxruntime": ONNXRUNTIME_GPU}
+
+
+def wanted(recipe: Recipe) -> Hardware | None:
+    """Return the GPUs that the recipe's model runs on, with the package that runs it; None for a CPU.
+
+    Raises UsageError for a GPU that the catalogue does not know.
+    """
+    target = recipe.target
+    if target.device == "cpu":
+        return None
+    version = recipe.tensorrt.get("version") if target.runtime == "tensorrt" else None
+    return on(target.devices, tool=_TOOLS[target.runtime], version=version)
+
+
+def on(names: Sequence[str], *, tool: str, version: str | None = None) -> Hardware:
+    """Return the hardware of these names. Raises UsageError for one that the catalogue does not know."""
+    found = [gpus.find(name) for name in names]
+    return Hardware(devices=tuple(Device(name=gpu.name, sm=gpu.sm) for gpu in found), tool=tool, version=version)
