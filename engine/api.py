@@ -13,10 +13,11 @@ from engine.digest import Digest
 from engine.errors import Exit, UsageError, UserError
 from engine.events import Event, Finished
 from engine.executors.local import LocalExecutor
+from engine.findings import Finding, examine
 from engine.jobs import Job
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
-from engine.lookup import Finding, Lookup, Variant, examine
+from engine.lookup import Lookup, Variant
 from engine.run import Options, run
 from engine.selection import Reading, Recipes, Selection, known_step, select, variants
 from engine.steps.fetch import describe

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from engine import kept
 from engine.disk import explained
 from engine.errors import StepError, UserError
 from engine.executors import environment
@@ -15,6 +16,7 @@ from engine.jobs import Job
 from engine.key import Key, digest_of
 from engine.locks import Lock
 from engine.lookup import Lookup
+from engine.step import KEPT
 from engine.store import Record
 from engine.worker import Outcome, Task
 
@@ -48,7 +50,9 @@ class Attempt:
             inputs=places,
             out=str(folder / "out"),
             log=str(folder / "log"),
+            key=digest_of(key),
         )
+        kept.lend(store, kept.name_of(kind, key), folder / KEPT)
         return cls(lookup, job, key, inputs, task, cleanup)
 
     @property
@@ -66,7 +70,9 @@ class Attempt:
         except UserError:
             self._keep_log_of_failure()
             raise
-        return self.lookup.store.commit(
+        store = self.lookup.store
+        kept.take(store, kept.name_of(type(self.job.step), self.key), Path(self.task.out).parent / KEPT)
+        return store.commit(
             self.key,
             Path(self.task.out),
             outcome.files,

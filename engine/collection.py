@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine import digest, heads, locks, presence, snapshot
+from engine import digest, heads, kept, locks, presence, snapshot
 from engine.digest import Digest
 from engine.errors import StoreError
 from engine.store import Record, Store
@@ -135,6 +135,8 @@ class _Collection:
         yield from (path for path in at.logs.iterdir() if path.name.partition(".")[0] not in records.keys() | runs)
         if at.quarantine.is_dir():
             yield from at.quarantine.iterdir()
+        if self.limits.older_than_seconds is not None:
+            yield from kept.unused(self.store, self.limits.older_than_seconds)
         if at.snapshots.is_dir():
             yield from (path for path in at.snapshots.iterdir() if not self._is_good(path))
 

@@ -59,6 +59,11 @@ class Layout:
         return self.locks / "gate"
 
     @cached_property
+    def kept(self) -> Path:
+        """What saves jobs work and decides nothing, such as timing caches (`engine.kept`)."""
+        return self.root / "kept"
+
+    @cached_property
     def quarantine(self) -> Path:
         """What was found damaged."""
         return self.root / "quarantine"

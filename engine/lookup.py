@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
 
-from engine import code, machine, sources
+from engine import code, elsewhere, machine, sources
 from engine.digest import Digest
-from engine.errors import StepError, UserError
-from engine.heads import Heads, rows_of
+from engine.errors import StepError
+from engine.heads import Heads
 from engine.jobs import Job
-from engine.key import Change, Key, changes, digest_of, key_of
+from engine.key import Key, key_of
 from engine.recipe.load import LoadedRecipe
 from engine.sources import Resolved
 from engine.stat_cache import Row, row_of, settled_row, stat_row
-from engine.step import Source
+from engine.step import Hardware, Source
 from engine.store import Record, Store
-
-State = Literal["cached", "stale", "new", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -35,17 +32,6 @@ class Variant:
     def name(self) -> str:
         """The variant's name, unique in a build."""
         return self.loaded.recipe.name
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What `why` says of a job."""
-
-    job: Job
-    state: State
-    changes: tuple[Change, ...] = ()
-    record: Record | None = None
-    error: UserError | None = None
 
 
 @dataclass
@@ -67,16 +53,19 @@ class Lookup:
         self._pinned = pinned or {}
         self._sources: dict[Source, _Watched] = {}
         self._resolutions = store.notes.get("resolutions", "hub")
+        self._elsewhere: dict[str, list[Record]] = {}
 
     def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
         """Return a job's key, given the content of the inputs that other jobs make.
 
+        Where its hardware is not here, the rows of the machine that has it are left out.
         Raises UserError where a source cannot be found or resolved.
         """
         step = job.step
+        away = self.away(job)
         found = {name: self.source(source).row for name, source in step.sources().items()}
         try:
-            facts = machine.facts(step.facts_used())
+            facts = machine.facts(step.facts_used(), step.hardware()) if away is None else {}
         except KeyError as unknown:
             raise StepError(
                 f"the step {job.name!r} depends on a fact that nobody knows: {unknown}",
@@ -86,10 +75,29 @@ class Lookup:
             job,
             code=code.of_module(type(step).__module__).digest,
             inputs={**found, **inputs},
-            tools=machine.tools(step.tools_used()),
+            tools=machine.tools(tool for tool in step.tools_used() if away is None or tool != away.tool),
             facts=facts,
-            variables={name: os.environ[name] for name in step.variables if name in os.environ},
+            variables={name: os.environ[name] for name in step.variables if away is None and name in os.environ},
         )
+
+    def find(self, job: Job, key: Key) -> Record | None:
+        """Return the record of a job, or None. Where its hardware is not here, one from such a machine will do."""
+        away = self.away(job)
+        if away is None:
+            return self.store.find(key)
+        made = elsewhere.fitting(self.made_elsewhere(job), key, away)
+        return next((record for each in made if (record := self.store.find(each.key)) is not None), None)
+
+    def away(self, job: Job) -> Hardware | None:
+        """Return the hardware that a job needs and this machine lacks."""
+        hardware = job.step.hardware()
+        return None if hardware is None or machine.can_run(hardware) else hardware
+
+    def made_elsewhere(self, job: Job) -> list[Record]:
+        """Return the records of a job's step, wherever they were made; read once."""
+        if job.name not in self._elsewhere:
+            self._elsewhere[job.name] = elsewhere.records(self.store, job.name)
+        return self._elsewhere[job.name]
 
     @cached_property
     def machine(self) -> Mapping[str, str]:
@@ -144,54 +152,21 @@ class Lookup:
             yield from known.rows
 
 
+def content_of(maker: Job, record: Record) -> str:
+    """Return the row by which a job's output counts for those who take it.
+
+    Where a step gives other bytes each time, it is the key that they were made under: any of them will do.
+    """
+    return str(record.artifact) if maker.step.reproducible else under(record.digest)
+
+
+def under(key: str) -> str:
+    """Return the row of something that was made under a key, whatever its bytes."""
+    return f"made under {key}"
+
+
 def _differs(path: Path, row: Row) -> bool:
     try:
         return stat_row(path) != row
     except OSError:
         return True
-
-
-def examine(variant: Variant, lookup: Lookup) -> list[Finding]:
-    """Say for each job of a variant whether it is cached, and if not, which rows decided it."""
-    head = lookup.heads.of(variant.loaded)
-    recipe = _recipe_changes(head, variant)
-    findings: dict[str, Finding] = {}
-    for job in variant.jobs:
-        findings[job.name] = _examine(job, findings, head, lookup, recipe)
-    return list(findings.values())
-
-
-def _examine(
-    job: Job, earlier: Mapping[str, Finding], head: Mapping[str, Any], lookup: Lookup, recipe: Sequence[Change]
-) -> Finding:
-    known = {name: earlier[maker].record for name, maker in job.needs.items()}
-    inputs = {name: str(record.artifact) for name, record in known.items() if record is not None}
-    try:
-        key = lookup.key(job, inputs)
-    except UserError as error:
-        return Finding(job, "unknown", error=error)
-    missing = [name for name, record in known.items() if record is None]
-    record = None if missing else lookup.store.find(key)
-    if record is not None:
-        return Finding(job, "cached", record=record)
-    last = head.get("jobs", {}).get(job.name, {})
-    before = lookup.store.read(last["key"]) if "key" in last else None
-    if not missing and last.get("key") == digest_of(key):
-        return Finding(job, "stale", (_lost(before),))
-    rewired = tuple(recipe) if last.get("needs") != dict(job.needs) else ()
-    if before is None:
-        return Finding(job, "unknown" if missing else "new", rewired)
-    rows = changes(before.key, key)
-    return Finding(job, "unknown" if missing else "stale", (*rows, *rewired))
-
-
-def _lost(before: Record | None) -> Change:
-    """Return why a job with the same key is made again: the store no longer has what it made, or has it damaged."""
-    if before is None:
-        return Change("record", "stored", "missing or damaged")
-    return Change("artifact", str(before.artifact), "missing or damaged")
-
-
-def _recipe_changes(head: Mapping[str, Any], variant: Variant) -> tuple[Change, ...]:
-    old = head.get("recipe")
-    return changes(old, rows_of(variant.loaded)) if old else ()

@@ -7,23 +7,25 @@ import importlib.util
 import os
 import platform
 import re
-import shutil
-import subprocess
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from engine import gpus as catalogue
+from engine import cuda, local_gpus
 from engine.kit import cpu
-from engine.step import Hardware
+
+if TYPE_CHECKING:
+    from engine.step import Hardware
 
 MISSING = "not installed"
 
-_GPU_TOOL = "nvidia-smi"
-
-_STAND_INS = {"onnxruntime": ("onnxruntime-gpu",)}
+_STAND_INS = {
+    "onnxruntime": ("onnxruntime-gpu",),
+    "tensorrt": ("tensorrt-cu13", "tensorrt-cu12"),
+    "tensorrt_rtx": ("tensorrt-rtx-cu13", "tensorrt-rtx-cu12"),
+}
 """Distributions that provide the same import as another: whichever was installed last has overwritten the others."""
 _SELF_DESCRIPTION = ("capi", "build_and_package_info.py")
 """Where ONNX Runtime's files say which of its distributions they are."""
@@ -34,24 +36,8 @@ _ISA = {
 }  # fmt: skip
 """CPU features that choose between kernels, as Linux names them; all others leave results alone."""
 
-
-@dataclass(frozen=True)
-class LocalGpu:
-    """A GPU of this machine, as the driver describes it."""
-
-    name: str
-    sm: int
-    memory_mib: int
-    driver: str
-
-
 VARIABLES = ("PATH",)
 """Environment variables that decide what is found on this machine."""
-
-
-def watched() -> list[str]:
-    """Return the places of the program that tells of GPUs: when it comes or goes, jobs may run, or wait."""
-    return [os.path.join(folder, _GPU_TOOL) for folder in os.environ.get("PATH", "").split(os.pathsep)]
 
 
 def tools(names: Iterable[str]) -> dict[str, str]:
@@ -116,9 +102,13 @@ def _own_name(module: str) -> str | None:
     return None
 
 
-def facts(names: Iterable[str]) -> dict[str, str]:
-    """Return the facts by name. Raises KeyError for a fact that nobody knows."""
-    return {name: _FACTS[name]() for name in names}
+def facts(names: Iterable[str], hardware: Hardware | None = None) -> dict[str, str]:
+    """Return the facts by name; those called `device.` are of the GPU of this machine that `hardware` means.
+
+    Raises KeyError for a fact that nobody knows, and for one of a GPU that is not here.
+    """
+    known: dict[str, Callable[[], str]] = {**_FACTS, **local_gpus.facts(hardware)}
+    return {name: known[name]() for name in names}
 
 
 def known_facts() -> Mapping[str, str]:
@@ -126,33 +116,9 @@ def known_facts() -> Mapping[str, str]:
     return facts(_FACTS)
 
 
-@cache
-def gpus() -> tuple[LocalGpu, ...]:
-    """Return the NVIDIA GPUs that the driver of this machine shows; none without a driver."""
-    program = shutil.which(_GPU_TOOL)
-    if program is None:
-        return ()
-    query = "--query-gpu=name,compute_cap,memory.total,driver_version"
-    try:
-        answer = subprocess.run(  # noqa: S603 - a fixed command line, found on the PATH
-            [program, query, "--format=csv,noheader,nounits"], capture_output=True, text=True, timeout=20, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ()
-    return tuple(_gpu(line) for line in answer.stdout.splitlines() if line.count(",") == 3)  # noqa: PLR2004 - the query's fields
-
-
 def can_run(hardware: Hardware) -> bool:
     """Say whether this machine has one of the GPUs and the package that drives it."""
-    return version_of(hardware.tool) != MISSING and any(
-        catalogue.matches(local.name, device.name) for local in gpus() for device in hardware.devices
-    )
-
-
-def _gpu(line: str) -> LocalGpu:
-    name, capability, memory, driver = (field.strip() for field in line.split(","))
-    digits = capability.replace(".", "")
-    return LocalGpu(name, int(digits) if digits.isdigit() else 0, int(memory) if memory.isdigit() else 0, driver)
+    return version_of(hardware.tool) != MISSING and local_gpus.local(hardware) is not None
 
 
 @cache
@@ -183,18 +149,15 @@ def cpu_count() -> int:
     return os.cpu_count() or 1
 
 
-def _gpu_names() -> str:
-    return ", ".join(f"{gpu.name} (sm_{gpu.sm})" for gpu in gpus()) or "none"
-
-
-_FACTS = {
+_FACTS: Mapping[str, Callable[[], str]] = {
     "arch": platform.machine,
     # What a container's quota and threads that share a core leave of them counts, too.
     "cpu.count": lambda: f"{cpu_count()} (cores: {cpu.physical_cores()})",
     "cpu.isa": _cpu_isa,
     "cpu.model": _cpu_model,
-    "gpu.driver": lambda: next((gpu.driver for gpu in gpus()), "none"),
-    "gpu.name": _gpu_names,
+    "cuda.runtime": cuda.runtime_version,
+    "gpu.driver": local_gpus.driver,
+    "gpu.name": local_gpus.names,
     "onnxruntime.build": lambda: build_of("onnxruntime"),
     "os": platform.system,
 }

@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine import feasibility, machine
+from engine import feasibility
 from engine.attempt import Attempt
 from engine.digest import Digest
 from engine.errors import Exit, UserError
 from engine.events import BuildState, Ended, Event, Finished, JobState, Noticed, Planned, Started
 from engine.executors.local import LocalExecutor
 from engine.heads import job_note
-from engine.jobs import Job
 from engine.locks import Lock
-from engine.lookup import Lookup, Variant
+from engine.lookup import Lookup, Variant, content_of
 from engine.materialise import materialise
 from engine.schedule import Queue
 from engine.store import Record
@@ -153,7 +152,9 @@ class _Build:
             yield from self._end(ticket, "skipped")
             return
         if ticket.key is None:
-            inputs = {name: str(record.artifact) for name, record in self._inputs(ticket).items()}
+            inputs = {
+                name: content_of(self._maker(ticket, name).job, each) for name, each in self._inputs(ticket).items()
+            }
             try:
                 ticket.key = self.lookup.key(ticket.job, inputs)
             except UserError as error:
@@ -163,8 +164,8 @@ class _Build:
             self.running[ticket.digest].followers.append(ticket)
         elif (record := self._found(ticket)) is not None:
             yield from self._settle(ticket, record, "cached")
-        elif (waits_for := _missing_hardware(ticket.job)) is not None and not self._stopping():
-            yield from self._end(ticket, "waiting", waits_for=waits_for)
+        elif (away := self.lookup.away(ticket.job)) is not None and not self._stopping():
+            yield from self._end(ticket, "waiting", waits_for=str(away))
         else:
             queue = self.exclusive if ticket.job.step.exclusive else self.startable
             queue.add(ticket, ticket.urgency)
@@ -179,14 +180,22 @@ class _Build:
 
     def _inputs(self, ticket: Ticket) -> dict[str, Record]:
         """Return the records behind a job's inputs, by parameter."""
-        makers = {name: self.tickets[ticket.variant.name, maker] for name, maker in ticket.job.needs.items()}
-        return {name: maker.record for name, maker in makers.items() if maker.record is not None}
+        records = {name: self._maker(ticket, name).record for name in ticket.job.needs}
+        return {name: record for name, record in records.items() if record is not None}
+
+    def _maker(self, ticket: Ticket, name: str) -> Ticket:
+        """Return the job that fills an input."""
+        return self.tickets[ticket.variant.name, ticket.job.needs[name]]
 
     def _found(self, ticket: Ticket) -> Record | None:
         if ticket.job.name in self.options.force and ticket.digest not in self.forced:
             return None
         self.store.use(ticket.digest)
-        return self.store.find(ticket.known_key)
+        record = self.lookup.find(ticket.job, ticket.known_key)
+        if record is not None and record.digest != ticket.digest:  # made on another machine
+            ticket.rekey(record.key)
+            self.store.use(ticket.digest)
+        return record
 
     def _start_unless_made(self, ticket: Ticket) -> Iterator[Event]:
         """Start a job, unless it is being made or was made since it was looked up."""
@@ -300,10 +309,3 @@ class _Build:
 
     def _stopping(self) -> bool:
         return not self.options.keep_going and any(code is not Exit.WAITING for code in self.exits)
-
-
-def _missing_hardware(job: Job) -> str | None:
-    hardware = job.step.hardware()
-    if hardware is None or machine.can_run(hardware):
-        return None
-    return str(hardware)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from engine import digest, heads, layout, locks, presence, snapshot
+from engine import digest, heads, kept, layout, locks, presence, snapshot
 from engine.digest import Digest
 from engine.notes import KINDS
 from engine.sealed import sealed
@@ -158,6 +158,7 @@ class _Inspection:
         self._artifacts()
         self._logs()
         self._notes()
+        self._kept()
         self._snapshots()
 
     def _say(self, path: Path, why: str, *, mended: bool = False) -> None:
@@ -268,6 +269,11 @@ class _Inspection:
                     self._say(path, "the note is not as it was written")
         for key in heads.without_record(self.store, self.lost):
             self._say(self.store.record_path(key), "the record that a build has left is missing")
+
+    def _kept(self) -> None:
+        for path in kept.damaged(self.store):
+            path.unlink(missing_ok=True)
+            self._say(path, "the kept file is not as it was kept")
 
     def _snapshots(self) -> None:
         with contextlib.suppress(FileNotFoundError):

@@ -38,6 +38,8 @@ class Task:
     """Parameter of `run` -> an absolute path, or a hub location such as `hf:REPO@COMMIT`."""
     out: str
     log: str
+    key: str = ""
+    """The digest of the job's key, for steps that write down what they made their output for."""
 
 
 @dataclass(frozen=True)
@@ -133,11 +135,14 @@ def _speak_into(path: str) -> None:
 def _run(task: Task) -> Mapping[str, Any]:
     module, _, name = task.step.partition(":")
     kind = getattr(importlib.import_module(module), name)
+    from engine.step import KEY_VARIABLE  # its pydantic is there by now
+
     kind.name = task.name
     step = kind.model_validate(task.options)
     inputs = {key: value if value.startswith("hf:") else Path(value) for key, value in task.inputs.items()}
     out = Path(task.out)
     out.mkdir()
+    os.environ[KEY_VARIABLE] = task.key
     report = step.run(out, **inputs) or {}
     try:
         json.dumps(report, allow_nan=False)

@@ -3,18 +3,18 @@
 import multiprocessing
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import toy
+from small_builds import build, states, variant
 
-from engine import jobs, machine
+from engine import machine
 from engine.errors import Exit
 from engine.events import Ended, Finished, Noticed, Planned, Started
 from engine.executors.local import LocalExecutor
-from engine.lookup import Lookup, Variant, examine
-from engine.recipe.load import load
+from engine.findings import examine
+from engine.lookup import Lookup
 from engine.run import Options, run
 from engine.step import Device, Hardware, Source
 from engine.store import Store
@@ -25,40 +25,6 @@ def project(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"")
     (tmp_path / "r.yaml").write_text("name: r\nmodel: {source: model.onnx}\n")
     return tmp_path
-
-
-def variant(project, *steps, name="r"):
-    [loaded] = load(project / "r.yaml")
-    loaded = replace(loaded, recipe=loaded.recipe.model_copy(update={"name": name}), variant=name)
-    kinds = {}
-    for step in steps:
-        kind = type(step)
-        kind.name = ""
-        kind.name = kind.step_name()
-        kinds[kind.name] = kind
-    chosen = {type(step): step for step in steps}
-    planned = jobs.plan(loaded.recipe, {name: _choosing(kind, chosen[kind]) for name, kind in kinds.items()})
-    return Variant(
-        loaded, tuple(replace(job, step=next(s for s in steps if type(s).step_name() == job.name)) for job in planned)
-    )
-
-
-def _choosing(kind, step):
-    class Chosen(kind):
-        @classmethod
-        def for_recipe(cls, _recipe):
-            return step
-
-    return Chosen
-
-
-def build(project, *variants, slots=2, **options):
-    lookup = Lookup(Store(project / "cache"))
-    return list(run(variants, lookup, LocalExecutor(slots), Options(out=project / "build", **options)))
-
-
-def states(events):
-    return {event.job: event.state for event in events if isinstance(event, Ended)}
 
 
 CHAIN = (toy.Begin(), toy.Shout(), toy.Measure(), toy.Close())

@@ -10,8 +10,8 @@ from engine.commands import options
 from engine.errors import Exit, UsageError
 
 if TYPE_CHECKING:
+    from engine.findings import Finding
     from engine.key import Change
-    from engine.lookup import Finding
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -56,7 +56,7 @@ class FrozenLookup(Lookup):
         """Return the job's key by the lock where the store has its record, else as it is here."""
         tried = list(self._keys_by_lock(job, inputs))
         for key in tried:
-            if self.store.find(key) is not None:
+            if self.find(job, key) is not None:
                 self._trusted.add((job.recipe, job.name))
                 return key
         try:
@@ -97,7 +97,7 @@ def _facts(job: Job, lock: Lock) -> list[Rows]:
     wanted = job.step.facts_used()
     found: list[Rows] = []
     with contextlib.suppress(KeyError):  # a fact that nobody knows: the ordinary look-up says so
-        found.append(machine.facts(wanted))
+        found.append(machine.facts(wanted, job.step.hardware()))
     for section in lock.machines:
         theirs = {name: section.facts[name] for name in wanted if name in section.facts}
         if len(theirs) == len(set(wanted)) and theirs not in found:

@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from engine import code, machine
+from engine import code, local_gpus, machine
 from engine.jobs import Job
 from engine.key import digest_of, option_rows
 from engine.lockfile.content import Lock, LockedJob, LockedVariant, Made, Place, Rows, sections
 from engine.lockfile.names import is_on_hub, name_of, recipe_rows
-from engine.lookup import Lookup, Variant
-from engine.step import Source
+from engine.lookup import Lookup, Variant, under
+from engine.step import Hardware, Source
 
 _NOT_LOOKED_UP = "not looked up"
 
@@ -46,8 +46,10 @@ def observe(variants: Sequence[Variant], lookup: Lookup, locked: Lock | None, *,
 
 def holds(facts: Rows) -> bool:
     """Say whether these are facts of this machine."""
+    device = {name: value for name, value in facts.items() if name.startswith(local_gpus.DEVICE)}
+    others = {name: value for name, value in facts.items() if name not in device}
     try:
-        return machine.facts(facts) == facts
+        return machine.facts(others) == others and (not device or local_gpus.has(device))
     except KeyError:
         return False  # of another version, which knew more facts
 
@@ -60,8 +62,12 @@ class _Reach:
     """Facts of this job and of all that it is made from."""
     away: bool
     """It, or what it is made from, waits for hardware that this machine lacks."""
-    artifact: str | None = None
-    """Its artifact, where that is known and every build gives the same."""
+    content: str | None
+    """The row by which it counts for those who take it, where that is known and every build gives the same."""
+    varies: bool
+    """It, or what it is made from, has other bytes in every build."""
+    hardware: Hardware | None
+    """What it, or what it is made from, runs on."""
 
 
 class _Walk:
@@ -88,17 +94,19 @@ class _Walk:
             unknown = [name for name, source in job.step.sources().items() if not self._read(reads[name], source)]
             needed = {name: reaches[maker] for name, maker in job.needs.items()}
             facts = frozenset(job.step.facts_used()).union(*(each.facts for each in needed.values()))
-            away = _waits(job) or any(each.away for each in needed.values())
+            away = self.lookup.away(job) is not None or any(each.away for each in needed.values())
             self.steps[job.name] = str(code.of_module(type(job.step).__module__).digest)
             (self.elsewhere if away else self.tools).update(job.step.tools_used())
             (self.elsewhere if away else self.variables).update(job.step.variables)
-            inputs = {name: each.artifact for name, each in needed.items() if each.artifact is not None}
+            inputs = {name: each.content for name, each in needed.items() if each.content is not None}
+            hardware = next(filter(None, (job.step.hardware(), *(each.hardware for each in needed.values()))), None)
+            varies = not job.step.reproducible or any(each.varies for each in needed.values())
             made = None
             if not unknown and not away and len(inputs) == len(needed):
-                made = self._look_up(job, inputs)
-            reaches[job.name] = _Reach(facts, away, made.artifact if made else None)
+                made = self._look_up(job, inputs, varies=varies)
+            reaches[job.name] = _Reach(facts, away, _content(job, made), varies, hardware)
             if made is not None and facts:
-                self.made.append((machine.facts(facts), (variant.name, job.name), made))
+                self.made.append((machine.facts(facts, hardware), (variant.name, job.name), made))
             options = {row.removeprefix("options."): value for row, value in option_rows(job.step.options()).items()}
             found[job.name] = LockedJob(job.needs, reads, job.gates, options, None if facts else made)
         return LockedVariant(recipe_rows(variant), found)
@@ -112,11 +120,11 @@ class _Walk:
         self.sources[name] = row.rpartition("@")[2] if is_on_hub(source) else row
         return True
 
-    def _look_up(self, job: Job, inputs: Mapping[str, str]) -> Made:
+    def _look_up(self, job: Job, inputs: Mapping[str, str], *, varies: bool) -> Made:
         """Return a job's key, and its artifact by the store, else by the lock. What differs by build has none."""
         key = self.lookup.key(job, inputs)
         digest = str(digest_of(key))
-        if not job.step.reproducible:
+        if varies:
             return Made(digest)
         record = self.lookup.store.find(key)
         if record is not None:
@@ -125,6 +133,7 @@ class _Walk:
         return before if before is not None and before.key == digest else Made(digest)
 
 
-def _waits(job: Job) -> bool:
-    hardware = job.step.hardware()
-    return hardware is not None and not machine.can_run(hardware)
+def _content(job: Job, made: Made | None) -> str | None:
+    if made is None:
+        return None
+    return made.artifact if job.step.reproducible else under(made.key)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import engine
-from engine import code, machine, registry
+from engine import code, local_gpus, machine, registry
 from engine.api import Session
 from engine.errors import Exit, StoreError
 from engine.events import Ended, Event, Finished, Noticed, Started
@@ -119,7 +119,7 @@ def _inputs(session: Session) -> Iterator[str]:
     yield from registry.listings()
     ours = Path(engine.__file__).parent.rglob("*")
     yield from (str(path) for path in ours if "__pycache__" not in path.parts)  # Python writes there as it goes
-    yield from machine.watched()
+    yield from local_gpus.watched()
 
 
 def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished) -> Iterator[str]:
@@ -136,6 +136,8 @@ def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished)
             yield str(store.record_path(record.digest))
             folder = str(store.artifact_path(record.artifact))
             yield from (f"{folder}/{name}" for name in record.files)
+    if finished.state == "waiting":  # what another machine makes arrives here
+        yield str(store.layout.records)
     for place in finished.packages.values():
         yield str(marker(place))
         yield str(place)

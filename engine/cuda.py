@@ -1,0 +1,105 @@
+"""What the CUDA driver and runtime say of themselves and of the GPUs, asked without any package."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+
+_DRIVER = "libcuda.so.1"
+_RUNTIMES = ("libcudart.so", "libcudart.so.13", "libcudart.so.12")
+_RUNTIME_PACKAGES = ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu13", "nvidia-cuda-runtime-cu12")
+_NAME_LENGTH = 256
+
+# CUdevice_attribute of NVIDIA's CUDA driver API (cuda.h).
+_SHARED_MEMORY_PER_BLOCK = 8
+_SM_COUNT = 16
+_INTEGRATED = 18
+_ECC = 32
+_MEMORY_BUS_WIDTH = 37
+_L2_BYTES = 38
+_CAPABILITY_MAJOR = 75
+_CAPABILITY_MINOR = 76
+_SHARED_MEMORY_PER_SM = 81
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU as the CUDA driver describes it: sizes in bytes, the bus in bits. A slice of a GPU has MIG in its name."""
+
+    name: str
+    sm: int
+    sm_count: int
+    memory: int
+    memory_bus_width: int
+    l2_bytes: int
+    shared_memory_per_block: int
+    shared_memory_per_sm: int
+    ecc: bool
+    integrated: bool
+
+
+@cache
+def devices() -> tuple[Device, ...]:
+    """Return the GPUs that CUDA programs of this process would see; none where there is no driver."""
+    driver = _library(_DRIVER)
+    count = ctypes.c_int(0)
+    if driver is None or driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
+        return ()
+    return tuple(_device(driver, number) for number in range(count.value))
+
+
+def driver_works() -> bool:
+    """Say whether CUDA programs can run here at all."""
+    return bool(devices())
+
+
+@cache
+def runtime_version() -> str:
+    """Return the version of the CUDA runtime that programs here are linked to, as in "12.9"; "none" without one."""
+    for name in _RUNTIME_PACKAGES:
+        try:
+            return ".".join(metadata.version(name).split(".")[:2])
+        except metadata.PackageNotFoundError:
+            continue
+    version = ctypes.c_int(0)
+    for name in _RUNTIMES:
+        runtime = _library(name)
+        if runtime is not None and runtime.cudaRuntimeGetVersion(ctypes.byref(version)) == 0:
+            return f"{version.value // 1000}.{version.value % 1000 // 10}"
+    return "none"
+
+
+def _library(name: str) -> ctypes.CDLL | None:
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        return None
+
+
+def _device(driver: ctypes.CDLL, number: int) -> Device:
+    handle = ctypes.c_int(0)
+    driver.cuDeviceGet(ctypes.byref(handle), number)
+    name = ctypes.create_string_buffer(_NAME_LENGTH)
+    driver.cuDeviceGetName(name, _NAME_LENGTH, handle)
+    memory = ctypes.c_size_t(0)
+    driver.cuDeviceTotalMem_v2(ctypes.byref(memory), handle)
+
+    def attribute(which: int) -> int:
+        value = ctypes.c_int(0)
+        driver.cuDeviceGetAttribute(ctypes.byref(value), which, handle)
+        return value.value
+
+    return Device(
+        name=name.value.decode("utf-8", "replace"),
+        sm=attribute(_CAPABILITY_MAJOR) * 10 + attribute(_CAPABILITY_MINOR),
+        sm_count=attribute(_SM_COUNT),
+        memory=memory.value,
+        memory_bus_width=attribute(_MEMORY_BUS_WIDTH),
+        l2_bytes=attribute(_L2_BYTES),
+        shared_memory_per_block=attribute(_SHARED_MEMORY_PER_BLOCK),
+        shared_memory_per_sm=attribute(_SHARED_MEMORY_PER_SM),
+        ecc=bool(attribute(_ECC)),
+        integrated=bool(attribute(_INTEGRATED)),
+    )

@@ -1,0 +1,82 @@
+"""What `why` says of each job: cached, or the exact rows that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from engine import elsewhere
+from engine.errors import UserError
+from engine.heads import rows_of
+from engine.jobs import Job
+from engine.key import Change, Key, changes, digest_of
+from engine.lookup import Lookup, Variant, content_of
+from engine.store import Record
+
+State = Literal["cached", "stale", "new", "unknown"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What `why` says of a job."""
+
+    job: Job
+    state: State
+    changes: tuple[Change, ...] = ()
+    record: Record | None = None
+    error: UserError | None = None
+
+
+def examine(variant: Variant, lookup: Lookup) -> list[Finding]:
+    """Say for each job of a variant whether it is cached, and if not, which rows decided it."""
+    head = lookup.heads.of(variant.loaded)
+    recipe = _recipe_changes(head, variant)
+    findings: dict[str, Finding] = {}
+    for job in variant.jobs:
+        findings[job.name] = _examine(job, findings, head, lookup, recipe)
+    return list(findings.values())
+
+
+def _examine(
+    job: Job, earlier: Mapping[str, Finding], head: Mapping[str, Any], lookup: Lookup, recipe: Sequence[Change]
+) -> Finding:
+    known = {name: earlier[maker].record for name, maker in job.needs.items()}
+    makers = {name: earlier[maker].job for name, maker in job.needs.items()}
+    inputs = {name: content_of(makers[name], record) for name, record in known.items() if record is not None}
+    try:
+        key = lookup.key(job, inputs)
+    except UserError as error:
+        return Finding(job, "unknown", error=error)
+    missing = [name for name, record in known.items() if record is None]
+    record = None if missing else lookup.find(job, key)
+    if record is not None:
+        return Finding(job, "cached", record=record)
+    last = head.get("jobs", {}).get(job.name, {})
+    before = lookup.store.read(last["key"]) if "key" in last else None
+    if not missing and last.get("key") == digest_of(key):
+        return Finding(job, "stale", (_lost(before),))
+    rewired = tuple(recipe) if last.get("needs") != dict(job.needs) else ()
+    if before is None:
+        return Finding(job, "unknown" if missing else "new", (*_nearest(job, key, lookup), *rewired))
+    away = lookup.away(job)
+    rows = changes(before.key, key) if away is None else elsewhere.differences(before, key, away)
+    return Finding(job, "unknown" if missing else "stale", (*rows, *rewired))
+
+
+def _nearest(job: Job, key: Key, lookup: Lookup) -> tuple[Change, ...]:
+    """Return, for a job whose hardware is not here, how the nearest record of another machine differs."""
+    away = lookup.away(job)
+    return () if away is None else elsewhere.nearest(lookup.made_elsewhere(job), key, away)
+
+
+def _lost(before: Record | None) -> Change:
+    """Return why a job with the same key is made again: the store no longer has what it made, or has it damaged."""
+    if before is None:
+        return Change("record", "stored", "missing or damaged")
+    return Change("artifact", str(before.artifact), "missing or damaged")
+
+
+def _recipe_changes(head: Mapping[str, Any], variant: Variant) -> tuple[Change, ...]:
+    old = head.get("recipe")
+    return changes(old, rows_of(variant.loaded)) if old else ()

@@ -1,0 +1,78 @@
+"""Files that save a job's work and decide nothing, kept between runs: a builder's timing cache."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from engine import digest
+from engine.key import Key
+from engine.step import Step
+from engine.store import Store
+
+_DIGITS = 32
+"""A kept file begins with the digest of the rest."""
+
+
+def name_of(step: type[Step], key: Key) -> str | None:
+    """Return under which name a step's file is kept for a key; None for a step that keeps none."""
+    rows = [(row, key[row]) for row in step.kept_by if row in key]
+    if not step.kept_by or len(rows) < len(step.kept_by):
+        return None
+    return digest.of_rows([("step", key["step"]), *rows])
+
+
+def lend(store: Store, name: str | None, place: Path) -> None:
+    """Copy a kept file to `place`, where there is one and it is as it was kept."""
+    if name is None:
+        return
+    path = store.layout.kept / name
+    with contextlib.suppress(OSError, ValueError):
+        place.write_bytes(_content(path))
+        os.utime(path)  # says when it was last of use
+
+
+def take(store: Store, name: str | None, place: Path) -> None:
+    """Keep what a job left at `place`, if it left anything."""
+    if name is None or not place.is_file():
+        return
+    with contextlib.suppress(OSError):  # it only saves time
+        store.layout.kept.mkdir(exist_ok=True)
+        store.write(store.layout.kept / name, _whole(place.read_bytes()))
+
+
+def damaged(store: Store) -> Iterator[Path]:
+    """Yield the files that are not as they were kept."""
+    for path in _all(store):
+        try:
+            _content(path)
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError):
+            yield path
+
+
+def unused(store: Store, seconds: float) -> Iterator[Path]:
+    """Yield the files that no job was lent for so long."""
+    before = time.time() - seconds
+    yield from (path for path in _all(store) if path.stat().st_mtime < before)
+
+
+def _all(store: Store) -> list[Path]:
+    return sorted(store.layout.kept.iterdir()) if store.layout.kept.is_dir() else []
+
+
+def _whole(content: bytes) -> bytes:
+    return digest.of_bytes(content).encode() + content
+
+
+def _content(path: Path) -> bytes:
+    """Return what was kept. Raises OSError, and ValueError where it is not as it was kept."""
+    raw = path.read_bytes()
+    content = raw[_DIGITS:]
+    if raw[:_DIGITS] != digest.of_bytes(content).encode():
+        raise ValueError("the digest does not fit")
+    return content

@@ -1,0 +1,113 @@
+"""The NVIDIA GPUs of this machine, and what an engine depends on of each."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+from engine import cuda
+from engine import gpus as catalogue
+
+if TYPE_CHECKING:
+    from engine.step import Hardware
+
+DEVICE = "device."
+"""How the names of facts about one GPU begin."""
+_TOOL = "nvidia-smi"
+_AMPERE = 80
+
+
+@dataclass(frozen=True)
+class LocalGpu:
+    """A GPU of this machine, as the driver describes it."""
+
+    name: str
+    sm: int
+    memory_mib: int
+    driver: str
+
+
+def watched() -> list[str]:
+    """Return the places of the program that tells of GPUs: when it comes or goes, jobs may run, or wait."""
+    return [os.path.join(folder, _TOOL) for folder in os.environ.get("PATH", "").split(os.pathsep)]
+
+
+@cache
+def gpus() -> tuple[LocalGpu, ...]:
+    """Return the NVIDIA GPUs that the driver of this machine shows; none without a driver."""
+    program = shutil.which(_TOOL)
+    if program is None:  # as on Jetson
+        return tuple(LocalGpu(each.name, each.sm, each.memory >> 20, "unknown") for each in cuda.devices())
+    query = "--query-gpu=name,compute_cap,memory.total,driver_version"
+    try:
+        answer = subprocess.run(  # noqa: S603 - a fixed command line, found on the PATH
+            [program, query, "--format=csv,noheader,nounits"], capture_output=True, text=True, timeout=20, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    return tuple(_gpu(line) for line in answer.stdout.splitlines() if line.count(",") == 3)  # noqa: PLR2004 - the query's fields
+
+
+def local(hardware: Hardware) -> LocalGpu | None:
+    """Return the first GPU of this machine that is meant."""
+    names = [device.name for device in hardware.devices]
+    return next((gpu for gpu in gpus() if any(catalogue.matches(gpu.name, name) for name in names)), None)
+
+
+def facts(hardware: Hardware | None) -> Mapping[str, Callable[[], str]]:
+    """Return what can be told of the GPU that is meant, by name; nothing where it is not here."""
+    gpu = local(hardware) if hardware is not None else None
+    return {} if gpu is None else {name: partial(tell, gpu) for name, tell in _FACTS.items()}
+
+
+def has(rows: Mapping[str, str]) -> bool:
+    """Say whether these are facts of a GPU of this machine. Raises KeyError for one that nobody knows."""
+    return any(all(_FACTS[name](gpu) == value for name, value in rows.items()) for gpu in gpus())
+
+
+def names() -> str:
+    """Return the names of all GPUs in one row."""
+    return ", ".join(f"{gpu.name} (sm_{gpu.sm})" for gpu in gpus()) or "none"
+
+
+def driver() -> str:
+    """Return the version of the driver."""
+    return next((gpu.driver for gpu in gpus()), "none")
+
+
+def _gpu(line: str) -> LocalGpu:
+    name, capability, memory, driver = (field.strip() for field in line.split(","))
+    digits = capability.replace(".", "")
+    return LocalGpu(name, int(digits) if digits.isdigit() else 0, int(memory) if memory.isdigit() else 0, driver)
+
+
+def _of_driver(name: str) -> Callable[[LocalGpu], str]:
+    """Return the fact that the CUDA driver tells of a GPU by this name."""
+
+    def fact(gpu: LocalGpu) -> str:
+        described = next((device for device in cuda.devices() if device.name == gpu.name), None)
+        return "unknown" if described is None else str(getattr(described, name)).lower()
+
+    return fact
+
+
+_FACTS: Mapping[str, Callable[[LocalGpu], str]] = {
+    "device.ampere_plus": lambda gpu: f"sm>={_AMPERE}" if gpu.sm >= _AMPERE else str(gpu.sm),
+    "device.ecc": _of_driver("ecc"),
+    "device.integrated": _of_driver("integrated"),
+    "device.l2_bytes": _of_driver("l2_bytes"),
+    "device.memory": _of_driver("memory"),
+    "device.memory_bus_width": _of_driver("memory_bus_width"),
+    "device.mig": lambda gpu: gpu.name.partition(" MIG ")[2] or "none",
+    "device.name": lambda gpu: gpu.name,
+    "device.shared_memory_per_block": _of_driver("shared_memory_per_block"),
+    "device.shared_memory_per_sm": _of_driver("shared_memory_per_sm"),
+    "device.sm": lambda gpu: str(gpu.sm),
+    "device.sm_count": _of_driver("sm_count"),
+}
+"""What NVIDIA's own compatibility checks of an engine look at, of one GPU."""

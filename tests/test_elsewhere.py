@@ -1,0 +1,224 @@
+"""What was made on the machine with the GPU is found on one without; what was not, is not, and `why` says the row."""
+
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from small_builds import build, states, variant
+
+from engine import local_gpus, machine
+from engine.findings import examine
+from engine.key import Change
+from engine.local_gpus import LocalGpu
+from engine.lookup import Lookup
+from engine.step import Device, Hardware, Step
+from engine.store import Store
+
+T4 = LocalGpu("Tesla T4", 75, 15360, "550.54")
+A10 = LocalGpu("NVIDIA A10", 86, 23028, "550.54")
+TURING = LocalGpu("NVIDIA GeForce RTX 2080 Ti", 75, 11264, "550.54")
+
+
+class Graph(Step):
+    """Made anywhere."""
+
+    makes: ClassVar[str] = "checked"
+    text: str = "graph"
+
+    def run(self, out: Path) -> None:
+        (out / "model").write_text(self.text)
+
+
+class Compile(Step):
+    """Made on the GPU, with other bytes each time."""
+
+    makes: ClassVar[str] = "compiled"
+    tools: ClassVar[tuple[str, ...]] = ("tensorrt",)
+    reproducible: ClassVar[bool] = False
+    rows: ClassVar[tuple[str, ...]] = ("device.name", "device.sm", "device.ecc", "os")
+    gpu: str = "T4"
+    version: str | None = "10.x"
+    profile: int = 128
+
+    def options(self):
+        return {"profile": self.profile}
+
+    def facts_used(self):
+        return self.rows
+
+    def hardware(self):
+        return Hardware(devices=(Device(name=self.gpu, sm=75),), tool="tensorrt", version=self.version)
+
+    def run(self, out: Path, *, checked: Path) -> None:
+        import os
+
+        (out / "engine").write_bytes(os.urandom(16))
+
+
+class SameCapability(Compile):
+    """Runs on every GPU of its compute capability."""
+
+    rows: ClassVar[tuple[str, ...]] = ("device.sm", "os")
+
+
+class Try(Step):
+    """Runs the engine on the GPU."""
+
+    makes: ClassVar[str] = "tried"
+    tools: ClassVar[tuple[str, ...]] = ("tensorrt", "pyyaml")
+    facts: ClassVar[tuple[str, ...]] = ("device.name", "cpu.model")
+
+    def hardware(self):
+        return Compile().hardware()
+
+    def run(self, out: Path, *, compiled: Path) -> None:
+        (out / "engine").write_bytes((compiled / "engine").read_bytes())
+
+
+class Pack(Step):
+    """Made anywhere."""
+
+    makes: ClassVar[str] = "packed"
+
+    def run(self, out: Path, *, tried: Path) -> None:
+        (out / "packed").write_bytes((tried / "engine").read_bytes())
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"")
+    (tmp_path / "r.yaml").write_text("name: r\nmodel: {source: model.onnx}\n")
+    return tmp_path
+
+
+@pytest.fixture
+def on(monkeypatch):
+    """Go to a machine with these GPUs and this TensorRT."""
+
+    def go(*gpus, tensorrt="10.13.0.35"):
+        monkeypatch.setattr(local_gpus, "gpus", lambda: gpus)
+        monkeypatch.setitem(machine._versions, "tensorrt", tensorrt if gpus else machine.MISSING)
+
+    go()
+    return go
+
+
+def plan(project, engine=None):
+    return variant(project, Graph(), engine or Compile(), Try(), Pack())
+
+
+def findings(project, engine=None):
+    return {each.job.name: each for each in examine(plan(project, engine), Lookup(Store(project / "cache")))}
+
+
+def made(events):
+    return {event.job: event.artifact for event in events if hasattr(event, "artifact")}
+
+
+def test_without_the_gpu_everything_before_it_is_built_and_the_rest_waits(project, on):
+    assert states(build(project, plan(project))) == {
+        "graph": "built", "compile": "waiting", "try": "skipped", "pack": "skipped",
+    }  # fmt: skip
+
+
+def test_a_record_made_on_a_t4_is_a_hit_without_one_down_to_the_package(project, on):
+    on(T4)
+    there = build(project, plan(project))
+    assert set(states(there).values()) == {"built"}
+    on()
+    assert findings(project)["compile"].state == "cached"
+    assert findings(project)["compile"].record.key["facts.device.name"] == "Tesla T4"
+    here = build(project, plan(project))
+    assert set(states(here).values()) == {"cached"}
+    assert made(here) == made(there)
+
+
+def test_what_another_machine_left_is_packed_here(project, on):
+    on(T4)
+    build(project, variant(project, Graph(), Compile(), Try()))
+    on()
+    assert states(build(project, plan(project))) == {
+        "graph": "cached", "compile": "cached", "try": "cached", "pack": "built",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("there", "wants", "change"),
+    [
+        ((A10, "10.13.0.35"), Compile(gpu="T4"), Change("facts.device.name", "NVIDIA A10", "T4")),
+        ((T4, "11.4.0.1"), Compile(), Change("tools.tensorrt", "11.4.0.1", "10.x")),
+        ((T4, "10.13.0.35"), Compile(version="10.4"), Change("tools.tensorrt", "10.13.0.35", "10.4")),
+        ((T4, "10.13.0.35"), Compile(profile=256), Change("options.profile", "128", "256")),
+    ],
+    ids=["device", "major", "minor", "profile"],
+)
+def test_a_record_of_another_device_version_or_profile_is_none_and_why_names_the_row(project, on, there, wants, change):
+    gpu, tensorrt = there
+    on(gpu, tensorrt=tensorrt)
+    theirs = Compile(gpu="A10" if gpu is A10 else "T4", version=None)
+    build(project, variant(project, Graph(), theirs))
+    on()
+    (project / "cache" / "heads").rename(project / "heads")
+    finding = findings(project, wants)["compile"]
+    assert finding.state == "new"
+    assert change in finding.changes
+    assert states(build(project, plan(project, wants)))["compile"] == "waiting"
+
+
+def test_the_other_rows_of_that_machine_do_not_count_here(project, on, monkeypatch):
+    on(T4)
+    monkeypatch.setitem(machine._FACTS, "cpu.model", lambda: "a server's CPU")
+    build(project, plan(project))
+    on()
+    monkeypatch.setitem(machine._FACTS, "cpu.model", lambda: "a laptop's CPU")
+    assert set(states(build(project, plan(project))).values()) == {"cached"}
+
+
+def test_a_tool_that_does_not_drive_the_gpu_counts_here_as_there(project, on, monkeypatch):
+    on(T4)
+    build(project, plan(project))
+    on()
+    monkeypatch.setitem(machine._versions, "pyyaml", "99")
+    finding = findings(project)["try"]
+    assert finding.state == "stale"
+    assert [each.row for each in finding.changes] == ["tools.pyyaml"]
+
+
+def test_on_the_gpu_itself_only_its_own_record_will_do(project, on):
+    on(A10)
+    build(project, variant(project, Graph(), Compile(gpu="A10")))
+    on(T4)
+    assert states(build(project, plan(project)))["compile"] == "built"
+
+
+def test_an_engine_for_a_compute_capability_is_a_hit_for_its_other_gpus(project, on):
+    on(TURING)
+    build(project, variant(project, Graph(), SameCapability(gpu="RTX 2080 Ti")))
+    on()
+    assert findings(project, SameCapability(gpu="T4"))["same-capability"].state == "cached"
+
+
+def test_an_engine_for_a_compute_capability_is_none_for_another(project, on):
+    on(A10)
+    build(project, variant(project, Graph(), SameCapability(gpu="A10")))
+    on()
+    finding = findings(project, SameCapability(gpu="T4"))["same-capability"]
+    assert finding.state == "stale"
+    assert [(each.row, each.old, each.new) for each in finding.changes] == [("facts.device.sm", "86", "75")]
+
+
+def test_other_bytes_of_the_same_key_rebuild_nothing_behind_it(project, on):
+    on(T4)
+    first = build(project, plan(project))
+    again = build(project, plan(project), force=frozenset({"compile"}))
+    assert states(again) == {"graph": "cached", "compile": "built", "try": "cached", "pack": "cached"}
+    assert made(again)["compile"] != made(first)["compile"]
+    assert made(again)["pack"] == made(first)["pack"]
+    assert set(states(build(project, plan(project))).values()) == {"cached"}
+
+
+def test_an_engine_of_another_key_rebuilds_what_follows(project, on):
+    on(T4)
+    build(project, plan(project))
+    again = build(project, plan(project, Compile(profile=256)))
+    assert states(again) == {"graph": "cached", "compile": "built", "try": "built", "pack": "built"}

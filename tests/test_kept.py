@@ -1,0 +1,100 @@
+"""What saves work and decides nothing is kept between runs, by the rows that it belongs to, and may be lost."""
+
+import os
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from small_builds import build, states, variant
+
+from engine import kept, verification
+from engine.collection import Limits, collect
+from engine.step import KEPT, Step
+from engine.store import Store
+
+
+class Tune(Step):
+    """Adds a line to what earlier runs found out."""
+
+    makes: ClassVar[str] = "tuned"
+    tools: ClassVar[tuple[str, ...]] = ("pyyaml",)
+    kept_by: ClassVar[tuple[str, ...]] = ("tools.pyyaml", "options.gpu")
+    gpu: str = "T4"
+    number: int = 0
+
+    def run(self, out: Path) -> dict[str, int]:
+        notes = out.parent / KEPT
+        before = notes.read_text() if notes.exists() else ""
+        notes.write_text(before + f"{self.number}\n")
+        (out / "done").write_text("")
+        return {"known": len(before.splitlines())}
+
+
+class Fail(Tune):
+    """Fails after it has learned something."""
+
+    def run(self, out: Path) -> dict[str, int]:
+        super().run(out)
+        raise ValueError("no")
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"")
+    (tmp_path / "r.yaml").write_text("name: r\nmodel: {source: model.onnx}\n")
+    return tmp_path
+
+
+@pytest.fixture
+def store(project):
+    return Store(project / "cache")
+
+
+def known(project, step):
+    events = build(project, variant(project, step))
+    assert set(states(events).values()) == {"built"}
+    [record] = [each for each in Store(project / "cache").records() if each.key["options.number"] == str(step.number)]
+    return record.report["known"]
+
+
+def test_a_later_run_finds_what_an_earlier_one_left(project):
+    assert [known(project, Tune(number=number)) for number in (1, 2, 3)] == [0, 1, 2]
+
+
+def test_what_is_kept_for_one_gpu_is_not_lent_to_another(project):
+    known(project, Tune(number=1))
+    assert known(project, Tune(number=2, gpu="A10")) == 0
+    assert known(project, Tune(number=3, gpu="A10")) == 1
+
+
+def test_a_run_that_fails_leaves_nothing(project, store):
+    assert states(build(project, variant(project, Fail()))) == {"fail": "failed"}
+    assert not store.layout.kept.exists()
+
+
+def test_a_damaged_file_is_not_lent_and_verify_takes_it_away(project, store):
+    known(project, Tune(number=1))
+    [path] = store.layout.kept.iterdir()
+    path.write_bytes(path.read_bytes()[:-1] + b"!")
+    assert known(project, Tune(number=2)) == 0
+    path.write_bytes(b"short")
+    verdict = verification.verify(store.root, parallel=1)
+    assert [damage.path for damage in verdict.damages] == [path]
+    assert not path.exists()
+    assert known(project, Tune(number=3)) == 0
+
+
+def test_what_nobody_used_for_long_is_collected(project, store):
+    known(project, Tune(number=1))
+    [path] = store.layout.kept.iterdir()
+    collect(store, Limits(older_than_seconds=3600.0), dry_run=False)
+    assert path.exists()
+    os.utime(path, (0, 0))
+    collect(store, Limits(older_than_seconds=3600.0), dry_run=False)
+    assert not path.exists()
+
+
+def test_a_step_keeps_nothing_unless_it_says_by_which_rows():
+    assert kept.name_of(Step, {"step": "tune"}) is None
+    assert kept.name_of(Tune, {"step": "tune", "tools.pyyaml": "6"}) is None
+    assert kept.name_of(Tune, {"step": "tune", "tools.pyyaml": "6", "options.gpu": "T4"})

@@ -1,0 +1,96 @@
+"""What the driver tells of GPUs becomes the rows of an engine's key; the driver here is a fake, named so."""
+
+import pytest
+
+from engine import cuda, local_gpus, machine
+from engine.step import Device, Hardware
+
+T4 = Hardware(devices=(Device(name="T4", sm=75),), tool="pyyaml")
+ATTRIBUTES = {8: 49152, 16: 40, 18: 0, 32: 1, 37: 256, 38: 4194304, 75: 7, 76: 5, 81: 65536}
+
+
+class FakeCudaDriver:
+    """Answers as libcuda does on a machine with one T4; handles come and results go by reference."""
+
+    def __init__(self, *, starts=True, name=b"Tesla T4"):
+        self.starts, self.name = starts, name
+
+    def cuInit(self, _flags):  # noqa: N802 - NVIDIA's names
+        return 0 if self.starts else 100
+
+    def cuDeviceGetCount(self, count):  # noqa: N802
+        count._obj.value = 1
+        return 0
+
+    def cuDeviceGet(self, handle, number):  # noqa: N802
+        handle._obj.value = number
+        return 0
+
+    def cuDeviceGetName(self, name, _length, _handle):  # noqa: N802
+        name.value = self.name
+        return 0
+
+    def cuDeviceTotalMem_v2(self, memory, _handle):  # noqa: N802
+        memory._obj.value = 15 << 30
+        return 0
+
+    def cuDeviceGetAttribute(self, value, which, _handle):  # noqa: N802
+        value._obj.value = ATTRIBUTES[which]
+        return 0
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    """Let a test say which driver is there."""
+
+    def be(fake):
+        monkeypatch.setattr(cuda, "_library", lambda _name: fake)
+        cuda.devices.cache_clear()
+        local_gpus.gpus.cache_clear()
+        monkeypatch.setenv("PATH", "/nowhere")
+
+    yield be
+    cuda.devices.cache_clear()
+    local_gpus.gpus.cache_clear()
+
+
+def test_the_driver_tells_what_an_engine_depends_on(driver):
+    driver(FakeCudaDriver())
+    names = [
+        "device.name", "device.sm", "device.sm_count", "device.memory_bus_width", "device.l2_bytes",
+        "device.shared_memory_per_block", "device.shared_memory_per_sm", "device.memory", "device.ecc", "device.mig",
+        "device.integrated",
+    ]  # fmt: skip
+    assert machine.facts(names, T4) == {
+        "device.name": "Tesla T4", "device.sm": "75", "device.sm_count": "40", "device.memory_bus_width": "256",
+        "device.l2_bytes": "4194304", "device.shared_memory_per_block": "49152",
+        "device.shared_memory_per_sm": "65536", "device.memory": str(15 << 30), "device.ecc": "true",
+        "device.mig": "none", "device.integrated": "false",
+    }  # fmt: skip
+
+
+def test_a_machine_without_nvidia_smi_still_has_the_gpus_that_cuda_sees(driver):
+    driver(FakeCudaDriver())
+    assert machine.can_run(T4)
+    assert not machine.can_run(Hardware(devices=(Device(name="A10", sm=86),), tool="pyyaml"))
+
+
+def test_a_slice_of_a_gpu_has_its_profile_as_a_row(driver):
+    driver(FakeCudaDriver(name=b"NVIDIA A100-SXM4-40GB MIG 1g.5gb"))
+    assert local_gpus.gpus()[0].name.endswith("MIG 1g.5gb")
+    assert local_gpus._FACTS["device.mig"](local_gpus.gpus()[0]) == "1g.5gb"
+
+
+@pytest.mark.parametrize("fake", [None, FakeCudaDriver(starts=False)], ids=["no driver", "it does not start"])
+def test_without_a_driver_that_works_there_are_no_gpus_and_no_facts_of_them(driver, fake):
+    driver(fake)
+    assert local_gpus.gpus() == ()
+    assert not machine.can_run(T4)
+    with pytest.raises(KeyError):
+        machine.facts(["device.name"], T4)
+
+
+def test_a_fact_of_ampere_and_later_is_one_for_all_of_them():
+    tell = local_gpus._FACTS["device.ampere_plus"]
+    assert tell(local_gpus.LocalGpu("NVIDIA A10", 86, 1, "")) == tell(local_gpus.LocalGpu("NVIDIA L4", 89, 1, ""))
+    assert tell(local_gpus.LocalGpu("Tesla T4", 75, 1, "")) == "75"
