@@ -25,7 +25,7 @@ class Summary:
     @property
     def model(self) -> Record | None:
         """The record of the model that is packaged: the last one made before the package."""
-        order = ("validate", "trt-build", "quantize", "fuse", "shape-infer", "export", "fetch")
+        order = ("validate", "trt-build", "validate-onnx", "quantize", "fuse", "shape-infer", "export", "fetch")
         return next((self.records[job] for job in order if job in self.records), None)
 
     def to_json(self) -> dict[str, Any]:
@@ -39,6 +39,7 @@ class Summary:
             "steps": [_step(job.name, self.records.get(job.name)) for job in self.variant.jobs],
             "size": self.model.size if self.model else None,
             "validation": dict(self.report("validate")),
+            "validation_onnx": dict(self.report("validate-onnx")),
             "bench": list(self.report("bench").get("rows", [])),
         }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from engine.kit.cases import Case
 from engine.kit.token_rows import Limits
 
 if TYPE_CHECKING:
+    from engine.kit.onnx_files import Input
     from engine.kit.originals import Original
     from engine.recipe.schema import Profile
 
@@ -24,42 +25,50 @@ def ask(
     within `profiles` where there are some. Raises StepError where the file does not suit the model.
     """
     if original.vocabulary is None:
-        return samples.read(file, checkpoint, original.wanted) if file else list(_tensors(original, profiles))
+        return samples.read(file, checkpoint, original.wanted) if file else drawn(original, profiles)
     limits = Limits.of(original.wanted, original.longest)
     tokeniser = tokenise.load(checkpoint, longest=limits.sequence[1])
     if file is None and tokeniser is None:
-        return list(_random_rows(original, profiles))
+        return drawn(original, profiles)
     if file is None:
         asked = samples.tokenised(samples.built_in(task), checkpoint, original.wanted)
     else:
         asked = samples.read(file, checkpoint, original.wanted)
     pad = original.vocabulary.pad if tokeniser is None else tokeniser.pad
-    return [*asked, *_masked(asked, original, pad=pad, limits=limits)]
+    return [*asked, *masked(asked, original.wanted, pad=pad, limits=limits)]
 
 
-def _tensors(original: Original, profiles: Sequence[Profile]) -> Iterator[Case]:
-    for number, inputs in enumerate(random_inputs.tensors(original.wanted, original.ranges, profiles), 1):
+def drawn(original: Original, profiles: Sequence[Profile], *, seed: int = random_inputs.SEED) -> list[Case]:
+    """Return cases of seeded random inputs within `profiles`; of tokens also batches with masks of every kind."""
+    return list((_tensors if original.vocabulary is None else _random_rows)(original, profiles, seed))
+
+
+def _tensors(original: Original, profiles: Sequence[Profile], seed: int) -> Iterator[Case]:
+    found = random_inputs.tensors(original.wanted, original.ranges, profiles, seed=seed)
+    for number, inputs in enumerate(found, 1):
         yield Case(f"random {number}", "random tensors", "random", inputs, {})
 
 
-def _random_rows(original: Original, profiles: Sequence[Profile]) -> Iterator[Case]:
+def _random_rows(original: Original, profiles: Sequence[Profile], seed: int) -> Iterator[Case]:
     if original.vocabulary is None:
         return
     pad = original.vocabulary.pad
     for place, profile in enumerate(profiles or ({},), 1):
         limits = random_inputs.limits(original.wanted, profile, original.longest)
         prefix = f"profile {place}: " if len(profiles) > 1 else ""
-        drawn: list[Case] = []
-        for row in random_inputs.rows(original.vocabulary, limits):
+        rows: list[Case] = []
+        for row in random_inputs.rows(original.vocabulary, limits, seed=seed):
             inputs = token_rows.fit(token_rows.alone(row, pad=pad, limits=limits), original.wanted)
-            drawn.append(Case(f"{prefix}random {len(drawn) + 1}", "random tokens", "random", inputs, {}))
-        yield from drawn
-        yield from _masked(drawn, original, pad=pad, limits=limits, prefix=prefix)
+            rows.append(Case(f"{prefix}random {len(rows) + 1}", "random tokens", "random", inputs, {}))
+        yield from rows
+        yield from masked(rows, original.wanted, pad=pad, limits=limits, prefix=prefix)
 
 
-def _masked(asked: Sequence[Case], original: Original, *, pad: int, limits: Limits, prefix: str = "") -> Iterator[Case]:
+def masked(
+    asked: Sequence[Case], wanted: Mapping[str, Input], *, pad: int, limits: Limits, prefix: str = ""
+) -> Iterator[Case]:
     """Yield batches of the cases' own rows with masks of every kind, for a model that takes a mask."""
-    if "attention_mask" not in original.wanted:
+    if "attention_mask" not in wanted:
         return
     # Positions are counted anew in each batch.
     rows = [{name: tensor[:1] for name, tensor in case.inputs.items() if name != "position_ids"} for case in asked]
@@ -67,4 +76,4 @@ def _masked(asked: Sequence[Case], original: Original, *, pad: int, limits: Limi
     for kind, chosen, inputs in token_rows.masked(rows, pad=pad, limits=limits):
         made[kind] = made.get(kind, 0) + 1
         names = ", ".join(dict.fromkeys(asked[index].name for index in chosen))
-        yield Case(f"{prefix}{kind} {made[kind]}", names, kind, token_rows.fit(inputs, original.wanted), {})
+        yield Case(f"{prefix}{kind} {made[kind]}", names, kind, token_rows.fit(inputs, wanted), {})

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from engine.recipe.schema import Profile
 
-_SEED = 21
+SEED = 21
 _LENGTHS = (3, 8, 16, 33, 64, 128)
 _UNSEEN = ({"batch": 1, "other": 16}, {"batch": 2, "other": 24}, {"batch": 3, "other": 9})
 """Extents of dynamic axes that no profile mentions: a first axis is a batch, any other holds something like time."""
@@ -31,18 +31,18 @@ _EMBED_TABLES = {0: 2, 1: 4}
 """Of ONNX Runtime's fused embedding: ids are its input 0, looked up in input 2; segments input 1, in 4."""
 
 
-def rows(vocabulary: Vocabulary, limits: Limits) -> list[Row]:
+def rows(vocabulary: Vocabulary, limits: Limits, *, seed: int = SEED) -> list[Row]:
     """Return random rows of tokens, of various lengths within the limits."""
     import numpy as np
 
-    generator = np.random.default_rng(_SEED)
+    generator = np.random.default_rng(seed)
     low, high = limits.sequence
     lengths = sorted({min(max(low, length), high or length) for length in (*_LENGTHS, high or _LENGTHS[-1])})
     return [token_rows.draw(generator, vocabulary, length) for length in lengths if length <= max(512, low)]
 
 
 def tensors(
-    wanted: Mapping[str, Input], ranges: Mapping[str, int], profiles: Sequence[Profile]
+    wanted: Mapping[str, Input], ranges: Mapping[str, int], profiles: Sequence[Profile], *, seed: int = SEED
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yield sets of random inputs: floats from a normal distribution, integers below `ranges`, masks of 0 and 1.
 
@@ -51,7 +51,7 @@ def tensors(
     """
     import numpy as np
 
-    generator = np.random.default_rng(_SEED)
+    generator = np.random.default_rng(seed)
     for value in wanted.values():
         _refuse_unknown(value)
     for extents in _extents(profiles):

@@ -14,7 +14,8 @@ _HEADER = ("shape", "runtime", "size", "cosine", "mean", "p50", "p95", "p99", "s
 
 def tables(summaries: Sequence[Summary]) -> str:
     """Return the table of every variant that has been measured or validated."""
-    shown = [table(each) for each in summaries if each.report("bench") or each.report("validate")]
+    told = ("bench", "validate", "validate-onnx")
+    shown = [table(each) for each in summaries if any(each.report(job) for job in told)]
     return "".join(text + "\n" for text in shown)
 
 
@@ -32,7 +33,10 @@ def table(summary: Summary) -> str:
         )
         if noise > _NOISY:
             lines.append("the machine was busy: these numbers are no ground to stand on; --force bench measures again")
-    lines += _validation(summary.report("validate"))
+    if summary.report("validate"):
+        lines += _validation(summary.report("validate"))
+    else:  # the device has not been there yet
+        lines += _on_the_cpu(summary.report("validate-onnx"))
     return "\n".join(lines) + "\n"
 
 
@@ -95,9 +99,13 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
+def _on_the_cpu(report: Mapping[str, Any]) -> list[str]:
+    """Return what is known of a model that no GPU has run yet, and say so."""
+    emulated = f", {report['emulated']} emulated" if report.get("emulated") else ""
+    return [f"not validated on the device yet; ONNX on the CPU{emulated}:", *_validation(report)] if report else []
+
+
 def _validation(report: Mapping[str, Any]) -> list[str]:
-    if not report:
-        return []
     drawn = "cases of random tensors" if report.get("random") else "cases"
     lines = [f"{report['cases']} {drawn} against the original model:"]
     for name in ("cosine", "max_abs"):

@@ -1,136 +1,138 @@
-"""Quantize: int8 for the CPU, by ONNX Runtime's dynamic quantisation."""
+"""Quantize: the precision of a recipe written into the ONNX graph, a way each in the kit."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from engine.kit import int8, onnx_files, ort
-from engine.step import Report, Step
+from engine.kit import calibration, dynamic_int8, half_search, int8, onnx_files, precisions
+from engine.kit.cases import Case
+from engine.kit.precisions import LeftAloneError
+from engine.recipe.schema import Profile
+from engine.step import Report, Source, Step
 
 if TYPE_CHECKING:
     import onnx
 
     from engine.recipe.schema import Recipe
 
+Lower = Literal["fp16", "bf16", "int8", "fp8", "int4"]
+
 _WITHOUT_VNNI = frozenset({"avx2", "avx512"})
-_KEPT_APART = ("SkipLayerNormFusion",)
-_FREE_INITIALIZERS = 4  # the IR version since which weights need not be inputs as well: folding leaves them out
-_HALF = ("FLOAT16", "BFLOAT16")
+_HALVES = ("fp16", "bf16")
 
 
 class Quantize(Step):
-    """Quantise what dynamic quantisation does well; leave the rest and say so."""
+    """Lower the precision of what bears it; leave the rest and say so.
+
+    For a CPU that is dynamic int8. For a GPU the graph says the precision of every tensor, as TensorRT 11 and
+    TensorRT-RTX want it: fp16 or bf16; or int8, fp8 or int4 between Q/DQ pairs and the rest in fp16. Nothing here
+    depends on which GPU it is for, or on what compiles it.
+    """
 
     makes: ClassVar[str] = "quantized"
     tools: ClassVar[tuple[str, ...]] = ("numpy", "onnx", "onnxruntime")
+    facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
 
+    way: Literal["dynamic"] | Lower = "dynamic"
     reduce_range: bool = False
-    """Whether weights keep to 7 bits.
+    """Whether weights of dynamic int8 keep to 7 bits.
 
     Without VNNI, x86 multiplies uint8 by int8 with VPMADDUBSW, whose 16-bit sums saturate; ONNX Runtime's guide
     "Quantize ONNX Models" advises this for AVX2 and AVX512 wherever weights are quantised per channel.
     """
+    samples: Source | None = None
+    """What may be looked at; without it fp16 and bf16 look at the cases of the reference, others at random inputs."""
+    limit: int | None = None
+    profiles: tuple[Profile, ...] = ()
+    """Within which random inputs are drawn."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step for int8 on ONNX Runtime's CPU provider."""
-        target = recipe.target
-        provider = target.provider or ("cpu" if target.device == "cpu" else "cuda")
-        if (recipe.precision, target.runtime, provider) != ("int8", "onnxruntime", "cpu"):
+        """Return the step for int8 on ONNX Runtime's CPU provider, and for any precision but fp32 on a GPU."""
+        target, precision = recipe.target, recipe.precision
+        if target.device == "cpu" or (target.runtime, target.provider) == ("onnxruntime", "cpu"):
+            if (precision, target.runtime) != ("int8", "onnxruntime"):
+                return None
+            return cls(reduce_range=target.isa in _WITHOUT_VNNI)
+        if precision == "fp32":
             return None
-        return cls(reduce_range=target.isa in _WITHOUT_VNNI)
+        asked = recipe.calibrate
+        return cls(
+            way=precision,
+            samples=None if asked is None else Source(uri=asked.samples),
+            limit=None if asked is None else asked.limit,
+            profiles=recipe.profiles if asked is None and precision not in _HALVES else (),
+        )
 
-    def run(self, out: Path, *, fused: Path) -> Report:
-        """Return {"quantized": {operator: count}, "left": ["2 Conv", ...], "bytes": [before, after]}.
+    def tools_used(self) -> tuple[str, ...]:
+        """Return what changes the graph, and what makes inputs of the samples."""
+        return self.tools if self.samples is None else (*self.tools, "tokenizers")
 
-        Where nothing was quantised, "unquantized" says why and the model is handed on as it came.
+    def facts_used(self) -> tuple[str, ...]:
+        """Return what chooses the kernels that samples are run with; none are for dynamic int8."""
+        return () if self.way == "dynamic" else self.facts
+
+    def inputs_used(self) -> tuple[str, ...]:
+        """Return the model, and where inputs to look at come from."""
+        if self.samples is not None:
+            return ("fused", "checkpoint")
+        return ("fused", "reference") if self.way in _HALVES else ("fused",)
+
+    def run(
+        self,
+        out: Path,
+        *,
+        fused: Path,
+        reference: Path | None = None,
+        checkpoint: Path | None = None,
+        samples: Path | None = None,
+    ) -> Report:
+        """Return what `dynamic_int8.quantise`, or `half_search.lowered` and `qdq.quantise`, tell, and the bytes.
+
+        Where nothing was lowered, "unquantized" says why and the model is handed on as it came. Raises StepError
+        where the samples do not suit the model, or a tool breaks down.
         """
-        before = _size(fused)
-        with TemporaryDirectory(dir=out.parent) as folder:
-            try:
-                model = self._quantised(fused, Path(folder))
-            except _LeftAloneError as reason:
-                print(f"not quantised: {reason}")
-                onnx_files.link(fused, out)
-                return {
-                    "quantized": {},
-                    "left": int8.left(onnx_files.load_graph(fused)),
-                    "bytes": [before, before],
-                    "unquantized": str(reason),
-                }
-            counted, left = int8.counted(model), int8.left(model)
-            _save(model, out, Path(folder))
-        after = _size(out)
-        print(f"quantised {', '.join(f'{count} {name}' for name, count in counted.items())}: {before} -> {after} bytes")
-        if left:
-            print(f"left as they are: {', '.join(left)}")
-        ort.session(out, threads=1)  # a model that cannot be opened must not leave this step
-        return {"quantized": counted, "left": left, "bytes": [before, after]}
+        try:
+            if self.way == "dynamic":
+                return dynamic_int8.quantise(fused, out, reduce_range=self.reduce_range)
+            precisions.refuse_half(onnx_files.load_graph(fused))
+            asked = self._asked(fused, reference, checkpoint, samples)
+            with TemporaryDirectory(dir=out.parent) as folder:
+                model, report = _lowered(fused, asked, self.way, Path(folder))
+                onnx_files.save(model, out)
+        except LeftAloneError as reason:
+            print(f"not quantised: {reason}")
+            onnx_files.link(fused, out)
+            size = precisions.size(fused)
+            left = int8.left(onnx_files.load_graph(fused))
+            return {"quantized": {}, "left": left, "bytes": [size, size], "unquantized": str(reason)}
+        sizes = [precisions.size(fused), precisions.size(out)]
+        print(f"{sizes[0]} -> {sizes[1]} bytes")
+        kinds = sorted({case.kind for case in asked})
+        return {**report, "looked_at": {"inputs": len(asked), "kinds": kinds}, "bytes": sizes}
 
-    def _quantised(self, fused: Path, scratch: Path) -> onnx.ModelProto:
-        """Return the quantised model. Raises _LeftAloneError, or StepError where the quantiser breaks down."""
-        _look_at(onnx_files.load_graph(fused))
-        print("folding constants")
-        ort.optimise(fused, scratch / "folded", level="basic", disabled=("ConstantSharing",))
-        model = _recent(onnx_files.load(scratch / "folded"))
-        if any(graph.sparse_initializer for graph in onnx_files.graphs(model.graph)):  # folding makes constants such
-            raise _LeftAloneError("it stores weights as sparse tensors, which ONNX Runtime's quantiser cannot read")
-        print(f"quantising weights to {7 if self.reduce_range else 8} bits, a scale per channel")
-        quantised = int8.quantise(model, scratch, reduce_range=self.reduce_range)
-        if not int8.counted(quantised):
-            raise _LeftAloneError("it has no operator that dynamic quantisation makes faster")
-        return quantised
+    def _asked(self, fused: Path, reference: Path | None, checkpoint: Path | None, samples: Path | None) -> list[Case]:
+        """Return the inputs to look at, as cases."""
+        graph = onnx_files.load_graph(fused)
+        if samples is not None and checkpoint is not None:
+            return calibration.from_file(samples, checkpoint, onnx_files.inputs(graph), limit=self.limit)
+        if reference is not None:
+            return calibration.from_reference(reference)
+        print("no samples to calibrate on (`calibrate` in the recipe): random inputs within the profiles instead")
+        return calibration.drawn(graph, self.profiles)
 
 
-class _LeftAloneError(Exception):
-    """Why the model is handed on as it came."""
+def _lowered(fused: Path, asked: list[Case], way: Lower, scratch: Path) -> tuple[onnx.ModelProto, dict[str, Any]]:
+    """Return the model in a precision for GPUs, and a report."""
+    few = calibration.some(asked)
+    if way == "fp16" or way == "bf16":  # noqa: PLR1714  of the two forms this one tells the type
+        return half_search.lowered(onnx_files.load(fused), few, way, scratch)
+    from engine.kit import qdq  # type: ignore[attr-defined]
 
-
-def _look_at(model: onnx.ModelProto) -> None:
-    import onnx
-
-    if done := int8.signs(model):
-        raise _LeftAloneError(f"it is quantised already ({', '.join(done)})")
-    halves = {onnx.TensorProto.DataType.Value(name) for name in _HALF}
-    if any(tensor.data_type in halves for tensor in onnx_files.tensors(model)):
-        raise _LeftAloneError("its weights are in half precision, and only single precision can be quantised")
-
-
-def _recent(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model in an opset that knows the quantising operators."""
-    from onnx import version_converter
-
-    opset = next((entry.version for entry in model.opset_import if entry.domain in {"", "ai.onnx"}), 0)
-    if opset >= int8.OLDEST_OPSET:
-        return model
-    model.ir_version = max(model.ir_version, _FREE_INITIALIZERS)
-    try:
-        return version_converter.convert_version(model, int8.OLDEST_OPSET)
-    except Exception as error:  # the converter raises RuntimeError for operators that it has no adapter for
-        reason = f"it is written in opset {opset}, too old for int8, and cannot be converted to {int8.OLDEST_OPSET}"
-        raise _LeftAloneError(f"{reason} ({error})") from error
-
-
-def _save(model: onnx.ModelProto, out: Path, scratch: Path) -> None:
-    """Write the model so that serving it does not undo what makes it fast.
-
-    ONNX Runtime fuses a residual addition with the normalisation behind it, into a kernel that is slower on a CPU
-    (see `Fuse.residual`). So a transformer is optimised here, without that fusion, and served at the level `basic`.
-    Convolutions want the layouts that only the level `all` gives, chosen by the CPU that serves them: models with
-    more of these than normalisations are left to it.
-    """
-    operators = [node.op_type for node in onnx_files.nodes(model)]
-    if operators.count("LayerNormalization") <= operators.count("Conv"):
-        onnx_files.save(model, out)
-        return
-    onnx_files.save(model, scratch / "quantised")
-    ort.optimise(scratch / "quantised", scratch / "optimised", level="extended", disabled=_KEPT_APART)
-    onnx_files.save(onnx_files.load(scratch / "optimised"), out)
-    ort.save_options(out, level="basic", disabled=_KEPT_APART)
-
-
-def _size(directory: Path) -> int:
-    names = [onnx_files.MODEL, *onnx_files.data_files(onnx_files.load_graph(directory))]
-    return sum((directory / name).stat().st_size for name in names)
+    precisions.refuse_quantised(onnx_files.load_graph(fused))
+    model, quantised = qdq.quantise(fused, [case.inputs for case in asked], way, scratch)
+    print("all else in fp16")
+    lowered, rest = half_search.lowered(model, few, "fp16", scratch)
+    return lowered, {"precision": way, **quantised, "rest": rest}

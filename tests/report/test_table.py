@@ -32,6 +32,18 @@ def test_a_row_per_runtime_with_the_speed_up_over_the_rival():
     assert "busy" not in text
 
 
+def test_numbers_of_the_cpu_are_never_taken_for_those_of_the_device():
+    worst = {"worst": 0.9991, "mean": 0.9999, "sample": "line 8", "text": "a text"}
+    found = {"cases": 5, "random": False, "cosine": worst, "emulated": "fp16"}
+    text = table(summary(0.1, **{"validate-onnx": found}))
+    assert "not validated on the device yet; ONNX on the CPU, fp16 emulated:" in text
+    assert "cosine mean 0.9999, worst 0.9991 (line 8)" in text
+    assert [line for line in text.splitlines() if "onnxruntime-int8" in line and "0.9999" in line] == []
+    on_device = table(summary(0.1, **{"validate-onnx": found, "validate": {**found, "cases": 7}}))
+    assert "7 cases against" in on_device
+    assert "emulated" not in on_device
+
+
 def test_a_noisy_bench_says_that_its_numbers_cannot_be_trusted():
     assert "--force bench measures again" in table(summary(0.9))
 

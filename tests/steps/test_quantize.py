@@ -142,17 +142,48 @@ def test_the_isa_decides_on_seven_bits(isa, reduced):
     assert Quantize.for_recipe(recipe) == Quantize(reduce_range=reduced)
 
 
-def test_it_is_wanted_for_int8_on_onnx_runtimes_cpu_provider_only():
-    def wanted(precision="int8", **target):
-        recipe = Recipe(name="a", model=ModelSection(source="x"), precision=precision, target=Target(**target))
-        return Quantize.for_recipe(recipe) is not None
+def wanted(precision="int8", *, calibrate=None, **target):
+    """The step that a recipe gets, or None."""
+    return Quantize.for_recipe(
+        Recipe(
+            name="a",
+            model=ModelSection(source="x"),
+            precision=precision,
+            target=Target(**target),
+            profiles=[{"batch": [1, 8, 32]}],
+            calibrate=calibrate,
+        )
+    )
 
-    assert wanted()
-    assert wanted(provider="cpu", device="T4")
-    assert not wanted("fp32")
-    assert not wanted(device="T4")
-    assert not wanted(runtime="openvino")
-    assert not wanted(runtime="tensorrt", device="T4")
+
+def test_a_cpu_gets_dynamic_int8_and_no_other_precision():
+    assert wanted() == Quantize()
+    assert wanted(provider="cpu", device="T4") == Quantize()
+    assert wanted("fp32") is None
+    assert wanted("fp16") is None
+    assert wanted(runtime="openvino") is None
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16", "int8", "fp8", "int4"])
+def test_a_gpu_gets_its_precision_in_the_graph_whichever_gpu_and_runtime_it_is(precision):
+    made = [
+        wanted(precision, device=device, runtime=runtime)
+        for device in ("T4", "A10", "H100")
+        for runtime in ("tensorrt", "tensorrt-rtx", "onnxruntime")
+    ]
+    assert len({step.model_dump_json() for step in made}) == 1
+    assert made[0].way == precision
+    assert wanted("fp32", device="T4", runtime="tensorrt") is None
+
+
+def test_half_precision_looks_at_the_reference_and_int8_never_does():
+    assert wanted("fp16", device="T4").inputs_used() == ("fused", "reference")
+    assert wanted("int8", device="T4").inputs_used() == ("fused",)
+    samples = {"samples": "/train.jsonl", "limit": 9}
+    for precision in ("fp16", "int8"):
+        step = wanted(precision, device="T4", calibrate=samples)
+        assert step.inputs_used() == ("fused", "checkpoint")
+        assert (step.samples.uri, step.limit) == ("/train.jsonl", 9)
 
 
 def test_convolutions_are_left_and_the_levels_that_they_need_stay_on(tmp_path, capsys):

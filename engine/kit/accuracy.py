@@ -1,0 +1,112 @@
+"""Accuracy: a model's answers to the cases of the reference, and how far they are from the original's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.kit import cases, checkpoint, choices, comparison, outputs
+from engine.kit.cases import Case
+from engine.kit.comparison import Distance
+from engine.recipe.schema import Task
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Answer = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
+
+_TEXT = 60
+"""How many letters of a text a reader recognises it by."""
+
+
+def measure(answer: Answer, reference: Path, checkpoint: Path, task: Task | None, *, what: str) -> dict[str, Any]:
+    """Ask a model every case of the reference; return cosine, max_abs, agreement and, with labels, a metric.
+
+    Beside these the report counts the cases and their kinds, and says whether they are `random`. Where an answer is not
+    finite it names those cases under `nonfinite` and measures nothing. `agreement` is absent where the outputs choose
+    nothing (no logits, and fewer than three texts to be neighbours). `what` is what a log calls the model.
+    Raises StepError where the model cannot be run or gives outputs of another shape.
+    """
+    tried = cases.load(reference)
+    kinds = cases.count_kinds(tried)
+    print(f"running {what} on {len(tried)} cases: {_listed(kinds)}")
+    report = _measured(tried, [answer(case.inputs) for case in tried], checkpoint, task)
+    print(_in_words(report))
+    return {"cases": len(tried), "kinds": kinds, "random": "random" in kinds, **report}
+
+
+def _measured(
+    tried: Sequence[Case], answers: Sequence[Mapping[str, np.ndarray]], directory: Path, asked: Task | None
+) -> dict[str, Any]:
+    embeds = checkpoint.task(directory, asked) == "feature-extraction"
+    pooling = (checkpoint.pooling(directory) or "mean") if embeds else None
+    usual = outputs.usual(tried, pooling=pooling)
+    pairs = list(zip(tried, answers, strict=True))
+    measured = [(case, comparison.distance(case, answer, pooling=pooling, usual=usual)) for case, answer in pairs]
+    finite = [(case, distance) for case, distance in measured if distance is not None]
+    broken = [case.name for case, distance in measured if distance is None]
+    if broken:
+        return {"nonfinite": broken}
+    report: dict[str, Any] = {}
+    directions = [(case, distance.cosine) for case, distance in finite if distance.cosine is not None]
+    if directions:
+        report["cosine"] = _worst(directions, min)
+    report["max_abs"] = _worst([(case, distance.max_abs) for case, distance in finite], max)
+    report["relative"] = _worst([(case, distance.relative) for case, distance in finite], max)
+    neighbours = None if pooling is None else choices.neighbours(tried, answers, pooling)
+    report |= _agreement(finite) if neighbours is None else _same_neighbours(neighbours)
+    return report | _accuracy(pairs)
+
+
+def _worst(values: Sequence[tuple[Case, float]], choose: Any) -> dict[str, Any]:
+    case, worst = choose(values, key=lambda pair: pair[1])
+    mean = sum(value for _, value in values) / len(values)
+    return {"worst": worst, "mean": mean, "sample": case.name, "text": case.text[:_TEXT]}
+
+
+def _agreement(measured: Sequence[tuple[Case, Distance]]) -> dict[str, Any]:
+    made = sum(distance.choices for _, distance in measured)
+    changed = sum(distance.changed for _, distance in measured)
+    differ = [case.name for case, distance in measured if distance.changed]
+    if not made:
+        return {}
+    return {"agreement": {"share": 1 - changed / made, "differ": differ, "choices": made}}
+
+
+def _same_neighbours(same: Mapping[str, bool]) -> dict[str, Any]:
+    differ = [name for name, kept in same.items() if not kept]
+    if not same:
+        return {}
+    return {"agreement": {"share": 1 - len(differ) / len(same), "differ": differ, "choices": len(same)}}
+
+
+def _accuracy(pairs: Sequence[tuple[Case, Mapping[str, np.ndarray]]]) -> dict[str, Any]:
+    """Return the share of labelled samples that get their label, from the built model and from the original."""
+    ours, theirs = [], []
+    for case, answer in pairs:
+        name = next(iter(case.outputs))
+        expected, got = choices.predicted(case.outputs[name]), choices.predicted(answer[name])
+        if case.label is not None and expected is not None:
+            ours.append(got == case.label)
+            theirs.append(expected == case.label)
+    if not ours:
+        return {}
+    value, original = sum(ours) / len(ours), sum(theirs) / len(theirs)
+    return {"metric": {"name": "accuracy", "value": value, "original": original, "samples": len(ours)}}
+
+
+def _in_words(report: Mapping[str, Any]) -> str:
+    if "nonfinite" in report:
+        return f"outputs that are not finite in {len(report['nonfinite'])} cases"
+    parts = [
+        f"{name} {report[name]['worst']:.6g} at worst, {report[name]['mean']:.6g} on average"
+        for name in ("cosine", "max_abs")
+        if name in report
+    ]
+    return "; ".join(parts + ([f"agreement {report['agreement']['share']:.4g}"] if "agreement" in report else []))
+
+
+def _listed(kinds: Mapping[str, int]) -> str:
+    words = {"random": "random tensors, since there are no samples"}
+    return ", ".join(f"{count} {words.get(kind, kind)}" for kind, count in kinds.items())

@@ -1,0 +1,145 @@
+"""Half search: as much of a graph in half precision as answers like float32 on samples, by emulation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from engine.kit import (
+    comparison,
+    emulation,
+    half,
+    half_choice,
+    infinities,
+    matmul_work,
+    onnx_files,
+    ort,
+    outputs,
+    ranges,
+)
+from engine.kit.cases import Case
+from engine.kit.half_choice import Choice
+from engine.kit.ranges import Ranges
+from engine.kit.signatures import Kind
+
+if TYPE_CHECKING:
+    import onnx
+
+GOAL = 0.9995
+"""The least cosine against float32, of the worst sample, at which the search ends."""
+_STEP = 4.0
+"""By how much the limit of large values falls from one try to the next: two bits."""
+
+
+@dataclass(frozen=True)
+class _Try:
+    limit: float
+    choice: Choice
+    worst: float
+    mean: float
+
+    def in_words(self) -> dict[str, Any]:
+        return {"limit": float(f"{self.limit:.4g}"), "fp32": len(self.choice.kept), "cosine": round(self.worst, 6)}
+
+
+def lowered(
+    model: onnx.ModelProto, asked: Sequence[Case], kind: Kind, scratch: Path
+) -> tuple[onnx.ModelProto, dict[str, Any]]:
+    """Return a float32 model with all that bears it in half precision, and what stayed, why, and at what cosine.
+
+    The cases' inputs are what is measured on; their outputs are not looked at: the truth is the float32 model itself.
+    First everything goes that does not sum, take exponentials or leave the range. While the worst cosine is
+    below `GOAL`, tensors of large values return to float32, the largest first. `model` is changed. Raises StepError
+    where it cannot be run on the cases.
+    """
+    half.name_nodes(model)
+    truth = _answered(model, asked, scratch)
+    saturated = infinities.saturate(model)
+    seen = ranges.measure(model, [case.inputs for case in asked], scratch, sized=matmul_work.tensors(model))
+    tries: list[_Try] = []
+    for limit in _limits(model, seen, kind):
+        choice = half_choice.choose(model, seen, kind, limit)
+        if tries and choice.low == tries[-1].choice.low:
+            continue
+        tries.append(_tried(model, truth, choice, limit, seen=seen, kind=kind, scratch=scratch))
+        print(f"{len(choice.kept)} of {len(choice.kept) + len(choice.low)} nodes in fp32: cosine {tries[-1].worst:.6f}")
+        if tries[-1].worst >= GOAL:
+            break
+    best = max(tries, key=lambda each: each.worst)
+    done = matmul_work.work(model, {**matmul_work.stored(model), **seen.extents})
+    report = {
+        "precision": kind,
+        "kept": half_choice.grouped(model, best.choice, seen),
+        "cosine": {"worst": best.worst, "mean": best.mean},
+        "share": round(matmul_work.share(done, best.choice.low), 4),
+        "saturated": saturated,
+        "path": [each.in_words() for each in tries],
+        "samples": len(asked),
+    }
+    report["casts"] = half.convert(model, best.choice.low, seen.types, kind)
+    return model, report
+
+
+def _limits(model: onnx.ModelProto, seen: Ranges, kind: Kind) -> Iterator[float]:
+    """Yield the range of the precision, then ever smaller limits down to where no float is below."""
+    yield half_choice.largest_limit(kind)
+    names = {name for node in model.graph.node for name in node.output}
+    sizes = [size for name in names if 0 < (size := seen.largest.get(name, 0.0)) <= half_choice.largest_limit(kind)]
+    limit = max(sizes, default=0.0)
+    if kind == "fp16":
+        limit = half_choice.largest_limit(kind)
+    while sizes and limit >= min(sizes):
+        limit /= _STEP
+        yield limit
+
+
+def _answered(model: onnx.ModelProto, asked: Sequence[Case], scratch: Path) -> list[Case]:
+    """Return the cases with the answers of the model as it came."""
+    with TemporaryDirectory(dir=scratch) as folder:
+        onnx_files.save(_copy(model), Path(folder))
+        session = ort.session(Path(folder), threads=1, level="disabled")
+        return [replace(case, outputs=ort.run(session, case.inputs)) for case in asked]
+
+
+def _tried(
+    model: onnx.ModelProto,
+    truth: Sequence[Case],
+    choice: Choice,
+    limit: float,
+    *,
+    seen: Ranges,
+    kind: Kind,
+    scratch: Path,
+) -> _Try:
+    candidate = _copy(model)
+    half.convert(candidate, choice.low, seen.types, kind)
+    emulation.emulate(candidate, scratch)
+    with TemporaryDirectory(dir=scratch) as folder:
+        onnx_files.save(candidate, Path(folder))
+        session = ort.session(Path(folder), threads=1, level="disabled")
+        cosines = _cosines(truth, session)
+    return _Try(limit, choice, min(cosines, default=1.0), sum(cosines) / len(cosines) if cosines else 1.0)
+
+
+def _cosines(truth: Sequence[Case], session: Any) -> list[float]:
+    """Return the cosine of every case that has one; -1 where an answer is not finite."""
+    usual = outputs.usual(truth, pooling=None)
+    found = []
+    for case in truth:
+        distance = comparison.distance(case, ort.run(session, case.inputs), pooling=None, usual=usual)
+        if distance is None:
+            found.append(-1.0)
+        elif distance.cosine is not None:
+            found.append(distance.cosine)
+    return found
+
+
+def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
+    import onnx
+
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    return copy

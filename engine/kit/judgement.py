@@ -1,0 +1,123 @@
+"""Judgement: measured accuracy held against the bounds of a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from engine.errors import JudgementError
+from engine.kit import bounds
+from engine.kit.bounds import DEFAULTS, Miss
+from engine.recipe.schema import Bound, Metric, Precision, Recipe, Task
+from engine.step import Report, Step
+
+_LISTED = 20
+
+
+class Judged(Step):
+    """A step that measures a model against the original: the bounds, and what it means to miss them."""
+
+    judged: ClassVar[tuple[str, ...]] = ("precision", "cosine", "agreement", "max_abs", "metric")
+
+    task: Task | None = None
+    precision: Precision = "fp32"
+    cosine: Bound | None = None
+    agreement: Bound | None = None
+    max_abs: Bound | None = None
+    metric: Metric | None = None
+
+    @staticmethod
+    def asked(recipe: Recipe) -> dict[str, Any]:
+        """Return the fields above as a recipe sets them; a bound that it does not set has a default (`bounds`)."""
+        asked = recipe.validation
+        return {
+            "task": recipe.model.task,
+            "precision": recipe.precision,
+            "cosine": asked.cosine,
+            "agreement": asked.agreement,
+            "max_abs": asked.max_abs,
+            "metric": asked.metric,
+        }
+
+    def judge(self, report: Report) -> None:
+        """Hold the worst cosine and max_abs, the share of agreement and the metric against their bounds.
+
+        Raises JudgementError, which lists every bound that was missed.
+        """
+        if report.get("nonfinite"):
+            raise _not_finite(report["nonfinite"], self.precision)
+        misses = [*self._worst(report), *self._shares(report)]
+        if misses:
+            raise _too_far(misses, report, self.precision)
+
+    def _worst(self, report: Report) -> list[Miss]:
+        default = DEFAULTS[self.precision]
+        found: list[Miss] = []
+        if "cosine" in report:
+            bound = self.cosine or Bound(at_least=default.cosine)
+            found += bounds.missed("cosine", report["cosine"]["worst"], bound, bounds.sample(report["cosine"]))
+        elif self.cosine is not None:
+            raise _unmeasured("cosine", "no output is a vector, or all are too small to have a direction")
+        where = bounds.sample(report["max_abs"])
+        found += bounds.missed("max_abs", report["max_abs"]["worst"], self.max_abs, where)
+        if self.max_abs is None:
+            relative = report["relative"]
+            limit = Bound(at_most=default.relative)
+            name = "the error as a share of the output's largest value"
+            found += bounds.missed(name, relative["worst"], limit, bounds.sample(relative))
+        return found
+
+    def _shares(self, report: Report) -> list[Miss]:
+        found: list[Miss] = []
+        if agreement := report.get("agreement"):
+            least = bounds.allowed_changes(DEFAULTS[self.precision].agreement, agreement["choices"])
+            differ = f", differing: {_names(agreement['differ'])}" if agreement["differ"] else ""
+            found += bounds.missed("agreement", agreement["share"], self.agreement or Bound(at_least=least), differ)
+        elif self.agreement is not None:
+            raise _unmeasured("agreement", "the outputs choose nothing, or there are fewer than three texts")
+        if self.metric is not None:
+            if "metric" not in report:
+                raise _unmeasured("metric", "no sample has a label, or the outputs are no classes")
+            measured = report["metric"]
+            original = f" (the original: {measured['original']:.6g}, of {measured['samples']} samples)"
+            found += bounds.missed(self.metric.name, measured["value"], self.metric, original)
+        return found
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+
+
+def _too_far(misses: Sequence[Miss], report: Mapping[str, Any], precision: Precision) -> JudgementError:
+    facts = [str(miss) for miss in misses[1:]]
+    if report["random"]:
+        facts.append("the inputs are random tensors; give validate.samples to judge it on real ones")
+    return JudgementError(
+        f"The built model is too far from the original: {misses[0]}",
+        facts,
+        f"{_way_out(precision)}; or, if this is close enough for you, set the bound under `validate`",
+    )
+
+
+def _way_out(precision: Precision) -> str:
+    if precision == "fp32":
+        return (
+            "no precision is higher than fp32, and rounding in fp32 does not explain it: do the samples suit the model?"
+        )
+    return "choose a higher precision"
+
+
+def _not_finite(names: Sequence[str], precision: Precision) -> JudgementError:
+    return JudgementError(
+        "The built model gives numbers that are not finite (NaN or infinity) where the original gives finite ones",
+        [f"in {len(names)} cases: {_names(names)}"],
+        "do the samples suit the model? inputs far outside what it was trained on overflow even in fp32"
+        if precision == "fp32"
+        else "a precision with too small a range for this model? try fp32",
+    )
+
+
+def _unmeasured(number: str, why: str) -> JudgementError:
+    return JudgementError(
+        f"The recipe bounds {number}, which could not be measured", [why], f"take validate.{number} out, or add samples"
+    )

@@ -1,0 +1,38 @@
+"""Precisions: what shows which one a model is in already, and why it is handed on as it came."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.kit import int8, onnx_files
+
+if TYPE_CHECKING:
+    import onnx
+
+_HALF = ("FLOAT16", "BFLOAT16")
+
+
+class LeftAloneError(Exception):
+    """Why a model is handed on as it came."""
+
+
+def refuse_quantised(model: onnx.ModelProto) -> None:
+    """Raise LeftAloneError for a model that somebody quantised before."""
+    if done := int8.signs(model):
+        raise LeftAloneError(f"it is quantised already ({', '.join(done)})")
+
+
+def refuse_half(model: onnx.ModelProto) -> None:
+    """Raise LeftAloneError for a model whose weights are in half precision."""
+    import onnx
+
+    halves = {onnx.TensorProto.DataType.Value(name) for name in _HALF}
+    if any(tensor.data_type in halves for tensor in onnx_files.tensors(model)):
+        raise LeftAloneError("its weights are in half precision, and only single precision can be quantised")
+
+
+def size(directory: Path) -> int:
+    """Return the bytes of a model and of its external data."""
+    names = [onnx_files.MODEL, *onnx_files.data_files(onnx_files.load_graph(directory))]
+    return sum((directory / name).stat().st_size for name in names)

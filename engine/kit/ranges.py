@@ -1,0 +1,140 @@
+"""Ranges: the type of every tensor of a graph, and the largest magnitude that it reaches on samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from engine.kit import onnx_files, ort, shapes
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+    Inputs = Mapping[str, np.ndarray]
+
+FLOAT = "tensor(float)"
+
+_AT_ONCE = 400
+"""Tensors that one session watches: each is held for a moment longer than without."""
+_PREFIX = "measured"
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """What was seen: per tensor its type, as ONNX Runtime calls it, its largest magnitude and its largest shape.
+
+    `largest` speaks of float32 tensors, stored ones too; it is infinite where a value was not finite. `extents` holds
+    the tensors that were asked for.
+    """
+
+    types: Mapping[str, str]
+    largest: Mapping[str, float]
+    extents: Mapping[str, tuple[int, ...]]
+
+    def single(self, name: str) -> bool:
+        """Whether a tensor holds float32."""
+        return self.types.get(name) == FLOAT
+
+
+def measure(
+    model: onnx.ModelProto, samples: Sequence[Inputs], scratch: Path, *, sized: frozenset[str] = frozenset()
+) -> Ranges:
+    """Run a float32 model on samples, nothing optimised, and look at every tensor of its main graph.
+
+    What comes out of the session are single numbers, one a tensor, however large the tensors are. `sized` are the
+    tensors whose extents are kept, those with the most elements over all samples. Raises StepError where ONNX Runtime
+    cannot run the model.
+    """
+    types = tensor_types(model, scratch)
+    made = [name for node in model.graph.node for name in node.output if name]
+    watched = [name for name in (*onnx_files.inputs(model), *made) if types.get(name) == FLOAT]
+    largest = _stored(model)
+    extents: dict[str, tuple[int, ...]] = {}
+    for start in range(0, len(watched), _AT_ONCE):
+        names = watched[start : start + _AT_ONCE]
+        with TemporaryDirectory(dir=scratch) as folder:
+            onnx_files.save(_watching(model, names, sized), Path(folder))
+            session = ort.session(Path(folder), threads=1, level="disabled")
+            for sample in samples:
+                _take_in(ort.run(session, sample), names, largest, extents)
+    return Ranges(types, largest, extents)
+
+
+def tensor_types(model: onnx.ModelProto, scratch: Path) -> dict[str, str]:
+    """Return the type of every tensor of the main graph, as ONNX Runtime finds it: `tensor(float)`.
+
+    Weights are left out of the model that is asked. Raises StepError where ONNX Runtime refuses it.
+    """
+    import onnx
+
+    asked = shapes.skeleton(model, scratch)
+    del asked.graph.output[:]
+    names = dict.fromkeys(name for node in model.graph.node for name in node.output if name)
+    asked.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    with TemporaryDirectory(dir=scratch) as folder:
+        onnx_files.save(asked, Path(folder))
+        session = ort.session(Path(folder), threads=1, level="disabled")
+        found = {value.name: value.type for value in (*session.get_inputs(), *session.get_outputs())}
+    return found | {tensor.name: _type(tensor.data_type) for tensor in model.graph.initializer}
+
+
+def _watching(model: onnx.ModelProto, names: Sequence[str], sized: frozenset[str]) -> onnx.ModelProto:
+    """Return a copy of the model that gives the largest magnitude of each tensor, and the shape of some."""
+    import onnx
+    from onnx import helper
+
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    del copy.graph.output[:]
+    for number, name in enumerate(names):
+        size, most = f"{_PREFIX}_size_{number}", f"{_PREFIX}_most_{number}"
+        copy.graph.node.append(helper.make_node("Abs", [name], [size], size))
+        copy.graph.node.append(helper.make_node("ReduceMax", [size], [most], most, keepdims=0))
+        copy.graph.output.append(helper.make_tensor_value_info(most, onnx.TensorProto.FLOAT, []))
+        if name in sized:
+            shape = f"{_PREFIX}_shape_{number}"
+            copy.graph.node.append(helper.make_node("Shape", [name], [shape], shape))
+            copy.graph.output.append(helper.make_tensor_value_info(shape, onnx.TensorProto.INT64, None))
+    return copy
+
+
+def _take_in(
+    numbers: Mapping[str, np.ndarray],
+    names: Sequence[str],
+    largest: dict[str, float],
+    extents: dict[str, tuple[int, ...]],
+) -> None:
+    for number, name in enumerate(names):
+        most = float(numbers[f"{_PREFIX}_most_{number}"])
+        seen = 0.0 if most == -math.inf else most if math.isfinite(most) else math.inf  # of nothing the most is -inf
+        largest[name] = max(largest.get(name, 0.0), seen)
+        shape = numbers.get(f"{_PREFIX}_shape_{number}")
+        if shape is not None:
+            extents[name] = max(extents.get(name, ()), tuple(int(size) for size in shape), key=_count)
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    return math.prod(shape) if shape else 0
+
+
+def _stored(model: onnx.ModelProto) -> dict[str, float]:
+    import numpy as np
+    import onnx
+    from onnx import numpy_helper
+
+    return {
+        tensor.name: float(np.abs(numpy_helper.to_array(tensor)).max(initial=0))
+        for tensor in model.graph.initializer
+        if tensor.data_type == onnx.TensorProto.FLOAT
+    }
+
+
+def _type(number: int) -> str:
+    import onnx
+
+    return f"tensor({onnx.TensorProto.DataType.Name(number).lower()})"

@@ -1,0 +1,104 @@
+"""Signatures: which inputs and outputs of an operator may be in half precision, as its schema says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import onnx
+
+Kind = Literal["fp16", "bf16"]
+
+_NAMES: Mapping[Kind, str] = {"fp16": "tensor(float16)", "bf16": "tensor(bfloat16)"}
+_STANDARD = frozenset({"", "ai.onnx"})
+_CONTRIBUTED = "com.microsoft"
+_TYPED_BY = frozenset({"dtype", "output_dtype"})
+"""Attributes that fix the type of an output, whatever its inputs are."""
+_FREE = frozenset({"Cast", "Constant", "ConstantOfShape"})
+"""Operators whose output has the type that an attribute says, which is then changed with it."""
+_DRAWN = ("Random", "Multinomial", "Bernoulli")
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Whether each input and output of a node may be in half precision; the last of each speaks for all behind it."""
+
+    inputs: tuple[bool, ...]
+    outputs: tuple[bool, ...]
+
+    def takes(self, index: int) -> bool:
+        """Whether an input may be in half precision."""
+        return bool(self.inputs) and self.inputs[min(index, len(self.inputs) - 1)]
+
+    def gives(self, index: int) -> bool:
+        """Whether an output may be in half precision."""
+        return bool(self.outputs) and self.outputs[min(index, len(self.outputs) - 1)]
+
+
+NONE = Slots((), ())
+
+
+def of(node: onnx.NodeProto, opsets: Mapping[str, int], kind: Kind) -> Slots:
+    """Return what a node's schema allows: nothing for one that is not known, holds graphs or fixes its types."""
+    if node.op_type.startswith(_DRAWN) or any(_binds(attribute) for attribute in node.attribute):
+        return NONE
+    if node.op_type in _FREE and node.domain in _STANDARD:
+        return Slots((node.op_type == "Cast",), (True,))
+    found = _schema(node.op_type, node.domain, opsets.get(node.domain, opsets.get("", 0)))
+    if found is None:
+        return NONE
+    taken, given, allowed = found
+    name = _NAMES[kind]
+    return Slots(tuple(_allows(t, allowed, name) for t in taken), tuple(_allows(t, allowed, name) for t in given))
+
+
+def opsets(model: onnx.ModelProto) -> dict[str, int]:
+    """Return the imported version of every domain; the standard one under both of its names."""
+    found = {entry.domain: entry.version for entry in model.opset_import}
+    standard = max((found[domain] for domain in _STANDARD if domain in found), default=0)
+    return found | dict.fromkeys(_STANDARD, standard)
+
+
+_Schema = tuple[tuple[str, ...], tuple[str, ...], Mapping[str, frozenset[str]]]
+
+
+@cache
+def _schema(operator: str, domain: str, version: int) -> _Schema | None:
+    import onnx
+
+    if domain in _STANDARD:
+        try:
+            schema = onnx.defs.get_schema(operator, version, "")
+        except onnx.defs.SchemaError:
+            return None
+        return _read(schema.inputs, schema.outputs, schema.type_constraints, "type_str")
+    return _contributed().get(operator) if domain == _CONTRIBUTED else None
+
+
+@cache
+def _contributed() -> Mapping[str, _Schema]:
+    """Return the operators that ONNX Runtime adds; onnx knows nothing of them."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    return {
+        schema.name: _read(schema.inputs, schema.outputs, schema.type_constraints, "typeStr")
+        for schema in state.get_all_operator_schema()
+        if schema.domain == _CONTRIBUTED
+    }
+
+
+def _read(inputs: Sequence[Any], outputs: Sequence[Any], constraints: Sequence[Any], field: str) -> _Schema:
+    allowed = {entry.type_param_str: frozenset(entry.allowed_type_strs) for entry in constraints}
+    taken, given = (tuple(getattr(part, field) for part in parts) for parts in (inputs, outputs))
+    return taken, given, allowed
+
+
+def _allows(type_name: str, allowed: Mapping[str, frozenset[str]], wanted: str) -> bool:
+    return wanted in allowed.get(type_name, frozenset({type_name}))
+
+
+def _binds(attribute: onnx.AttributeProto) -> bool:
+    return attribute.HasField("g") or bool(attribute.graphs) or attribute.name in _TYPED_BY
