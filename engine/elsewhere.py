@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from engine import gpus
 from engine.key import Change, Key, changes
@@ -12,42 +11,76 @@ from engine.store import Record, Store
 
 _MACHINE = ("facts.", "env.")
 """Rows that only the machine with the hardware has."""
+_INPUT = "inputs."
 
 
-def records(store: Store, step: str) -> list[Record]:
-    """Return all records of a step, the latest first."""
-    name = json.dumps(step).encode()
-    paths = [path for path in store.layout.records.glob("*.json") if name in path.read_bytes()]
-    found = [record for path in paths if (record := store.read(path.stem)) is not None and record.key["step"] == step]
-    return sorted(found, key=lambda record: -record.made_at)
+class Elsewhere:
+    """All records of a store; read only where hardware is missing, and again when some have come."""
 
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._read_at = -1
+        self._records: list[Record] = []
+        self._by_artifact: dict[str, list[Record]] = {}
 
-def fitting(found: Iterable[Record], key: Key, hardware: Hardware) -> Iterable[Record]:
-    """Yield the records that are this job's, made on a machine with the hardware. `key` has no rows of a machine."""
-    return (record for record in found if not differences(record, key, hardware))
+    def fitting(self, key: Key, hardware: Hardware) -> Iterator[Record]:
+        """Yield the records of a job made on a machine with the hardware, the latest first.
 
+        `key` has no rows of a machine.
+        """
+        return (record for record in self._of(key["step"]) if not self.differences(record, key, hardware))
 
-def differences(record: Record, key: Key, hardware: Hardware) -> list[Change]:
-    """Return the rows in which a record differs from what is wanted; what the hardware leaves open does not count."""
-    made, open_rows = record.key, {f"tools.{hardware.tool}"}
-    common = {row: value for row, value in made.items() if not row.startswith(_MACHINE) and row not in open_rows}
-    found = list(changes(common, {row: value for row, value in key.items() if row not in open_rows}))
-    for row, (wanted, fits) in _wanted(hardware).items():
-        if row in made and not fits(made[row]):
-            found.append(Change(row, made[row], wanted))
-    return found
+    def nearest(self, key: Key, hardware: Hardware) -> tuple[Change, ...]:
+        """Return how the record that comes nearest differs; nothing where there is no record."""
+        every = sorted((self.differences(record, key, hardware) for record in self._of(key["step"])), key=len)
+        return tuple(every[0]) if every else ()
 
+    def differences(self, record: Record, key: Key, hardware: Hardware) -> list[Change]:
+        """Return the rows in which a record differs from what is wanted; what the hardware leaves open is no row."""
+        made, tool = record.key, f"tools.{hardware.tool}"
+        found = [
+            change
+            for change in changes(_without_machine(made), _without_machine(key))
+            if change.row != tool and not self._same_input(change)
+        ]
+        for row, (wanted, fits) in _wanted(hardware).items():
+            if row in made and not fits(made[row]):
+                found.append(Change(row, made[row], wanted))
+        return found
 
-def nearest(found: Iterable[Record], key: Key, hardware: Hardware) -> tuple[Change, ...]:
-    """Return how the record that comes nearest differs; nothing where there is no record."""
-    every = sorted((differences(record, key, hardware) for record in found), key=len)
-    return tuple(every[0]) if every else ()
+    def _same_input(self, change: Change) -> bool:
+        """Say whether an input differs only by the machine that made it: a reference of another CPU, say."""
+        if not change.row.startswith(_INPUT) or change.old is None or change.new is None:
+            return False
+        theirs, ours = (self._by_artifact.get(content, []) for content in (change.old, change.new))
+        return any(self._same_but_for_the_machine(one.key, other.key) for one in theirs for other in ours)
+
+    def _same_but_for_the_machine(self, one: Key, other: Key) -> bool:
+        return all(self._same_input(change) for change in changes(_without_machine(one), _without_machine(other)))
+
+    def _of(self, step: str) -> list[Record]:
+        self._look_again()
+        return [record for record in self._records if record.key["step"] == step]
+
+    def _look_again(self) -> None:
+        changed = self._store.layout.records.stat().st_mtime_ns
+        if changed == self._read_at:
+            return
+        self._read_at = changed
+        self._records = sorted(self._store.records(), key=lambda record: -record.made_at)
+        self._by_artifact = {}
+        for record in self._records:
+            self._by_artifact.setdefault(str(record.artifact), []).append(record)
 
 
 def fits_version(version: str, wanted: str | None) -> bool:
     """Say whether a version is one that a recipe asks for: "10.x" is any 10, "10.4" any 10.4."""
     asked = [part for part in (wanted or "").split(".") if part not in {"", "x", "*"}]
     return version.split(".")[: len(asked)] == asked
+
+
+def _without_machine(key: Key) -> Key:
+    return {row: value for row, value in key.items() if not row.startswith(_MACHINE)}
 
 
 def _wanted(hardware: Hardware) -> Mapping[str, tuple[str, Callable[[str], bool]]]:

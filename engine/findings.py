@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from engine import elsewhere
 from engine.errors import UserError
 from engine.heads import rows_of
 from engine.jobs import Job
@@ -60,14 +59,14 @@ def _examine(
     if before is None:
         return Finding(job, "unknown" if missing else "new", (*_nearest(job, key, lookup), *rewired))
     away = lookup.away(job)
-    rows = changes(before.key, key) if away is None else elsewhere.differences(before, key, away)
+    rows = changes(before.key, key) if away is None else lookup.elsewhere.differences(before, key, away)
     return Finding(job, "unknown" if missing else "stale", (*rows, *rewired))
 
 
 def _nearest(job: Job, key: Key, lookup: Lookup) -> tuple[Change, ...]:
     """Return, for a job whose hardware is not here, how the nearest record of another machine differs."""
     away = lookup.away(job)
-    return () if away is None else elsewhere.nearest(lookup.made_elsewhere(job), key, away)
+    return () if away is None else lookup.elsewhere.nearest(key, away)
 
 
 def _lost(before: Record | None) -> Change:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from engine import code, elsewhere, machine, sources
+from engine import code, machine, sources
 from engine.digest import Digest
+from engine.elsewhere import Elsewhere
 from engine.errors import StepError
 from engine.heads import Heads
 from engine.jobs import Job
@@ -53,7 +54,6 @@ class Lookup:
         self._pinned = pinned or {}
         self._sources: dict[Source, _Watched] = {}
         self._resolutions = store.notes.get("resolutions", "hub")
-        self._elsewhere: dict[str, list[Record]] = {}
 
     def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
         """Return a job's key, given the content of the inputs that other jobs make.
@@ -85,7 +85,7 @@ class Lookup:
         away = self.away(job)
         if away is None:
             return self.store.find(key)
-        made = elsewhere.fitting(self.made_elsewhere(job), key, away)
+        made = self.elsewhere.fitting(key, away)
         return next((record for each in made if (record := self.store.find(each.key)) is not None), None)
 
     def away(self, job: Job) -> Hardware | None:
@@ -93,11 +93,10 @@ class Lookup:
         hardware = job.step.hardware()
         return None if hardware is None or machine.can_run(hardware) else hardware
 
-    def made_elsewhere(self, job: Job) -> list[Record]:
-        """Return the records of a job's step, wherever they were made; read once."""
-        if job.name not in self._elsewhere:
-            self._elsewhere[job.name] = elsewhere.records(self.store, job.name)
-        return self._elsewhere[job.name]
+    @cached_property
+    def elsewhere(self) -> Elsewhere:
+        """What other machines left in the store."""
+        return Elsewhere(self.store)
 
     @cached_property
     def machine(self) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 from small_builds import build, states, variant
 
-from engine import local_gpus, machine
+from engine import local_gpus, machine, output
 from engine.findings import examine
 from engine.key import Change
 from engine.local_gpus import LocalGpu
@@ -172,6 +172,58 @@ def test_the_other_rows_of_that_machine_do_not_count_here(project, on, monkeypat
     on()
     monkeypatch.setitem(machine._FACTS, "cpu.model", lambda: "a laptop's CPU")
     assert set(states(build(project, plan(project))).values()) == {"cached"}
+
+
+class Recall(Step):
+    """Depends on the CPU, as the answers of the original model do in their last bits."""
+
+    makes: ClassVar[str] = "recalled"
+    facts: ClassVar[tuple[str, ...]] = ("cpu.isa",)
+    text: str = "answers"
+
+    def run(self, out: Path, *, checked: Path) -> None:
+        from engine import machine as here
+
+        (out / "answers").write_text(self.text + here.known_facts()["cpu.isa"])
+
+
+class Compare(Try):
+    """Runs the engine, and compares its answers."""
+
+    makes: ClassVar[str] = "tried"
+
+    def run(self, out: Path, *, compiled: Path, recalled: Path) -> None:
+        (out / "engine").write_bytes((compiled / "engine").read_bytes() + (recalled / "answers").read_bytes())
+
+
+@pytest.mark.parametrize(("text", "state"), [("answers", "cached"), ("other answers", "waiting")])
+def test_an_input_that_differs_by_the_cpu_alone_does_not_count_either(project, on, text, state):
+    """The answers say which CPU gave them: the worker's own, so the planted record says what another CPU gave."""
+    on(T4)
+    everything = variant(project, Graph(), Compile(), Recall(), Compare(), Pack())
+    build(project, everything)
+    on()
+    store = Store(project / "cache")
+    [recalled] = [record for record in store.records() if record.key["step"] == "recall"]
+    plant(store, recalled, {"facts.cpu.isa": "of another CPU"}, {"answers": b"answers of another CPU"})
+    [theirs] = [record for record in store.records() if record.key.get("facts.cpu.isa") == "of another CPU"]
+    [compared] = [record for record in store.records() if record.key["step"] == "compare"]
+    plant(store, compared, {"inputs.recalled": str(theirs.artifact)}, {"engine": b"theirs"})
+    store.record_path(compared.digest).unlink()
+    again = variant(project, Graph(), Compile(), Recall(text=text), Compare(), Pack())
+    assert states(build(project, again))["compare"] == state
+
+
+def plant(store, record, rows, files):
+    """File what another machine made: a record like this one, but for some rows."""
+    with store.presence.workplace() as folder:
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+        made = output.take(folder)
+        store.commit(
+            {**record.key, **rows}, folder, made, report={}, seconds=1.0, peak_bytes=1, machine={"gpu.name": "Tesla T4"}
+        )
+    store.leave()
 
 
 def test_a_tool_that_does_not_drive_the_gpu_counts_here_as_there(project, on, monkeypatch):
