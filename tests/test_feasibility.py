@@ -44,7 +44,9 @@ def refused(check, *arguments):
         ("T4", "tensorrt", "fp8", "int8"),
         ("A10", "tensorrt", "fp8", "int8"),
         ("T4", "tensorrt-rtx", "fp32", "fp16"),
-        ("T4", "tensorrt-rtx", "int8", "fp16"),
+        ("T4", "tensorrt", "int4", "int8"),
+        ("T4", "tensorrt-rtx", "int4", "int8"),
+        ("A100", "tensorrt", "fp8", "int8"),
         ("RTX 2080 Ti", "tensorrt-rtx", "bf16", "fp16"),
     ],
 )
@@ -76,8 +78,10 @@ def test_tensorrt_on_a_cpu_is_refused(recipe, runtime):
 
 def test_hardware_comes_before_what_is_not_supported_yet(recipe):
     assert "cannot compute in bf16" in refused(feasibility.check, recipe("precision: bf16")).what
-    assert "not supported yet" in refused(feasibility.check, recipe("precision: bf16", "A10")).what
-    assert "cpu computes in fp8" in refused(feasibility.check, recipe("precision: fp8", "cpu", "onnxruntime")).what
+    assert "not supported yet" in refused(feasibility.check, recipe("preprocess: {size: 384}", "A10")).what
+    assert (
+        "no cpu is built for in fp8" in refused(feasibility.check, recipe("precision: fp8", "cpu", "onnxruntime")).what
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,12 @@
 """The catalogue of GPUs."""
 
+import argparse
+import json
+
 import pytest
 
 from engine import gpus
+from engine.commands import gpus as command
 from engine.errors import UsageError
 
 
@@ -25,7 +29,18 @@ from engine.errors import UsageError
         ("NVIDIA A100-SXM4-80GB", "A100-80GB"),
         ("NVIDIA A100 80GB PCIe", "A100-80GB"),
         ("NVIDIA H100 80GB HBM3", "H100"),
-        ("NVIDIA H100 PCIe", "H100"),
+        ("NVIDIA H100 PCIe", "H100 PCIe"),
+        ("NVIDIA H200 NVL", "H200 NVL"),
+        ("NVIDIA GH200 480GB", "GH200"),
+        ("NVIDIA B200", "B200"),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", "RTX 4090 Laptop"),
+        ("NVIDIA GeForce RTX 4090", "RTX 4090"),
+        ("NVIDIA GeForce RTX 2080 with Max-Q Design", "RTX 2080 Laptop"),
+        ("NVIDIA GeForce RTX 4070 Ti SUPER", "RTX 4070 Ti SUPER"),
+        ("Quadro RTX 6000", "Quadro RTX 6000"),
+        ("NVIDIA RTX A2000 12GB", "RTX A2000 12GB"),
+        ("NVIDIA TITAN RTX", "TITAN RTX"),
+        ("NVIDIA GB10", "GB10"),
         ("NVIDIA H100 NVL", "H100 NVL"),
         ("NVIDIA H200", "H200"),
         ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada"),
@@ -58,7 +73,10 @@ def test_a_local_gpu_matches_only_its_own_name():
 
 
 def test_dtypes_come_with_the_generation():
-    assert gpus.find("T4").dtypes == ("fp32", "fp16", "int8", "int4")
+    assert gpus.find("T4").dtypes == ("fp32", "fp16", "int8")
+    assert gpus.find("A30").dtypes == ("fp32", "tf32", "fp16", "bf16", "int8", "int4")
+    assert "fp4" in gpus.find("RTX 5090").dtypes
+    assert "fp4" not in gpus.find("H100").dtypes
     assert "bf16" in gpus.find("A30").dtypes
     assert "fp8" not in gpus.find("A30").dtypes
     assert "fp8" in gpus.find("L4").dtypes
@@ -69,3 +87,73 @@ def test_names_are_told_apart():
     assert len({gpus.find(name).name for name in names}) == len(gpus.CATALOGUE)
     for gpu in gpus.CATALOGUE:
         assert gpus.find(gpu.name) is gpu
+
+
+def test_a_part_of_a_gpu_has_the_memory_of_the_part_and_is_no_other_part():
+    part = gpus.find("NVIDIA A100-SXM4-40GB MIG 1g.5gb")
+    assert (part.name, part.sm, part.memory_gib) == ("A100-40GB MIG 1g.5gb", 80, 5)
+    assert gpus.find("NVIDIA H100 80GB HBM3 MIG 1g.10gb+me").memory_gib == 10
+    assert gpus.matches("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "A100 MIG 1g.5gb")
+    assert not gpus.matches("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "A100")
+    assert not gpus.matches("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "A100 MIG 2g.10gb")
+
+
+def test_a_jetson_whose_driver_names_only_the_family_is_any_of_it():
+    assert gpus.matches("Orin (nvgpu)", "Jetson Orin NX")
+    assert gpus.matches("NVIDIA Thor", "Jetson Thor")
+    assert not gpus.matches("Orin (nvgpu)", "Jetson Thor")
+    with pytest.raises(UsageError) as caught:
+        gpus.find("Orin (nvgpu)")
+    assert "Jetson AGX Orin or " in caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["V100", "Tesla V100-SXM2-16GB", "Tesla P4", "Tesla P100-PCIE-16GB"])
+def test_what_is_too_old_is_known_and_refused_with_the_reason(name):
+    with pytest.raises(UsageError, match=r"nothing is built for the [VP]1?0?0?4? \(SM[67][01]\): TensorRT") as caught:
+        gpus.find(name)
+    assert "TensorRT 10.5.0 Release Notes" in " ".join(caught.value.facts)
+    assert caught.value.hint == "the nearest that works is the T4 (SM75)"
+
+
+def test_every_row_says_where_it_is_from():
+    for row in (*gpus.CATALOGUE, *gpus.REFUSED):
+        assert row.sources
+        assert set(row.sources) <= gpus.SOURCES.keys(), row.name
+    assert all(address.startswith("https://") for _, address in gpus.SOURCES.values())
+    used = {tag for row in (*gpus.CATALOGUE, *gpus.REFUSED) for tag in row.sources}
+    assert used == gpus.SOURCES.keys()
+
+
+def test_blackwell_came_with_later_versions():
+    first = {name: gpus.find(name).tensorrt for name in ("T4", "H100", "B200", "RTX 5090", "GB300", "GB10")}
+    assert first == {
+        "T4": "10.0",
+        "H100": "10.0",
+        "B200": "10.8",
+        "RTX 5090": "10.8",
+        "GB300": "10.14.1",
+        "GB10": "10.14.1",
+    }
+
+
+def shown(capsys, *words):
+    parser = argparse.ArgumentParser()
+    command.arguments(parser)
+    assert command.run(parser.parse_args(words)) == 0
+    return capsys.readouterr().out
+
+
+def test_the_command_lists_all_or_tells_of_one(capsys):
+    table = shown(capsys)
+    assert all(gpu.name in table for gpu in (*gpus.CATALOGUE, *gpus.REFUSED))
+    one = shown(capsys, "NVIDIA", "A10G")
+    assert one.startswith("A10G: Ampere, SM86, 24 GiB")
+    assert "https://aws.amazon.com/ec2/instance-types/g5/" in one
+
+
+def test_the_command_speaks_json(capsys):
+    rows = json.loads(shown(capsys, "--json"))
+    assert len(rows) == len(gpus.CATALOGUE) + len(gpus.REFUSED)
+    (row,) = json.loads(shown(capsys, "--json", "Tesla", "T4"))
+    assert (row["name"], row["sm"], row["dtypes"], row["tensorrt_rtx"]) == ("T4", 75, ["fp32", "fp16", "int8"], True)
+    assert {"title", "url"} == set(row["sources"][0])

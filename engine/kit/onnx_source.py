@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     import onnx
 
 
+_QUANTISED = {("com.microsoft", "QuantizeLinear"), ("com.microsoft", "DequantizeLinear")}
+"""Operators that everybody reads as ONNX's own of that name."""
+
+
 def read(path: Path) -> onnx.ModelProto:
     """Return the model at `path`, its external data left where it is.
 
@@ -53,7 +57,9 @@ def data_files(path: Path) -> list[str]:
 
 
 def describe(model: onnx.ModelProto) -> dict[str, Any]:
-    """Return what a report says of the model: "architecture", "parameters" and "axes".
+    """Return what a report says of the model: "architecture", "parameters", "axes" and "operators".
+
+    The last are the operators that are not ONNX's own, by their domain.
 
     Raises StepError for a model without inputs, and for one that takes or gives what is no tensor of numbers.
     """
@@ -71,7 +77,18 @@ def describe(model: onnx.ModelProto) -> dict[str, Any]:
         "architecture": f"ONNX, opset {opset}",
         "parameters": sum(math.prod(tensor.dims) for tensor in model.graph.initializer),
         "axes": {name: list(value.shape) for name, value in inputs.items()},
+        "operators": _foreign(model),
     }
+
+
+def _foreign(model: onnx.ModelProto) -> dict[str, list[str]]:
+    """Return the operators of other domains than ONNX's own, but for those that the model defines itself."""
+    own = {(function.domain, function.name) for function in model.functions}
+    found: dict[str, set[str]] = {}
+    for node in onnx_files.nodes(model):
+        if node.domain not in {"", "ai.onnx"} and (node.domain, node.op_type) not in own | _QUANTISED:
+            found.setdefault(node.domain, set()).add(node.op_type)
+    return {domain: sorted(found[domain]) for domain in sorted(found)}
 
 
 def _refuse_no_numbers(value: onnx.ValueInfoProto) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from typing_extensions import TypedDict
 
-from engine.recipe.fields import Flag, Memory, Number, Size, Small, Text, Word
+from engine.recipe.fields import Distinct, Flag, Memory, Number, Size, Small, Text, Word, wrong
+
+_LEVELS = ("none", "same-compute-capability", "ampere-plus")
+_VERSIONS = "version-compatible"
 
 
 class TensorRT(TypedDict, total=False):
@@ -32,17 +35,40 @@ class TensorRT(TypedDict, total=False):
         Memory,
     ]
     optimization_level: Annotated[int, Field(strict=True, ge=0, le=5)]
-    compatibility: Literal["none", "same-compute-capability", "ampere-plus", "version-compatible"]
+    compatibility: Annotated[
+        Literal["none", "same-compute-capability", "ampere-plus"],
+        WithJsonSchema({"type": "string", "enum": [*_LEVELS, _VERSIONS]}),
+    ]
+    version_compatible: Flag
+    exclude_lean_runtime: Flag
     cuda_graph: Flag
     tiling_optimization_level: Literal["none", "fast", "moderate", "full"]
     profiling_verbosity: Literal["layer_names_only", "detailed", "none"]
     max_aux_streams: Small
     avg_timing_iterations: Annotated[int, Field(strict=True, ge=1, le=1024)]
     timing_cache: Text
+    plugins: Annotated[tuple[Text, ...], Field(min_length=1, max_length=64), Distinct]
+    """Libraries of plugins, by path."""
     refit: Flag
     strip_plan: Flag
     weight_streaming: Flag
     sparse_weights: Flag
+
+
+def _levels_apart(value: Any) -> Any:
+    """Return the options with `compatibility: version-compatible` said as the flag that it is.
+
+    The builder has two things by that name, which go together: a level for hardware, and a flag for versions.
+    """
+    if not isinstance(value, Mapping) or value.get("compatibility") != _VERSIONS:
+        return value
+    if value.get("version_compatible") is False:
+        raise wrong("says that it is version-compatible and that it is not", "leave `version_compatible` out")
+    return {**{name: said for name, said in value.items() if name != "compatibility"}, "version_compatible": True}
+
+
+TensorRTOptions = Annotated[TensorRT, BeforeValidator(_levels_apart)]
+"""The section `tensorrt` of a recipe."""
 
 
 class Generate(TypedDict, total=False):

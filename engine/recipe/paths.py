@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from engine.errors import Position, RecipeError
 from engine.recipe.node import Node, put
@@ -24,6 +24,7 @@ _FORMS = {
 }
 _MODEL_FORMS = ("hf", "python", "timm")
 _SAMPLES = (".jsonl", ".npz")
+_LIBRARY = re.compile(r".+\.(so(\.[0-9]+)*|dll)")
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,19 @@ class PathField:
     """A field that may name something on the disk, and what it may name."""
 
     path: tuple[str, ...]
-    forms: Sequence[str]
-    samples: bool = False
+    forms: Sequence[str] = ()
+    kind: Literal["model", "samples", "library", "file"] = "model"
+    many: bool = False
+    """It is a list of such names."""
 
 
 PATH_FIELDS = (
     PathField(("model", "source"), _MODEL_FORMS),
     PathField(("model", "tokenizer"), ("hf", "python")),
-    PathField(("validate", "samples"), ("python",), samples=True),
-    PathField(("calibrate", "samples"), ("python",), samples=True),
+    PathField(("validate", "samples"), ("python",), "samples"),
+    PathField(("calibrate", "samples"), ("python",), "samples"),
+    PathField(("tensorrt", "plugins"), kind="library", many=True),
+    PathField(("tensorrt", "timing_cache"), kind="file"),
 )
 
 
@@ -75,17 +80,27 @@ def resolved(
     Raises RecipeError at what is not there, unless `must_exist` is false.
     """
     links: dict[str, str] = {}
+    for each, path, node in _named(root):
+        said_in = _folder_of(node, home)
+        place = (node.value, node.at, said_in)
+        if place not in bounds.found:
+            bounds.found[place] = _found(each, node, texts, bounds, said_in, must_exist=must_exist)
+        uri, leads = bounds.found[place]
+        links |= leads
+        root = put(root, path, Node(uri, node.at, written=node.written))
+    return root, links
+
+
+def _named(root: Node) -> Iterator[tuple[PathField, tuple[str, ...], Node]]:
+    """Yield each value that names something on the disk, with its field and its path in the recipe."""
     for each in PATH_FIELDS:
         node = root.find(each.path)
-        if node is not None and isinstance(node.value, str):
-            said_in = _folder_of(node, home)
-            place = (node.value, node.at, said_in)
-            if place not in bounds.found:
-                bounds.found[place] = _found(each, node, texts, bounds, said_in, must_exist=must_exist)
-            uri, leads = bounds.found[place]
-            links |= leads
-            root = put(root, each.path, Node(uri, node.at, written=node.written))
-    return root, links
+        if node is None:
+            continue
+        items = {(*each.path, str(number)): item for number, item in enumerate(node.items or ())}
+        for path, item in items.items() if each.many else [(each.path, node)]:
+            if isinstance(item.value, str):
+                yield each, path, item
 
 
 def _found(
@@ -107,9 +122,8 @@ def said(root: Node, uri: str, project: Path, home: Path) -> str | None:
     It is the same wherever the project lies and wherever symbolic links lead. A path outside the project that is
     written in full stays so.
     """
-    for each in PATH_FIELDS:
-        node = root.find(each.path)
-        if node is None or node.value != uri:
+    for _, _, node in _named(root):
+        if node.value != uri:
             continue
         if not uri.startswith("file:"):
             return uri
@@ -147,9 +161,13 @@ def _check_kind(field: PathField, path: Path, wrong: Callable[..., RecipeError])
         raise wrong(
             f"names {shown(path, 200)}, which cannot be read: {(error.strerror or 'unknown reason').lower()}"
         ) from None
-    if field.samples and (path.suffix not in _SAMPLES or not path.is_file()):
+    if field.kind == "samples" and (path.suffix not in _SAMPLES or not path.is_file()):
         raise wrong(f"names {shown(path, 200)}, which is no samples file", "samples are a .jsonl or an .npz file")
-    if not field.samples and not path.is_dir() and not path.is_file():
+    if field.kind == "library" and not (_LIBRARY.fullmatch(path.name) and path.is_file()):
+        raise wrong(f"names {shown(path, 200)}, which is no library", "a library of plugins is a file: libplugins.so")
+    if field.kind == "file" and not path.is_file():
+        raise wrong(f"names {shown(path, 200)}, which is no file")
+    if field.kind == "model" and not path.is_dir() and not path.is_file():
         raise wrong(f"names {shown(path, 200)}, which is neither a file nor a directory")
     if field.path == ("model", "source") and path.is_dir() and path.suffix.lower() == ".onnx":
         raise wrong(
@@ -175,7 +193,7 @@ def _remote(field: PathField, scheme: str, rest: str, *, wrong_at: tuple[Texts, 
     if scheme not in field.forms:
         allowed = ", ".join(f"{form}:" for form in field.forms)
         hint = did_you_mean(scheme, field.forms) if scheme.lower() not in ("http", "https", "file", "s3") else ""
-        hint = hint if hint.startswith("did") else f"a path, or one of {allowed}"
+        hint = hint if hint.startswith("did") else f"a path, or one of {allowed}" if allowed else "name a path"
         raise error_in(texts, f"`{name}` cannot be read from {scheme}:", at, hint=hint)
     form, example = _FORMS[scheme]
     if not form.fullmatch(rest) or ".." in rest.split("/"):

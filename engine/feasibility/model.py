@@ -1,0 +1,104 @@
+"""What the model, by the report of its fetch, cannot do: its memory, its axes, its operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from engine import gpus
+from engine.feasibility import shapes
+from engine.feasibility.target import TENSORRT, devices, place
+
+if TYPE_CHECKING:
+    from engine.gpus import Gpu
+    from engine.recipe.load import LoadedRecipe
+    from engine.recipe.schema import Profile
+
+_BYTES = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0, "int8": 1.0, "fp8": 1.0, "int4": 0.5}
+"""Bytes that one parameter takes."""
+_WORKING = {"fp32": 4}
+"""Bytes of a number between two layers; 2 in every other precision."""
+_GIB = 1 << 30
+_FUSED = "com.microsoft"
+
+
+def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
+    """Raise RecipeError for what the model cannot do.
+
+    `facts` has "kind", "parameters", "bytes", "max_sequence" (tokens or None), "axes" ({input: [size or axis name]}),
+    and where they are known "width" (numbers per token between two layers) and "operators" ({domain: [operator]},
+    those that are not ONNX's own).
+    """
+    _operators(loaded, facts)
+    _memory(loaded, facts)
+    shapes.check_model(loaded, facts)
+
+
+def _operators(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
+    """Refuse operators that TensorRT does not have; other domains may come from plugins."""
+    if loaded.recipe.target.runtime not in TENSORRT:
+        return
+    found = facts.get("operators") or {}
+    if fused := found.get(_FUSED):
+        what = f"the graph was fused for ONNX Runtime, and TensorRT does not know its operators: {', '.join(fused)}"
+        hint = "name the ONNX file as it was exported: TensorRT fuses on its own; or use runtime: onnxruntime"
+        raise loaded.error(what, "model", "source", facts=[f"they are of the domain {_FUSED}"], hint=hint)
+    if found and not loaded.recipe.tensorrt.get("plugins"):
+        domain, names = next(iter(found.items()))
+        what = f"TensorRT does not know the model's operators of the domain {domain}: {', '.join(names)}"
+        hint = "name the library that brings them under tensorrt.plugins, or use runtime: onnxruntime"
+        raise loaded.error(what, "model", "source", hint=hint)
+
+
+def _memory(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
+    if loaded.recipe.target.devices == ("cpu",):
+        return
+    weights = _weights(loaded, facts)
+    for index, gpu in enumerate(devices(loaded)):
+        room = gpu.memory_gib * _GIB
+        if weights > room:
+            precision = loaded.recipe.precision
+            what = f"the model's weights take {weights / _GIB:.1f} GiB in {precision}: more than the GPU's memory"
+            at = place(loaded, index)
+            raise loaded.error(what, *at, facts=[_has(gpu)], hint=_larger(weights))
+        for number, profile in enumerate(loaded.recipe.profiles):
+            working = _least(loaded, profile, facts)
+            if weights + working > room:
+                sizes = ", ".join(f"{axis} {said.max}" for axis, said in profile.items())
+                what = (
+                    f"at {sizes} the model takes more than the GPU's memory: "
+                    f"{weights / _GIB:.1f} GiB of weights and at least {working / _GIB:.1f} GiB to work in"
+                )
+                hint = f"lower the profile's max; or {_larger(weights + working)}"
+                raise loaded.error(what, "profiles", number, facts=[_has(gpu)], hint=hint)
+
+
+def _weights(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> float:
+    parameters = facts.get("parameters")
+    return parameters * _BYTES[loaded.recipe.precision] if parameters else float(facts.get("bytes") or 0)
+
+
+def _least(loaded: LoadedRecipe, profile: Profile, facts: Mapping[str, Any]) -> float:
+    """Return bytes that a profile's largest shape needs at the very least, beside the weights.
+
+    Counted are the inputs at four bytes a number, and where the width is known one layer's input and output.
+    """
+    sizes = {axis: said.max for axis, said in profile.items()}
+    inputs = (facts.get("axes") or {}).values()
+    given = sum(4 * prod(axis if isinstance(axis, int) else sizes.get(axis, 1) for axis in shape) for shape in inputs)
+    tokens = sizes.get("batch", 1) * sizes.get("sequence", 1)
+    return given + 2 * tokens * (facts.get("width") or 0) * _WORKING.get(loaded.recipe.precision, 2)
+
+
+def _has(gpu: Gpu) -> str:
+    return f"the {gpu.name} has {gpu.memory_gib} GiB"
+
+
+def _larger(needed: float) -> str:
+    """Return a hint with GPUs that have the memory, the smallest first."""
+    enough = sorted((gpu for gpu in gpus.CATALOGUE if gpu.memory_gib * _GIB >= needed), key=lambda gpu: gpu.memory_gib)
+    server = [gpu for gpu in enough if gpu.sold in ("data-center", "aws-g5")] or enough
+    if not server:
+        return "no GPU known here is large enough"
+    return f"take a larger GPU ({', '.join(gpu.name for gpu in server[:3])})"

@@ -1,0 +1,90 @@
+"""Which precisions the devices and their runtime compute in, and what calibration is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from engine.feasibility.target import called
+
+if TYPE_CHECKING:
+    from engine.gpus import Gpu
+    from engine.recipe.load import LoadedRecipe
+
+_PRECISIONS = ("fp32", "fp16", "bf16", "int8", "fp8", "int4")
+_NEAREST: Mapping[str, Sequence[str]] = {
+    "fp32": ("fp16",),
+    "fp16": ("fp32",),
+    "bf16": ("fp16", "fp32"),
+    "int8": ("fp16", "fp32"),
+    "fp8": ("int8", "fp16"),
+    "int4": ("int8", "fp16"),
+}
+_TURING = 75
+_ON_CPU = ("fp32", "int8")
+_ON_CUDA = ("fp32", "fp16")
+_CALIBRATED = ("int8", "fp8", "int4")
+
+
+def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+    """Raise RecipeError for a precision that the target does not compute in; `devices` are its GPUs, none for a cpu."""
+    asked = loaded.recipe.precision
+    if not devices:
+        _hold(loaded, _ON_CPU, f"no cpu is built for in {asked}", "onnxruntime computes there in")
+    elif loaded.recipe.target.provider == "cuda":
+        what = f"the provider cuda does not compute in {asked}"
+        better = asked in _able(loaded, devices)
+        hint = ", or provider: tensorrt" if better else ""
+        _hold(loaded, _ON_CUDA, what, "its kernels for fused transformers are for", more=hint)
+    else:
+        for gpu in devices:
+            runtime = loaded.recipe.target.runtime
+            able = _of(gpu, runtime)
+            lacking = f" with {runtime}" if asked in _of(gpu, "tensorrt") else ""
+            what = f"{called([gpu])} cannot compute in {asked}{lacking}"
+            _hold(loaded, able, what, "it computes in", nearest=_able(loaded, devices))
+    _calibration(loaded, devices)
+
+
+def _hold(
+    loaded: LoadedRecipe, able: Sequence[str], what: str, fact: str, *, nearest: Sequence[str] = (), more: str = ""
+) -> None:
+    """Raise RecipeError where the recipe's precision is not among those of `able`."""
+    asked = loaded.recipe.precision
+    if asked in able:
+        return
+    choice = next((dtype for dtype in _NEAREST[asked] if dtype in (nearest or able)), able[-1])
+    hint = f"the nearest that works is precision: {choice}{more}"
+    at = ("precision",) if loaded.position("precision") else ("target", "runtime")
+    raise loaded.error(what, *at, facts=[f"{fact} {', '.join(able)}"], hint=hint)
+
+
+def _able(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> Sequence[str]:
+    """Return what all of the GPUs compute in."""
+    runtime = loaded.recipe.target.runtime
+    return [dtype for dtype in _PRECISIONS if all(dtype in _of(gpu, runtime) for gpu in devices)]
+
+
+def _of(gpu: Gpu, runtime: str) -> Sequence[str]:
+    """Return what a GPU computes in with a runtime.
+
+    TensorRT-RTX has no matrix products in fp32 on SM75: its builder says "FP32 GEMM is not supported" (1.7).
+    """
+    lacks = ("fp32",) if runtime == "tensorrt-rtx" and gpu.sm == _TURING else ()
+    return [dtype for dtype in _PRECISIONS if dtype in gpu.dtypes and dtype not in lacks]
+
+
+def _calibration(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+    recipe = loaded.recipe
+    if recipe.calibrate is None:
+        return
+    if recipe.precision not in _CALIBRATED:
+        what = f"`calibrate` is for {', '.join(_CALIBRATED)}; this recipe is in {recipe.precision}"
+        raise loaded.error(what, "calibrate", hint="leave it out (`calibrate: null` over a parent's)")
+    if not devices:
+        what = "nothing is calibrated for a cpu: int8 finds its scales there while it runs"
+        raise loaded.error(what, "calibrate", hint="leave it out (`calibrate: null` over a parent's)")
+    if recipe.calibrate.samples == recipe.validation.samples:
+        what = "the model would be validated on the samples that it is calibrated on"
+        hint = "name other samples: what was seen proves nothing"
+        raise loaded.error(what, "calibrate", "samples", hint=hint)

@@ -1,0 +1,134 @@
+"""What a recipe says of Triton, held against what the package runs on and the TensorRT that builds its engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine import triton_images
+from engine.feasibility.target import ON_GPUS, TENSORRT
+from engine.triton_images import REPOSITORY, Image, Named, parts_of
+
+if TYPE_CHECKING:
+    from engine.gpus import Gpu
+    from engine.recipe.load import LoadedRecipe
+
+_IMAGE = ("package", "triton", "image")
+
+
+def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+    """Raise RecipeError for what Triton would not load."""
+    _image(loaded)
+    _instances(loaded, devices)
+    _batches(loaded)
+
+
+def _image(loaded: LoadedRecipe) -> None:
+    """Hold the image against the TensorRT: an engine is loaded by the version that built it, and by no other."""
+    said = loaded.recipe.package.triton.image
+    if said is None:
+        return
+    named = triton_images.read(said)
+    if named is None:
+        hint = f'write the release, "24.05", or the whole name, {REPOSITORY}:24.05-py3'
+        raise loaded.error(f"`image` is none of Triton's: {said!r}", *_IMAGE, hint=hint)
+    runtime = loaded.recipe.target.runtime
+    if runtime == "tensorrt-rtx":
+        what = "no image of Triton loads the engines of TensorRT-RTX: its backend is TensorRT's"
+        raise loaded.error(what, *_IMAGE, hint="use runtime: tensorrt, or leave the image out")
+    if runtime == "tensorrt":
+        _loads(loaded, named)
+
+
+def _loads(loaded: LoadedRecipe, named: Named) -> None:
+    if not named.loads_engines:
+        what = f"the image {named.tag} has no backend for TensorRT engines"
+        raise loaded.error(what, *_IMAGE, hint=f"use {named.release}-py3")
+    wanted = loaded.recipe.tensorrt.get("version")
+    image = named.image
+    if image is None:
+        _says_version(loaded, named, wanted)
+    elif parts_of(image.tensorrt)[0] not in ("10", "11"):
+        what = f"the image {image.tag} loads engines of TensorRT {image.tensorrt}, which is not supported"
+        raise loaded.error(what, *_IMAGE, facts=[_source(image)], hint=_others("10.x"))
+    elif wanted is not None and not _fits(loaded, wanted, image):
+        what = f"TensorRT {wanted} builds the engine, and the image {image.tag} loads those of {image.tensorrt}"
+        hint = f'say version: "{image.tensorrt}"; {_others(wanted)}'
+        raise loaded.error(what, *_IMAGE, facts=[_source(image)], hint=hint)
+
+
+def _fits(loaded: LoadedRecipe, wanted: str, image: Image) -> bool:
+    """Tell whether the image loads what this version builds; a version-compatible engine also in later minors."""
+    if not loaded.recipe.tensorrt.get("version_compatible"):
+        return triton_images.agrees(wanted, image.tensorrt)
+    asked, found = parts_of(wanted), parts_of(image.tensorrt)
+    return asked[0] == found[0] and [int(part) for part in asked] <= [int(part) for part in found[: len(asked)]]
+
+
+def _says_version(loaded: LoadedRecipe, named: Named, wanted: str | None) -> None:
+    """Refuse an image of which nothing is known where the recipe does not say its TensorRT either."""
+    enough = 1 if loaded.recipe.tensorrt.get("version_compatible") else 2
+    if wanted is not None and len(parts_of(wanted)) >= enough:
+        return
+    what = f"which TensorRT the image {named.tag} loads engines with is not known here"
+    facts = [f"known: {', '.join(f'{image.tag} ({image.tensorrt})' for image in triton_images.IMAGES)}"]
+    look = f"docker run --rm {REPOSITORY}:{named.tag} dpkg-query -W libnvinfer-bin"
+    hint = f'say its minor version, as in tensorrt: {{version: "10.7"}}; this prints it: {look}'
+    raise loaded.error(what, *_IMAGE, facts=facts, hint=hint)
+
+
+def _source(image: Image) -> str:
+    title, address = triton_images.SOURCES[image.sources[0]]
+    return f"{title}: {address}"
+
+
+def _others(wanted: str) -> str:
+    fitting = [image for image in triton_images.with_version(wanted) if parts_of(image.tensorrt)[0] in ("10", "11")]
+    if fitting:
+        return f"the nearest image that is known for it: {fitting[0].tag}"
+    return f"no image is known for TensorRT {wanted}"
+
+
+def _instances(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+    groups = _groups(loaded)
+    target = loaded.recipe.target
+    on_gpu = bool(devices) and (target.runtime in TENSORRT or target.provider in ON_GPUS)
+    for index, group in enumerate(groups):
+        kind = group.get("kind")
+        at = ("package", "triton", "instance_group", index, "kind")
+        if on_gpu and kind == "KIND_CPU":
+            what = "KIND_CPU: this package is for a GPU, and its model runs on nothing else"
+            raise loaded.error(what, *at, hint="use KIND_GPU, or leave the group out")
+        if not devices and kind == "KIND_GPU":
+            what = "KIND_GPU: this package is for a cpu, and Triton would look for a GPU"
+            raise loaded.error(what, *at, hint="use KIND_CPU, or leave the group out")
+        _profiles(loaded, index, group)
+
+
+def _profiles(loaded: LoadedRecipe, index: int, group: Mapping[str, Any]) -> None:
+    count = max(1, len(loaded.recipe.profiles))
+    at = ("package", "triton", "instance_group", index, "profile")
+    if "profile" in group and loaded.recipe.target.runtime not in TENSORRT:
+        what = "`profile` is about TensorRT's optimisation profiles; this package has none"
+        raise loaded.error(what, *at, hint="leave it out")
+    listed = group.get("profile")
+    for number in listed if isinstance(listed, list | tuple) else ():
+        if str(number).isdecimal() and int(str(number)) >= count:
+            what = f"the engine has no profile {number}: it has {count}, counted from 0"
+            raise loaded.error(what, *at, hint="leave it out: the package lists all of them")
+
+
+def _groups(loaded: LoadedRecipe) -> Sequence[Mapping[str, Any]]:
+    said = (loaded.recipe.package.triton.model_extra or {}).get("instance_group")
+    return [group for group in said if isinstance(group, Mapping)] if isinstance(said, list | tuple) else []
+
+
+def _batches(loaded: LoadedRecipe) -> None:
+    """Refuse batches that no profile of the engine takes: Triton would not load it."""
+    recipe = loaded.recipe
+    largest = [profile["batch"].max for profile in recipe.profiles if "batch" in profile]
+    asked = recipe.package.triton.max_batch_size
+    if recipe.target.runtime in TENSORRT and largest and asked is not None and asked > max(largest):
+        what = f"Triton would send batches of {asked}, and the largest of the profiles is {max(largest)}"
+        hint = f"say max_batch_size: {max(largest)}, or widen a profile"
+        raise loaded.error(what, "package", "triton", "max_batch_size", hint=hint)

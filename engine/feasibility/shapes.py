@@ -1,0 +1,108 @@
+"""Profiles and shapes to measure: within each other, and within what the model takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.feasibility.target import TENSORRT
+from engine.recipe.outline import did_you_mean
+from engine.recipe.schema import Profile, Range, Recipe
+
+if TYPE_CHECKING:
+    from engine.recipe.load import LoadedRecipe
+
+
+def check(loaded: LoadedRecipe) -> None:
+    """Raise RecipeError for a shape to measure that a TensorRT engine of these profiles cannot take."""
+    recipe = loaded.recipe
+    if recipe.target.runtime not in TENSORRT or not recipe.profiles or recipe.bench is None:
+        return
+    for index, shape in enumerate(recipe.bench.shapes):
+        if not any(_takes(profile, shape.axes) for profile in recipe.profiles):
+            said = ", ".join(f"{axis} {size}" for axis, size in shape.axes.items())
+            hint = "widen a profile, or measure a shape inside one"
+            raise loaded.error(f"no profile takes {said}", "bench", "shapes", index, hint=hint)
+
+
+def _takes(profile: Mapping[str, Range], axes: Mapping[str, int]) -> bool:
+    return all(axis not in profile or profile[axis].min <= size <= profile[axis].max for axis, size in axes.items())
+
+
+def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
+    """Raise RecipeError for axes that the model lacks or that are left open, and for too many tokens."""
+    dynamic = _dynamic_axes(facts)
+    if dynamic is None:
+        return
+    recipe = loaded.recipe
+    if dynamic and not profiles(recipe, facts):
+        what = "the model has axes of any size, and no profile says which sizes are meant"
+        raise loaded.error(what, "profiles", facts=_about(dynamic), hint=f"add {_proposal(dynamic, facts)}")
+    for index, profile in enumerate(recipe.profiles):
+        _check_axes(loaded, ("profiles", index), {axis: sizes.max for axis, sizes in profile.items()}, facts, dynamic)
+    for index, shape in enumerate(recipe.bench.shapes if recipe.bench else ()):
+        _check_axes(loaded, ("bench", "shapes", index), shape.axes, facts, dynamic)
+
+
+def profiles(recipe: Recipe | LoadedRecipe, facts: Mapping[str, Any]) -> tuple[Profile, ...]:
+    """Return the profiles of a recipe; where it has none, one that suits a text or image model.
+
+    The default takes 1 to 8 inputs at once, of 1 token up to 512 or as many as the model has positions for. There is
+    none for an ONNX file, whose axes may be anything.
+    """
+    said = recipe.profiles if isinstance(recipe, Recipe) else recipe.recipe.profiles
+    dynamic = _dynamic_axes(facts) or ()
+    if said or facts.get("kind") == "onnx" or not dynamic or not set(dynamic) <= {"batch", "sequence"}:
+        return said
+    longest = min(512, facts.get("max_sequence") or 512)
+    ranges = {
+        "batch": Range(min=1, opt=1, max=8),
+        "sequence": Range(min=1, opt=min(128, longest), max=longest),
+    }
+    return ({axis: ranges[axis] for axis in dynamic},)
+
+
+def _check_axes(
+    loaded: LoadedRecipe,
+    path: tuple[str | int, ...],
+    sizes: Mapping[str, int],
+    facts: Mapping[str, Any],
+    dynamic: Sequence[str],
+) -> None:
+    """Hold the sizes of a profile (its largest) or of a bench shape against the model's axes."""
+    for axis, size in sizes.items():
+        if axis not in dynamic:
+            hint = did_you_mean(axis, dynamic) if dynamic else "leave it out"
+            raise loaded.error(f"the model has no axis `{axis}`", *path, axis, facts=_about(dynamic), hint=hint)
+        longest = facts.get("max_sequence")
+        if axis == "sequence" and longest is not None and size > longest:
+            what = f"{size} tokens are more than the model has positions for: {longest}"
+            raise loaded.error(what, *path, axis, hint=f"at most {longest} is possible")
+    missing = [axis for axis in dynamic if axis not in sizes]
+    if missing:
+        what = f"the model's axis `{missing[0]}` may have any size, and nothing here says which"
+        hint = f"as in {_proposal(dynamic, facts)}" if path[0] == "profiles" else f"add {missing[0]}: 1"
+        raise loaded.error(what, *path, facts=_about(dynamic), hint=hint)
+
+
+def _dynamic_axes(facts: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the names of the axes that may have any size; None where the report says nothing of axes."""
+    axes = facts.get("axes")
+    if not axes:
+        return None
+    return tuple(dict.fromkeys(axis for shape in axes.values() for axis in shape if isinstance(axis, str)))
+
+
+def _about(dynamic: Sequence[str]) -> list[str]:
+    return [f"its axes of any size: {', '.join(dynamic)}" if dynamic else "all of its axes have a fixed size"]
+
+
+def _proposal(dynamic: Sequence[str], facts: Mapping[str, Any]) -> str:
+    """Return a profile for these axes as one would write it; what cannot be guessed is left in capitals."""
+    longest = min(512, facts.get("max_sequence") or 512)
+    guesses = {"batch": "[1, 1, 8]", "seq": f"[1, {min(128, longest)}, {longest}]"}
+    said = (
+        next((guess for part, guess in guesses.items() if part in axis.lower()), "[MIN, OPT, MAX]") for axis in dynamic
+    )
+    pairs = (f"{axis}: {sizes}" for axis, sizes in zip(dynamic, said, strict=True))
+    return "profiles: [{" + ", ".join(pairs) + "}]"

@@ -1,0 +1,103 @@
+"""The GPUs that people deploy on, a line each."""
+
+# Compute capabilities: "cuda-gpus" of gpu.SOURCES. That list does not name laptops' and cloud providers' own GPUs: they
+# have the capability of the chip they are made of. Memory: the document that each line names.
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.gpus.gpu import Gpu, Refused
+
+
+def _geforce(sm: int, sizes: str, *, laptop: bool = False) -> Iterator[Gpu]:
+    """Yield GeForce RTX GPUs from `name=GiB, ...`; those of laptops are sold under the same names, as other chips."""
+    for size in sizes.split(","):
+        name, memory = size.strip().split("=")
+        end = " Laptop" if laptop else ""
+        yield Gpu(f"RTX {name}{end}", sm, int(memory), "laptop" if laptop else "geforce")
+
+
+def _workstation(sm: int, sizes: str, form: str) -> Iterator[Gpu]:
+    """Yield workstation GPUs from `name=GiB, ...`; `form` says where the name stands: `RTX {} Ada`."""
+    for size in sizes.split(","):
+        name, memory = size.strip().split("=")
+        yield Gpu(form.format(name), sm, int(memory), "workstation")
+
+
+CATALOGUE = (
+    # Turing
+    Gpu("T4", 75, 16, "data-center"),
+    *_geforce(75, "2060=12, 2060 SUPER=8, 2070=8, 2070 SUPER=8, 2080=8, 2080 SUPER=8, 2080 Ti=11"),
+    *_geforce(75, "2060=6, 2070=8, 2070 SUPER=8, 2080=8, 2080 SUPER=8", laptop=True),
+    Gpu("TITAN RTX", 75, 24, "geforce"),
+    *_workstation(75, "4000=8, 5000=16, 6000=24, 8000=48", "Quadro RTX {}"),
+    # Ampere
+    Gpu("A100-40GB", 80, 40, "data-center", ("A100", "A100 PCIE 40GB")),  # the smaller where nothing says 80 GB
+    Gpu("A100-80GB", 80, 80, "data-center", ("A100 80GB PCIe", "A100 PCIE 80GB")),
+    Gpu("A30", 80, 24, "data-center"),
+    Gpu("A2", 86, 16, "data-center"),
+    Gpu("A10", 86, 24, "data-center"),
+    Gpu("A10G", 86, 24, "aws-g5"),
+    Gpu("A16", 86, 16, "data-center"),  # a quarter of the board
+    Gpu("A40", 86, 48, "data-center"),
+    *_workstation(86, "A2000=6, A2000 12GB=12, A4000=16, A4500=20, A5000=24, A5500=24, A6000=48", "RTX {}"),
+    *_geforce(86, "3050=8, 3060=12, 3060 Ti=8, 3070=8, 3070 Ti=8, 3080=12, 3080 Ti=12, 3090=24, 3090 Ti=24"),
+    *_geforce(86, "3050=6, 3050 Ti=4, 3060=6, 3070=8, 3070 Ti=8, 3080=16, 3080 Ti=16", laptop=True),
+    Gpu("Jetson AGX Orin", 87, 64, "jetson", ("AGX Orin", "Jetson AGX Orin 64GB"), dla=True),
+    Gpu("Jetson AGX Orin 32GB", 87, 32, "jetson", ("AGX Orin 32GB",), dla=True),
+    Gpu("Jetson Orin NX", 87, 16, "jetson", ("Orin NX", "Jetson Orin NX 16GB"), dla=True),
+    Gpu("Jetson Orin NX 8GB", 87, 8, "jetson", ("Orin NX 8GB",), dla=True),
+    Gpu("Jetson Orin Nano", 87, 8, "jetson", ("Orin Nano", "Jetson Orin Nano 8GB")),
+    Gpu("Jetson Orin Nano 4GB", 87, 4, "jetson", ("Orin Nano 4GB",)),
+    # Ada Lovelace
+    Gpu("L4", 89, 24, "data-center"),
+    Gpu("L40", 89, 48, "data-center"),
+    Gpu("L40S", 89, 48, "data-center"),
+    *_workstation(89, "2000=16, 4000=20, 4000 SFF=20, 4500=24, 5000=32, 6000=48", "RTX {} Ada"),
+    *_geforce(89, "4060=8, 4060 Ti=16, 4070=12, 4070 SUPER=12, 4070 Ti=12, 4070 Ti SUPER=16"),
+    *_geforce(89, "4080=16, 4080 SUPER=16, 4090=24, 4090 D=24"),
+    *_geforce(89, "4050=6, 4060=8, 4070=8, 4080=12, 4090=16", laptop=True),
+    # Hopper
+    Gpu("H100", 90, 80, "data-center", ("H100 SXM", "H100 80GB HBM3")),
+    Gpu("H100 PCIe", 90, 80, "data-center"),
+    Gpu("H100 NVL", 90, 94, "data-center"),
+    Gpu("H200", 90, 141, "data-center", ("H200 SXM",)),
+    Gpu("H200 NVL", 90, 141, "data-center"),
+    Gpu("GH200", 90, 96, "data-center", ("GH200 480GB", "GH200 96GB HBM3")),  # 480 GB is the CPU's memory
+    Gpu("GH200 144GB", 90, 144, "data-center", ("GH200 144G HBM3e",)),
+    # Blackwell
+    Gpu("B200", 100, 180, "data-center", ("B200 SXM",)),
+    Gpu("GB200", 100, 186, "data-center"),
+    Gpu("B300", 103, 288, "data-center", ("B300 SXM6 AC",)),
+    Gpu("GB300", 103, 288, "data-center"),
+    Gpu("Jetson Thor", 110, 128, "jetson", ("Jetson T5000", "Jetson AGX Thor")),
+    Gpu("Jetson T4000", 110, 64, "jetson"),
+    Gpu(
+        "RTX PRO 6000 Blackwell", 120, 96, "workstation",
+        tuple(f"RTX PRO 6000 Blackwell {edition}" for edition in
+              ("Server Edition", "Workstation Edition", "Max-Q Workstation Edition")),
+    ),
+    Gpu("RTX PRO 5000 Blackwell", 120, 48, "workstation"),
+    Gpu("RTX PRO 5000 72GB Blackwell", 120, 72, "workstation"),
+    Gpu("RTX PRO 4500 Blackwell", 120, 32, "workstation", ("RTX PRO 4500 Blackwell Server Edition",)),
+    Gpu("RTX PRO 4000 Blackwell", 120, 24, "workstation", ("RTX PRO 4000 Blackwell SFF Edition",)),
+    Gpu("RTX PRO 2000 Blackwell", 120, 16, "workstation"),
+    *_geforce(120, "5050=8, 5060=8, 5060 Ti=16, 5070=12, 5070 Ti=16, 5080=16, 5090=32, 5090 D=32"),
+    *_geforce(120, "5050=8, 5060=8, 5070=8, 5070 Ti=12, 5080=16, 5090=24", laptop=True),
+    Gpu("GB10", 121, 128, "spark", ("DGX Spark",)),
+)  # fmt: skip
+
+_VOLTA = "TensorRT dropped Volta (SM70) with 10.5"
+_PASCAL = "TensorRT 10 starts at SM70, and dropped that with 10.5"
+
+REFUSED = (
+    Refused("V100", 70, _VOLTA, ("legacy", "tensorrt-10.5"), ("V100 SXM2 16GB", "V100 SXM2 32GB", "V100 SXM3 32GB",
+            "V100 PCIE 16GB", "V100 PCIE 32GB", "V100S PCIE 32GB")),
+    Refused("TITAN V", 70, _VOLTA, ("legacy", "tensorrt-10.5")),
+    Refused("Quadro GV100", 70, _VOLTA, ("legacy", "tensorrt-10.5")),
+    Refused("P100", 60, _PASCAL, ("legacy", "tensorrt-10.1", "tensorrt-10.5"), ("P100 PCIE 16GB", "P100 SXM2 16GB")),
+    Refused("P40", 61, _PASCAL, ("legacy", "tensorrt-10.1", "tensorrt-10.5")),
+    Refused("P4", 61, _PASCAL, ("legacy", "tensorrt-10.1", "tensorrt-10.5")),
+)  # fmt: skip
+"""What is too old, by the same names."""

@@ -1,0 +1,115 @@
+"""What is known of one kind of GPU, and the documents that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+DTYPES = ("fp32", "tf32", "fp16", "bf16", "int8", "fp8", "fp4", "int4")
+"""Types of numbers that matrix products are computed in; int4 are weights of 4 bits, multiplied in fp16."""
+
+_FIRST_SM = {"tf32": 80, "bf16": 80, "int4": 80, "fp8": 89, "fp4": 100}
+_ARCHITECTURES = {75: "Turing", 80: "Ampere", 86: "Ampere", 87: "Ampere", 89: "Ada Lovelace", 90: "Hopper"}
+_RTX_SMS = (75, 80, 86, 89, 120, 121)
+_TENSORRT_FROM = {100: "10.8", 103: "10.14.1", 110: "10.8", 120: "10.8", 121: "10.14.1"}
+
+SOURCES: Mapping[str, tuple[str, str]] = {
+    "cuda-gpus": ("NVIDIA, CUDA GPU Compute Capability", "https://developer.nvidia.com/cuda-gpus"),
+    "legacy": ("NVIDIA, Legacy CUDA GPU Compute Capability", "https://developer.nvidia.com/cuda-legacy-gpus"),
+    "data-center": ("NVIDIA, data sheets of data center GPUs", "https://www.nvidia.com/en-us/data-center/"),
+    "aws-g5": ("Amazon, EC2 G5 instances", "https://aws.amazon.com/ec2/instance-types/g5/"),
+    "geforce": ("NVIDIA, Compare GeForce", "https://www.nvidia.com/en-us/geforce/graphics-cards/compare/"),
+    "laptop": ("NVIDIA, Compare GeForce laptops", "https://www.nvidia.com/en-us/geforce/laptops/compare/"),
+    "workstation": ("NVIDIA, data sheets of workstation GPUs", "https://www.nvidia.com/en-us/products/workstations/"),
+    "jetson": ("NVIDIA, Jetson modules", "https://developer.nvidia.com/embedded/jetson-modules"),
+    "spark": ("NVIDIA, DGX Spark", "https://www.nvidia.com/en-us/products/workstations/dgx-spark/"),
+    "tensorrt": (
+        "NVIDIA, TensorRT Support Matrix",
+        "https://docs.nvidia.com/deeplearning/tensorrt/latest/getting-started/support-matrix.html",
+    ),
+    "tensorrt-rtx": (
+        "NVIDIA, TensorRT-RTX Support Matrix",
+        "https://docs.nvidia.com/deeplearning/tensorrt-rtx/latest/getting-started/support-matrix.html",
+    ),
+    "tensorrt-10.1": (
+        "NVIDIA, TensorRT 10.1.0 Support Matrix",
+        "https://docs.nvidia.com/deeplearning/tensorrt/archives/tensorrt-1010/support-matrix/index.html",
+    ),
+    "tensorrt-10.5": (
+        "NVIDIA, TensorRT 10.5.0 Release Notes",
+        "https://docs.nvidia.com/deeplearning/tensorrt/latest/getting-started/release-notes-10/10.5.0.html",
+    ),
+    "tensorrt-10.8": (
+        "NVIDIA, TensorRT 10.8.0 Release Notes",
+        "https://docs.nvidia.com/deeplearning/tensorrt/latest/getting-started/release-notes-10/10.8.0.html",
+    ),
+    "tensorrt-10.14": (
+        "NVIDIA, TensorRT 10.14.1 Release Notes",
+        "https://docs.nvidia.com/deeplearning/tensorrt/latest/getting-started/release-notes-10/10.14.1.html",
+    ),
+    "quantization": (
+        "NVIDIA, Model Optimizer, Support Matrix",
+        "https://nvidia.github.io/Model-Optimizer/guides/0_support_matrix.html",
+    ),
+}
+"""Tag -> title and address of a document that a row of the catalogue is taken from."""
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One kind of GPU; `sm` is its compute capability times ten, `memory_gib` that of one GPU as sold.
+
+    What the driver reports of the memory is a little less. Where cards of one name come with different memory, it is
+    the largest: what does not fit there fits none of them. `sold` tags the document that says the memory, `aliases`
+    are other names that mean it, as NVML or people have them, `dla` whether it has deep-learning accelerators.
+    """
+
+    name: str
+    sm: int
+    memory_gib: int
+    sold: str
+    aliases: tuple[str, ...] = ()
+    dla: bool = False
+
+    @property
+    def architecture(self) -> str:
+        """The name of its generation."""
+        return _ARCHITECTURES.get(self.sm, "Blackwell")
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """What TensorRT computes in on it.
+
+        tf32 and bf16 came with Ampere (SM80), fp8 with Ada (SM89), fp4 with Blackwell (SM100); weights of 4 bits need
+        SM80. Sources: the support matrices of TensorRT and TensorRT-RTX ("Hardware and Precision"), Model Optimizer's
+        ("W4A16"), and what TensorRT-RTX 1.7 answers when it is asked to build for each SM.
+        """
+        return tuple(dtype for dtype in DTYPES if self.sm >= _FIRST_SM.get(dtype, 0))
+
+    @property
+    def tensorrt(self) -> str:
+        """The first version of TensorRT 10 or later that builds for it. Source: TensorRT's release notes."""
+        return _TENSORRT_FROM.get(self.sm, "10.0")
+
+    @property
+    def tensorrt_rtx(self) -> bool:
+        """Whether TensorRT-RTX builds for it. Source: `ComputeCapability` of tensorrt-rtx 1.7."""
+        return self.sm in _RTX_SMS
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The tags of the documents behind this row: of its SM, its memory, its dtypes, its first TensorRT."""
+        first = {"10.8": ("tensorrt-10.8",), "10.14.1": ("tensorrt-10.14",)}.get(self.tensorrt, ())
+        rtx = ("tensorrt-rtx",) if self.tensorrt_rtx else ()
+        return ("cuda-gpus", self.sold, "tensorrt", "quantization", *rtx, *first)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A GPU that people ask for and that nothing is built for: its name, its SM, why, and where that is written."""
+
+    name: str
+    sm: int
+    why: str
+    sources: tuple[str, ...]
+    aliases: tuple[str, ...] = ()

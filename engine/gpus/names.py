@@ -1,0 +1,70 @@
+"""What people, recipes and drivers call a GPU -> the GPU."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from difflib import get_close_matches
+
+from engine.errors import UsageError
+from engine.gpus.catalogue import CATALOGUE, REFUSED
+from engine.gpus.gpu import SOURCES, Gpu
+
+_NOISE = ("nvidia", "tesla", "geforce", "gpu", "sxm", "sxm4", "sxm5", "generation", "nvgpu")
+_MIG = re.compile(r"[\s-]+MIG[\s-]+([0-9]+g)\.([0-9]+)gb((?:\+[a-z.]+)?)$", re.IGNORECASE)
+_FAMILIES = {"orin": 87, "thor": 110}
+"""What NVML calls all modules of a Jetson family: it does not tell them apart. -> their SM."""
+
+
+def find(name: str) -> Gpu:
+    """Return the GPU that a recipe, NVML or a person calls so: "T4", "Tesla T4", "NVIDIA GeForce RTX 3090".
+
+    Of a part of a GPU, "NVIDIA A100-SXM4-40GB MIG 1g.5gb", the memory is that of the part. Raises UsageError with the
+    names that come near, or with the reason why nothing is built for this one.
+    """
+    if part := _MIG.search(name):
+        whole = find(name[: part.start()])
+        called = f"{whole.name} MIG {part[1].lower()}.{part[2]}gb{part[3].lower()}"
+        return replace(whole, name=called, memory_gib=int(part[2]), aliases=())
+    gpu = _BY_NAME.get(_simple(name))
+    if gpu is not None:
+        return gpu
+    if old := _TOO_OLD.get(_simple(name)):
+        written = [f"{SOURCES[tag][0]}: {SOURCES[tag][1]}" for tag in old.sources]
+        what = f"nothing is built for the {old.name} (SM{old.sm}): {old.why}"
+        raise UsageError(what, written, hint="the nearest that works is the T4 (SM75)")
+    raise UsageError(f"no GPU is known as {name!r}", hint=near(name))
+
+
+def near(name: str) -> str:
+    """Return a hint with the names in the catalogue that look like `name`."""
+    simple = _simple(name)
+    begin_so = [gpu.name for gpu in CATALOGUE if simple and _simple(gpu.name).startswith(simple + "-")]
+    family = [gpu.name for gpu in CATALOGUE if gpu.sm == _FAMILIES.get(simple)]
+    alike = [_BY_NAME[found].name for found in get_close_matches(simple, _BY_NAME, n=3, cutoff=0.6)]
+    names = list(dict.fromkeys(family or begin_so or alike))
+    return f"did you mean {' or '.join(names)}?" if names else "`recipe gpus` lists those that are known"
+
+
+def matches(local: str, wanted: str) -> bool:
+    """Tell whether the GPU that the driver calls `local` is the one that a recipe calls `wanted`."""
+    try:
+        meant = find(wanted)
+    except UsageError:
+        return False
+    if family := _FAMILIES.get(_simple(local)):
+        return meant.sm == family
+    try:
+        return find(local) == meant
+    except UsageError:
+        return False
+
+
+def _simple(name: str) -> str:
+    """Return a name without its makers' words, case and punctuation: `NVIDIA A100-SXM4-40GB` -> `a100-40gb`."""
+    words = re.split(r"[^a-z0-9]+", name.lower().replace("with max-q design", "laptop"))
+    return "-".join(word for word in words if word and word not in _NOISE)
+
+
+_BY_NAME = {_simple(name): gpu for gpu in CATALOGUE for name in (gpu.name, *gpu.aliases)}
+_TOO_OLD = {_simple(name): old for old in REFUSED for name in (old.name, *old.aliases)}

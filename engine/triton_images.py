@@ -1,0 +1,107 @@
+"""Triton's container images: which TensorRT each of them loads engines with."""
+
+# NVIDIA's full table is the "Frameworks Support Matrix" (docs.nvidia.com/deeplearning/frameworks/support-matrix). Here
+# is what could be read of it in the documents that SOURCES names, and nothing else: where an image is not listed, the
+# recipe has to say the version.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+REPOSITORY = "nvcr.io/nvidia/tritonserver"
+
+SOURCES: Mapping[str, tuple[str, str]] = {
+    "backends-401": (
+        "Triton, backend for TensorRT-LLM, issue 401",
+        "https://github.com/triton-inference-server/tensorrtllm_backend/issues/401",
+    ),
+    "server-5975": ("Triton, issue 5975", "https://github.com/triton-inference-server/server/issues/5975"),
+    "server-6959": ("Triton, issue 6959", "https://github.com/triton-inference-server/server/issues/6959"),
+    "server-7374": ("Triton, issue 7374", "https://github.com/triton-inference-server/server/issues/7374"),
+    "rel-23-05": (
+        "Triton, Release 23.05",
+        "https://docs.nvidia.com/deeplearning/triton-inference-server/release-notes/rel-23-05.html",
+    ),
+    "rel-24-05": (
+        "Triton, Release 24.05",
+        "https://docs.nvidia.com/deeplearning/triton-inference-server/release-notes/rel-24-05.html",
+    ),
+}
+"""Tag -> title and address of a document that a row is taken from."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """What an image brings; `release` is its tag's YY.MM, `flavour` the rest of the tag."""
+
+    release: str
+    flavour: str
+    tensorrt: str
+    cuda: str | None
+    python: str | None
+    sources: tuple[str, ...]
+
+    @property
+    def tag(self) -> str:
+        """The image's tag: `24.05-py3`."""
+        return f"{self.release}-{self.flavour}"
+
+
+IMAGES = (
+    Image("23.05", "py3", "8.6.1.2", "12.1.1", None, ("server-5975", "rel-23-05")),
+    Image("24.02", "py3", "8.6.3", None, None, ("server-6959",)),
+    Image("24.05", "py3", "10.0.1.6", "12.4", None, ("server-7374", "rel-24-05")),
+)
+
+_NO_ENGINES = ("trtllm-python-py3", "vllm-python-py3", "py3-sdk", "py3-min")
+_TAG = re.compile(r"([0-9]{2}\.[0-9]{2})(?:-([a-z0-9-]+))?")
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a recipe names: the release and the flavour of its tag."""
+
+    release: str
+    flavour: str
+
+    @property
+    def tag(self) -> str:
+        """The image's tag: `24.05-py3`."""
+        return f"{self.release}-{self.flavour}"
+
+    @property
+    def loads_engines(self) -> bool:
+        """Whether it has Triton's backend for TensorRT engines.
+
+        The images for language models have two other backends, those for clients none. Source: "backends-401".
+        """
+        return self.flavour not in _NO_ENGINES
+
+    @property
+    def image(self) -> Image | None:
+        """What is known of it."""
+        return next((image for image in IMAGES if image.tag == self.tag), None)
+
+
+def read(said: str) -> Named | None:
+    """Return what `24.05`, `24.05-py3` or `nvcr.io/nvidia/tritonserver:24.05-py3` names; None for anything else."""
+    match = _TAG.fullmatch(said.removeprefix(f"{REPOSITORY}:"))
+    return Named(match[1], match[2] or "py3") if match else None
+
+
+def agrees(wanted: str, found: str) -> bool:
+    """Tell whether a version as recipes say it ("10.x", "10.9", "10.9.0.34") is that of an image."""
+    parts = parts_of(wanted)
+    return tuple(found.split("."))[: len(parts)] == parts[: len(found.split("."))]
+
+
+def parts_of(version: str) -> tuple[str, ...]:
+    """Return the numbers that a version says: `10.x` -> ("10",)."""
+    return tuple(part for part in version.split(".") if part not in {"", "x", "*"})
+
+
+def with_version(wanted: str) -> Sequence[Image]:
+    """Return the images that have a version, the latest first."""
+    return tuple(image for image in reversed(IMAGES) if agrees(wanted, image.tensorrt))

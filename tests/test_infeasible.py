@@ -1,0 +1,260 @@
+"""What cannot work is refused by `recipe check`: at its place, with the reason and the nearest thing that does."""
+
+import json
+import time
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from program import Program
+
+from engine import api
+from engine.errors import RecipeError
+
+HEAD = "name: tiny\nmodel: {source: model}\n"
+
+
+def gpu(device="T4", runtime="tensorrt", rest=""):
+    return f"{HEAD}target: {{device: {device}, runtime: {runtime}{rest}}}\n"
+
+
+def rtx(device="T4"):
+    return gpu(device, "tensorrt-rtx")
+
+
+TEXT = "profiles: [{batch: [1, 8, 32], sequence: [1, 128, 256]}]\n"
+IMAGE = "package: {triton: {image: »'%s'}}"
+GROUP = "package: {triton: {instance_group: [{count: 1, %s}]}}"
+
+# The recipe, with » where it is wrong, what is said, and the nearest thing that works.
+REFUSED = {
+    "bf16 on a T4": (gpu() + "precision: »bf16", "(SM75) cannot compute in bf16", "precision: fp16"),
+    "fp8 on a T4": (gpu() + "precision: »fp8", "(SM75) cannot compute in fp8", "precision: int8"),
+    "int4 on a T4": (gpu() + "precision: »int4", "(SM75) cannot compute in int4", "precision: int8"),
+    "fp8 on an A10": (gpu("A10") + "precision: »fp8", "the A10 (SM86) cannot compute in fp8", "precision: int8"),
+    "fp8 on an A100": (gpu("A100") + "precision: »fp8", "A100-40GB (SM80) cannot", "precision: int8"),
+    "fp8 on a Jetson": (gpu("Orin NX") + "precision: »fp8", "(SM87) cannot compute in fp8", "precision: int8"),
+    "fp32 on SM75 with RTX": (
+        gpu(runtime="»tensorrt-rtx"), "the T4 (SM75) cannot compute in fp32 with tensorrt-rtx", "precision: fp16"),
+    "fp32 on SM75 among others": (
+        gpu("[L4, RTX 2080 Ti]", "»tensorrt-rtx"), "the RTX 2080 Ti (SM75) cannot compute in fp32 with",
+        "precision: fp16"),
+    "fp8 for several": (
+        rtx("[L4, T4]") + "precision: »fp8", "the T4 (SM75) cannot compute in fp8", "precision: int8"),
+    "H100 with RTX": (gpu("H100", "»tensorrt-rtx"), "builds nothing for the H100 (SM90)", "use runtime: tensorrt"),
+    "B200 with RTX": (gpu("B200", "»tensorrt-rtx"), "builds nothing for the B200 (SM100)", "use runtime: tensorrt"),
+    "a Jetson with RTX": (
+        gpu("Jetson AGX Orin", "»tensorrt-rtx"), "builds nothing for the Jetson", "use runtime: tensorrt"),
+    "H100 among others with RTX": (
+        gpu("[L4, H100]", "»tensorrt-rtx") + "precision: fp16", "nothing for the H100 (SM90)", "leave H100 out"),
+    "V100": (gpu("»V100"), "TensorRT dropped Volta (SM70) with 10.5", "the nearest that works is the T4"),
+    "an unknown GPU": (gpu("»A10H"), "no GPU is known as 'A10H'", "did you mean A10"),
+    "CPU in capitals": (gpu("»CPU", "onnxruntime"), "no device is known as 'CPU'", "did you mean cpu?"),
+    "cpu among GPUs": (rtx("[T4, »cpu]"), "a cpu has no place in a list of GPUs", "`matrix` varies"),
+    "one GPU by two names": (rtx("[T4, »Tesla T4]"), "the T4 is named twice", "leave one out"),
+    "several for tensorrt": (gpu("»[T4, L4]"), "tensorrt builds for one device", "use runtime: tensorrt-rtx"),
+    "several for tensorrt that RTX lacks": (
+        gpu("»[L4, H100]"), "builds for one device", "matrix: {target.device: [L4, H100]}"),
+    "several for a provider": (
+        gpu("»[T4, L4]", "onnxruntime", ", provider: cuda"), "builds for one device", "tensorrt-rtx"),
+    "tensorrt on a cpu": (gpu("cpu", "»tensorrt"), "runs on NVIDIA GPUs; the target is a cpu", "runtime: onnxruntime"),
+    "cuda on a cpu": (HEAD + "target: {provider: »cuda}", "the target is a cpu", "provider: cpu"),
+    "no provider for a GPU": (gpu("»T4", "onnxruntime"), "a provider for GPUs", "say provider: cuda"),
+    "the cpu provider for a GPU": (
+        gpu(runtime="onnxruntime", rest=", provider: »cpu"), "a provider for GPUs", "say provider: cuda"),
+    "a provider for tensorrt": (gpu(rest=", provider: »cuda"), "`provider` is onnxruntime's", "leave it out"),
+    "openvino on a GPU": (gpu(runtime="»openvino"), "openvino does not run on the T4", "use tensorrt"),
+    "isa on a GPU": (gpu(rest=", isa: »avx2"), "`isa` is about a cpu's instructions", "leave it out"),
+    "fp16 on a cpu": (HEAD + "precision: »fp16", "no cpu is built for in fp16", "precision: fp32"),
+    "bf16 on a cpu": (HEAD + "precision: »bf16", "no cpu is built for in bf16", "precision: fp32"),
+    "fp8 on a cpu": (HEAD + "precision: »fp8", "no cpu is built for in fp8", "precision: int8"),
+    "int4 on a cpu": (HEAD + "precision: »int4", "no cpu is built for in int4", "precision: int8"),
+    "int8 on cuda": (
+        gpu("L4", "onnxruntime", ", provider: cuda") + "precision: »int8", "the provider cuda does not compute",
+        "precision: fp16, or provider: tensorrt"),
+    "fp8 on cuda": (
+        gpu("L4", "onnxruntime", ", provider: cuda") + "precision: »fp8", "the provider cuda does not compute",
+        "precision: fp16, or provider: tensorrt"),
+    "min over opt": (
+        gpu() + "profiles: [{batch: »[8, 1, 16]}]", "out of order: min 8, opt 1, max 16", "min <= opt <= max"),
+    "opt over max": (gpu() + "profiles: [{batch: »[1, 32, 8]}]", "out of order", "min <= opt <= max"),
+    "min 0": (gpu() + "profiles: [{batch: [»0, 1, 8]}]", "is 0; at least 1 is meant", ""),
+    "an unknown axis": (gpu() + "profiles: [{batch: 1, sequense: »16}]", "no axis `sequense`", "`sequence`?"),
+    "an axis that is left open": (gpu() + "profiles: [»{batch: 1}]", "may have any size", "as in profiles: [{batch"),
+    "longer than the positions": (
+        gpu() + "profiles: [{batch: 1, sequence: »[1, 128, 1024]}]", "1024 tokens are more than", "at most 512"),
+    "a shape longer than the positions": (
+        gpu() + "bench: {shapes: [{batch: 1, sequence: »600}]}", "600 tokens are more than", "at most 512"),
+    "a shape beyond the profiles": (
+        gpu() + TEXT + "bench: {shapes: [»{batch: 64, sequence: 16}]}", "no profile takes batch 64", "widen"),
+    "a batch beyond the memory": (
+        gpu() + "profiles: [»{batch: [1, 8, 500000], sequence: 512}]", "GiB to work in", "lower the profile's max"),
+    "TensorRT 8": (gpu() + "tensorrt: {version: »'8.6'}", "TensorRT 8.6 is not supported", '"10.x"'),
+    "TensorRT 12": (gpu() + "tensorrt: {version: »'12.x'}", "TensorRT 12.x is not supported", '"11.x"'),
+    "no version": (gpu() + "tensorrt: {version: »newest}", "is no version: 'newest'", '"10.x"'),
+    "a TensorRT before Blackwell": (
+        gpu("RTX 5090") + "tensorrt: {version: »'10.4'}", "builds nothing for the RTX 5090 (SM120)", '"10.8"'),
+    "a TensorRT before the GB300": (
+        gpu("GB300") + "tensorrt: {version: »'10.13'}", "builds nothing for the GB300", '"10.14.1"'),
+    "TensorRT's version for RTX": (
+        rtx() + "precision: fp16\ntensorrt: {version: »'10.x'}", "TensorRT-RTX 10.x", '"1.x"'),
+    "ampere-plus on a T4": (
+        gpu() + "tensorrt: {compatibility: »ampere-plus}", "starts at SM80", "same-compute-capability"),
+    "compatibility with RTX": (
+        rtx("L4") + "tensorrt: {compatibility: »same-compute-capability}", "has no `compatibility`", "target.device"),
+    "version-compatible with RTX": (
+        rtx("L4") + "tensorrt: {compatibility: »version-compatible}", "has no `version_compatible`",
+        "runtime: tensorrt"),
+    "strip_plan with RTX": (rtx("L4") + "tensorrt: {strip_plan: »true}", "has no `strip_plan`", "runtime: tensorrt"),
+    "refit with RTX": (rtx("L4") + "tensorrt: {refit: »true}", "has no `refit`", "runtime: tensorrt"),
+    "a lean runtime that nobody brings": (
+        gpu() + "tensorrt: {exclude_lean_runtime: »true}", "a version-compatible engine", "version_compatible: true"),
+    "DLA on a T4": (
+        gpu() + "tensorrt: {memory_pool: {dla_local_dram: »1GiB}}", "has no deep-learning accelerator", "leave dla"),
+    "DLA with a TensorRT between": (
+        gpu("Orin NX") + "tensorrt: {version: '10.9', memory_pool: {dla_local_dram: »1GiB}}", "does not support DLA",
+        '"10.7"'),
+    "sparse weights on a T4": (
+        gpu() + "tensorrt: {sparse_weights: »true}", "sparse weights need SM80", "leave it out"),
+    "plugins that are not there": (
+        gpu() + "tensorrt: {plugins: [»libnone.so]}", "which is not there", ""),
+    "a plugin that is no library": (
+        gpu() + "tensorrt: {plugins: [»model/config.json]}", "which is no library", "libplugins.so"),
+    "a timing cache that is not there": (
+        gpu() + "tensorrt: {timing_cache: »none.cache}", "which is not there", ""),
+    "a timing cache with RTX": (
+        rtx("L4") + "tensorrt: {timing_cache: »model/config.json}", "has no `timing_cache`", "leave it out"),
+    "tensorrt options for a cpu": (HEAD + "tensorrt: »{cuda_graph: true}", "does not use", "tensorrt: null"),
+    "tensorrt options for cuda": (
+        gpu(runtime="onnxruntime", rest=", provider: cuda") + "tensorrt: »{cuda_graph: true}", "does not use", "null"),
+    "builder options for a provider": (
+        gpu(runtime="onnxruntime", rest=", provider: tensorrt") + "tensorrt: {refit: »true}", "builds its own",
+        "use runtime: tensorrt"),
+    "an image with another TensorRT": (
+        gpu() + "tensorrt: {version: '10.9'}\n" + IMAGE % "24.05-py3",
+        "TensorRT 10.9 builds the engine, and the image 24.05-py3 loads those of 10.0.1.6", 'version: "10.0.1.6"'),
+    "an image with TensorRT 8": (gpu() + IMAGE % "24.02", "of TensorRT 8.6.3, which is not supported", "24.05-py3"),
+    "an image that is not known": (gpu() + IMAGE % "25.03", "is not known here", "docker run --rm nvcr.io"),
+    "an image for language models": (
+        gpu() + IMAGE % "25.03-trtllm-python-py3", "has no backend for TensorRT engines", "use 25.03-py3"),
+    "an image that is none": (gpu() + IMAGE % "latest", "is none of Triton's", "24.05"),
+    "an image for RTX": (rtx("L4") + IMAGE % "24.05", "loads the engines of TensorRT-RTX", "runtime: tensorrt"),
+    "KIND_CPU for a GPU": (gpu() + GROUP % "kind: »KIND_CPU", "this package is for a GPU", "use KIND_GPU"),
+    "KIND_GPU for a cpu": (HEAD + GROUP % "kind: »KIND_GPU", "this package is for a cpu", "use KIND_CPU"),
+    "a profile that is not there": (gpu() + TEXT + GROUP % "profile: »['1']", "no profile 1", "leave it out"),
+    "a batch that no profile takes": (
+        gpu() + TEXT + "package: {triton: {max_batch_size: »64}}", "batches of 64", "max_batch_size: 32"),
+    "calibration of fp16": (
+        gpu() + "precision: fp16\ncalibrate: »{samples: few.jsonl}", "`calibrate` is for int8", "calibrate: null"),
+    "calibration for a cpu": (
+        HEAD + "precision: int8\ncalibrate: »{samples: few.jsonl}", "nothing is calibrated for a cpu", "leave it out"),
+    "validation on calibration": (
+        gpu() + "precision: int8\ncalibrate: {samples: »few.jsonl}\nvalidate: {samples: few.jsonl}",
+        "validated on the samples that it is calibrated on", "name other samples"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A project with a small BERT's config.json and headers: what `check` reads of a model."""
+    root = tmp_path_factory.mktemp("project")
+    (root / "pyproject.toml").touch()
+    (root / "few.jsonl").write_text('{"text": "one"}\n')
+    (root / "model").mkdir()
+    config = {
+        "architectures": ["BertModel"],
+        "model_type": "bert",
+        "hidden_size": 384,
+        "vocab_size": 9,
+        "max_position_embeddings": 512,
+    }
+    (root / "model" / "config.json").write_text(json.dumps(config))
+    header = json.dumps({"weight": {"dtype": "F32", "shape": [384, 384], "data_offsets": [0, 4 * 384 * 384]}}).encode()
+    weights = len(header).to_bytes(8, "little") + header + bytes(4 * 384 * 384)
+    (root / "model" / "model.safetensors").write_bytes(weights)
+    return root
+
+
+def spoilt(text):
+    """Return a recipe without its mark, and the line and the column where the mark stood."""
+    before, _, after = text.partition("»")
+    return before + after, f"{before.count(chr(10)) + 1}:{len(before.rsplit(chr(10), 1)[-1]) + 1}"
+
+
+@pytest.mark.parametrize(("marked", "what", "nearest"), REFUSED.values(), ids=REFUSED)
+def test_it_is_refused(project, marked, what, nearest):
+    text, place = spoilt(marked)
+    path = project / "recipe.yaml"
+    path.write_text(text)
+    with pytest.raises(RecipeError) as caught:
+        api.check([path], cache=project / "cache")
+    error = caught.value
+    assert what in error.what
+    assert f"{error.position.line}:{error.position.column}" == place
+    assert nearest in error.hint
+    assert error.hint or "is meant" in error.what
+    assert error.exit == 2
+
+
+def test_there_are_enough():
+    assert len(REFUSED) >= 25
+
+
+def fused(path, domain="com.microsoft"):
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4])
+    graph = helper.make_graph([helper.make_node("FastGelu", ["x"], ["y"], domain=domain)], "g", [x], [y])
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid(domain, 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), str(path))
+
+
+ONNX = "name: tiny\nmodel: {source: fused.onnx}\ntarget: {device: T4, runtime: %s}\nprofiles: [{batch: [1, 2, 4]}]\n%s"
+
+
+@pytest.mark.parametrize("runtime", ["tensorrt", "tensorrt-rtx"])
+def test_a_graph_that_was_fused_for_onnxruntime_is_refused_by_tensorrt(project, runtime):
+    fused(project / "fused.onnx")
+    path = project / "recipe.yaml"
+    path.write_text(ONNX % (runtime, "precision: fp16"))
+    with pytest.raises(RecipeError, match=r"fused for ONNX Runtime.*FastGelu") as caught:
+        api.check([path], cache=project / "cache")
+    assert str(caught.value.position).endswith("recipe.yaml:2:17")
+    assert "use runtime: onnxruntime" in caught.value.hint
+    path.write_text(ONNX % ("onnxruntime, provider: cuda", "precision: fp16"))
+    api.check([path], cache=project / "cache")
+
+
+def test_operators_of_others_need_the_library_that_brings_them(project):
+    fused(project / "fused.onnx", domain="acme")
+    path = project / "recipe.yaml"
+    path.write_text(ONNX % ("tensorrt", ""))
+    with pytest.raises(RecipeError, match="operators of the domain acme: FastGelu"):
+        api.check([path], cache=project / "cache")
+    (project / "libacme.so").write_bytes(b"\x7fELF")
+    path.write_text(ONNX % ("tensorrt", "tensorrt: {plugins: [libacme.so]}"))
+    api.check([path], cache=project / "cache")
+
+
+HEAVY = {"torch", "onnx", "onnxruntime", "numpy", "transformers", "tensorrt", "tensorrt_rtx"}
+
+
+@pytest.mark.parametrize("name", ["fp8 on a T4", "longer than the positions", "an image with another TensorRT"])
+def test_the_program_says_so_in_under_a_second(project, name):
+    marked, what, nearest = REFUSED[name]
+    text, place = spoilt(marked)
+    (project / "recipe.yaml").write_text(text)
+    program = Program(project)
+    taken = []
+    for _ in range(3):
+        start = time.perf_counter()
+        done = program("check", "recipe.yaml", expect=2)
+        taken.append(time.perf_counter() - start)
+    assert f"recipe.yaml:{place}: " in done.stderr
+    assert what in done.stderr
+    assert nearest in done.stderr
+    assert min(taken) < 1
+
+
+def test_a_check_loads_nothing_heavy(project):
+    (project / "recipe.yaml").write_text(gpu() + "precision: fp16\n" + TEXT)
+    assert not HEAVY & Program(project).imports("check", "recipe.yaml")
