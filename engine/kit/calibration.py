@@ -28,11 +28,16 @@ _LISTED = 5
 def from_file(path: Path, checkpoint: Path, wanted: Mapping[str, Input], *, limit: int | None) -> list[Case]:
     """Return the first samples of a file, and batches of them with masks of every kind. Raises StepError."""
     asked = samples.read(path, checkpoint, wanted)[:limit]
-    tokeniser = tokenise.load(checkpoint, longest=checkpoints.max_sequence(checkpoint))
-    if path.suffix == ".npz" or tokeniser is None:
+    return asked if path.suffix == ".npz" else padded(asked, checkpoint, wanted)
+
+
+def padded(asked: list[Case], checkpoint: Path, wanted: Mapping[str, Input]) -> list[Case]:
+    """Return texts and batches of them with masks of every kind; only the texts where there is no tokenizer."""
+    longest = checkpoints.max_sequence(checkpoint)
+    tokeniser = tokenise.load(checkpoint, longest=longest)
+    if tokeniser is None:
         return asked
-    limits = Limits.of(wanted, checkpoints.max_sequence(checkpoint))
-    return [*asked, *questions.masked(asked, wanted, pad=tokeniser.pad, limits=limits)]
+    return [*asked, *questions.masked(asked, wanted, pad=tokeniser.pad, limits=Limits.of(wanted, longest))]
 
 
 def from_reference(directory: Path) -> list[Case]:

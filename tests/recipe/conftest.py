@@ -21,6 +21,7 @@ class Project:
         (root / "model" / "config.json").write_text("{}")
         (root / "samples").mkdir()
         (root / "samples" / "few.jsonl").write_text('{"text": "one"}\n')
+        (root / "samples" / "train.jsonl").write_text('{"text": "two"}\n')
 
     def write(self, text: str | bytes, name: str = "recipe.yaml") -> Path:
         path = self.root / name

@@ -1,0 +1,163 @@
+"""Q/DQ: MatMuls in int8, fp8 or int4, smoothed, calibrated on samples, and chosen by measured error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from engine.kit import activation_ranges, int8, linear_layers, low_bits, matmuls, onnx_files, qdq_nodes, sensitivity
+from engine.kit.activation_ranges import Scaling
+from engine.kit.low_bits import Kind
+from engine.kit.matmuls import Found, Group, Weights
+from engine.kit.sensitivity import Selection
+from engine.kit.trials import Trials
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+_HELD_OUT = 4
+"""Every fourth sample is kept for judging what the others calibrated."""
+_FEW = 8
+"""Fewer samples than these calibrate and judge alike."""
+_JUDGES = 48
+SENSITIVE = "sensitive: what it costs in exactness, alone, for its share of the work"
+CONVOLUTIONS = ("Conv", "ConvTranspose")
+
+
+def quantise(
+    graph_dir: Path, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind, scratch: Path
+) -> tuple[onnx.ModelProto, dict[str, Any]]:
+    """Return `graph_dir/model.onnx`, in float32, with Q/DQ on chosen MatMuls, and a report.
+
+    Symmetric: int8 with a scale per tensor and per output channel of a weight, fp8 (E4M3) with a scale per tensor,
+    int4 for weights alone, a scale per block of 128 inputs. All else stays float32; scales are exact in fp16.
+    The report: {kind: {"share", "matmuls", "left": [{"name", "reason", "error"}], "convolutions"}, "cosine": {"worst",
+    "mean"}, "path": [{"share", "worst", "mean"}], "smoothed", "samples", "held_out"}; shares are of the
+    multiplications of all MatMuls for a row of 128 tokens, errors are 1 - the mean cosine with that group
+    quantised alone, cosines of whole outputs on samples that nothing was calibrated on (unless there are fewer than 8).
+    Where nothing was quantised, the model is returned as it came and "unquantized" says why.
+    The same inputs give the same bytes. Raises StepError where the model cannot run on the samples.
+    """
+    model = onnx_files.load(graph_dir)
+    if done := int8.signs(model):
+        return model, _unquantised(f"it is quantised already ({', '.join(done)})")
+    if not inputs:
+        return model, _unquantised("there are no samples to calibrate on")
+    try:
+        model = _recent(model, low_bits.OPSETS[kind])
+    except _TooOldError as error:
+        return model, _unquantised(str(error))
+    linear_layers.split(model)
+    with TemporaryDirectory(dir=scratch) as folder:
+        trials = Trials.of(model, Path(folder) / "base")
+        graph = trials.graph()
+        weights = Weights(trials, graph)
+        found = matmuls.find(graph, weights, kind)
+        if not found.groups:
+            return trials.whole(graph), _unquantised("it has no MatMul with a constant matrix that could be quantised")
+        return _quantised(trials, weights, found, inputs, kind)
+
+
+def _quantised(
+    trials: Trials, weights: Weights, found: Found, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind
+) -> tuple[onnx.ModelProto, dict[str, Any]]:
+    fit, held_out = _divided(inputs)
+    work = matmuls.work(trials, fit)
+    total = sum(work.values())
+    shares = {group: sum(work[name] for name in group.results) / total for group in found.groups}
+    print(f"looking at {len(found.groups)} tensors on {len(fit)} samples")
+    scalings = scaled(trials, weights, found.groups, fit, kind)
+
+    def variant(chosen: Sequence[Group]) -> onnx.ModelProto:
+        graph = trials.graph()
+        qdq_nodes.insert(graph, weights, {group: scalings[group] for group in chosen}, kind)
+        return graph
+
+    judged = held_out[:: -(-len(held_out) // _JUDGES)]
+    selection = sensitivity.select(
+        found.groups, shares, lambda chosen: trials.session(variant(tuple(chosen))), judged
+    )
+    report = _report(found, selection, shares, kind)
+    report["smoothed"] = sum(scalings[group].factors is not None for group in selection.chosen)
+    report[kind]["convolutions"] = sum(node.op_type in CONVOLUTIONS for node in trials.graph().graph.node)
+    return trials.whole(variant(selection.chosen)), {**report, "samples": len(fit), "held_out": len(judged)}
+
+
+def scaled(
+    trials: Trials,
+    weights: Weights,
+    groups: Sequence[Group],
+    samples: Sequence[Mapping[str, np.ndarray]],
+    kind: Kind,
+    **tried: Any,
+) -> dict[Group, Scaling]:
+    """Return how each group's tensor is smoothed and scaled; `tried` narrows `activation_ranges.choose` down."""
+    import numpy as np
+
+    seen = activation_ranges.observe(trials, [group.source for group in groups], samples)
+    readers = [name for group in groups for name in set(group.weights)]
+    scalings = {}
+    for group in groups:
+        # A weight of several layers would have to be stored once for each of them, were it smoothed.
+        shared = any(readers.count(name) > 1 for name in group.weights)
+        weight = np.concatenate([weights.array(name) for name in group.weights], axis=1)
+        narrowed = {**tried, "alphas": (None,)} if shared else tried
+        scalings[group] = activation_ranges.choose(seen[group.source], weight, kind, **narrowed)
+    return scalings
+
+
+def _divided(inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the samples that calibrate and those that judge."""
+    if len(inputs) < _FEW:
+        return list(inputs), list(inputs)
+    held_out = list(inputs[_HELD_OUT - 1 :: _HELD_OUT])
+    return [sample for number, sample in enumerate(inputs, 1) if number % _HELD_OUT], held_out
+
+
+def _report(found: Found, selection: Selection, shares: Mapping[Group, float], kind: Kind) -> dict[str, Any]:
+    left = [
+        {"name": found.names[result], "reason": SENSITIVE, "error": round(error, 6)}
+        for group, error in selection.left.items()
+        for result in group.results
+    ]
+    left += [{"name": found.names[result], "reason": reason, "error": None} for result, reason in found.unfit.items()]
+    return {
+        kind: {
+            "share": round(sum(shares[group] for group in selection.chosen), 4),
+            "matmuls": [found.names[result] for group in selection.chosen for result in group.results],
+            "left": left,
+        },
+        "cosine": {"worst": round(selection.cosines.worst, 6), "mean": round(selection.cosines.mean, 6)},
+        "path": [
+            {"share": round(share, 4), "worst": round(cosines.worst, 6), "mean": round(cosines.mean, 6)}
+            for share, cosines in selection.path
+        ],
+    }
+
+
+def _unquantised(reason: str) -> dict[str, Any]:
+    print(f"not quantised: {reason}")
+    return {"unquantized": reason}
+
+
+class _TooOldError(Exception):
+    """Why a graph cannot have the operators that it would need."""
+
+
+def _recent(model: onnx.ModelProto, wanted: int) -> onnx.ModelProto:
+    """Return the model in an opset that has what quantised tensors ask for."""
+    from onnx import helper, version_converter
+
+    opset = next((entry.version for entry in model.opset_import if entry.domain in {"", "ai.onnx"}), 0)
+    if opset >= wanted:
+        return model
+    try:
+        model = version_converter.convert_version(model, wanted)
+    except Exception as error:  # RuntimeError where it has no adapter, ValueError beyond 2 GiB
+        reason = f"it is written in opset {opset}, and cannot be converted to {wanted}"
+        raise _TooOldError(f"{reason} ({str(error).strip().splitlines()[0] if str(error) else error!r})") from error
+    model.ir_version = max(model.ir_version, helper.find_min_ir_version_for(model.opset_import))
+    return model

@@ -1,0 +1,152 @@
+"""Q/DQ nodes: chosen MatMuls read quantised tensors and weights; where nothing stands in the way, smoothing is free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.kit import low_bits, onnx_files
+from engine.kit.activation_ranges import Scaling
+from engine.kit.low_bits import BLOCK, CODES, Kind
+from engine.kit.matmuls import Group, Weights
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+_SCALED_BY_CHANNEL = {"LayerNormalization": (1, 2), "RMSNormalization": (1,)}
+"""Normalisations whose last inputs multiply, and shift, each channel."""
+_CONSTANTS = frozenset({"Constant", "Identity", "Transpose"})
+
+
+def insert(model: onnx.ModelProto, weights: Weights, chosen: Mapping[Group, Scaling], kind: Kind) -> None:
+    """Quantise the MatMuls of the chosen groups; `model` is changed, and weights that nobody reads any more go.
+
+    A tensor is divided by its smoothing factors in the normalisation that makes it, where only these MatMuls read it,
+    and by a Mul where others do. Each tensor is quantised once, however many MatMuls read it, and so is each weight.
+    """
+    insertion = _Insertion(model, weights, kind)
+    sources = {group.source: (group, scaling) for group, scaling in chosen.items()}
+    for node in list(model.graph.node):
+        group, scaling = sources.get(node.input[0] if node.input else "", (None, None))
+        if group is not None and scaling is not None and node.op_type == "MatMul" and node.output[0] in group.results:
+            insertion.quantise(node, group, scaling)
+        insertion.nodes.append(node)
+    insertion.finish()
+
+
+@dataclass
+class _Insertion:
+    model: onnx.ModelProto
+    weights: Weights
+    kind: Kind
+    nodes: list[onnx.NodeProto] = field(default_factory=list)
+    tensors: dict[str, str] = field(default_factory=dict)
+    quantised: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        graph = self.model.graph
+        self.taken = {name for node in onnx_files.nodes(self.model) for name in (*node.input, *node.output)}
+        self.taken |= {part.name for inner in onnx_files.graphs(graph) for part in (*inner.input, *inner.initializer)}
+        self.makers = {name: node for node in graph.node for name in node.output}
+
+    def quantise(self, node: onnx.NodeProto, group: Group, scaling: Scaling) -> None:
+        """Let a MatMul read the quantised tensor and its quantised weight."""
+        if node.input[0] not in self.tensors:
+            self.tensors[node.input[0]] = self._activation(group, scaling)
+        source = "" if scaling.factors is None else group.source
+        key = (node.input[1], source)
+        if key not in self.quantised:
+            self.quantised[key] = self._weight(node.input[1], scaling.factors)
+        node.input[0], node.input[1] = self.tensors[node.input[0]], self.quantised[key]
+
+    def finish(self) -> None:
+        graph = self.model.graph
+        del graph.node[:]
+        graph.node.extend(self.nodes)
+        _prune(self.model)
+
+    def _activation(self, group: Group, scaling: Scaling) -> str:
+        name = group.source
+        if scaling.factors is not None and not self._folded(group, scaling.factors):
+            inverse = self._store(f"{name}_smoothing", 1 / scaling.factors)
+            name = self._node("Mul", [name, inverse], f"{group.source}_smoothed")
+        if scaling.scale is None:
+            return name
+        scale = self._store(f"{group.source}_scale", scaling.scale)
+        zero = self._store(f"{group.source}_zero", low_bits.codes(scaling.scale * 0, scaling.scale, self.kind))
+        codes = self._node("QuantizeLinear", [name, scale, zero], f"{group.source}_quantized")
+        return self._node("DequantizeLinear", [codes, scale, zero], f"{group.source}_dequantized")
+
+    def _weight(self, name: str, factors: np.ndarray | None) -> str:
+        values = self.weights.array(name)
+        values = values if factors is None else values * factors[:, None]
+        scales = low_bits.weight_scales(values, self.kind)
+        codes = low_bits.codes(values, low_bits.spread(scales, self.kind), self.kind)
+        stored = [self._store(f"{name}_{CODES[self.kind].lower()}", codes), self._store(f"{name}_scale", scales)]
+        how = {"int8": {"axis": 1}, "fp8": {}, "int4": {"axis": 0, "block_size": BLOCK}}[self.kind]
+        return self._node("DequantizeLinear", stored, f"{name}_dequantized", **how)
+
+    def _folded(self, group: Group, factors: np.ndarray) -> bool:
+        """Divide by the factors in the normalisation that makes the tensor; False where others read it, too."""
+        maker = self.makers.get(group.source)
+        if maker is None or not self._alone(group):
+            return False
+        places: Sequence[int] = _SCALED_BY_CHANNEL.get(maker.op_type, ())
+        if maker.op_type == "Mul":  # a normalisation that is spelled out ends so
+            places = [i for i, name in enumerate(maker.input) if self.weights.shape(name) == factors.shape][:1]
+        places = [place for place in places if place < len(maker.input) and maker.input[place]]
+        if not places or any(self.weights.shape(maker.input[place]) != factors.shape for place in places):
+            return False
+        for place in places:
+            name = maker.input[place]
+            maker.input[place] = self._store(f"{name}_smoothed", self.weights.array(name) / factors)
+        return True
+
+    def _alone(self, group: Group) -> bool:
+        """Whether nothing but this group reads its tensor, as it was before anything was inserted."""
+        inner = onnx_files.graphs(self.model.graph)
+        given = {value.name for graph in inner for value in graph.output}
+        readers = [node for node in onnx_files.nodes(self.model) if group.source in node.input]
+        return group.source not in given and all(
+            node.output[0] in group.results and list(node.input).count(group.source) == 1 for node in readers
+        )
+
+    def _node(self, operator: str, inputs: Sequence[str], result: str, **attributes: int) -> str:
+        from onnx import helper
+
+        name = self._free(result)
+        self.nodes.append(helper.make_node(operator, list(inputs), [name], name, **attributes))
+        return name
+
+    def _store(self, name: str, values: np.ndarray) -> str:
+        from onnx import numpy_helper
+
+        free = self._free(name)
+        self.model.graph.initializer.append(numpy_helper.from_array(values, free))
+        return free
+
+    def _free(self, name: str) -> str:
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return name
+
+
+def _prune(model: onnx.ModelProto) -> None:
+    """Remove constants that nobody reads, and what only handed them on."""
+    graph = model.graph
+    while True:
+        read = {name for node in onnx_files.nodes(model) for name in node.input}
+        read |= {value.name for inner in onnx_files.graphs(graph) for value in inner.output}
+        dead = [n for n, node in enumerate(graph.node) if node.op_type in _CONSTANTS and node.output[0] not in read]
+        if not dead:
+            break
+        for index in reversed(dead):
+            del graph.node[index]
+    gone = {tensor.name for tensor in graph.initializer if tensor.name not in read}
+    for values in (graph.initializer, graph.input, graph.value_info):
+        for index in reversed(range(len(values))):
+            if values[index].name in gone:
+                del values[index]

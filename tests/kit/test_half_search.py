@@ -1,0 +1,173 @@
+"""What goes to half precision, what stays and why: decided by running samples."""
+
+import graphs
+import numpy as np
+import pytest
+from onnx import helper, numpy_helper
+
+from engine.kit import half, half_choice, half_search, matmul_work, normalisations, onnx_files, ranges
+from engine.kit.cases import Case
+
+FLOAT = graphs.FLOAT
+
+
+def scalar(name, value):
+    return numpy_helper.from_array(np.array(value, np.float32), name)
+
+
+def samples(*, factor=1.0, features=8, count=4):
+    generator = np.random.default_rng(3)
+    drawn = generator.standard_normal((count, 2, features)).astype(np.float32) * np.float32(factor)
+    return [Case(f"line {n}", "", "sample", {"x": row}, {}) for n, row in enumerate(drawn)]
+
+
+def vectors(nodes, weights=(), features=8, opset=20):
+    shape = ["batch", features]
+    return graphs.graph(nodes, [("x", FLOAT, shape)], [("y", FLOAT, None)], list(weights), opset=opset)
+
+
+def kept(report, word):
+    """The operators that a report keeps for the reason that has a word in it."""
+    return {name: count for g in report["kept"] if word in g["reason"] for name, count in g["operators"].items()}
+
+
+def test_large_magnitudes_and_infinities_are_seen_however_many_tensors_are_watched(tmp_path, monkeypatch):
+    nodes = [
+        helper.make_node("Mul", ["x", "thousand"], ["large"]),
+        helper.make_node("Div", ["large", "zero"], ["broken"]),
+        helper.make_node("Shape", ["broken"], ["sizes"]),
+        helper.make_node("ConstantOfShape", ["none"], ["empty"]),
+        helper.make_node("Identity", ["broken"], ["y"]),
+    ]
+    none = numpy_helper.from_array(np.array([0], np.int64), "none")
+    model = vectors(nodes, [scalar("thousand", 1000), scalar("zero", 0), none])
+    for at_once in (400, 1):
+        monkeypatch.setattr(ranges, "_AT_ONCE", at_once)
+        seen = ranges.measure(model, [{"x": np.full((3, 8), 7, np.float32)}], tmp_path, sized=frozenset({"large"}))
+        assert (seen.largest["large"], seen.largest["broken"], seen.largest["empty"]) == (7000, np.inf, 0)
+        assert seen.types["sizes"] == "tensor(int64)"
+        assert seen.largest["thousand"] == 1000
+        assert seen.extents == {"large": (3, 8)}
+
+
+def test_softmax_and_norms_stay_and_products_go(tmp_path):
+    nodes = [
+        helper.make_node("MatMul", ["x", "first"], ["a"]),
+        helper.make_node("LayerNormalization", ["a", "scale", "shift"], ["b"]),
+        helper.make_node("MatMul", ["b", "second"], ["c"]),
+        helper.make_node("Softmax", ["c"], ["y"]),
+    ]
+    weights = [graphs.weight("first", 8, 8), graphs.weight("second", 8, 8), graphs.weight("scale", 8),
+               graphs.weight("shift", 8)]  # fmt: skip
+    model, report = half_search.lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
+    assert kept(report, "adds up") == {"LayerNormalization": 1, "Softmax": 1}
+    assert report["share"] == 1
+    assert report["cosine"]["worst"] > 0.9999
+    assert [node.op_type for node in model.graph.node if node.op_type != "Cast"] == [n.op_type for n in nodes]
+
+
+def test_a_norm_that_is_spelled_out_stays_as_a_whole():
+    nodes = [
+        helper.make_node("ReduceMean", ["x"], ["mean"], "mean"),
+        helper.make_node("Sub", ["x", "mean"], ["apart"], "apart"),
+        helper.make_node("Pow", ["apart", "two"], ["square"], "square"),
+        helper.make_node("ReduceMean", ["square"], ["spread"], "spread"),
+        helper.make_node("Add", ["spread", "least"], ["some"], "some"),
+        helper.make_node("Sqrt", ["some"], ["root"], "root"),
+        helper.make_node("Div", ["apart", "root"], ["normal"], "normal"),
+        helper.make_node("Mul", ["normal", "scale"], ["y"], "scaled"),
+    ]
+    model = vectors(nodes, [scalar("two", 2), scalar("least", 1e-12), graphs.weight("scale", 8)])
+    assert normalisations.spelled_out(model) == {"apart", "square", "some", "root", "normal"}
+
+
+def test_what_would_overflow_stays_and_the_report_says_how_large_it_is(tmp_path):
+    nodes = [
+        helper.make_node("Mul", ["x", "much"], ["large"], "swell"),
+        helper.make_node("Mul", ["large", "little"], ["small"], "shrink"),
+        helper.make_node("MatMul", ["small", "w"], ["y"], "product"),
+    ]
+    weights = [scalar("much", 3e4), scalar("little", 1e-4), graphs.weight("w", 8, 8)]
+    _, report = half_search.lowered(vectors(nodes, weights), samples(factor=3), "fp16", tmp_path)
+    (group,) = report["kept"]
+    assert group["operators"] == {"Mul": 2}
+    assert set(group["nodes"]) == {"swell", "shrink"}
+    assert group["largest"] > 65504
+    assert report["cosine"]["worst"] > 0.9995
+
+
+def test_half_of_the_range_is_room_for_other_samples():
+    assert half_choice.largest_limit("fp16") == 32752
+    assert half_choice.largest_limit("bf16") > 1e38
+
+
+def test_a_constant_that_would_vanish_stays(tmp_path):
+    nodes = [
+        helper.make_node("Abs", ["x"], ["size"]),
+        helper.make_node("Add", ["size", "least"], ["some"], "guard"),
+        helper.make_node("Div", ["x", "some"], ["y"]),
+    ]
+    _, report = half_search.lowered(vectors(nodes, [scalar("least", 1e-12)]), samples(), "fp16", tmp_path)
+    assert kept(report, "so small") == {"Add": 1}
+
+
+def test_large_values_return_to_fp32_until_the_answers_are_close_enough(tmp_path, capsys):
+    """A stream of 20000 has steps of 16 in fp16: what is added to it and taken out again is lost."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], "first"),
+        helper.make_node("Add", ["a", "stream"], ["b"], "in"),
+        helper.make_node("Sub", ["b", "stream"], ["c"], "out"),
+        helper.make_node("MatMul", ["c", "w"], ["y"], "last"),
+    ]
+    weights = [scalar("stream", 20000), graphs.weight("w", 8, 8)]
+    _, report = half_search.lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
+    assert kept(report, "large values") == {"Add": 1, "Sub": 1}
+    assert report["path"][0]["cosine"] < 0.9995 <= report["path"][-1]["cosine"]
+    assert [step["limit"] for step in report["path"]] == [32750, 8188]
+    assert report["share"] == 1
+    assert capsys.readouterr().out.count("nodes in fp32: cosine") == 2
+
+
+def test_where_the_goal_cannot_be_reached_the_best_try_is_taken_and_the_path_told(tmp_path):
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("MatMul", ["a", "inverse"], ["b"]),
+        helper.make_node("Sub", ["b", "x"], ["y"]),  # nothing but rounding is left of it
+    ]
+    weight = np.eye(8, dtype=np.float32) * np.float32(1.1)
+    weights = [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.linalg.inv(weight), "inverse")]
+    _, report = half_search.lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
+    assert report["cosine"]["worst"] < 0.9995
+    assert len(report["path"]) > 1
+    assert report["cosine"]["worst"] == pytest.approx(max(step["cosine"] for step in report["path"]), abs=1e-5)
+
+
+def test_numbers_handed_on_between_fp32_nodes_are_not_rounded(tmp_path):
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["a"]),
+        helper.make_node("Transpose", ["a"], ["b"], "turn"),
+        helper.make_node("Softmax", ["b"], ["y"]),
+    ]
+    model, _ = half_search.lowered(vectors(nodes), samples(), "fp16", tmp_path)
+    assert [node.op_type for node in model.graph.node] == ["Softmax", "Transpose", "Softmax"]
+
+
+def test_the_share_counts_multiplications():
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], "wide"),
+        helper.make_node("Gemm", ["a", "v"], ["y"], "thin", transB=1),
+    ]
+    model = vectors(nodes, [graphs.weight("w", 8, 30), graphs.weight("v", 2, 30)])
+    half.name_nodes(model)
+    done = matmul_work.work(model, {**matmul_work.stored(model), "x": (5, 8), "a": (5, 30), "y": (5, 2)})
+    assert done == {"wide": 5 * 30 * 8, "thin": 5 * 2 * 30}
+    assert matmul_work.share(done, {"wide"}) == pytest.approx(0.8)
+
+
+def test_the_bytes_do_not_depend_on_the_run(tmp_path):
+    made = []
+    for name in ("one", "two"):
+        model, _ = half_search.lowered(graphs.layers(8, 16), samples(), "fp16", tmp_path)
+        onnx_files.save(model, tmp_path / name)
+        made.append((tmp_path / name / "model.onnx").read_bytes())
+    assert made[0] == made[1]

@@ -1,0 +1,219 @@
+"""fp16 and bf16 of whole models: close to fp32, and TensorRT-RTX builds what comes out."""
+
+import subprocess
+import sys
+
+import graphs
+import large_models
+import numpy as np
+import pytest
+
+from engine.errors import StepError
+from engine.kit import cases, half, half_search, onnx_files, ort, ranges, samples
+from engine.kit.half_search import GOAL
+from engine.step import Source
+from engine.steps.fuse import Fuse
+from engine.steps.quantize import Quantize
+from engine.steps.validate_onnx import ValidateOnnx
+
+TEXTS = "feature-extraction"
+_BUILD = """
+import sys
+import tensorrt_rtx as trt
+
+log = trt.Logger(trt.Logger.ERROR)
+builder = trt.Builder(log)
+network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
+parser = trt.OnnxParser(network, log)
+assert parser.parse_from_file(sys.argv[1]), [parser.get_error(n).desc() for n in range(parser.num_errors)]
+config = builder.create_builder_config()
+config.num_compute_capabilities = 1
+config.set_compute_capability(getattr(trt.ComputeCapability, sys.argv[2]), 0)
+profile = builder.create_optimization_profile()
+for number in range(network.num_inputs):
+    profile.set_shape(network.get_input(number).name, (1, 4), (2, 16), (4, 48))
+config.add_optimization_profile(profile)
+plan = builder.build_serialized_network(network, config)
+print(0 if plan is None else plan.nbytes)
+"""
+
+
+def engine_bytes(directory, sm):
+    """The size of the engine that TensorRT-RTX builds without a GPU: a process of its own has a logger of its own."""
+    pytest.importorskip("tensorrt_rtx", reason="tensorrt-rtx-cu12 is not installed (the extra `rtx`)")
+    command = [sys.executable, "-c", _BUILD, str(directory / onnx_files.MODEL), f"SM{sm}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    return int(done.stdout.split()[-1])
+
+
+def made(directory, way="fp16"):
+    """What Quantize makes of `directory/shaped`, as it is found by the reference."""
+    report = Quantize(way=way).run(
+        directory / way, fused=directory / "shaped", reference=large_models.reference(directory)
+    )
+    return report, directory / way
+
+
+def validated(directory, way="fp16"):
+    """What validate-onnx measures and lets pass."""
+    step = ValidateOnnx(task=TEXTS, precision=way)
+    report = step.run(
+        directory / f"checked-{way}",
+        quantized=directory / way,
+        reference=directory / "reference",
+        checkpoint=directory / "checkpoint",
+    )
+    step.judge(report)
+    return report
+
+
+def everything_lowered(directory):
+    """The naive way: whatever has a form in fp16 goes there; return its answers, emulated."""
+    model = onnx_files.load(directory / "shaped")
+    half.name_nodes(model)
+    half.convert(model, {node.name for node in model.graph.node}, ranges.tensor_types(model, directory), "fp16")
+    onnx_files.save(model, directory / "naive")
+    return ValidateOnnx(task=TEXTS, precision="fp16").run(
+        directory / "naive-checked",
+        quantized=directory / "naive",
+        reference=directory / "reference",
+        checkpoint=directory / "checkpoint",
+    )
+
+
+def kept(report):
+    return {name for group in report["kept"] for name in group["operators"]}
+
+
+@pytest.fixture(scope="module", params=["bert", "roberta"])
+def encoder(request, tmp_path_factory):
+    directory = tmp_path_factory.mktemp(request.param)
+    large_models.bert(directory, request.param)
+    return directory
+
+
+@pytest.mark.slow
+def test_a_bert_and_a_roberta_in_fp16_answer_as_in_fp32_and_become_engines(encoder):
+    report, out = made(encoder)
+    assert report["cosine"]["worst"] >= GOAL
+    assert kept(report) == {"LayerNormalization", "Softmax"}
+    assert report["share"] == 1
+    found = validated(encoder)
+    assert found["cosine"]["worst"] >= 0.9995
+    assert found["emulated"] == "fp16"
+    assert report["bytes"][1] < 0.55 * report["bytes"][0]
+    assert engine_bytes(out, 75) > 0
+    assert engine_bytes(out, 86) > 0
+
+
+@pytest.mark.slow
+def test_a_bert_in_bf16_is_close_enough_and_becomes_an_engine_where_there_is_bf16(encoder):
+    report, out = made(encoder, "bf16")
+    assert report["cosine"]["worst"] >= GOAL
+    assert validated(encoder, "bf16")["emulated"] == "bf16"
+    assert engine_bytes(out, 86) > 0
+
+
+@pytest.fixture(scope="module")
+def t5(tmp_path_factory):
+    """A T5 encoder whose residual stream reaches millions, as trained ones do where fp16 fails."""
+    directory = tmp_path_factory.mktemp("t5")
+    large_models.t5_encoder(directory, scale=2000, wide=300)
+    return directory
+
+
+@pytest.mark.slow
+def test_a_t5_encoder_with_large_activations_answers_as_in_fp32(t5):
+    report, out = made(t5)
+    assert report["cosine"]["worst"] >= GOAL
+    assert validated(t5)["cosine"]["worst"] >= 0.9995
+    (large,) = (group for group in report["kept"] if "range" in group["reason"])
+    assert any("Add" in name and most > 1e6 for name, most in large["nodes"].items() if most != "infinite")
+    assert {"ReduceMean", "Sqrt", "Softmax"} <= kept(report)
+    assert engine_bytes(out, 86) > 0
+
+
+@pytest.mark.slow
+def test_everything_in_fp16_fails_on_that_t5_encoder(t5):
+    large_models.reference(t5)
+    assert everything_lowered(t5)["nonfinite"]
+
+
+@pytest.mark.slow
+def test_minilm_in_fp16_answers_as_in_fp32(tmp_path, minilm_checkpoint, minilm_exported):
+    (tmp_path / "checkpoint").symlink_to(minilm_checkpoint)
+    (tmp_path / "exported").symlink_to(minilm_exported)
+    large_models.shaped(tmp_path)
+    report, out = made(tmp_path)
+    assert validated(tmp_path)["cosine"]["worst"] >= 0.9995
+    assert report["cosine"]["worst"] >= GOAL
+    assert kept(report) == {"LayerNormalization", "Softmax"}
+    assert report["saturated"]
+    assert report["bytes"][1] < 0.51 * report["bytes"][0]
+    assert engine_bytes(out, 75) > 40e6
+
+
+@pytest.mark.parametrize(("architecture", "fused"), [("bert", "Attention"), ("distilbert", "SkipLayerNormalization")])
+def test_a_graph_of_fused_operators_for_the_cuda_provider_goes_to_fp16(tmp_path, architecture, fused):
+    source = graphs.tiny(architecture)
+    Fuse(residual="fused").run(tmp_path / "fused", shaped=source)
+    model = onnx_files.load(tmp_path / "fused")
+    assert fused in {node.op_type for node in model.graph.node}
+    generator = np.random.default_rng(2)
+    words = {name: generator.integers(0, 2, (2, 9)) for name in onnx_files.inputs(model)}
+    asked = [cases.Case("words", "", "sample", {**words, "input_ids": generator.integers(0, 60, (2, 9))}, {})]
+    lowered, report = half_search.lowered(model, asked, "fp16", tmp_path)
+    assert report["cosine"]["worst"] >= GOAL
+    assert report["share"] == 1
+    onnx_files.save(lowered, tmp_path / "half")
+    ort.session(tmp_path / "half")  # every operator takes the types that it gets
+
+
+def test_a_model_that_is_in_half_precision_already_is_handed_on(tmp_path):
+    model = onnx_files.load(graphs.write(tmp_path / "layers", graphs.layers()))
+    half.name_nodes(model)
+    half.convert(model, {node.name for node in model.graph.node}, ranges.tensor_types(model, tmp_path), "fp16")
+    onnx_files.save(model, tmp_path / "half")
+    report = Quantize(way="fp16").run(tmp_path / "out", fused=tmp_path / "half")
+    assert "half precision" in report["unquantized"]
+    assert (tmp_path / "out" / "model.onnx").samefile(tmp_path / "half" / "model.onnx")
+
+
+def rows(path, count, seed):
+    generator = np.random.default_rng(seed)
+    np.savez(path, x=generator.standard_normal((count, 64)).astype(np.float32))
+    return path
+
+
+def layers(tmp_path, validation):
+    """A small classifier with the reference to the rows in `validation`."""
+    source = graphs.write(tmp_path / "shaped", graphs.layers())
+    session = ort.session(source)
+    asked = samples.read(validation, tmp_path, onnx_files.inputs(onnx_files.load_graph(source)))
+    answered = [cases.Case(c.name, c.text, c.kind, c.inputs, ort.run(session, c.inputs)) for c in asked]
+    cases.save(answered, tmp_path / "reference")
+    return source
+
+
+def test_calibrate_samples_are_looked_at_up_to_their_limit(tmp_path):
+    source = layers(tmp_path, rows(tmp_path / "validate.npz", 5, 1))
+    train = rows(tmp_path / "train.npz", 9, 2)
+    step = Quantize(way="fp16", samples=Source(uri=f"file:{train}"), limit=7)
+    report = step.run(tmp_path / "out", fused=source, checkpoint=tmp_path, samples=train)
+    assert report["looked_at"] == {"inputs": 7, "kinds": ["tensors"]}
+
+
+def test_a_sample_that_is_calibrated_and_validated_on_is_an_error(tmp_path):
+    both = rows(tmp_path / "both.npz", 5, 1)
+    source = layers(tmp_path, both)
+    other = tmp_path / "other.npz"
+    with np.load(both) as file:
+        np.savez(other, x=np.concatenate([np.zeros((1, 64), np.float32), file["x"][3:4]]))
+    step = ValidateOnnx(task="text-classification", samples=Source(uri=f"file:{other}"), limit=256)
+    inputs = {"quantized": source, "reference": tmp_path / "reference", "checkpoint": tmp_path}
+    with pytest.raises(
+        StepError, match=r"1 of the samples in calibrate\.samples are also in validate\.samples"
+    ) as error:
+        step.run(tmp_path / "out", **inputs, samples=other)
+    assert "row 1" in str(error.value)
+    step.model_copy(update={"limit": 1}).run(tmp_path / "fine", **inputs, samples=other)  # the row beyond is not used
