@@ -160,4 +160,5 @@ _FACTS: Mapping[str, Callable[[], str]] = {
     "gpu.name": local_gpus.names,
     "onnxruntime.build": lambda: build_of("onnxruntime"),
     "os": platform.system,
+    "tensorrt.major": lambda: version_of("tensorrt").partition(".")[0],
 }

@@ -70,7 +70,7 @@ class Step(Frozen, ABC):
     """One kind of work. Its fields are its options; the keyword-only parameters of `run` are its inputs.
 
     - A field of type `Source` is an input, too: its content is a row of the key, and `run` gets its path
-      under the field's name.
+      under the field's name. Of a tuple of them `run` gets `name_0`, `name_1`, ... and takes them by `**name`.
     - Any other input is named after the output it takes: some step's `makes`, or a step's own name.
     - Where the step that makes an input is not wanted by the recipe, that step's own first input is handed
       on instead: with no `quantize`, who asks for `quantized` gets what `quantize` would have got.
@@ -146,9 +146,15 @@ class Step(Frozen, ABC):
         return self.model_dump(mode="json", include=kept)
 
     def sources(self) -> Mapping[str, Source]:
-        """Return the inputs from outside the store by their parameter's name."""
-        values = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: value for name, value in values.items() if isinstance(value, Source)}
+        """Return the inputs from outside the store by their parameter's name; of a tuple `name_0`, `name_1`, ..."""
+        found: dict[str, Source] = {}
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, Source):
+                found[name] = value
+            elif isinstance(value, tuple) and _holds_source(type(self).model_fields[name].annotation):
+                found.update({f"{name}_{number}": each for number, each in enumerate(value)})
+        return found
 
     @classmethod
     def step_name(cls) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,23 @@ def minilm_exported(minilm_checkpoint, tmp_path_factory):
     directory = tmp_path_factory.mktemp("minilm-exported") / "exported"
     Export().run(directory, checkpoint=minilm_checkpoint)
     return directory
+
+
+@pytest.fixture
+def fake_tensorrt(monkeypatch):
+    """The fake `tensorrt` of tests/fake_tensorrt as if it were installed, on a machine whose GPU is a T4."""
+    from engine import cuda
+    from engine.kit import trt_log
+
+    monkeypatch.syspath_prepend(Path(__file__).with_name("fake_tensorrt"))
+    for name in ("devices", "runtime_version"):
+        monkeypatch.setattr(cuda, name, getattr(cuda, name))  # the fake replaces them
+    _forget_tensorrt(trt_log)
+    yield importlib.import_module("tensorrt")
+    _forget_tensorrt(trt_log)
+
+
+def _forget_tensorrt(trt_log):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tensorrt"]:
+        del sys.modules[name]
+    trt_log.forget()

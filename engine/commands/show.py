@@ -1,22 +1,56 @@
-"""Show what was built: artifacts, sizes, accuracy, latencies, where."""
+"""Show what was built: artifacts, sizes, accuracy, latencies, where; of an engine, what built it."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
+from pathlib import Path
 
 from engine.commands import options
-from engine.errors import Exit
+from engine.errors import Exit, UsageError
+
+_PASSPORT = "passport.json"
+_ENGINE = ".plan"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
-    options.add_recipes(parser)
+    options.add_recipes(parser, about="a recipe's YAML file, or a TensorRT engine: its .plan file or its folder")
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print the records of each variant's last build."""
+    """Print the records of each variant's last build, or the passport of each engine."""
+    engines = [path for path in arguments.recipes if _is_engine(path)]
+    if not engines:
+        return _show_recipes(arguments)
+    if len(engines) < len(arguments.recipes):
+        raise UsageError(
+            "recipes and engines are shown apart", hint="ask twice: `recipe show RECIPE`, `recipe show ENGINE`"
+        )
+    return _show_engines(engines, as_json=arguments.json)
+
+
+def _is_engine(path: Path) -> bool:
+    return path.suffix == _ENGINE or (path / _PASSPORT).is_file()
+
+
+def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:
+    from engine.kit import passport
+    from engine.report import engine
+
+    found = {str(path): passport.load(path) for path in paths}
+    if as_json:
+        said = [{"engine": path, **each.model_dump(mode="json")} for path, each in found.items()]
+        print(json.dumps(said, ensure_ascii=False, indent=1))
+        return Exit.OK
+    for path, each in found.items():
+        print(f"{path}\n{engine.text(each)}", end="")
+    return Exit.OK
+
+
+def _show_recipes(arguments: argparse.Namespace) -> Exit:
     from engine import api
     from engine.report.table import size_in_words, table
 

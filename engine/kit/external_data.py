@@ -79,13 +79,16 @@ def location(tensor: onnx.TensorProto) -> str:
 
 def stored_bytes(tensor: onnx.TensorProto) -> int:
     """Return the bytes that a tensor's type and extents ask for; types of less than a byte are packed."""
+    return int(prod(tensor.dims) * bits(tensor.data_type) + 7) // 8
+
+
+def bits(dtype: int) -> int:
+    """Return how many bits an element of an ONNX type takes in memory."""
     import onnx
     from onnx import helper
 
-    bits = _PACKED_BITS.get(onnx.TensorProto.DataType.Name(tensor.data_type))
-    if bits is None:
-        bits = helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize * 8
-    return int(prod(tensor.dims) * bits + 7) // 8
+    packed = _PACKED_BITS.get(onnx.TensorProto.DataType.Name(dtype))
+    return packed or int(helper.tensor_dtype_to_np_dtype(dtype).itemsize) * 8
 
 
 def _make_raw(tensor: onnx.TensorProto) -> None:

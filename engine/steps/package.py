@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 from engine.errors import StepError
 from engine.kit import checkpoint as checkpoints
-from engine.kit import onnx_files, ort, runners, token_rows, tokenise, triton, triton_fields, trt
+from engine.kit import onnx_files, ort, passport, runners, token_rows, tokenise, triton, triton_fields
 from engine.kit.triton import Config, Signature
 from engine.recipe.schema import Recipe, Task
 from engine.step import Report, Step
@@ -82,8 +82,9 @@ class Package(Step):
 
     def _model_config(self, validated: Path, scratch: Path) -> tuple[Config, Signature]:
         if (validated / runners.PLAN).is_file():
-            engine = trt.describe(validated)
-            signature, profiles, level = Signature(engine.inputs, engine.outputs), engine.profiles, "all"
+            engine = passport.load(validated)
+            signature = Signature(engine.input_list, engine.output_list)
+            profiles, level = len(engine.profiles), "all"
         else:
             graph = onnx_files.load_graph(validated)
             signature = Signature(onnx_files.inputs(graph), onnx_files.outputs(graph))

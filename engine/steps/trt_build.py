@@ -1,76 +1,159 @@
-"""TRT build: the ONNX graph compiled by TensorRT on the GPU that it is for (not yet run on hardware)."""
+"""TRT build: the ONNX graph compiled by TensorRT, on the GPU that it is for, or by TensorRT-RTX anywhere."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from engine.errors import StepError
-from engine.kit import hardware, onnx_files, runners, trt
+from engine import gpus
+from engine.kit import (
+    hardware,
+    memory,
+    onnx_files,
+    passport,
+    runners,
+    trt_api,
+    trt_builder,
+    trt_device,
+    trt_failures,
+    trt_inspector,
+    trt_options,
+    trt_passport,
+    trt_profiles,
+)
+from engine.kit.passport import Precision
+from engine.kit.trt_options import BuilderOptions
 from engine.recipe.schema import Profile, Recipe
-from engine.step import Hardware, Report, Step
+from engine.step import KEPT, Hardware, Report, Source, Step
+
+if TYPE_CHECKING:
+    import onnx
+
+    from engine.kit.trt_builder import Order
+
+_SYSTEM = ("os", "arch")
+_DEVICE = (
+    "device.name", "device.sm", "device.sm_count", "device.memory_bus_width", "device.l2_bytes",
+    "device.shared_memory_per_block", "device.shared_memory_per_sm", "device.memory", "device.ecc", "device.mig",
+    "device.integrated",
+)  # fmt: skip
+_FACTS = {
+    "none": (*_DEVICE, *_SYSTEM, "cuda.runtime"),
+    "same-compute-capability": ("device.sm", *_SYSTEM, "cuda.runtime"),
+    "ampere-plus": ("device.ampere_plus", *_SYSTEM, "cuda.runtime"),
+}
+"""What a native engine depends on of its machine, by how far it is compatible."""
+_NOT_KEYED = ("devices", "precision", "version")
+"""Which GPU and which version are facts, and the precision is in the graph."""
 
 
-class TrtBuild(Step):
-    """Build a native TensorRT engine. Its bytes differ from build to build: the key is what it is made of."""
+class TrtBuild(Step, BuilderOptions):
+    """Build an engine. Its bytes differ from build to build: the key is what it is made of."""
 
     makes: ClassVar[str] = "compiled"
-    tools: ClassVar[tuple[str, ...]] = ("onnx", hardware.TENSORRT)
-    facts: ClassVar[tuple[str, ...]] = ("arch", "gpu.name", "os")
-    variables: ClassVar[tuple[str, ...]] = ("CUDA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE")
+    tools: ClassVar[tuple[str, ...]] = ("onnx",)
+    variables: ClassVar[tuple[str, ...]] = ("NVIDIA_TF32_OVERRIDE",)
     reproducible: ClassVar[bool] = False
+    kept_by: ClassVar[tuple[str, ...]] = ("facts.cuda.runtime", "facts.device.name", "tools.tensorrt")
+    time_limit: ClassVar[float] = 4 * 3600.0
 
-    device: str
-    precision: Literal["fp32", "fp16"] = "fp32"
+    runtime: trt_api.Runtime
+    devices: tuple[str, ...]
+    precision: str = "fp32"
+    """What the recipe asks for: only said in the passport."""
     profiles: tuple[Profile, ...] = ()
     version: str | None = None
-    memory_pool: Mapping[str, int] = {}
-    """Bytes by the name of the pool, as `MemoryPoolType` has it in small letters."""
-    optimization_level: int | None = None
-    compatibility: Literal["none", "same-compute-capability"] = "none"
+    sms: tuple[int, ...] = ()
+    """Of TensorRT-RTX: the compute capabilities that the engine is for, times ten."""
+    timing_cache: Source | None = None
+    plugins: tuple[Source, ...] = ()
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Wanted for the runtime tensorrt."""
-        if recipe.target.runtime != "tensorrt":
+        """Wanted for the runtimes tensorrt and tensorrt-rtx. Raises UsageError for a GPU that nobody knows."""
+        target = recipe.target
+        if target.runtime not in ("tensorrt", "tensorrt-rtx"):
             return None
-        said = {key: value for key, value in recipe.tensorrt.items() if key in cls.model_fields}
-        return cls.model_validate(
-            {"device": recipe.target.device, "precision": recipe.precision, "profiles": recipe.profiles, **said}
-        )
+        said: dict[str, Any] = {name: value for name, value in recipe.tensorrt.items() if name in cls.model_fields}
+        if path := said.get("timing_cache"):
+            said["timing_cache"] = Source(uri=path)
+        said["plugins"] = tuple(Source(uri=path) for path in said.get("plugins", ()))
+        rtx = target.runtime == "tensorrt-rtx"
+        sms = sorted({gpus.find(name).sm for name in target.devices}) if rtx else ()
+        return cls.model_validate({
+            **said, "runtime": target.runtime, "devices": target.devices, "precision": recipe.precision,
+            "profiles": recipe.profiles, "sms": tuple(sms),
+        })  # fmt: skip
 
-    def hardware(self) -> Hardware:
-        """Return the GPU that the engine is for: only it can build one."""
-        return hardware.on([self.device], tool=hardware.TENSORRT, version=self.version)
+    def hardware(self) -> Hardware | None:
+        """Return the GPUs that a native engine is for: only they can build one. TensorRT-RTX builds anywhere."""
+        if self.sms:
+            return None
+        return hardware.on(self.devices, tool=hardware.TENSORRT, version=self.version)
 
-    def run(self, out: Path, *, quantized: Path) -> Report:
-        """Write `model.plan` and what it takes and gives; return {"bytes", "tensorrt", "profiles"}.
+    def tools_used(self) -> tuple[str, ...]:
+        """Return the TensorRT that is meant; of a version-compatible engine only its major counts, which is a fact."""
+        own = () if self.version_compatible else (self.runtime.replace("-", "_"),)
+        return (*self.tools, *own)
 
-        Raises StepError where TensorRT is missing or of another version, where a profile does not fit the model,
-        and with TensorRT's own words where it cannot read the graph or build the engine.
+    def facts_used(self) -> tuple[str, ...]:
+        """Return what NVIDIA's checks of an engine look at; for TensorRT-RTX the GPU is an option."""
+        if self.sms:
+            return _SYSTEM
+        return (*_FACTS[self.compatibility], *(("tensorrt.major",) if self.version_compatible else ()))
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the rows: all but what facts and inputs say already."""
+        return {name: value for name, value in super().options().items() if name not in _NOT_KEYED}
+
+    def run(self, out: Path, *, checked: Path, timing_cache: Path | None = None, **plugins: Path) -> Report:
+        """Write `model.plan` and its passport; return {"bytes", "tensorrt", "gpu", "profiles", "network", "engine"}.
+
+        Raises StepError where TensorRT is missing or of another version, where the GPU is another one, where a
+        profile does not fit the model, and with TensorRT's own words where it cannot read the graph or build it.
         """
-        try:
-            import tensorrt
-        except ImportError as error:
-            raise StepError(
-                "TensorRT is not installed", [str(error)], "pip install 'recipe[tensorrt]' on the machine with the GPU"
-            ) from error
-        trt.check_version(tensorrt.__version__, self.version)
-        graph = onnx_files.load_graph(quantized)
-        inputs = onnx_files.inputs(graph)
-        shapes = [trt.profile_shapes(inputs, profile) for profile in self.profiles] or [trt.profile_shapes(inputs, {})]
-        print(f"building with TensorRT {tensorrt.__version__} for {self.device}, {len(self.profiles)} profiles")
-        plan = trt.build(tensorrt, quantized / onnx_files.MODEL, shapes, self._options())
+        found = trt_api.use(self.runtime)
+        trt_api.check_version(self.runtime, found, self.version)
+        trt_options.refuse(self, self.runtime)
+        device = None if self.sms else trt_device.wanted(self.devices)
+        graph = onnx_files.load_graph(checked)
+        trt_failures.refuse_fused(graph)
+        order = self._order(checked, graph, out.parent / KEPT, timing_cache, list(plugins.values()))
+        print(f"building with {self.runtime} {found} for {' and '.join(self.devices)}; {order.forecast}", flush=True)
+        built = trt_builder.build(order)
+        layers, unknown = (
+            (None, "only where it runs can TensorRT-RTX tell") if self.sms else trt_inspector.found(built.plan)
+        )
         out.mkdir(parents=True, exist_ok=True)
-        (out / runners.PLAN).write_bytes(plan)
-        trt.save_description(out, trt.description(graph, len(self.profiles)))
-        return {"bytes": len(plan), "tensorrt": str(tensorrt.__version__), "profiles": len(self.profiles)}
+        (out / runners.PLAN).write_bytes(built.plan)
+        if built.timing_cache is not None:
+            (out.parent / KEPT).write_bytes(built.timing_cache)
+        said = Precision(asked=self.precision, network=built.network, engine=layers, unknown=unknown)
+        written = trt_passport.write(
+            order, built, runtime=self.runtime, version=found, precision=said, graph=graph, targets=self.devices,
+            device=device,
+        )  # fmt: skip
+        passport.save(out, written)
+        return {
+            "bytes": written.bytes,
+            "tensorrt": found,
+            "gpu": list(written.gpu),
+            "profiles": len(self.profiles),
+            "network": dict(built.network),
+            "engine": None if layers is None else dict(layers),
+        }
 
-    def _options(self) -> trt.Options:
-        return trt.Options(
-            fp16=self.precision == "fp16",
-            memory_pool=self.memory_pool,
-            optimization_level=self.optimization_level,
-            same_compute_capability=self.compatibility == "same-compute-capability",
+    def _order(
+        self, model: Path, graph: onnx.ModelProto, kept: Path, given: Path | None, plugins: Sequence[Path]
+    ) -> Order:
+        before = given or (kept if kept.is_file() else None)
+        return trt_builder.Order(
+            model=model / onnx_files.MODEL,
+            shapes=trt_profiles.shapes(onnx_files.inputs(graph), self.profiles),
+            options=self,
+            sms=self.sms,
+            plugins=plugins,
+            timing_cache=None if self.sms else before.read_bytes() if before else b"",
+            forecast=memory.forecast(graph, trt_profiles.greatest(self.profiles)),
         )

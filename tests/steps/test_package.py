@@ -7,14 +7,14 @@ import graphs
 import models
 import numpy as np
 import onnx
+import passports
 import pytest
 from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2
 
 from engine import digest
 from engine.errors import StepError
-from engine.kit import onnx_files, ort, runners, tokenise, trt
-from engine.kit.onnx_files import Input
+from engine.kit import onnx_files, ort, runners, tokenise
 from engine.kit.triton_tokenizer import TritonPythonModel
 from engine.recipe.schema import ModelSection, Recipe, Triton
 from engine.recipe.schema import Package as PackageSection
@@ -239,8 +239,9 @@ def test_an_engine_is_described_by_what_was_built_and_lists_its_profiles(tmp_pat
     engine = tmp_path / "engine"
     engine.mkdir()
     (engine / runners.PLAN).write_bytes(b"engine")
-    x, y = Input("x", "float32", ("batch", 4)), Input("y", "float32", ("batch", 2))
-    trt.save_description(engine, trt.Description({"x": x}, {"y": y}, 2))
+    passports.save(
+        engine, inputs={"x": ("float32", ("batch", 4))}, outputs={"y": ("float32", ("batch", 2))}, profiles=2
+    )
     out = tmp_path / "package"
     run(step(), engine, engine, out)
     made = config(out, "films")

@@ -1,230 +1,511 @@
-import types
+"""Building engines: what both TensorRTs share is held by the real TensorRT-RTX and by the fake `tensorrt`."""
+
+import re
 
 import graphs
+import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
+from onnxruntime.transformers import float16
 
 from engine.errors import StepError
-from engine.kit import onnx_files, trt
-from engine.kit.onnx_files import Input
+from engine.kit import onnx_files, passport, trt_api
 from engine.recipe.schema import ModelSection, Range, Recipe, Target
+from engine.step import KEPT, KEY_VARIABLE, Source
 from engine.steps.trt_build import TrtBuild
 
-PROFILES = ({"batch": 1, "sequence": [1, 16, 128]}, {"batch": [1, 8, 32], "sequence": [1, 128, 512]})
-TOKENS = {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")}
-
-
-def recipe(**options):
-    target = Target(device="T4", runtime="tensorrt")
-    return Recipe(
-        name="m", **{"model": ModelSection(source="hf:a/b"), "target": target, "precision": "fp16", **options}
-    )
+TURING, AMPERE, ADA, BLACKWELL = 75, 86, 89, 120
 
 
 def extents(**axes):
     return {axis: Range(min=least, opt=usual, max=greatest) for axis, (least, usual, greatest) in axes.items()}
 
 
-class Recorder:
-    """Whatever is set, called or added to it is in `seen`."""
-
-    def __init__(self):
-        object.__setattr__(self, "seen", [])
-
-    def __setattr__(self, name, value):
-        self.seen.append((name, value))
-
-    def __getattr__(self, name):
-        return lambda *values: self.seen.append((name, *values)) or 0
+def recipe(runtime="tensorrt", device="T4", **said):
+    given = {"precision": "fp16", "profiles": (extents(batch=(1, 2, 4)),), **said}
+    return Recipe(name="m", model=ModelSection(source="hf:a/b"), target=Target(device=device, runtime=runtime), **given)
 
 
-class Parser:
-    errors = ()
-
-    def __init__(self, network, log):
-        pass
-
-    def parse_from_file(self, path):
-        return not self.errors
-
-    num_errors = property(lambda self: len(self.errors))
-
-    def get_error(self, number):
-        operator, name, what = self.errors[number]
-        return types.SimpleNamespace(node_operator=lambda: operator, node_name=lambda: name, desc=lambda: what)
+def step(runtime="tensorrt", device="T4", tensorrt=None, **said):
+    made = TrtBuild.for_recipe(recipe(runtime, device, **said))
+    assert made is not None
+    return TrtBuild.model_validate({**dict(made), **(tensorrt or {})})
 
 
-class Logger:
-    Severity = types.SimpleNamespace(INTERNAL_ERROR=0, ERROR=1, WARNING=2, INFO=3, VERBOSE=4)
-
-    def __init__(self):
-        pass
+@pytest.fixture
+def rtx():
+    return pytest.importorskip("tensorrt_rtx", reason="the extra `rtx` is not installed: Linux on x86_64 has it")
 
 
-def tensorrt(*, plan=b"plan", says=(), errors=(), version="10.13.0.35"):
-    """A fake of the module `tensorrt`, with what the build uses of it."""
-    config = Recorder()
+@pytest.fixture(params=["tensorrt-rtx", "tensorrt"])
+def runtime(request):
+    """The real TensorRT-RTX, then TensorRT 10 as the fake plays it on a T4."""
+    request.getfixturevalue("rtx" if request.param == "tensorrt-rtx" else "fake_tensorrt")
+    return request.param
 
-    class Builder:
-        def __init__(self, log):
-            self.log = log
 
-        def create_network(self, flags):
-            return object()
+@pytest.fixture
+def folder(tmp_path):
+    """What makes a fresh folder for an output, as the loop makes one for every attempt."""
+    numbers = iter(range(100))
 
-        def create_builder_config(self):
-            return config
+    def fresh():
+        place = tmp_path / f"job{next(numbers)}"
+        place.mkdir()
+        return place / "out"
 
-        def create_optimization_profile(self):
-            profile = Recorder()
-            config.seen.append(profile.seen)
-            return profile
+    return fresh
 
-        def build_serialized_network(self, network, config):
-            for message in says:
-                self.log.log(Logger.Severity.ERROR, message)
-            return plan
 
-    module = types.ModuleType("tensorrt")
-    module.__version__ = version
-    module.Builder, module.ILogger = Builder, Logger
-    module.OnnxParser = type("OnnxParser", (Parser,), {"errors": errors})
-    module.BuilderFlag = types.SimpleNamespace(FP16="FP16")
-    module.MemoryPoolType = types.SimpleNamespace(WORKSPACE="WORKSPACE")
-    module.HardwareCompatibilityLevel = types.SimpleNamespace(SAME_COMPUTE_CAPABILITY="SAME")
-    module.config = config
-    return module
+@pytest.fixture
+def half(tmp_path):
+    """Two linear layers in fp16, whose inputs and outputs are fp32."""
+    return graphs.write(tmp_path / "half", as_half(graphs.layers()))
+
+
+def as_half(model):
+    """Return a graph computed in fp16 between its fp32 ends."""
+    for tensor in model.graph.initializer:
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float16), tensor.name))
+    first, *_, last = nodes = list(model.graph.node)
+    first.input[0], last.output[0] = "x_half", "y_half"
+    begin = helper.make_node("Cast", ["x"], ["x_half"], to=onnx.TensorProto.FLOAT16)
+    end = helper.make_node("Cast", ["y_half"], ["y"], to=onnx.TensorProto.FLOAT)
+    del model.graph.node[:]
+    model.graph.node.extend([begin, *nodes, end])
+    return model
+
+
+# What a recipe says.
 
 
 def test_a_recipe_says_what_the_builder_is_told():
-    options = {"version": "10.x", "memory_pool": {"workspace": "2GiB"}, "optimization_level": 3}
-    made = TrtBuild.for_recipe(
-        recipe(profiles=PROFILES, tensorrt={**options, "compatibility": "same-compute-capability"})
-    )
+    said = {"version": "10.x", "memory_pool": {"workspace": "2GiB"}, "optimization_level": 3, "max_aux_streams": 0}
+    said = {**said, "compatibility": "same-compute-capability", "cuda_graph": True}
+    made = TrtBuild.for_recipe(recipe(tensorrt=said))
     assert made.memory_pool == {"workspace": 2 << 30}
-    assert (made.version, made.optimization_level) == ("10.x", 3)
+    assert (made.version, made.optimization_level, made.max_aux_streams) == ("10.x", 3, 0)
     assert made.compatibility == "same-compute-capability"
-    assert len(made.profiles) == 2
     assert str(made.hardware()) == "T4 (sm_75) with tensorrt"
 
 
 def test_another_runtime_builds_no_engine():
-    assert TrtBuild.for_recipe(recipe(target=Target(), precision="fp32")) is None
+    assert TrtBuild.for_recipe(recipe("onnxruntime", "cpu", precision="fp32")) is None
 
 
-def test_every_input_with_a_free_axis_gets_its_shapes_in_every_profile():
-    inputs = {**TOKENS, "scale": Input("scale", "float32", (1,))}
-    shapes = trt.profile_shapes(inputs, extents(batch=(1, 8, 32), sequence=(1, 128, 512)))
-    assert shapes == dict.fromkeys(TOKENS, ((1, 1), (8, 128), (32, 512)))
+def test_an_rtx_engine_needs_no_hardware_and_is_for_every_capability_named_once():
+    made = step("tensorrt-rtx", ("L40S", "T4", "L4"))
+    assert made.sms == (TURING, ADA)
+    assert made.hardware() is None
+    assert made.facts_used() == ("os", "arch")
+    assert made.tools_used() == ("onnx", "tensorrt_rtx")
 
 
-def test_a_profile_that_leaves_an_axis_open_is_refused_with_one_that_does_not():
-    with pytest.raises(StepError, match="leaves open: sequence") as caught:
-        trt.profile_shapes(TOKENS, extents(batch=(1, 2, 4)))
-    assert "input_ids: batch x sequence" in str(caught.value)
-    assert "batch: [1, 2, 4], sequence: [" in caught.value.hint
+def test_two_devices_of_one_capability_share_an_rtx_engine():
+    assert step("tensorrt-rtx", "L4").options() == step("tensorrt-rtx", "L40S").options()
+    assert step("tensorrt-rtx", "L4").options() != step("tensorrt-rtx", "A10").options()
 
 
-def test_a_profile_with_an_axis_that_the_model_lacks_is_refused():
-    with pytest.raises(StepError, match="does not have: length"):
-        trt.profile_shapes(TOKENS, extents(batch=(1, 2, 4), sequence=(1, 2, 4), length=(1, 2, 4)))
+def test_a_native_key_says_neither_the_device_nor_the_version_nor_the_precision_that_a_recipe_names():
+    assert step(device="T4").options() == step(device="A10", precision="int8", tensorrt={"version": "10.x"}).options()
 
 
-def test_options_and_profiles_reach_the_builder(tmp_path):
-    module = tensorrt()
-    shapes = [trt.profile_shapes(TOKENS, extents(batch=(1, 1, 1), sequence=(1, 16, 128)))]
-    options = trt.Options(
-        fp16=True, memory_pool={"workspace": 1 << 30}, optimization_level=2, same_compute_capability=True
-    )
-    assert trt.build(module, tmp_path / "model.onnx", shapes, options) == b"plan"
-    assert ("set_flag", "FP16") in module.config.seen
-    assert ("set_memory_pool_limit", "WORKSPACE", 1 << 30) in module.config.seen
-    assert ("builder_optimization_level", 2) in module.config.seen
-    assert ("hardware_compatibility_level", "SAME") in module.config.seen
-    assert [("set_shape", name, (1, 1), (1, 16), (1, 128)) for name in TOKENS] in module.config.seen
+@pytest.mark.parametrize(
+    ("mode", "there", "gone"),
+    [
+        ("none", {"device.name", "device.sm", "device.l2_bytes", "cuda.runtime"}, {"device.ampere_plus"}),
+        ("same-compute-capability", {"device.sm", "cuda.runtime"}, {"device.name", "device.l2_bytes"}),
+        ("ampere-plus", {"device.ampere_plus", "cuda.runtime"}, {"device.name", "device.sm"}),
+    ],
+)
+def test_a_compatibility_mode_takes_rows_of_the_device_out_of_the_key(mode, there, gone):
+    facts = set(step(tensorrt={"compatibility": mode}).facts_used())
+    assert there <= facts
+    assert not gone & facts
 
 
-def test_without_options_the_builder_keeps_its_defaults(tmp_path):
-    module = tensorrt()
-    trt.build(module, tmp_path / "model.onnx", [{}], trt.Options())
-    assert module.config.seen == []
+def test_of_tensorrts_version_only_the_major_counts_for_a_version_compatible_engine():
+    assert "tensorrt" in step().tools_used()
+    made = step(tensorrt={"version_compatible": True})
+    assert "tensorrt" not in made.tools_used()
+    assert "tensorrt.major" in made.facts_used()
 
 
-def test_what_the_parser_cannot_read_is_named_by_its_operator(tmp_path):
-    module = tensorrt(errors=[("Attention", "attention_0", "plugin not found")])
-    with pytest.raises(StepError, match="cannot read the ONNX graph") as caught:
-        trt.build(module, tmp_path / "model.onnx", [], trt.Options())
-    assert "Attention attention_0: plugin not found" in str(caught.value)
+CHANGES = {
+    "memory_pool": {"workspace": 1 << 20}, "optimization_level": 1, "tiling_optimization_level": "fast",
+    "max_aux_streams": 1, "avg_timing_iterations": 2, "profiling_verbosity": "none", "compatibility": "ampere-plus",
+    "version_compatible": True, "exclude_lean_runtime": True, "strip_plan": True, "refit": True,
+    "weight_streaming": True, "sparse_weights": True,
+}  # fmt: skip
 
 
-def test_a_build_that_fails_tells_what_tensorrt_said(tmp_path):
-    module = tensorrt(plan=None, says=["out of memory in tactic 7"])
-    with pytest.raises(StepError, match="could not build") as caught:
-        trt.build(module, tmp_path / "model.onnx", [], trt.Options())
-    assert "out of memory in tactic 7" in str(caught.value)
+@pytest.mark.parametrize(("name", "value"), CHANGES.items())
+def test_every_option_of_the_builder_is_a_row(name, value):
+    plain = TrtBuild(runtime="tensorrt", devices=("T4",))
+    changed = TrtBuild(runtime="tensorrt", devices=("T4",), **{name: value})
+    assert {row for row in plain.options() if plain.options()[row] != changed.options()[row]} == {name}
 
 
-@pytest.mark.parametrize(("found", "wanted"), [("10.13.0.35", "10.x"), ("10.13.0.35", "10.13"), ("10.4.0", None)])
-def test_a_version_that_the_recipe_asks_for_is_taken(found, wanted):
-    trt.check_version(found, wanted)
+def test_libraries_of_plugins_and_a_timing_cache_are_inputs_by_their_content():
+    files = {"plugins": ("file:/a.so", "file:/b.so"), "timing_cache": "file:/cache"}
+    made = TrtBuild(
+        runtime="tensorrt", devices=("T4",), timing_cache=Source(uri=files["timing_cache"]),
+        plugins=tuple(Source(uri=uri) for uri in files["plugins"]),
+    )  # fmt: skip
+    assert {name: source.uri for name, source in made.sources().items()} == {
+        "timing_cache": "file:/cache", "plugins_0": "file:/a.so", "plugins_1": "file:/b.so"
+    }  # fmt: skip
+    assert not {"plugins", "timing_cache"} & set(made.options())
 
 
-def test_another_version_is_refused():
-    with pytest.raises(StepError, match=r"asks for TensorRT 10.4, and 10.13.0 is installed") as caught:
-        trt.check_version("10.13.0", "10.4")
-    assert "tensorrt==10.4.*" in caught.value.hint
+# Building, with both.
 
 
-def test_tensorrt_11_is_not_supported_yet():
-    with pytest.raises(StepError, match="not supported yet: TensorRT 11") as caught:
-        trt.check_version("11.4.0.1", None)
-    assert 'tensorrt.version to "10.x"' in caught.value.hint
+def test_an_engine_comes_with_its_passport(runtime, half, folder, monkeypatch):
+    monkeypatch.setenv(KEY_VARIABLE, "0123")
+    profiles = (extents(batch=(1, 2, 4)), extents(batch=(1, 8, 64)))
+    out = folder()
+    report = step(runtime, profiles=profiles, tensorrt={"optimization_level": 2}).run(out, checked=half)
+    said = passport.load(out / "model.plan")
+    graph = onnx_files.load(half)
+    assert said.kind == runtime
+    assert said.sms == (TURING,)
+    assert said.gpu == {"tensorrt": ("Tesla T4",), "tensorrt-rtx": ("T4",)}[runtime]
+    assert said.input_list == onnx_files.inputs(graph)
+    assert said.output_list == onnx_files.outputs(graph)
+    assert said.profiles[1]["x"] == passport.Extents(min=(1, 64), opt=(8, 64), max=(64, 64))
+    assert said.options["optimization_level"] == 2
+    assert said.options["strongly_typed"]
+    assert said.precision.asked == "fp16"
+    assert said.precision.network["fp16"] >= 4
+    assert said.key == "0123"
+    assert said.bytes == (out / "model.plan").stat().st_size == report["bytes"]
+    assert re.fullmatch(r"\d+(\.\d+){3}", said.tensorrt)
+    assert len(said.onnx.digest) == 32
+    assert said.onnx.bytes == (half / "model.onnx").stat().st_size
 
 
-def test_without_tensorrt_the_step_says_what_is_missing(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "tensorrt", None)
-    with pytest.raises(StepError, match="TensorRT is not installed"):
-        TrtBuild(device="T4").run(tmp_path / "out", quantized=graphs.write(tmp_path / "m", graphs.layers()))
+def test_only_a_native_build_tells_what_the_built_layers_compute_in(runtime, half, folder):
+    out = folder()
+    step(runtime).run(out, checked=half)
+    said = passport.load(out)
+    if runtime == "tensorrt":
+        assert said.precision.engine == {"fp16": 5, "fp32": 1}
+        assert (said.cuda_runtime, said.precision.unknown) == ("12.9", "")
+    else:
+        assert (said.precision.engine, said.cuda_runtime, said.driver) == (None, None, None)
+        assert "only where it runs" in said.precision.unknown
 
 
-def test_an_engine_comes_with_what_it_takes_and_gives(tmp_path, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "tensorrt", tensorrt())
-    source = graphs.write(tmp_path / "model", graphs.layers())
-    step = TrtBuild(device="T4", precision="fp16", profiles=(extents(batch=(1, 2, 4)), extents(batch=(1, 8, 64))))
-    report = step.run(tmp_path / "out", quantized=source)
-    assert report == {"bytes": 4, "tensorrt": "10.13.0.35", "profiles": 2}
-    assert (tmp_path / "out" / "model.plan").read_bytes() == b"plan"
-    described = trt.describe(tmp_path / "out")
-    assert described.profiles == 2
-    assert described.inputs == onnx_files.inputs(onnx_files.load(source))
+def test_two_builds_of_one_key_give_other_bytes(fake_tensorrt, half, folder):
+    places = (folder(), folder())
+    for out in places:
+        step().run(out, checked=half)
+    one, other = ((out / "model.plan").read_bytes() for out in places)
+    assert one != other
+    assert not TrtBuild.reproducible
 
 
-def test_an_engine_without_its_description_is_refused(tmp_path):
-    with pytest.raises(StepError, match=r"engine\.json"):
-        trt.describe(tmp_path)
+def test_a_profile_that_leaves_an_axis_open_is_refused_with_one_that_does_not(runtime, half, folder):
+    with pytest.raises(StepError, match="leaves open: batch") as caught:
+        step(runtime, profiles=()).run(folder(), checked=half)
+    assert "x: batch x 64" in str(caught.value)
+    assert "batch: [1, 8, 32]" in caught.value.hint
 
 
-def test_the_builder_of_tensorrt_rtx_takes_the_same_calls(tmp_path):
-    """The part of the API that the two share, for real: RTX builds for a GPU that is not there."""
-    rtx = pytest.importorskip("tensorrt_rtx", reason="the extra `rtx` is not installed")
-
-    class Builder(rtx.Builder):
-        def create_builder_config(self):
-            config = super().create_builder_config()
-            config.num_compute_capabilities = 1
-            config.set_compute_capability(rtx.ComputeCapability.SM80, 0)
-            return config
-
-    shared = {name: getattr(rtx, name) for name in ("ILogger", "OnnxParser", "MemoryPoolType")}
-    module = types.SimpleNamespace(Builder=Builder, **shared)
-    source = graphs.write(tmp_path / "model", graphs.layers())
-    inputs = onnx_files.inputs(onnx_files.load(source))
-    shapes = [trt.profile_shapes(inputs, extents(batch=each)) for each in ((1, 1, 1), (1, 8, 32))]
-    options = trt.Options(memory_pool={"workspace": 1 << 28}, optimization_level=1)
-    assert len(trt.build(module, source / "model.onnx", shapes, options)) > 1000
-    unknown = graphs.write(tmp_path / "unknown", graphs.layers())
-    model = onnx_files.load(unknown)
+def test_an_operator_that_tensorrt_does_not_know_is_named(runtime, tmp_path, folder):
+    model = graphs.layers()
     model.graph.node[2].op_type = "NoSuchOperator"
-    onnx_files.save(model, unknown)
-    with pytest.raises(StepError, match="cannot read the ONNX graph") as caught:
-        trt.build(module, unknown / "model.onnx", shapes, options)
-    assert "NoSuchOperator" in str(caught.value)
+    with pytest.raises(StepError, match="does not know the operator NoSuchOperator") as caught:
+        step(runtime).run(folder(), checked=graphs.write(tmp_path / "m", model))
+    assert "tensorrt.plugins" in caught.value.hint
+
+
+def test_a_graph_that_was_fused_for_onnx_runtime_is_refused(runtime, tmp_path, folder):
+    model = graphs.layers()
+    model.graph.node[2].op_type, model.graph.node[2].domain = "Gelu", "com.microsoft"
+    model.opset_import.add(domain="com.microsoft", version=1)
+    with pytest.raises(StepError, match="fused for ONNX Runtime: Gelu") as caught:
+        step(runtime).run(folder(), checked=graphs.write(tmp_path / "m", model))
+    assert "unfused" in caught.value.hint
+
+
+def test_a_workspace_too_small_for_any_kernel_is_said_with_a_forecast(runtime, half, folder):
+    with pytest.raises(StepError, match=r"workspace|no implementation for") as caught:
+        step(runtime, tensorrt={"memory_pool": {"workspace": 1}}).run(folder(), checked=half)
+    assert "tensorrt.memory_pool.workspace" in caught.value.hint
+    assert any(fact.startswith("forecast: ") and "batch 4" in fact for fact in caught.value.facts)
+
+
+def test_an_option_that_tensorrt_does_not_accept_stops_the_build(fake_tensorrt, half, folder):
+    with pytest.raises(StepError, match="does not accept an option") as caught:
+        step(tensorrt={"memory_pool": {"dla_local_dram": 1 << 20}}).run(folder(), checked=half)
+    assert "DLA disabled" in str(caught.value)
+
+
+def test_another_version_than_the_recipe_asks_for_is_refused(runtime, half, folder):
+    with pytest.raises(StepError, match=r"asks for TensorRT(-RTX)? 9\.4, and [\d.]+ is installed") as caught:
+        step(runtime, tensorrt={"version": "9.4"}).run(folder(), checked=half)
+    assert "==9.4.*" in caught.value.hint
+
+
+def test_both_can_be_built_with_in_one_process(rtx, fake_tensorrt, half, folder):
+    for runtime in ("tensorrt", "tensorrt-rtx", "tensorrt"):
+        out = folder()
+        step(runtime).run(out, checked=half)
+        assert ((out / "model.plan").read_bytes()[:11] == b"FAKE ENGINE") == (runtime == "tensorrt")
+
+
+def test_progress_is_told_in_lines_that_end_at_all(runtime, half, folder, monkeypatch, capfd):
+    monkeypatch.setattr("engine.kit.trt_progress._PAUSE", 0.0)
+    step(runtime).run(folder(), checked=half)
+    told = [int(line.partition("%")[0]) for line in capfd.readouterr().out.splitlines() if re.match(r"\d+%  ", line)]
+    assert told == sorted(told)
+    assert len(told) > 5
+    assert told[-1] == 100
+
+
+@pytest.mark.parametrize("precision", ["stubs only", "nothing"])
+def test_without_tensorrt_the_step_says_what_is_missing(precision, tmp_path, monkeypatch, half, folder):
+    monkeypatch.setitem(__import__("sys").modules, "tensorrt", None)
+    if precision == "stubs only":
+        (tmp_path / "stubs" / "tensorrt").mkdir(parents=True)
+        monkeypatch.syspath_prepend(tmp_path / "stubs")
+        monkeypatch.delitem(__import__("sys").modules, "tensorrt")
+    with pytest.raises(StepError, match="TensorRT is not installed") as caught:
+        step().run(folder(), checked=half)
+    assert "recipe[tensorrt]" in caught.value.hint
+
+
+# Only TensorRT-RTX: for real.
+
+
+def test_each_capability_and_several_at_once_get_an_rtx_engine_of_their_own(rtx, half, folder):
+    made = set()
+    for devices in ("T4", "A100", "A10", "L4", "RTX 5090", ("T4", "A10", "L4", "RTX 5090")):
+        out = folder()
+        step("tensorrt-rtx", devices).run(out, checked=half)
+        made.add((out / "model.plan").read_bytes())
+        assert passport.load(out).gpu == ((devices,) if isinstance(devices, str) else devices)
+    assert len(made) == 6
+
+
+def test_fp32_for_turing_is_refused_with_the_nodes_and_what_helps(rtx, tmp_path, folder):
+    model = graphs.layers()
+    model.graph.node[0].name, model.graph.node[3].name = "query", "classifier"
+    with pytest.raises(StepError, match=r"no fp32 matrix products on Turing \(SM75\)") as caught:
+        step("tensorrt-rtx", ("T4", "A10")).run(folder(), checked=graphs.write(tmp_path / "m", model))
+    assert any("query" in fact and "classifier" in fact for fact in caught.value.facts)
+    assert "fp16" in caught.value.hint
+    assert step("tensorrt-rtx", "A10").run(folder(), checked=tmp_path / "m")["network"]["fp32"] == 5
+
+
+def test_a_gpu_that_rtx_has_no_kernels_for_is_refused_with_those_that_it_has(rtx, half, folder):
+    with pytest.raises(StepError, match="no kernels for SM90") as caught:
+        step("tensorrt-rtx", "H100").run(folder(), checked=half)
+    assert "SM75, SM80, SM86, SM89, SM120" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"refit": True}, {"strip_plan": True}, {"version_compatible": True}, {"compatibility": "ampere-plus"},
+     {"memory_pool": {"dla_local_dram": 1}}],
+    ids=str,
+)  # fmt: skip
+def test_what_rtx_can_only_do_on_a_gpu_is_refused(rtx, said, half, folder):
+    with pytest.raises(StepError, match="TensorRT-RTX cannot build with") as caught:
+        step("tensorrt-rtx", tensorrt=said).run(folder(), checked=half)
+    assert next(iter(said)) in caught.value.what
+
+
+def test_rtx_keeps_no_timing_cache(rtx, half, folder):
+    out = folder()
+    step("tensorrt-rtx").run(out, checked=half)
+    assert not (out.parent / KEPT).exists()
+
+
+# Only TensorRT: as the fake plays it.
+
+
+def test_the_builder_is_told_every_option(fake_tensorrt, half, folder):
+    seen = fake_tensorrt._building._SEEN
+    seen.clear()
+    said = {name: value for name, value in CHANGES.items() if name != "compatibility"}
+    step(tensorrt={**said, "compatibility": "ampere-plus"}).run(folder(), checked=half)
+    flags = [row[1].name for row in seen if row[0] == "set_flag"]
+    assert flags == [
+        "VERSION_COMPATIBLE", "EXCLUDE_LEAN_RUNTIME", "STRIP_PLAN", "REFIT", "WEIGHT_STREAMING", "SPARSE_WEIGHTS"
+    ]  # fmt: skip
+    assert ("create_network", 1 << 1) in seen
+    assert ("set_memory_pool_limit", fake_tensorrt.MemoryPoolType.WORKSPACE, 1 << 20) in seen
+    told = {row[0]: getattr(row[1], "name", row[1]) for row in seen}
+    assert told["builder_optimization_level"] == 1
+    assert (told["max_aux_streams"], told["avg_timing_iterations"]) == (1, 2)
+    assert (told["tiling_optimization_level"], told["profiling_verbosity"]) == ("FAST", "NONE")
+    assert told["hardware_compatibility_level"] == "AMPERE_PLUS"
+
+
+def test_without_options_the_builder_keeps_its_defaults_but_tells_its_layers(fake_tensorrt, half, folder):
+    seen = fake_tensorrt._building._SEEN
+    seen.clear()
+    step().run(folder(), checked=half)
+    assert [row[0] for row in seen] == ["create_network", "profiling_verbosity"]
+
+
+def test_names_alone_of_the_layers_leave_the_precision_open(fake_tensorrt, half, folder):
+    out = folder()
+    step(tensorrt={"profiling_verbosity": "layer_names_only"}).run(out, checked=half)
+    said = passport.load(out).precision
+    assert said.engine is None
+    assert "names of its layers" in said.unknown
+
+
+def test_what_was_timed_is_kept_and_found_again(fake_tensorrt, half, folder):
+    out = folder()
+    for times in (1, 2):
+        step().run(out, checked=half)
+        kept = (out.parent / KEPT).read_bytes()
+        assert kept.endswith(b"Tesla T4 10.13.0.35:" + b"." * times)
+
+
+def test_a_timing_cache_of_another_gpu_is_begun_anew(fake_tensorrt, half, folder, capfd):
+    out = folder()
+    (out.parent / KEPT).write_bytes(b"FAKE TIMING CACHE of NVIDIA A10 10.13.0.35:....")
+    step().run(out, checked=half)
+    assert (out.parent / KEPT).read_bytes().endswith(b"Tesla T4 10.13.0.35:.")
+    assert "begun anew" in capfd.readouterr().out
+
+
+def test_a_timing_cache_of_the_users_is_where_the_build_begins(fake_tensorrt, half, folder, tmp_path):
+    given = tmp_path / "given"
+    given.write_bytes(b"FAKE TIMING CACHE of Tesla T4 10.13.0.35:....")
+    out = folder()
+    step().run(out, checked=half, timing_cache=given)
+    assert (out.parent / KEPT).read_bytes().endswith(b":.....")
+    assert given.read_bytes().endswith(b":....")
+
+
+def test_a_plugin_brings_its_operator_and_goes_into_the_engine(fake_tensorrt, tmp_path, folder):
+    model = graphs.layers()
+    model.graph.node[2].op_type = "MyRelu"
+    source = graphs.write(tmp_path / "m", model)
+    library = tmp_path / "MyRelu.so"
+    library.write_bytes(b"")
+    out = folder()
+    step().run(out, checked=source, plugins_0=library)
+    assert passport.load(out).options["plugins"] == ["MyRelu.so"]
+    assert ("plugins_to_serialize", [str(library)]) in fake_tensorrt._building._SEEN
+    with pytest.raises(StepError, match="does not know the operator MyRelu"):
+        step().run(folder(), checked=source)
+    with pytest.raises(StepError, match=r"plugin library none\.so"):
+        step().run(folder(), checked=source, plugins_0=tmp_path / "none.so")
+
+
+def test_an_engine_for_another_gpu_than_the_one_here_is_not_built(fake_tensorrt, half, folder):
+    with pytest.raises(StepError, match="another GPU than A10") as caught:
+        step(device="A10").run(folder(), checked=half)
+    assert "Tesla T4 (sm_75)" in str(caught.value)
+
+
+def test_of_several_gpus_the_fitting_one_is_named(fake_tensorrt, half, folder, monkeypatch):
+    from dataclasses import replace
+
+    from engine import cuda
+
+    [turing] = cuda.devices()
+    monkeypatch.setattr(cuda, "devices", lambda: (replace(turing, name="NVIDIA A10", sm=86), turing))
+    with pytest.raises(StepError) as caught:
+        step(device="T4").run(folder(), checked=half)
+    assert "CUDA_VISIBLE_DEVICES=1" in caught.value.hint
+
+
+def test_where_cuda_shows_no_gpu_no_native_engine_is_built(fake_tensorrt, half, folder, monkeypatch):
+    monkeypatch.setattr("engine.cuda.devices", tuple)
+    with pytest.raises(StepError, match="CUDA shows no GPU"):
+        step().run(folder(), checked=half)
+
+
+@pytest.mark.parametrize(("found", "wanted"), [("10.13.0.35", "10.x"), ("10.13.0.35", "10.13"), ("11.4.0.1", None)])
+def test_a_version_that_the_recipe_asks_for_is_taken(found, wanted):
+    trt_api.check_version("tensorrt", found, wanted)
+
+
+# The packaged MiniLM, for real.
+
+
+@pytest.fixture(scope="module")
+def minilm(minilm_exported, tmp_path_factory):
+    """The packaged MiniLM by precision, as `quantize` hands it to TensorRT."""
+    pytest.importorskip("tensorrt_rtx", reason="the extra `rtx` is not installed: Linux on x86_64 has it")
+    from engine.steps.shape_infer import ShapeInfer
+
+    folder = tmp_path_factory.mktemp("minilm-trt")
+    ShapeInfer().run(folder / "fp32", exported=minilm_exported)
+    converted = float16.convert_float_to_float16(onnx_files.load(folder / "fp32"), keep_io_types=True)
+    onnx_files.save(converted, folder / "fp16")
+    onnx_files.save(with_quantized_products(onnx_files.load(folder / "fp16")), folder / "int8")
+    return folder
+
+
+def with_quantized_products(model):
+    """Return the graph with a Q/DQ pair before each product with a weight: per channel for the weight, any scale."""
+    weights = {tensor.name: tensor for tensor in model.graph.initializer}
+    nodes = []
+    for node in model.graph.node:
+        if node.op_type == "MatMul" and node.input[1] in weights:
+            values = numpy_helper.to_array(weights[node.input[1]])
+            scales = {"x": np.array(0.05, np.float16), "w": (np.abs(values).max(axis=0) / 127).astype(np.float16)}
+            for number, (side, scale) in enumerate(scales.items()):
+                names = [f"{node.name}_{side}_{kind}" for kind in ("scale", "zero", "q", "dq")]
+                zero = np.zeros(scale.shape, np.int8)
+                model.graph.initializer.append(numpy_helper.from_array(scale, names[0]))
+                model.graph.initializer.append(numpy_helper.from_array(zero, names[1]))
+                axis = {"axis": 1} if scale.shape else {}
+                nodes.append(helper.make_node("QuantizeLinear", [node.input[number], *names[:2]], [names[2]], **axis))
+                nodes.append(helper.make_node("DequantizeLinear", [names[2], *names[:2]], [names[3]], **axis))
+                node.input[number] = names[3]
+        nodes.append(node)
+    del model.graph.node[:], model.graph.value_info[:]
+    model.graph.node.extend(nodes)
+    return model
+
+
+TEXTS = (
+    extents(batch=(1, 1, 1), sequence=(1, 16, 128)),
+    extents(batch=(1, 8, 32), sequence=(1, 128, 512)),
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", ["T4", "A100", "A10", "L4", "RTX 5090", ("T4", "A10", "L4", "RTX 5090")], ids=str)
+@pytest.mark.parametrize("precision", ["fp16", "int8"])
+def test_minilm_is_built_for_every_capability_and_for_several(minilm, devices, precision, folder):
+    out = folder()
+    step("tensorrt-rtx", devices, precision=precision, profiles=TEXTS).run(out, checked=minilm / precision)
+    said = passport.load(out)
+    assert said.bytes == (out / "model.plan").stat().st_size
+    assert said.bytes > 20_000_000
+    assert len(said.profiles) == 2
+    assert said.profiles[1]["input_ids"].max == (32, 512)
+    assert said.precision.network["fp16"] > 100
+    assert ("int8" in said.precision.network) == (precision == "int8")
+    assert list(said.inputs) == ["input_ids", "attention_mask", "token_type_ids"]
+
+
+@pytest.mark.slow
+def test_two_rtx_builds_of_minilm_of_one_key_give_other_bytes(minilm, folder):
+    places = (folder(), folder())
+    for out in places:
+        step("tensorrt-rtx", "A10", profiles=TEXTS).run(out, checked=minilm / "fp16")
+    one, other = ((out / "model.plan").read_bytes() for out in places)
+    assert one != other
+    assert passport.load(places[0]).onnx == passport.load(places[1]).onnx
+
+
+@pytest.mark.slow
+def test_minilm_in_fp32_is_refused_for_turing_only(minilm, folder):
+    with pytest.raises(StepError, match="no fp32 matrix products") as caught:
+        step("tensorrt-rtx", "T4", precision="fp32", profiles=TEXTS).run(folder(), checked=minilm / "fp32")
+    assert "MatMul" in str(caught.value.facts[0])
+    step("tensorrt-rtx", "A10", precision="fp32", profiles=TEXTS).run(folder(), checked=minilm / "fp32")

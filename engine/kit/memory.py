@@ -1,0 +1,114 @@
+"""A forecast of the memory that a model needs at its greatest shapes: weights, and what is alive at once."""
+
+# An upper estimate: a builder that fuses never writes many of these tensors, and the workspace of kernels comes on top.
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from engine.kit import external_data, onnx_files
+
+if TYPE_CHECKING:
+    import onnx
+
+_OPERATIONS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.floordiv,
+}
+_CALLS: Mapping[str, Callable[..., int]] = {"floor": int, "Max": max, "Min": min, "max": max, "min": min}
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a model needs, in bytes; `unknown` tensors have no shape that the graph tells, and are not in it."""
+
+    weights: int
+    activations: int
+    """The largest sum of tensors that are alive at the same time."""
+    unknown: int
+    at: Mapping[str, int]
+    """The extent of each axis."""
+
+    @property
+    def total(self) -> int:
+        """The bytes of both."""
+        return self.weights + self.activations
+
+    def __str__(self) -> str:
+        axes = ", ".join(f"{axis} {extent}" for axis, extent in sorted(self.at.items()))
+        text = f"forecast: {_in_words(self.weights)} of weights and up to {_in_words(self.activations)} of activations"
+        text += f" at {axes}" if axes else ""
+        return text + (f"; {self.unknown} tensors of unknown shape not counted" if self.unknown else "")
+
+
+def forecast(model: onnx.ModelProto, extents: Mapping[str, int]) -> Forecast:
+    """Return what the main graph needs with these extents of its axes; external data need not be loaded."""
+    graph = model.graph
+    weights = sum(external_data.stored_bytes(tensor) for tensor in onnx_files.tensors(model))
+    sizes = {value.name: _bytes(value, extents) for value in (*graph.input, *graph.value_info, *graph.output)}
+    constant = {tensor.name for tensor in graph.initializer}
+    last: dict[str, int] = {}
+    for place, node in enumerate(graph.node):
+        last.update(dict.fromkeys(node.input, place))
+    last.update({value.name: len(graph.node) for value in graph.output})
+    alive = {value.name: sizes[value.name] or 0 for value in graph.input if value.name not in constant}
+    most, unknown = sum(alive.values()), 0
+    for place, node in enumerate(graph.node):
+        made = [name for name in node.output if name]
+        if all(name in constant for name in node.input if name):
+            constant.update(made)  # folded: what the weights count for already
+            continue
+        unknown += sum(sizes.get(name) is None for name in made)
+        alive.update({name: sizes.get(name) or 0 for name in made})
+        most = max(most, sum(alive.values()))
+        for name in {*node.input, *made}:
+            if last.get(name, place) <= place:
+                alive.pop(name, None)
+    return Forecast(weights, most, unknown, dict(extents))
+
+
+def extent(axis: str, extents: Mapping[str, int]) -> int | None:
+    """Return the size of a symbolic axis such as `2*batch*sequence`; None where that cannot be told."""
+    if axis in extents:
+        return extents[axis]
+    try:
+        return _value(ast.parse(axis, mode="eval").body, extents)
+    except (SyntaxError, KeyError, ZeroDivisionError):
+        return None
+
+
+def _value(node: ast.expr, extents: Mapping[str, int]) -> int:
+    match node:
+        case ast.Constant(value=int(value)):
+            return value
+        case ast.Name(id=name):
+            return extents[name]
+        case ast.BinOp(left=left, op=op, right=right):
+            return _OPERATIONS[type(op)](_value(left, extents), _value(right, extents))
+        case ast.Call(func=ast.Name(id=name), args=arguments):
+            return _CALLS[name](*(_value(argument, extents) for argument in arguments))
+    raise KeyError(ast.dump(node))
+
+
+def _bytes(value: onnx.ValueInfoProto, extents: Mapping[str, int]) -> int | None:
+    tensor = value.type.tensor_type
+    if not tensor.HasField("shape") or not tensor.elem_type:
+        return None
+    sizes = [dim.dim_value if dim.HasField("dim_value") else extent(dim.dim_param, extents) for dim in tensor.shape.dim]
+    known = [size for size in sizes if size is not None]
+    return prod(known) * external_data.bits(tensor.elem_type) // 8 if len(known) == len(sizes) else None
+
+
+def _in_words(size: int) -> str:
+    for unit, name in ((30, "GiB"), (20, "MiB")):
+        if size >= 1 << unit:
+            return f"{size / (1 << unit):.1f} {name}"
+    return f"{size / (1 << 10):.1f} KiB"

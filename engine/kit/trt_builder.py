@@ -1,0 +1,159 @@
+"""The TensorRT builder: an ONNX file and its profiles to the bytes of an engine, for both TensorRTs."""
+
+# The network is strongly typed: every layer computes in the types that the graph says. TensorRT 10 asks for that by a
+# flag, which 11 keeps and ignores (NVIDIA, Migrating from TensorRT 10.x to 11.x).
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import StepError
+from engine.kit import trt_failures, trt_log, trt_network, trt_options, trt_progress
+from engine.kit.trt_api import trt
+from engine.kit.trt_options import BuilderOptions
+from engine.kit.trt_profiles import Shapes
+
+if TYPE_CHECKING:
+    import tensorrt
+
+    from engine.kit.memory import Forecast
+    from engine.kit.trt_log import Log
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be built: an ONNX file, the shapes of each profile, and how."""
+
+    model: Path
+    shapes: Sequence[Shapes]
+    options: BuilderOptions
+    sms: tuple[int, ...] = ()
+    """Compute capabilities times ten that a TensorRT-RTX engine is for; empty for TensorRT: the GPU at hand."""
+    plugins: Sequence[Path] = ()
+    timing_cache: bytes | None = None
+    """What TensorRT measured before (native only); empty to begin one, None to keep none."""
+    forecast: Forecast | None = None
+
+
+@dataclass(frozen=True)
+class Built:
+    """An engine, how many layers of its network are computed in each type, and what was measured by the way."""
+
+    plan: bytes
+    network: Mapping[str, int] = field(default_factory=dict)
+    timing_cache: bytes | None = None
+
+
+def build(order: Order) -> Built:
+    """Build with the TensorRT that `trt_api.use` chose. Raises StepError with cause and hint where that fails."""
+    logger, log = trt_log.begin()
+    builder = trt.Builder(logger)
+    with _plugins(builder, log, order.plugins):
+        network = builder.create_network(1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED))
+        _parse(network, logger, log, order.model)
+        config = builder.create_builder_config()
+        with _accepted(log, "an option of this build"):
+            trt_options.apply(order.options, config)
+        if order.plugins:
+            config.plugins_to_serialize = [str(path) for path in order.plugins]
+        _aim(config, order.sms)
+        _add_profiles(builder, config, log, order.shapes)
+        cache = _timing_cache(config, order.timing_cache)
+        monitor = trt_progress.monitor(trt_progress.Progress())
+        config.progress_monitor = monitor
+        plan = builder.build_serialized_network(network, config)
+        if plan is None:
+            raise trt_failures.unbuilt(log.problems, _around(order, network))
+        return Built(bytes(plan), trt_network.types(network), None if cache is None else bytes(cache.serialize()))
+
+
+def _parse(network: tensorrt.INetworkDefinition, logger: tensorrt.ILogger, log: Log, model: Path) -> None:
+    parser = trt.OnnxParser(network, logger)
+    if parser.parse_from_file(str(model)):
+        return
+    errors = [parser.get_error(number) for number in range(parser.num_errors)]
+    raise trt_failures.unreadable(((e.node_operator(), e.node_name(), e.desc()) for e in errors), log.problems)
+
+
+def _aim(config: tensorrt.IBuilderConfig, sms: tuple[int, ...]) -> None:
+    """Say which GPUs an ahead-of-time engine is for: TensorRT-RTX only."""
+    if not sms:
+        return
+    rtx: Any = config
+    known: Any = trt
+    members = known.ComputeCapability.__members__
+    lacking = [sm for sm in sms if f"SM{sm}" not in members]
+    if lacking:
+        there = ", ".join(sorted((name for name in members if name.startswith("SM")), key=lambda name: int(name[2:])))
+        raise StepError(
+            f"TensorRT-RTX has no kernels for {', '.join(f'SM{sm}' for sm in lacking)}",
+            [f"it builds for {there}"],
+            "use runtime: tensorrt for that GPU",
+        )
+    rtx.num_compute_capabilities = len(sms)
+    for place, sm in enumerate(sms):
+        rtx.set_compute_capability(members[f"SM{sm}"], place)
+
+
+def _add_profiles(
+    builder: tensorrt.Builder, config: tensorrt.IBuilderConfig, log: Log, shapes: Sequence[Shapes]
+) -> None:
+    for number, inputs in enumerate(shapes):
+        if not inputs:
+            continue
+        profile = builder.create_optimization_profile()
+        for name, (least, usual, greatest) in inputs.items():
+            profile.set_shape(name, trt.Dims([*least]), trt.Dims([*usual]), trt.Dims([*greatest]))
+        if config.add_optimization_profile(profile) < 0:
+            raise trt_failures.refused(f"profile {number}: {_in_words(inputs)}", log.problems)
+
+
+def _timing_cache(config: tensorrt.IBuilderConfig, said: bytes | None) -> tensorrt.ITimingCache | None:
+    """Let the builder use what was measured before; where that is of another GPU or version, begin anew."""
+    if said is None:
+        return None
+    for content in dict.fromkeys((said, b"")):
+        cache = config.create_timing_cache(content)
+        if cache is not None and config.set_timing_cache(cache, ignore_mismatch=False):
+            return cache
+        print("the timing cache does not fit this GPU and version: begun anew")
+    return None
+
+
+def _around(order: Order, network: tensorrt.INetworkDefinition) -> trt_failures.Circumstances:
+    profiles = [f"profile {number}: {_in_words(inputs)}" for number, inputs in enumerate(order.shapes) if inputs]
+    return trt_failures.Circumstances(order.forecast, trt_network.products_in_fp32(network), profiles)
+
+
+def _in_words(inputs: Shapes) -> str:
+    return ", ".join(
+        f"{name} {' / '.join('x'.join(map(str, shape)) for shape in ends)}" for name, ends in inputs.items()
+    )
+
+
+@contextlib.contextmanager
+def _accepted(log: Log, what: str) -> Iterator[None]:
+    """Raise StepError where TensorRT complained meanwhile: it goes on without what it does not accept."""
+    before = len(log.problems)
+    yield
+    if len(log.problems) > before:
+        raise trt_failures.refused(what, log.problems[before:], "see the section `tensorrt` of the recipe")
+
+
+@contextlib.contextmanager
+def _plugins(builder: tensorrt.Builder, log: Log, paths: Sequence[Path]) -> Iterator[None]:
+    """Load libraries of plugins, for as long as this build goes."""
+    registry = builder.get_plugin_registry()
+    with contextlib.ExitStack() as loaded:
+        for path in paths:
+            handle = registry.load_library(str(path))
+            if handle is None:
+                raise trt_failures.refused(
+                    f"the plugin library {path.name}", log.problems, "is it built for this TensorRT?"
+                )
+            loaded.callback(registry.deregister_library, handle)
+        yield

@@ -1,0 +1,148 @@
+"""What TensorRT complains of, in words that lead on: its log lines to an error with cause and hint."""
+
+# The messages are those of TensorRT 10 and TensorRT-RTX 1.7, the latter as its builder gave them; of the former as
+# NVIDIA's documentation and its public issue tracker quote them.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.errors import StepError
+
+if TYPE_CHECKING:
+    import onnx
+
+    from engine.kit.memory import Forecast
+
+_SHOWN = 8
+_NOISE = re.compile(r"catchCudaError.*cudaError 35|Begin node|End node")
+"""Said beside the reason, and no reason: on a machine without a GPU, the first follows every other error."""
+_UNDERSTOOD = ("QuantizeLinear", "DequantizeLinear")
+"""Operators that TensorRT reads in ONNX Runtime's domain as in ONNX's own."""
+_FUSED = "com.microsoft"
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What is known of a build besides TensorRT's words."""
+
+    forecast: Forecast | None = None
+    floats: Sequence[str] = ()
+    """Matrix products and convolutions that the network computes in fp32, by name."""
+    profiles: Sequence[str] = ()
+    """Each profile in words."""
+
+
+def refuse_fused(model: onnx.ModelProto) -> None:
+    """Raise StepError for ONNX Runtime's own fused operators: TensorRT would take them for ONNX's of that name."""
+    fused = [node for node in _nodes(model) if node.domain == _FUSED and node.op_type not in _UNDERSTOOD]
+    if fused:
+        names = sorted({node.op_type for node in fused})
+        raise StepError(
+            f"the ONNX graph was fused for ONNX Runtime: {', '.join(names)}",
+            [f"{len(fused)} nodes are of the domain {_FUSED}, which only ONNX Runtime has"],
+            "TensorRT wants the unfused graph and fuses on its own: build from the model that was exported",
+        )
+
+
+def unreadable(errors: Iterable[tuple[str, str, str]], problems: Sequence[str]) -> StepError:
+    """Return the error for a graph that the parser does not take: (operator, node, description) each."""
+    listed = list(errors)
+    unknown = sorted({operator for operator, _, said in listed if "Plugin not found" in said})
+    facts = [f"{operator} {name or '(unnamed)'}: {said}" for operator, name, said in listed[:_SHOWN]]
+    if unknown:
+        return StepError(
+            f"TensorRT does not know the operator {', '.join(unknown)}",
+            facts,
+            "see its operator support matrix; name the library that brings it under tensorrt.plugins, "
+            "or use runtime: onnxruntime",
+        )
+    return StepError(
+        "TensorRT cannot read the ONNX graph",
+        facts or _reasons(problems),
+        "does ONNX Runtime take this graph? then see TensorRT's operator support matrix, or use runtime: onnxruntime",
+    )
+
+
+def refused(what: str, problems: Sequence[str], hint: str = "") -> StepError:
+    """Return the error for something that TensorRT was told and does not accept."""
+    return StepError(f"TensorRT does not accept {what}", _reasons(problems), hint)
+
+
+def unbuilt(problems: Sequence[str], around: Circumstances) -> StepError:
+    """Return the error for a network that was read and could not be built, by the first cause that is known."""
+    text = "\n".join(problems)
+    for pattern, what, hint, shown in _CAUSES:
+        if found := re.search(pattern, text, re.IGNORECASE):
+            facts = [*(_shown(shown, found, around)), *_reasons(problems)][:_SHOWN]
+            return StepError(what.format(**found.groupdict()), facts, hint)
+    return StepError(
+        "TensorRT could not build the engine",
+        [*_memory(around), *_reasons(problems)][:_SHOWN],
+        "the whole log: recipe logs RECIPE trt-build",
+    )
+
+
+# Tried in this order, a cause before what it brings about: pattern, what, hint, which circumstances are told.
+_CAUSES = (
+    (r"operation '(?P<node>[^']+)' for Turing \(SM(?P<sm>\d+)\): FP32 GEMM is not supported",
+     "TensorRT-RTX has no fp32 matrix products on Turing (SM{sm})",
+     "use precision: fp16 or int8, whose matrix products are not fp32, or runtime: tensorrt on that GPU", "floats"),
+    (r"libnvinfer_lean",
+     "a version-compatible engine carries the lean runtime, and that is not installed",
+     "install NVIDIA's tensorrt-lean of the same version, or say exclude_lean_runtime: true", ""),
+    (r"unable to load library|cannot open file .*\.so",
+     "a plugin library cannot be loaded",
+     "is it built for this machine and this version of TensorRT? `ldd` tells what it needs", ""),
+    (r"no optimization profile has been defined|missing dimensions in profile",
+     "the profiles do not cover an input whose shape is free",
+     "give every free axis of the model an extent in each profile", "profiles"),
+    (r"dimension mismatch for tensor (?P<input>\S+) and profile",
+     "a profile does not fit the input {input}",
+     "an axis whose size the model fixes cannot have another one in a profile", "profiles"),
+    (r"satisfy MIN<=OPT<=MAX",
+     "a profile is out of order", "every axis needs min <= opt <= max", "profiles"),
+    (r"no tactics to implement the operation within workspace limit",
+     "no kernel for a part of the graph fits into the workspace",
+     "give it more tensorrt.memory_pool.workspace, or leave the limit out", "memory"),
+    (r"out of memory|outofmemory|cudaErrorMemoryAllocation|cudaError 2\b|insufficient memory",
+     "the GPU's memory did not suffice to build the engine",
+     "narrow the profiles, take a smaller precision, limit tensorrt.memory_pool.workspace, or free the GPU", "memory"),
+    (r"could not find any implementation for node (?P<node>[^\n]+?)[.\s]*(\)|\n|$)",
+     "TensorRT found no implementation for {node}",
+     ("likely every kernel for it needs more workspace than it may use: give it more tensorrt.memory_pool.workspace, "
+     "narrow the profiles or take fp16; or none exists for these types: build while nothing else uses the GPU, and "
+     "look at the types around the node"), "memory"),
+    (r"version tag does not match|not compatible with this version|incompatible device",
+     "something was made by another version of TensorRT, or for another GPU",
+     "a timing cache and plugins are for one version: make them anew here", ""),
+    (r"IShapeLayer|shape tensor|ISliceLayer|IShuffleLayer|broadcast|reshape|dynamic shape",
+     "TensorRT cannot follow the shapes of the graph within the profiles",
+     ("a reshape or a broadcast may not hold for every extent that the profiles allow: try one fixed extent per axis "
+     "to find which, and look at the named node"), "profiles"),
+)  # fmt: skip
+
+
+def _shown(circumstance: str, found: re.Match[str], around: Circumstances) -> list[str]:
+    if circumstance == "floats":
+        names = list(dict.fromkeys((found["node"], *around.floats)))
+        return [f"in fp32: {', '.join(names[:_SHOWN])}" + (", ..." if len(names) > _SHOWN else "")]
+    return {"memory": _memory(around), "profiles": [*around.profiles]}.get(circumstance, [])
+
+
+def _memory(around: Circumstances) -> list[str]:
+    return [str(around.forecast)] if around.forecast else []
+
+
+def _reasons(problems: Sequence[str]) -> list[str]:
+    told = [problem.strip() for problem in problems if not _NOISE.search(problem)]
+    return list(dict.fromkeys(told))[-_SHOWN:] or ["it gave no reason"]
+
+
+def _nodes(model: onnx.ModelProto) -> Iterable[onnx.NodeProto]:
+    from engine.kit import onnx_files
+
+    return onnx_files.nodes(model)

@@ -1,0 +1,59 @@
+"""What the layers of a built engine compute in, as TensorRT's own inspector tells it on the GPU."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from engine.kit import trt_log, trt_network
+from engine.kit.trt_api import trt
+
+_WORDS = {
+    r"\bBF16\b|BFloat16": "bf16",
+    r"\bFP16\b|\bHalf\b": "fp16",
+    r"\bFP8\b": "fp8",
+    r"\bFP4\b": "fp4",
+    r"\bINT8\b|\bInt8\b": "int8",
+    r"\bINT4\b|\bInt4\b": "int4",
+    r"\bINT32\b|\bInt32\b": "int32",
+    r"\bINT64\b|\bInt64\b": "int64",
+    r"\bBOOL\b|\bBool\b": "bool",
+    r"\bFP32\b|\bFloat\b": "fp32",
+}
+"""TensorRT 10 says type and layout in one sentence ("Row major linear FP16 format"), 11 the type alone ("Half")."""
+
+
+def found(plan: bytes) -> tuple[dict[str, int] | None, str]:
+    """Return how many layers of the engine give each type, or None and why that cannot be told here.
+
+    The engine must have been built with `profiling_verbosity: detailed`, on this GPU, by this process's TensorRT.
+    """
+    logger, log = trt_log.begin()
+    runtime = trt.Runtime(logger)
+    runtime.engine_host_code_allowed = True  # it was built a moment ago, here
+    engine = runtime.deserialize_cuda_engine(plan)
+    if engine is None:
+        return None, "; ".join(log.problems[-2:]) or "TensorRT does not load it here"
+    told = json.loads(engine.create_engine_inspector().get_engine_information(trt.LayerInformationFormat.JSON))
+    counted = counts(told)
+    return (counted, "") if counted else (None, "the engine tells no more than the names of its layers")
+
+
+def counts(told: Mapping[str, Any]) -> dict[str, int]:
+    """Return the types of the layers' outputs in what the inspector tells, with the number of layers of each.
+
+    Source: NVIDIA, TensorRT documentation, "Engine Inspector", and for 11 "Migrating IEngineInspector Usage".
+    """
+    counted = Counter(dtype for layer in told.get("Layers", ()) for dtype in _type_of(layer))
+    return dict(sorted(counted.items()))
+
+
+def _type_of(layer: Any) -> Iterator[str]:
+    """Yield the type of a layer's first output; nothing for a layer that is only named."""
+    outputs = layer.get("Outputs", ()) if isinstance(layer, Mapping) else ()
+    for output in outputs[:1]:
+        text = str(output.get("DataType") or output.get("Format/Datatype") or "")
+        yield next((name for words, name in _WORDS.items() if re.search(words, text)), trt_network.named(text))

@@ -1,0 +1,44 @@
+"""What a parsed, strongly typed network computes in: the types of its layers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tensorrt
+
+_NAMES = {"FLOAT": "fp32", "HALF": "fp16", "BF16": "bf16", "INT8": "int8", "FP8": "fp8", "INT4": "int4", "FP4": "fp4",
+          "INT32": "int32", "INT64": "int64", "BOOL": "bool", "UINT8": "uint8"}  # fmt: skip
+"""TensorRT's DataType to what recipes call it."""
+_PRODUCTS = ("MATRIX_MULTIPLY", "CONVOLUTION", "DECONVOLUTION")
+_DATA_ONLY = ("CONSTANT", "SHAPE")
+
+
+def types(network: tensorrt.INetworkDefinition) -> dict[str, int]:
+    """Return how many layers of the network give each type, constants aside: {"fp16": 120, "fp32": 14}."""
+    counted = Counter(
+        named(layer.get_output(0).dtype.name)
+        for layer in _layers(network)
+        if layer.num_outputs and layer.type.name not in _DATA_ONLY
+    )
+    return dict(sorted(counted.items()))
+
+
+def products_in_fp32(network: tensorrt.INetworkDefinition) -> list[str]:
+    """Return the names of the matrix products and convolutions whose result is fp32."""
+    return [
+        layer.name
+        for layer in _layers(network)
+        if layer.type.name in _PRODUCTS and named(layer.get_output(0).dtype.name) == "fp32"
+    ]
+
+
+def named(dtype: str) -> str:
+    """Return the name that recipes have for one of TensorRT's types."""
+    return _NAMES.get(dtype, dtype.lower())
+
+
+def _layers(network: tensorrt.INetworkDefinition) -> Iterator[tensorrt.ILayer]:
+    return (network.get_layer(number) for number in range(network.num_layers))

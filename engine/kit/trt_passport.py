@@ -1,0 +1,68 @@
+"""Writing down what was just built: the passport of an engine from its order and its result."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine import cuda, digest
+from engine.kit import onnx_files, trt_device
+from engine.kit.passport import Extents, Onnx, Passport, Precision, Tensor
+from engine.step import KEY_VARIABLE
+
+if TYPE_CHECKING:
+    import onnx
+
+    from engine.kit.onnx_files import Input
+    from engine.kit.trt_api import Runtime
+    from engine.kit.trt_builder import Built, Order
+
+
+def write(
+    order: Order,
+    built: Built,
+    *,
+    runtime: Runtime,
+    version: str,
+    precision: Precision,
+    graph: onnx.ModelProto,
+    targets: tuple[str, ...],
+    device: cuda.Device | None,
+) -> Passport:
+    """Return the passport. `device` is the GPU that built it; None for one ahead of time, which is for `targets`."""
+    return Passport(
+        kind=runtime,
+        gpu=targets if device is None else (device.name,),
+        sms=order.sms if device is None else (device.sm,),
+        tensorrt=version,
+        cuda_runtime=None if device is None else cuda.runtime_version(),
+        driver=None if device is None else trt_device.driver_version(),
+        os=platform.system(),
+        arch=platform.machine(),
+        options={**order.options.told(), "plugins": [path.name for path in order.plugins], "strongly_typed": True},
+        profiles=tuple(
+            {name: Extents(min=least, opt=usual, max=most) for name, (least, usual, most) in shapes.items()}
+            for shapes in order.shapes
+        ),
+        precision=precision,
+        inputs=_tensors(onnx_files.inputs(graph)),
+        outputs=_tensors(onnx_files.outputs(graph)),
+        onnx=_onnx(order.model.parent, graph),
+        key=os.environ.get(KEY_VARIABLE, ""),
+        bytes=len(built.plan),
+    )
+
+
+def _onnx(folder: Path, graph: onnx.ModelProto) -> Onnx:
+    files = [onnx_files.MODEL, *onnx_files.data_files(graph)]
+    return Onnx(
+        digest=digest.of_tree({name: digest.of_file(folder / name) for name in files}),
+        bytes=sum((folder / name).stat().st_size for name in files),
+    )
+
+
+def _tensors(values: Mapping[str, Input]) -> dict[str, Tensor]:
+    return {name: Tensor(dtype=value.dtype, shape=value.shape) for name, value in values.items()}

@@ -1,0 +1,61 @@
+"""Optimisation profiles: axis names to the least, usual and greatest shape of every input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from engine.errors import StepError
+
+if TYPE_CHECKING:
+    from engine.kit.onnx_files import Input
+    from engine.recipe.schema import Profile
+
+Shape = tuple[int, ...]
+Shapes = Mapping[str, tuple[Shape, Shape, Shape]]
+"""Of one profile: input -> least, usual and greatest shape. Inputs without a free axis are not in it."""
+
+
+def shapes(inputs: Mapping[str, Input], profiles: Sequence[Profile]) -> list[Shapes]:
+    """Return the shapes of each profile; one empty mapping where neither model nor recipe leaves anything open.
+
+    Raises StepError where a profile says nothing about an axis, or the model has no such axis.
+    """
+    return [_shapes(inputs, profile) for profile in profiles or ({},)]
+
+
+def greatest(profiles: Sequence[Profile]) -> dict[str, int]:
+    """Return the most that any profile allows of each axis."""
+    found: dict[str, int] = {}
+    for profile in profiles:
+        for axis, extent in profile.items():
+            found[axis] = max(found.get(axis, 0), int(extent.max))
+    return found
+
+
+def _shapes(inputs: Mapping[str, Input], profile: Profile) -> Shapes:
+    free = {axis for value in inputs.values() for axis in value.shape if isinstance(axis, str)}
+    missing, unknown = sorted(free - set(profile)), sorted(set(profile) - free)
+    if missing or unknown:
+        what = (
+            f"a profile leaves open: {', '.join(missing)}"
+            if missing
+            else f"a profile names an axis that the model does not have: {', '.join(unknown)}"
+        )
+        said = ", ".join(f"{axis}: {_range(profile, axis)}" for axis in sorted(free))
+        facts = [f"{name}: {' x '.join(map(str, value.shape))}" for name, value in inputs.items()]
+        raise StepError(what, facts, f"a profile of this model says {{{said}}}" if free else "take the profiles out")
+    return {
+        name: (_extents(value, profile, "min"), _extents(value, profile, "opt"), _extents(value, profile, "max"))
+        for name, value in inputs.items()
+        if any(isinstance(axis, str) for axis in value.shape)
+    }
+
+
+def _extents(value: Input, profile: Profile, end: str) -> Shape:
+    return tuple(axis if isinstance(axis, int) else int(getattr(profile[axis], end)) for axis in value.shape)
+
+
+def _range(profile: Profile, axis: str) -> str:
+    said = profile.get(axis)
+    return f"[{said.min}, {said.opt}, {said.max}]" if said else "[1, 8, 32]"

@@ -1,0 +1,97 @@
+"""How far TensorRT is with an engine: a line now and then, for whoever watches."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from engine.kit.trt_api import trt
+
+if TYPE_CHECKING:
+    import tensorrt
+
+_PAUSE = 0.5
+"""Seconds between two lines: more would only fill the log."""
+
+
+@dataclass
+class _Phase:
+    parent: str | None
+    steps: int
+    done: int = 0
+
+
+@dataclass
+class Progress:
+    """The phases that TensorRT is in, outermost first, and how far each of them is. Called from several threads."""
+
+    phases: dict[str, _Phase] = field(default_factory=dict)
+    said_at: float = field(default_factory=time.monotonic)
+    furthest: float = 0.0
+    lock: Lock = field(default_factory=Lock)
+
+    def start(self, name: str, parent: str | None, steps: int) -> None:
+        """Enter a phase of so many steps."""
+        with self.lock:
+            self.phases[name] = _Phase(parent, max(1, steps))
+            self._say(name)
+
+    def step(self, name: str, number: int) -> None:
+        """Count a step of a phase as done."""
+        with self.lock:
+            if name in self.phases:
+                self.phases[name].done = max(self.phases[name].done, number + 1)
+                self._say(name)
+
+    def finish(self, name: str) -> None:
+        """Leave a phase, perhaps before all of its steps are done."""
+        with self.lock:
+            phase = self.phases.pop(name, None)
+            if phase is not None and phase.parent is None:
+                self.furthest = 1.0
+                self._say(name)
+
+    def share(self) -> float:
+        """Return how much of the whole is done, from 0 to 1: a step in progress counts by the phase inside it.
+
+        It never falls, as it would where phases inside one step follow each other.
+        """
+        outermost = next((name for name, phase in self.phases.items() if phase.parent is None), None)
+        self.furthest = max(self.furthest, self._share(outermost))
+        return self.furthest
+
+    def _share(self, name: str | None) -> float:
+        if name is None:
+            return 0.0
+        phase = self.phases[name]
+        inner = [self._share(child) for child, other in self.phases.items() if other.parent == name]
+        return min(1.0, (phase.done + max(inner, default=0.0)) / phase.steps)
+
+    def _say(self, name: str) -> None:
+        now = time.monotonic()
+        if now - self.said_at < _PAUSE:
+            return
+        self.said_at = now
+        print(f"{self.share():.0%}  {name[:1].lower()}{name[1:]}", flush=True)
+
+
+def monitor(progress: Progress) -> tensorrt.IProgressMonitor:
+    """Return what TensorRT reports its progress to; it must be kept for as long as the configuration lives."""
+
+    class Monitor(trt.IProgressMonitor):
+        def __init__(self) -> None:
+            trt.IProgressMonitor.__init__(self)
+
+        def phase_start(self, phase_name: str, parent_phase: str | None, num_steps: int) -> None:
+            progress.start(phase_name, parent_phase, num_steps)
+
+        def step_complete(self, phase_name: str, step: int) -> bool:
+            progress.step(phase_name, step)
+            return True
+
+        def phase_finish(self, phase_name: str) -> None:
+            progress.finish(phase_name)
+
+    return Monitor()

@@ -1,0 +1,71 @@
+"""The passport of a TensorRT engine as a person reads it: what built this, from what, and for which machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from engine.report.table import size_in_words
+
+if TYPE_CHECKING:
+    from engine.kit.passport import Extents, Passport, Tensor
+
+_TITLES = {"tensorrt": "TensorRT", "tensorrt-rtx": "TensorRT-RTX"}
+
+
+def text(said: Passport) -> str:
+    """Return a line per thing that is known; options at their default are left out."""
+    rows = list(_rows(said))
+    width = max(len(title) for title, _ in rows)
+    return "".join(f"  {title:<{width}}  {value}\n" for title, value in rows)
+
+
+def _rows(said: Passport) -> Iterator[tuple[str, str]]:
+    sms = ", ".join(f"sm_{sm}" for sm in said.sms)
+    yield "engine", f"{_TITLES[said.kind]} {said.tensorrt}, {size_in_words(said.bytes)}"
+    yield ("built on" if said.kind == "tensorrt" else "for"), f"{' and '.join(said.gpu)} ({sms})"
+    yield "runs on", _where(said)
+    yield "system", f"{said.os} {said.arch}"
+    if said.cuda_runtime:
+        yield "CUDA", f"runtime {said.cuda_runtime}, driver {said.driver or 'unknown'}"
+    yield "precision", f"{said.precision.asked} asked for; layers of the network: {_counted(said.precision.network)}"
+    yield "built layers", _counted(said.precision.engine) or f"unknown: {said.precision.unknown}"
+    told = [
+        f"{name}: {value}" for name, value in said.options.items() if value not in (None, False, "none", {}, [], ())
+    ]
+    yield "options", ", ".join(told) or "TensorRT's own"
+    for number, profile in enumerate(said.profiles):
+        yield f"profile {number}", _profile(profile) or "fixed shapes"
+    yield "takes", _tensors(said.inputs)
+    yield "gives", _tensors(said.outputs)
+    yield "ONNX", f"{said.onnx.digest}, {size_in_words(said.onnx.bytes)}"
+    yield "key", said.key or "built outside of a store"
+
+
+def _where(said: Passport) -> str:
+    version = f"TensorRT {said.tensorrt}"
+    if said.options.get("version_compatible"):
+        version = f"{version} and later of its major"
+    sms = " or ".join(f"sm_{sm}" for sm in said.sms)
+    if said.kind == "tensorrt-rtx":
+        return f"GPUs of {sms}, with TensorRT-RTX {said.tensorrt}"
+    gpu = {
+        "ampere-plus": "any GPU from sm_80 on",
+        "same-compute-capability": f"GPUs of {sms}",
+    }.get(str(said.options.get("compatibility")), f"{' and '.join(said.gpu)} only")
+    return f"{gpu}, with {version}"
+
+
+def _counted(layers: Mapping[str, int] | None) -> str:
+    return ", ".join(f"{count} {name}" for name, count in (layers or {}).items())
+
+
+def _profile(profile: Mapping[str, Extents]) -> str:
+    return ", ".join(
+        f"{name} {' / '.join('x'.join(map(str, shape)) for shape in (ends.min, ends.opt, ends.max))}"
+        for name, ends in profile.items()
+    )
+
+
+def _tensors(tensors: Mapping[str, Tensor]) -> str:
+    return ", ".join(f"{name} {value.dtype} {' x '.join(map(str, value.shape))}" for name, value in tensors.items())

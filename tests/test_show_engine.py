@@ -1,0 +1,51 @@
+"""`recipe show ENGINE`: what built this."""
+
+import json
+
+import passports
+import pytest
+from program import Program
+
+from engine.kit import passport
+
+
+@pytest.fixture
+def engine(tmp_path):
+    folder = tmp_path / "minilm" / "1"
+    folder.mkdir(parents=True)
+    (folder / "model.plan").write_bytes(b"engine")
+    tensor = passport.Tensor(dtype="int64", shape=("batch", "sequence"))
+    ends = passport.Extents(min=(1, 1), opt=(1, 16), max=(1, 128))
+    passport.save(folder, passports.make(
+        options={"compatibility": "none", "optimization_level": 5, "refit": False}, inputs={"input_ids": tensor},
+        profiles=({"input_ids": ends},), key="4d2", bytes=52_000_000,
+        precision=passport.Precision(asked="fp16", network={"fp16": 9}, engine={"fp16": 7, "fp32": 1}),
+    ))  # fmt: skip
+    return folder
+
+
+@pytest.mark.parametrize("name", ["model.plan", "."])
+def test_an_engine_tells_what_built_it(engine, name, tmp_path):
+    told = Program(tmp_path)("show", str(engine / name), expect=0).stdout
+    for words in ("TensorRT 10.13.0.35, 52.0 MB", "Tesla T4 (sm_75)", "Tesla T4 only", "fp16 asked for", "9 fp16",
+                  "7 fp16, 1 fp32", "optimization_level: 5", "1x1 / 1x16 / 1x128", "input_ids int64 batch x sequence",
+                  "runtime 12.9, driver 580.65.06", "4d2"):  # fmt: skip
+        assert words in told, words
+    assert "refit" not in told
+
+
+def test_machines_get_the_whole_passport(engine, tmp_path):
+    [told] = json.loads(Program(tmp_path)("show", "--json", str(engine / "model.plan"), expect=0).stdout)
+    assert told.pop("engine") == str(engine / "model.plan")
+    assert passport.Passport.model_validate(told) == passport.load(engine)
+
+
+def test_an_engine_without_a_passport_is_one_clear_error(engine, tmp_path):
+    (engine / passport.FILE).unlink()
+    done = Program(tmp_path)("show", str(engine / "model.plan"), expect=1)
+    assert "without its passport.json" in done.stderr
+
+
+def test_recipes_and_engines_are_not_mixed(engine, tmp_path):
+    done = Program(tmp_path)("show", "recipe.yaml", str(engine / "model.plan"), expect=2)
+    assert "shown apart" in done.stderr

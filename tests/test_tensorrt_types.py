@@ -1,0 +1,67 @@
+"""The calls to TensorRT against the types of TensorRT 10, and the fake `tensorrt` against its names."""
+
+import enum
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tensorrt_stubs
+
+ROOT = Path(__file__).parent.parent
+FILES = ["engine/steps/trt_build.py", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "engine/kit").glob("trt_*.py"))]
+
+
+@pytest.fixture(scope="module")
+def stubs(tmp_path_factory):
+    return tensorrt_stubs.stubs(tmp_path_factory.mktemp("stubs"))
+
+
+def complaints(stubs, *files):
+    """Return what mypy says of our files with the stubs in sight; the stubs themselves are not strict."""
+    words = ["-m", "mypy", "--config-file", "pyproject.toml", "--cache-dir", str(stubs / "cache"), *files]
+    done = subprocess.run(
+        [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=False, env={"MYPYPATH": str(stubs)}
+    )
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return [line for line in done.stdout.splitlines() if line.startswith(tuple(files)) and ": error:" in line]
+
+
+@pytest.mark.slow
+def test_the_native_path_has_the_types_of_tensorrt_10(stubs):
+    assert complaints(stubs, *FILES) == []
+
+
+@pytest.mark.slow
+def test_a_call_that_tensorrt_10_does_not_have_is_found(stubs, tmp_path):
+    wrong = tmp_path / "wrong.py"
+    text = (
+        "from engine.kit.trt_api import trt\n"
+        "def build(builder: trt.Builder) -> None:\n"
+        "    builder.build_cuda_engine()\n"
+        "    builder.create_builder_config().set_flag('FP16')\n"
+    )
+    wrong.write_text(text)
+    said = complaints(stubs, str(wrong))
+    assert len(said) == 2, said
+    assert 'no attribute "build_cuda_engine"' in said[0]
+
+
+def test_the_fake_has_no_name_that_tensorrt_10_lacks(stubs, fake_tensorrt):
+    text = (stubs / "tensorrt_bindings" / "tensorrt.pyi").read_text()
+    known = tensorrt_stubs.members(text)
+    public = {name: value for name, value in vars(fake_tensorrt).items() if isinstance(value, type)}
+    assert len(public) > 20
+    for name, faked in public.items():
+        own = vars(faked) if not issubclass(faked, enum.Enum) else faked.__members__
+        assert {said for said in own if not said.startswith("_")} <= known[name], name
+
+
+def test_the_fake_refuses_an_attribute_that_tensorrt_10_lacks(fake_tensorrt):
+    config = fake_tensorrt.Builder(fake_tensorrt.Logger()).create_builder_config()
+    with pytest.raises(AttributeError):
+        config.num_compute_capabilities = 1
+    with pytest.raises(AttributeError):
+        _ = fake_tensorrt.BuilderFlag.NO_SUCH_FLAG
+    with pytest.raises(AttributeError):
+        _ = fake_tensorrt.ComputeCapability
