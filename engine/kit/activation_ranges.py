@@ -112,7 +112,6 @@ def _errors(
     alphas: Sequence[float | None],
     margins: Sequence[float],
 ) -> Iterator[tuple[tuple[float | None, float], float]]:
-    import numpy as np
 
     truth = rows @ weight
     sizes = (truth**2).mean(axis=1)

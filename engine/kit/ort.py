@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit import onnx_files
+from engine.kit import onnx_files, ort_providers
 from engine.kit.onnx_files import MODEL
+from engine.kit.ort_providers import ON_CPU, Provider
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,11 +18,6 @@ if TYPE_CHECKING:
 
 OPTIONS = "session.json"
 
-_PROVIDERS = {
-    "cpu": ("CPUExecutionProvider",),
-    "cuda": ("CUDAExecutionProvider", "CPUExecutionProvider"),
-    "tensorrt": ("TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"),
-}
 _LEVELS = {
     "disabled": "ORT_DISABLE_ALL",
     "basic": "ORT_ENABLE_BASIC",
@@ -32,32 +28,29 @@ _SILENT = 4  # what it would print comes with the exception
 
 
 def session(
-    directory: Path, *, threads: int = 0, level: str | None = None, provider: str = "cpu"
+    directory: Path, *, threads: int = 0, level: str | None = None, provider: Provider = ON_CPU
 ) -> onnxruntime.InferenceSession:
-    """Open `directory/model.onnx` on a provider (`cpu`, `cuda`, `tensorrt`), as its `session.json` asks.
+    """Open `directory/model.onnx` on a provider, as its `session.json` asks.
 
     `threads` counts those inside an operator, 0 leaves it to ONNX Runtime. `level` (`disabled`, `basic`,
     `extended`, `all`) overrides the optimisation level of `session.json`, which is `all` where there is none.
-    Raises StepError where ONNX Runtime refuses the model, or silently falls back to another provider.
+    Raises StepError where ONNX Runtime refuses the model, or would run it on another provider.
     """
     import onnxruntime
 
     saved = options(directory)
-    wanted = _PROVIDERS[provider]
     settings = onnxruntime.SessionOptions()
     settings.log_severity_level = _SILENT
     settings.intra_op_num_threads = threads
     settings.inter_op_num_threads = 1
     chosen = level or saved.get("graph_optimization_level", "all")
     settings.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, _LEVELS[chosen])
-    # Asking for a provider that is not there only warns, and that on stderr: look before and after.
-    available = onnxruntime.get_available_providers()
-    if wanted[0] not in available:
-        raise _fallback(wanted[0], available)
-    providers = [name for name in wanted if name in available]
-    opened = _open(directory, settings, providers, saved.get("disabled_optimizers", ()))
-    if wanted[0] not in opened.get_providers():
-        raise _fallback(wanted[0], opened.get_providers())
+    ort_providers.expect_available(provider)
+    if provider.on_gpu:
+        settings.add_session_config_entry(ort_providers.RECORD, "1")
+        onnxruntime.preload_dlls()  # those that came as Python packages; what it misses, it prints
+    opened = _open(directory, settings, provider, saved.get("disabled_optimizers", ()))
+    ort_providers.expect_used(opened, provider)
     return opened
 
 
@@ -79,7 +72,7 @@ def optimise(source: Path, out: Path, *, level: str, disabled: tuple[str, ...] =
     if onnx_files.data_files(graph) or onnx_files.weight_bytes(graph) > onnx_files.INLINE_LIMIT:
         settings.add_session_config_entry("session.optimized_model_external_initializers_file_name", onnx_files.DATA)
         settings.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "1024")
-    _open(source, settings, ["CPUExecutionProvider"], disabled)
+    _open(source, settings, ON_CPU, disabled)
 
 
 def options(directory: Path) -> dict[str, Any]:
@@ -107,10 +100,26 @@ def save_options(directory: Path, *, level: str, disabled: tuple[str, ...] = ())
     (directory / OPTIONS).write_text(json.dumps(said, indent=2) + "\n", "utf-8")
 
 
-def run(session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return every output by name. Feeds only what the model asks for, in the integer or float width that it wants.
+def run(
+    session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray], options: Any = None
+) -> dict[str, np.ndarray]:
+    """Return every output by name, fed as `feed` says; `options` are a run's own (`RunOptions`).
 
     Raises StepError where an input is missing or ONNX Runtime cannot run the model on these inputs.
+    """
+    fed = feed(session, inputs)
+    names = [value.name for value in session.get_outputs()]
+    try:
+        return dict(zip(names, session.run(names, fed, options), strict=True))
+    except Exception as error:  # as above: a class per status code
+        shapes = [f"{name}: {array.dtype}{list(array.shape)}" for name, array in fed.items()]
+        raise StepError("ONNX Runtime cannot run the model on these inputs", [str(error), *shapes]) from error
+
+
+def feed(session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return only what the model asks for, in the integer or float width that it wants.
+
+    Raises StepError where an input is missing.
     """
     asked = session.get_inputs()
     missing = [value.name for value in asked if value.name not in inputs]
@@ -119,27 +128,27 @@ def run(session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray])
             f"The model asks for inputs that are not there: {', '.join(missing)}",
             [f"there are: {', '.join(inputs)}"],
         )
-    feed = {value.name: _as_asked(inputs[value.name], value.type) for value in asked}
-    names = [value.name for value in session.get_outputs()]
-    try:
-        return dict(zip(names, session.run(names, feed), strict=True))
-    except Exception as error:  # as above: a class per status code
-        shapes = [f"{name}: {array.dtype}{list(array.shape)}" for name, array in feed.items()]
-        raise StepError("ONNX Runtime cannot run the model on these inputs", [str(error), *shapes]) from error
+    return {value.name: _as_asked(inputs[value.name], value.type) for value in asked}
 
 
 def _open(
-    directory: Path, settings: onnxruntime.SessionOptions, providers: Sequence[str], disabled: Sequence[str]
+    directory: Path, settings: onnxruntime.SessionOptions, provider: Provider, disabled: Sequence[str]
 ) -> onnxruntime.InferenceSession:
     import onnxruntime
 
     try:
         return onnxruntime.InferenceSession(
-            str(directory / MODEL), settings, providers=list(providers), disabled_optimizers=list(disabled)
+            str(directory / MODEL),
+            settings,
+            providers=provider.listed(),
+            disabled_optimizers=list(disabled),
+            enable_fallback=0,  # else it would try again on a CPU when a GPU fails, now or in the middle of a run
         )
     except Exception as error:  # ONNX Runtime raises a class per status code, all derived from Exception
         # It names the file by its path, which tells a user nothing: it lies in the store.
-        raise StepError("ONNX Runtime cannot open the model", [str(error).replace(f"{directory}/", "")]) from error
+        said = str(error).replace(f"{directory}/", "")
+        where = f" on {provider.name}" if provider.on_gpu else ""
+        raise StepError(f"ONNX Runtime cannot open the model{where}", [said]) from error
 
 
 def _as_asked(array: np.ndarray, wanted: str) -> np.ndarray:
@@ -151,11 +160,3 @@ def _as_asked(array: np.ndarray, wanted: str) -> np.ndarray:
     if dtype not in {"float16", "float32", "float64", "int8", "int16", "int32", "int64"} or array.dtype == dtype:
         return array
     return array.astype(dtype) if np.can_cast(array.dtype, dtype, "same_kind") else array
-
-
-def _fallback(wanted: str, got: list[str]) -> StepError:
-    return StepError(
-        f"ONNX Runtime does not run on {wanted} here",
-        [f"it offers: {', '.join(got)}"],
-        "install onnxruntime-gpu and a driver that fits it, or choose provider: cpu",
-    )

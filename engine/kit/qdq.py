@@ -77,9 +77,7 @@ def _quantised(
         return graph
 
     judged = held_out[:: -(-len(held_out) // _JUDGES)]
-    selection = sensitivity.select(
-        found.groups, shares, lambda chosen: trials.session(variant(tuple(chosen))), judged
-    )
+    selection = sensitivity.select(found.groups, shares, lambda chosen: trials.session(variant(tuple(chosen))), judged)
     report = _report(found, selection, shares, kind)
     report["smoothed"] = sum(scalings[group].factors is not None for group in selection.chosen)
     report[kind]["convolutions"] = sum(node.op_type in CONVOLUTIONS for node in trials.graph().graph.node)

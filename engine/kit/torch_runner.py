@@ -8,18 +8,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.runners import Runner
+from engine.kit import devices
+from engine.kit.runner import Runner
+from engine.step import Hardware
 
 if TYPE_CHECKING:
     import numpy as np
+    import torch
 
     Tensors = Mapping[str, np.ndarray]
 
+_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+
 
 def pytorch(
-    checkpoint: Path, task: str, *, name: str, threads: int, num_labels: int | None, random_head: bool
+    checkpoint: Path,
+    task: str,
+    *,
+    name: str,
+    precision: str,
+    hardware: Hardware | None,
+    threads: int,
+    num_labels: int | None,
+    random_head: bool,
 ) -> Runner:
-    """Return the runner of the original in PyTorch: eager, fp32. Raises StepError where torch is not installed."""
+    """Return the runner of the original in PyTorch, eager, all of it in one precision: on a GPU, or else on the CPU.
+
+    Raises StepError where torch is not installed or cannot use the GPU: nothing is measured on a CPU instead.
+    """
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
         raise StepError(
             "Measuring against PyTorch needs torch and transformers, and they are not installed",
@@ -30,18 +46,48 @@ def pytorch(
 
     from engine.kit import torch_models
 
+    device = _device(hardware)
     module = torch_models.load(checkpoint, task, num_labels=num_labels, random_head=random_head)
+    module = module.to(device=device, dtype=getattr(torch, _DTYPES[precision]))
 
     def prepare(inputs: Tensors) -> Callable[[], object]:
-        tensors = [torch.from_numpy(inputs[name]) for name in module.input_names]
+        tensors = [torch.from_numpy(inputs[name]).to(device) for name in module.input_names]
 
-        def call() -> object:
+        def call() -> None:
             with torch.inference_mode():
-                return module(*tensors)
+                module(*tensors)
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
 
+        try:
+            call()  # says clearly what this precision lacks
+        except (RuntimeError, NotImplementedError) as error:
+            raise StepError(f"{name} cannot run on {device}", [str(error)], "take it out of bench.against") from error
         return call
 
-    return Runner(name, lambda inputs: torch_models.call(module, inputs), prepare, lambda: _TorchThreads(threads))
+    def run(inputs: Tensors) -> dict[str, np.ndarray]:
+        with torch.inference_mode():
+            answers = module(*(torch.from_numpy(inputs[name]).to(device) for name in module.input_names))
+        return {key: answer.float().cpu().numpy() for key, answer in zip(module.output_names, answers, strict=True)}
+
+    return Runner(name, run, prepare, lambda: _TorchThreads(threads))
+
+
+def _device(hardware: Hardware | None) -> torch.device:
+    """Return where PyTorch computes. Raises StepError where the GPU is not here, or this PyTorch is without CUDA."""
+    import torch
+
+    if hardware is None:
+        return torch.device("cpu")
+    gpu = devices.chosen(hardware)
+    if not torch.cuda.is_available():
+        built = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "built without CUDA"
+        raise StepError(
+            f"PyTorch cannot use the {gpu.name}, and its latency on a CPU would be no rival",
+            [f"torch {torch.__version__}, {built}"],
+            "install a torch that is built for the CUDA of the driver, or take pytorch out of bench.against",
+        )
+    return torch.device("cuda", gpu.index)
 
 
 class _TorchThreads:

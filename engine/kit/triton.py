@@ -96,13 +96,12 @@ def model_config(
     platform: Literal["onnxruntime_onnx", "tensorrt_plan"],
     batch: int,
     level: str = "all",
-    profiles: int = 1,
+    gpu: bool = False,
 ) -> Config:
     """Return the configuration of the model itself.
 
-    `batch` is the max_batch_size, `level` ONNX Runtime's optimisation level, `profiles` how many optimisation
-    profiles a TensorRT engine has: Triton uses only the first unless all are listed (Triton's documentation, "Model
-    Configuration", "TensorRT Optimization Profile"). Raises StepError for a tensor that Triton cannot describe.
+    `batch` is the max_batch_size, `level` ONNX Runtime's optimisation level, `gpu` whether its instances are on GPUs.
+    Raises StepError for a tensor that Triton cannot describe.
     """
     config = _config(name, batch)
     config.platform = platform
@@ -112,10 +111,7 @@ def model_config(
         _describe(config.output.add(), tensor, batched=batch > 0)
     group = config.instance_group.add()
     group.count = 1
-    gpu = platform == "tensorrt_plan"
     group.kind = type(group).KIND_GPU if gpu else type(group).KIND_CPU
-    if gpu and profiles > 1:
-        group.profile.extend(str(number) for number in range(profiles))
     if batch > 1:
         config.dynamic_batching.SetInParent()
     if level in _GRAPH_LEVELS:

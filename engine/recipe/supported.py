@@ -36,6 +36,8 @@ _ROWS: tuple[Row, ...] = (
     ("preprocess", lambda r: r.preprocess, "preparing images", ".npz tensors as samples"),
     ("bench.via", lambda r: set(_ways(r)) - {"in-process"}, "measuring through a server", "via: [in-process]"),
     ("bench.against", _rivals, "a rival in this precision", "precision: fp32, or for pytorch fp16 or bf16"),
+    ("tensorrt.cuda_graph", lambda r: r.tensorrt.get("cuda_graph") and r.target.runtime == "onnxruntime",
+     "CUDA graphs through onnxruntime: Triton moves the buffers that one would be captured with", "runtime: tensorrt"),
 )  # fmt: skip
 
 

@@ -8,9 +8,21 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from engine.errors import JudgementError, StepError
-from engine.kit import bench_inputs, checkpoint, cpu, hardware, onnx_files, runners, stats, torch_runner
+from engine.kit import (
+    bench_inputs,
+    checkpoint,
+    cpu,
+    devices,
+    gpu_state,
+    hardware,
+    onnx_files,
+    runners,
+    stats,
+    torch_runner,
+)
+from engine.kit.execution import Execution
 from engine.kit.interleaving import Budget, Contender, measure
-from engine.kit.runners import Runner
+from engine.kit.runner import Runner
 from engine.recipe.schema import Recipe, Rival, Task
 from engine.step import Hardware, Report, Step
 
@@ -18,11 +30,7 @@ Axes = Mapping[str, int]
 
 LATENCIES = "latencies.json"
 
-_FILES: Mapping[str, tuple[str, ...]] = {
-    "onnxruntime": ("numpy", "onnx", "onnxruntime"),
-    "pytorch": ("torch", "transformers"),
-    "tensorrt": ("numpy", "onnx", hardware.TENSORRT),
-}
+_ORIGINAL = ("torch", "transformers")
 
 
 class Bench(Step):
@@ -36,8 +44,7 @@ class Bench(Step):
     budget: ClassVar[Budget] = Budget()
 
     name_of_ours: str = "onnxruntime-fp32"
-    runs_on: Hardware | None = None
-    """The GPU that runs the model; None for a CPU."""
+    execution: Execution = Execution()
     shapes: tuple[Axes, ...] = ()
     against: tuple[Rival, ...] = ()
     threads: int | None = None
@@ -61,7 +68,7 @@ class Bench(Step):
         original = any(rival.runtime == "pytorch" for rival in bench.against)
         return cls(
             name_of_ours=_name(recipe.target.runtime, recipe.precision),
-            runs_on=hardware.wanted(recipe),
+            execution=Execution.for_recipe(recipe),
             shapes=tuple(named or distinct or [{}]),
             against=bench.against,
             threads=bench.threads,
@@ -73,17 +80,20 @@ class Bench(Step):
 
     def hardware(self) -> Hardware | None:
         """Return the GPU that runs the model."""
-        return self.runs_on
+        return self.execution.hardware
 
     def tools_used(self) -> tuple[str, ...]:
         """Return what runs the models: our runtime and the rivals'."""
-        runtimes = ["tensorrt" if self.runs_on else "onnxruntime", *(rival.runtime for rival in self.against)]
-        return tuple(dict.fromkeys(tool for runtime in runtimes for tool in _FILES[runtime]))
+        tools = ["onnx", *self.execution.tools]
+        for rival in self.against:
+            plain = "onnxruntime" if self.execution.hardware is None else hardware.ONNXRUNTIME_GPU
+            tools += _ORIGINAL if rival.runtime == "pytorch" else ("numpy", plain)
+        return tuple(dict.fromkeys(tools))
 
     def facts_used(self) -> tuple[str, ...]:
         """Return what a latency depends on: the CPU, which build of a runtime, and the GPU where there is one."""
-        build = ("onnxruntime.build",) if "onnxruntime" in self.tools_used() else ()
-        return (*self.facts, *build, *(("gpu.name", "gpu.driver") if self.runs_on else ()))
+        build = ("onnxruntime.build",) if any("onnxruntime" in tool for tool in self.tools_used()) else ()
+        return tuple(dict.fromkeys((*self.facts, *self.execution.facts, *build)))
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the models that run: the checkpoint only where PyTorch runs it."""
@@ -94,26 +104,31 @@ class Bench(Step):
         """Write `latencies.json`, milliseconds of every call by row, and return the summary of each row.
 
         `noise` is how far the middle half of the rounds' medians lies apart, as a share; `ratio_to` how many times
-        longer each rival takes, as the median over rounds. Raises StepError where a model cannot be run.
+        longer each rival takes, as the median over rounds. On a GPU everything runs there: "gpu" says which it is and
+        what its clocks did. Raises StepError where a model cannot be run, or not where it should.
         """
         threads = self.threads or cpu.physical_cores()
-        ours = runners.built(validated, name=self.name_of_ours, threads=threads)
+        gpu = None if self.execution.hardware is None else devices.chosen(self.execution.hardware)
+        ours = runners.built(validated, self.execution, name=self.name_of_ours, threads=threads)
         rivals = [self._rival(rival, exported, checkpoint, threads) for rival in self.against]
         graph = onnx_files.load_graph(exported)
         rows: list[dict[str, Any]] = []
+        states: list[Mapping[str, str]] = []
         latencies: list[list[list[float]]] = []
         for axes in self.shapes:
             print(f"measuring {_words(axes)}, {threads} threads: {', '.join(each.name for each in (ours, *rivals))}")
             made = self._measured(axes, bench_inputs.draw(graph, axes), ours, rivals)
             rows += [row for row, _ in made]
             latencies += [rounds for _, rounds in made]
+            states += gpu_state.look(gpu.name) if gpu else []
             for row, _ in made:
                 print(_in_words(row))
         out.mkdir(parents=True, exist_ok=True)
         raw = [{"shape": row["shape"], "runtime": row["runtime"], "ours": row["ours"], "rounds_ms": rounds}
                for row, rounds in zip(rows, latencies, strict=True)]  # fmt: skip
         (out / LATENCIES).write_text(json.dumps(raw) + "\n", "utf-8")
-        return {"threads": threads, "cpu": cpu.model(), "rows": rows}
+        told = {"gpu": {"name": gpu.name, **gpu_state.report(states)}} if gpu else {}
+        return {"threads": threads, "cpu": cpu.model(), **told, "rows": rows}
 
     def judge(self, report: Report) -> None:
         """Hold our rows against the budgets. Raises JudgementError, which lists every budget that was missed."""
@@ -126,7 +141,8 @@ class Bench(Step):
         ]
         if missed:
             noise = max(row["noise"] for row in ours)
-            facts = [*missed[1:], f"on {report['cpu']}, {report['threads']} threads; noise up to {noise:.0%}"]
+            where = report["gpu"]["name"] if "gpu" in report else f"{report['cpu']}, {report['threads']} threads"
+            facts = [*missed[1:], f"on {where}; noise up to {noise:.0%}"]
             raise JudgementError(
                 f"A latency is over its budget: {missed[0]}",
                 facts,
@@ -135,11 +151,9 @@ class Bench(Step):
 
     def _rival(self, rival: Rival, exported: Path, directory: Path | None, threads: int) -> Runner:
         name = _name(rival.runtime, rival.precision)
-        if rival.precision != "fp32":
-            raise StepError(f"Measuring against {name} is not supported yet", hint="rivals run in fp32")
         print(f"loading {name}")
         if rival.runtime == "onnxruntime":
-            return runners.plain_onnxruntime(exported, name=name, threads=threads)
+            return runners.plain_onnxruntime(exported, self.execution, name=name, threads=threads)
         if directory is None or checkpoint.kind(directory) == "onnx":
             raise StepError(
                 "An ONNX file cannot be measured against PyTorch: there is no PyTorch model of it",
@@ -149,6 +163,8 @@ class Bench(Step):
             directory,
             checkpoint.task(directory, self.task),
             name=name,
+            precision=rival.precision,
+            hardware=self.execution.hardware,
             threads=threads,
             num_labels=self.num_labels,
             random_head=self.random_head,

@@ -9,7 +9,21 @@ from typing import Any, ClassVar, Self
 
 from engine.errors import StepError
 from engine.kit import checkpoint as checkpoints
-from engine.kit import onnx_files, ort, passport, runners, token_rows, tokenise, triton, triton_fields
+from engine.kit import (
+    engine_folder,
+    onnx_files,
+    ort,
+    ort_tensorrt,
+    passport,
+    runners,
+    token_rows,
+    tokenise,
+    triton,
+    triton_fields,
+    triton_gpu,
+)
+from engine.kit.execution import Execution
+from engine.kit.passport import Passport
 from engine.kit.triton import Config, Signature
 from engine.recipe.schema import Recipe, Task
 from engine.step import Report, Step
@@ -28,7 +42,10 @@ _EMPTY = "An ensemble has no files of its own, but Triton looks for the folder o
 
 
 class Package(Step):
-    """Write the folders that Triton serves: the model, its tokenizer, and the ensemble of both."""
+    """Write the folders that Triton serves: the model, its tokenizer, and the ensemble of both.
+
+    A TensorRT-RTX engine, which no Triton backend loads, becomes one plain folder (`kit/engine_folder.py`).
+    """
 
     makes: ClassVar[str] = "package"
     tools: ClassVar[tuple[str, ...]] = ("onnx", "protobuf", "tokenizers", "tritonclient")
@@ -41,6 +58,8 @@ class Package(Step):
     largest: Mapping[str, int] = {}
     """Axis -> the most that any profile allows."""
     task: Task | None = None
+    execution: Execution = Execution()
+    """How the model is run, on whichever device of its kind."""
     fields: Mapping[str, Any] = {}
     """Fields of Triton's ModelConfig, verbatim."""
 
@@ -60,6 +79,7 @@ class Package(Step):
             max_batch_size=said.max_batch_size,
             largest=largest,
             task=recipe.model.task,
+            execution=Execution.for_recipe(recipe).anywhere(),
             fields=said.model_extra or {},
         )
 
@@ -69,7 +89,10 @@ class Package(Step):
         Raises StepError where names collide, Triton has no such field, or cannot serve the model as it must be.
         """
         out.mkdir(parents=True, exist_ok=True)
-        model, signature = self._model_config(validated, out.parent)
+        if self.execution.runtime == "tensorrt-rtx":
+            return self._plain(out, validated, checkpoint)
+        engine = passport.load(validated) if (validated / runners.PLAN).is_file() else None
+        model, signature = self._engine_config(engine) if engine else self._onnx_config(validated, out.parent)
         folder = _folder(out, model)
         for name in _model_files(validated):
             onnx_files.link_file(validated / name, folder / name)
@@ -80,25 +103,51 @@ class Package(Step):
         size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
         return {"name": models[-1], "models": models, "bytes": size}
 
-    def _model_config(self, validated: Path, scratch: Path) -> tuple[Config, Signature]:
-        if (validated / runners.PLAN).is_file():
-            engine = passport.load(validated)
-            signature = Signature(engine.input_list, engine.output_list)
-            profiles, level = len(engine.profiles), "all"
-        else:
-            graph = onnx_files.load_graph(validated)
-            signature = Signature(onnx_files.inputs(graph), onnx_files.outputs(graph))
-            profiles, level = 1, _level(validated, scratch)
+    def _engine_config(self, engine: Passport) -> tuple[Config, Signature]:
+        """Return the configuration of a native TensorRT engine."""
+        signature = Signature(engine.input_list, engine.output_list)
+        batch = triton.max_batch(signature, self.max_batch_size, self.largest)
+        config = triton.model_config(self.model_name, signature, platform="tensorrt_plan", batch=batch, gpu=True)
+        if self.execution.cuda_graph:
+            usual = [{name: extents.opt for name, extents in profile.items()} for profile in engine.profiles]
+            triton_gpu.cuda_graphs(config, usual)
+        triton_fields.merge(config, self.fields)
+        axis = signature.batch_axis
+        triton_gpu.check_batch(config, self.largest.get(axis) if axis is not None else None)
+        triton_gpu.finish(config, profiles=len(engine.profiles))
+        return config, signature
+
+    def _onnx_config(self, validated: Path, scratch: Path) -> tuple[Config, Signature]:
+        """Return the configuration of an ONNX model, for ONNX Runtime on a CPU or on a GPU."""
+        graph = onnx_files.load_graph(validated)
+        signature = Signature(onnx_files.inputs(graph), onnx_files.outputs(graph))
         config = triton.model_config(
             self.model_name,
             signature,
-            platform="tensorrt_plan" if (validated / runners.PLAN).is_file() else "onnxruntime_onnx",
+            platform="onnxruntime_onnx",
             batch=triton.max_batch(signature, self.max_batch_size, self.largest),
-            level=level,
-            profiles=profiles,
+            level=_level(validated, scratch),
+            gpu=self.execution.provider != "cpu",
         )
+        if self.execution.provider == "tensorrt":
+            triton_gpu.tensorrt_provider(config, ort_tensorrt.options(signature.inputs, self.execution))
         triton_fields.merge(config, self.fields)
+        if self.execution.provider != "cpu":
+            triton_gpu.finish(config, profiles=1)
         return config, signature
+
+    def _plain(self, out: Path, validated: Path, checkpoint: Path) -> Report:
+        """Write an engine's folder. Returns what `run` does, without models for Triton."""
+        engine = passport.load(validated)
+        signature = Signature(engine.input_list, engine.output_list)
+        longest, fixed = self._lengths(signature) if token_rows.are_tokens(signature.inputs) else (None, None)
+        wanted = self.tokenizer and token_rows.are_tokens(signature.inputs)
+        tokeniser = tokenise.load(checkpoint, longest=longest) if wanted else None
+        text = None if tokeniser is None else _padding(tokeniser, checkpoint, fixed)
+        engine_folder.write(out / self.model_name, validated, version=engine.tensorrt, tokenizer=text)
+        print(engine_folder.NOT_TRITON)
+        size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+        return {"name": self.model_name, "models": [], "bytes": size}
 
     def _add_text(self, out: Path, model: Config, signature: Signature, checkpoint: Path) -> list[str]:
         """Add the tokenizer and the ensemble of a text model that has one; return their names."""
@@ -141,7 +190,7 @@ def _folder(out: Path, config: Config) -> Path:
 
 def _model_files(validated: Path) -> Iterator[str]:
     if (validated / runners.PLAN).is_file():
-        yield runners.PLAN
+        yield from (runners.PLAN, passport.FILE)
         return
     yield onnx_files.MODEL
     yield from onnx_files.data_files(onnx_files.load_graph(validated))

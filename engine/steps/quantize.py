@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from engine.kit import calibration, dynamic_int8, half_search, int8, onnx_files, precisions
+from engine.kit import calibration, dynamic_int8, half_search, int8, onnx_files, precisions, qdq
 from engine.kit.cases import Case
 from engine.kit.precisions import LeftAloneError
 from engine.recipe.schema import Profile
@@ -129,8 +129,6 @@ def _lowered(fused: Path, asked: list[Case], way: Lower, scratch: Path) -> tuple
     few = calibration.some(asked)
     if way == "fp16" or way == "bf16":  # noqa: PLR1714  of the two forms this one tells the type
         return half_search.lowered(onnx_files.load(fused), few, way, scratch)
-    from engine.kit import qdq  # type: ignore[attr-defined]
-
     precisions.refuse_quantised(onnx_files.load_graph(fused))
     model, quantised = qdq.quantise(fused, [case.inputs for case in asked], way, scratch)
     print("all else in fp16")

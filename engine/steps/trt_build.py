@@ -80,6 +80,8 @@ class TrtBuild(Step, BuilderOptions):
             said["timing_cache"] = Source(uri=path)
         said["plugins"] = tuple(Source(uri=path) for path in said.get("plugins", ()))
         rtx = target.runtime == "tensorrt-rtx"
+        if not rtx:
+            said["version"] = hardware.tensorrt_version(recipe)
         sms = sorted({gpus.find(name).sm for name in target.devices}) if rtx else ()
         return cls.model_validate({
             **said, "runtime": target.runtime, "devices": target.devices, "precision": recipe.precision,

@@ -3,7 +3,7 @@ from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2
 
 from engine.errors import StepError
-from engine.kit import triton, triton_fields
+from engine.kit import triton, triton_fields, triton_gpu
 from engine.kit.onnx_files import Input
 from engine.kit.triton import Signature
 
@@ -82,12 +82,63 @@ def test_the_optimisation_level_is_what_the_model_was_saved_for(level, number):
     assert not model(level="all").HasField("optimization")
 
 
-def test_an_engine_lists_every_profile_and_runs_on_the_gpu():
-    config = model(platform="tensorrt_plan", profiles=2)
-    assert list(config.instance_group[0].profile) == ["0", "1"]
-    assert config.instance_group[0].kind == model_config_pb2.ModelInstanceGroup.KIND_GPU
-    assert not model(platform="tensorrt_plan", profiles=1).instance_group[0].profile
-    assert model().instance_group[0].kind == model_config_pb2.ModelInstanceGroup.KIND_CPU
+def test_instances_are_where_the_model_was_measured():
+    group = model_config_pb2.ModelInstanceGroup
+    assert model(platform="tensorrt_plan", gpu=True).instance_group[0].kind == group.KIND_GPU
+    assert model().instance_group[0].kind == group.KIND_CPU
+
+
+def test_every_group_on_gpus_lists_every_profile_also_one_that_the_recipe_writes():
+    config = model(platform="tensorrt_plan", gpu=True)
+    triton_fields.merge(config, {"instance_group": [{"count": 2}, {"kind": "KIND_GPU", "profile": ["1"]}]})
+    triton_gpu.finish(config, profiles=2)
+    assert [list(group.profile) for group in config.instance_group] == [["0", "1"], ["1"]]
+    assert {group.kind for group in config.instance_group} == {model_config_pb2.ModelInstanceGroup.KIND_GPU}
+    alone = model(platform="tensorrt_plan", gpu=True)
+    triton_gpu.finish(alone, profiles=1)
+    assert not alone.instance_group[0].profile
+
+
+def test_a_model_of_a_gpu_is_not_served_on_a_cpu():
+    config = model(platform="tensorrt_plan", gpu=True)
+    triton_fields.merge(config, {"instance_group": [{"kind": "KIND_CPU"}]})
+    with pytest.raises(StepError, match="puts the model on a CPU"):
+        triton_gpu.finish(config, profiles=1)
+
+
+def test_cuda_graphs_are_captured_for_the_usual_shape_of_each_profile():
+    config = model(platform="tensorrt_plan", gpu=True)
+    triton_gpu.cuda_graphs(config, [{"input_ids": (1, 16)}, {"input_ids": (8, 128)}])
+    told = config.optimization.cuda
+    assert told.graphs
+    assert [(spec.batch_size, list(spec.input["input_ids"].dim)) for spec in told.graph_spec] == [(1, [16]), (8, [128])]
+    whole = model(platform="tensorrt_plan", gpu=True, batch=0)
+    triton_gpu.cuda_graphs(whole, [{"input_ids": (8, 128)}])
+    spec = whole.optimization.cuda.graph_spec[0]
+    assert (spec.batch_size, list(spec.input["input_ids"].dim)) == (0, [8, 128])
+
+
+def test_the_tensorrt_provider_s_options_have_triton_s_names_and_keep_engines():
+    config = model(gpu=True)
+    triton_gpu.tensorrt_provider(config, {"trt_max_workspace_size": "7", "trt_profile_min_shapes": "x:1x1"})
+    [accelerator] = config.optimization.execution_accelerators.gpu_execution_accelerator
+    assert accelerator.name == "tensorrt"
+    assert dict(accelerator.parameters) == {
+        "max_workspace_size_bytes": "7",
+        "trt_engine_cache_enable": "1",
+        "trt_engine_cache_path": "/tmp/m-tensorrt-engines",
+        "trt_engine_cache_prefix": "m",
+        "trt_profile_min_shapes": "x:1x1",
+        "trt_timing_cache_enable": "1",
+        "trt_timing_cache_path": "/tmp/m-tensorrt-engines",
+    }
+
+
+def test_triton_does_not_put_more_together_than_a_profile_takes():
+    triton_gpu.check_batch(model(), 8)
+    triton_gpu.check_batch(model(), None)
+    with pytest.raises(StepError, match="max_batch_size: 8 is more than the engine's profiles take: 4"):
+        triton_gpu.check_batch(model(), 4)
 
 
 def test_a_type_that_triton_does_not_have_is_named():

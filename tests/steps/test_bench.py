@@ -7,6 +7,7 @@ import pytest
 
 from engine.errors import JudgementError, StepError
 from engine.kit import cpu, hardware
+from engine.kit.execution import Execution
 from engine.kit.interleaving import Budget
 from engine.recipe.schema import Bench as BenchSection
 from engine.recipe.schema import ModelSection, Recipe, Rival, Shape
@@ -19,7 +20,7 @@ class Quick(Bench):
     budget = Budget(seconds=0.3, warm_up=0.1, rounds=5)
 
 
-T4 = hardware.on(["T4"], tool="tensorrt")
+T4 = Execution(runtime="tensorrt", provider=None, hardware=hardware.on(["T4"], tool="tensorrt"))
 PLAIN, EAGER = Rival(runtime="onnxruntime"), Rival(runtime="pytorch")
 
 
@@ -156,5 +157,5 @@ def test_the_checkpoint_is_an_input_only_where_pytorch_runs_it():
 
 def test_the_build_of_onnx_runtime_counts_where_it_is_measured():
     assert "onnxruntime.build" in Bench().facts_used()
-    assert "onnxruntime.build" not in Bench(runs_on=T4, against=(EAGER,)).facts_used()
-    assert "onnxruntime.build" in Bench(runs_on=T4, against=(PLAIN,)).facts_used()
+    assert "onnxruntime.build" not in Bench(execution=T4, against=(EAGER,)).facts_used()
+    assert "onnxruntime.build" in Bench(execution=T4, against=(PLAIN,)).facts_used()

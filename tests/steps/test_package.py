@@ -7,16 +7,16 @@ import graphs
 import models
 import numpy as np
 import onnx
-import passports
 import pytest
 from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2
 
 from engine import digest
 from engine.errors import StepError
-from engine.kit import onnx_files, ort, runners, tokenise
+from engine.kit import onnx_files, ort, passport, runners, tokenise
+from engine.kit.execution import Execution
 from engine.kit.triton_tokenizer import TritonPythonModel
-from engine.recipe.schema import ModelSection, Recipe, Triton
+from engine.recipe.schema import ModelSection, Recipe, Target, Triton
 from engine.recipe.schema import Package as PackageSection
 from engine.steps.package import Package
 
@@ -235,20 +235,97 @@ def test_the_middle_of_a_profile_is_no_part_of_the_key():
     assert Package.for_recipe(other).options() == Package.for_recipe(recipe()).options()
 
 
-def test_an_engine_is_described_by_what_was_built_and_lists_its_profiles(tmp_path):
-    engine = tmp_path / "engine"
-    engine.mkdir()
-    (engine / runners.PLAN).write_bytes(b"engine")
-    passports.save(
-        engine, inputs={"x": ("float32", ("batch", 4))}, outputs={"y": ("float32", ("batch", 2))}, profiles=2
+def plan(directory, *, kind="tensorrt", text=False):
+    """The artifact of an engine with two profiles; its plan is made up."""
+    directory.mkdir()
+    (directory / runners.PLAN).write_bytes(b"engine")
+    axes = ("batch", "sequence") if text else ("batch", 4)
+    names = ("input_ids", "attention_mask", "token_type_ids") if text else ("x",)
+    ranges = (
+        [((1, 1), (1, 16), (1, 64)), ((1, 1), (8, 32), (32, 48))]
+        if text
+        else [((1, 4),) * 3, ((1, 4), (8, 4), (32, 4))]
     )
+    told = {
+        "kind": kind, "gpu": ["Tesla T4"], "sms": [75], "tensorrt": "10.13.0.35", "os": "Linux", "arch": "x86_64",
+        "options": {},
+        "profiles": [{name: dict(zip(("min", "opt", "max"), ends, strict=True)) for name in names} for ends in ranges],
+        "precision": {"asked": "fp16", "network": {}},
+        "inputs": {name: {"dtype": "int64" if text else "float32", "shape": axes} for name in names},
+        "outputs": {"y": {"dtype": "float32", "shape": ("batch", 2)}},
+        "onnx": {"digest": "0", "bytes": 1},
+        "bytes": 6,
+    }  # fmt: skip
+    passport.save(directory, passport.Passport.model_validate(told))
+    return directory
+
+
+NATIVE = Execution(runtime="tensorrt", provider=None)
+RTX = Execution(runtime="tensorrt-rtx", provider=None)
+
+
+def test_an_engine_is_described_by_its_passport_and_lists_its_profiles(tmp_path):
+    engine = plan(tmp_path / "engine")
     out = tmp_path / "package"
-    run(step(), engine, engine, out)
+    run(step(execution=NATIVE), engine, engine, out)
     made = config(out, "films")
     assert made.platform == "tensorrt_plan"
     assert list(made.instance_group[0].profile) == ["0", "1"]
     assert list(made.input[0].dims) == [4]
-    assert digest.walk(out / "films" / "1") == ["model.plan"]
+    assert not made.optimization.cuda.graphs
+    assert digest.walk(out / "films" / "1") == ["model.plan", "passport.json"]
+
+
+def test_an_engine_of_texts_comes_with_tokenizer_ensemble_and_graphs(text, tmp_path):
+    engine = plan(tmp_path / "engine", text=True)
+    out = tmp_path / "package"
+    made = step(execution=NATIVE.model_copy(update={"cuda_graph": True}), fields={"instance_group": [{"count": 2}]})
+    assert run(made, engine, text[1], out)["models"] == ["films", "films_tokenizer", "films_text"]
+    told = config(out, "films")
+    assert [spec.batch_size for spec in told.optimization.cuda.graph_spec] == [1, 8]
+    assert list(told.instance_group[0].profile) == ["0", "1"]
+    with pytest.raises(StepError, match="more than the engine's profiles take: 32"):
+        run(step(execution=NATIVE, max_batch_size=64), engine, text[1], tmp_path / "other")
+
+
+def test_an_rtx_engine_is_packed_as_a_plain_folder_for_no_server(text, tmp_path, capsys):
+    engine = plan(tmp_path / "engine", kind="tensorrt-rtx", text=True)
+    out = tmp_path / "package"
+    report = run(step(execution=RTX), engine, text[1], out)
+    assert digest.walk(out) == [
+        f"films/{name}" for name in ("model.plan", "passport.json", "requirements.txt", "tokenizer.json")
+    ]
+    assert report["models"] == []
+    assert "Triton's TensorRT backend does not load TensorRT-RTX engines" in capsys.readouterr().out
+    said = (out / "films" / "requirements.txt").read_text()
+    assert "tensorrt-rtx-cu12==10.13.0.35" in said
+    assert "tokenizers==" in said
+    without = run(step(execution=RTX, tokenizer=False), engine, text[1], tmp_path / "bare")
+    assert without["bytes"] < report["bytes"]
+
+
+def test_onnx_runtime_on_a_gpu_is_served_there_by_the_provider_that_was_measured(text, tmp_path):
+    on_cuda = Execution(provider="cuda")
+    run(step(execution=on_cuda), *text, tmp_path / "cuda")
+    made = config(tmp_path / "cuda", "films")
+    assert made.platform == "onnxruntime_onnx"
+    assert made.instance_group[0].kind == model_config_pb2.ModelInstanceGroup.KIND_GPU
+    assert not made.optimization.HasField("execution_accelerators")
+    profiles = Package.for_recipe(recipe()).execution.profiles or recipe().profiles
+    run(step(execution=Execution(provider="tensorrt", profiles=profiles)), *text, tmp_path / "tensorrt")
+    [told] = config(tmp_path / "tensorrt", "films").optimization.execution_accelerators.gpu_execution_accelerator
+    assert told.name == "tensorrt"
+    assert "input_ids:32x64" in told.parameters["trt_profile_max_shapes"]
+    assert told.parameters["trt_engine_cache_enable"] == "1"
+    assert "precision_mode" not in told.parameters
+
+
+def test_a_package_is_the_same_whatever_gpu_of_its_kind_it_is_for():
+    said = [
+        Package.for_recipe(recipe().model_copy(update={"target": Target(device=device, provider=provider)})).options()
+        for device, provider in (("T4", "cuda"), ("A10", "cuda"), ("A10", "tensorrt"))
+    ]
+    assert said[0] == said[1] != said[2]
 
 
 def test_the_packaged_model_is_the_validated_one(text, tmp_path):

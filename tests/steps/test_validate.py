@@ -8,6 +8,7 @@ import pytest
 from engine.errors import JudgementError, StepError
 from engine.kit import cases, onnx_files, ort, runners, tokenise
 from engine.kit.cases import Case
+from engine.kit.execution import Execution
 from engine.kit.token_rows import Limits, masked
 from engine.recipe.schema import Bound, Metric, ModelSection, Recipe, Target
 from engine.steps.validate import Validate
@@ -200,14 +201,14 @@ def test_an_output_that_the_built_model_lacks_is_an_error_of_the_step(layers, tm
 
 def test_bounds_and_precision_are_judged_and_no_part_of_the_key():
     one = Validate(precision="int8", cosine=Bound(at_least=0.9))
-    assert one.options() == Validate().options() == {"task": None, "runs_on": None}
+    assert one.options() == Validate().options() == {"task": None, "execution": Execution().model_dump(mode="json")}
 
 
-def test_a_tensorrt_engine_is_refused_until_it_can_be_run(layers, tmp_path):
+def test_a_tensorrt_engine_is_run_by_no_cpu(layers, tmp_path):
     plan = tmp_path / "plan"
     plan.mkdir()
     (plan / runners.PLAN).write_bytes(b"engine")
-    with pytest.raises(StepError, match="not supported yet"):
+    with pytest.raises(StepError, match="runs on the GPU that it was built for, and the recipe names none"):
         validate(plan, tmp_path)
 
 
@@ -218,7 +219,8 @@ def test_a_tensorrt_recipe_is_validated_on_its_gpu():
     step = Validate.for_recipe(recipe)
     assert str(step.hardware()) == "T4 (sm_75) with tensorrt"
     assert "tensorrt" in step.tools_used()
-    assert step.facts_used() == ("gpu.name",)
+    assert {"device.name", "cuda.runtime", "gpu.driver"} <= set(step.facts_used())
+    assert "cpu.isa" not in step.facts_used()
     assert Validate().hardware() is None
 
 

@@ -1,0 +1,41 @@
+"""The GPU that a job computes on: one of those that CUDA shows this process, or a clear error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine import cuda, gpus
+from engine.errors import StepError
+from engine.step import Hardware
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU by the number that CUDA gives it in this process, its name and its compute capability times ten."""
+
+    index: int
+    name: str
+    sm: int
+
+
+def chosen(hardware: Hardware) -> Gpu:
+    """Return the first GPU here that is one of those wanted.
+
+    The CUDA driver is asked, which is what runtimes ask: a program that lists GPUs, or a package that could drive
+    one, proves nothing. Raises StepError where there is no driver or none of the GPUs.
+    """
+    here = cuda.devices()
+    for index, device in enumerate(here):
+        if any(gpus.matches(device.name, wanted.name) for wanted in hardware.devices):
+            return Gpu(index, device.name, device.sm)
+    if not here:
+        raise StepError(
+            f"There is no GPU here that CUDA programs can use; the recipe's model runs on {hardware}",
+            ["the CUDA driver (libcuda.so.1) cannot be loaded, or shows no device"],
+            "run it on a machine with that GPU and NVIDIA's driver; CUDA_VISIBLE_DEVICES may hide one",
+        )
+    raise StepError(
+        f"No GPU here is the recipe's: {hardware}",
+        [f"CUDA shows {', '.join(f'{device.name} (sm_{device.sm})' for device in here)}"],
+        "run it on a machine with that GPU, or change target.device",
+    )

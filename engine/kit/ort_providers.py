@@ -1,0 +1,100 @@
+"""ONNX Runtime's providers for GPUs: their options, and proof that a session runs on the one that it was asked for."""
+
+# Option names: ONNX Runtime's documentation, "NVIDIA - CUDA" and "NVIDIA - TensorRT", "Configurations"; all values are
+# text. Coded to that and to what onnxruntime-gpu 1.31 answers without a GPU: no session on one has been opened yet.
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.errors import StepError
+from engine.kit.devices import Gpu
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+CPU, CUDA, TENSORRT = "CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider"
+RECORD = "session.record_ep_graph_assignment_info"
+"""The session option that keeps which provider got which node."""
+
+_WORK = frozenset(
+    {"MatMul", "Gemm", "FusedMatMul", "Conv", "FusedConv", "Attention", "MultiHeadAttention", "LSTM", "GRU"}
+)
+"""Operators that do the work of a model. Others, about shapes, belong on the CPU, and are put there on purpose."""
+
+
+@dataclass(frozen=True)
+class Provider:
+    """What runs a session: ONNX Runtime's name of it, its options, and who takes the nodes that it does not."""
+
+    name: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    behind: tuple[tuple[str, Mapping[str, str]], ...] = ()
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it computes on a GPU."""
+        return self.name != CPU
+
+    def listed(self) -> list[tuple[str, dict[str, str]]]:
+        """Return what a session is opened with, the wanted provider first."""
+        listed = [(self.name, dict(self.options)), *((name, dict(options)) for name, options in self.behind)]
+        return [*listed, (CPU, {})] if self.on_gpu else listed
+
+
+ON_CPU = Provider(CPU)
+
+
+def cuda(gpu: Gpu, *, graph: bool = False) -> Provider:
+    """Return the CUDA provider. With `graph` a session replays a captured graph: inputs must be bound, shapes fixed."""
+    captured = {"enable_cuda_graph": "1"} if graph else {}
+    return Provider(CUDA, {"device_id": str(gpu.index), **captured})
+
+
+def tensorrt(gpu: Gpu, options: Mapping[str, str]) -> Provider:
+    """Return the TensorRT provider with the options of `kit/ort_tensorrt.py`, and CUDA behind it."""
+    device = {"device_id": str(gpu.index)}
+    return Provider(TENSORRT, {**device, **options}, ((CUDA, device),))
+
+
+def expect_available(provider: Provider) -> None:
+    """Raise StepError where the installed build of ONNX Runtime does not know the provider."""
+    import onnxruntime
+
+    available = onnxruntime.get_available_providers()
+    if provider.name not in available:
+        raise _fallback(provider, [f"it offers: {', '.join(available)}"])
+
+
+def expect_used(session: onnxruntime.InferenceSession, provider: Provider) -> None:
+    """Raise StepError where a session does not run on its provider.
+
+    A build that knows a provider opens sessions without it where its libraries or the driver are missing, and only
+    warns; and a provider that is there may have got none of the nodes that matter.
+    """
+    if provider.name not in session.get_providers():
+        raise _fallback(provider, [f"the session runs on: {', '.join(session.get_providers())}"])
+    if not provider.on_gpu:
+        return
+    work: Counter[str] = Counter()
+    nodes: Counter[str] = Counter()
+    for part in session.get_provider_graph_assignment_info():
+        operators = [node.op_type for node in part.get_nodes()]
+        nodes[part.ep_name] += len(operators)
+        work[part.ep_name] += sum(operator in _WORK for operator in operators)
+    spread = ", ".join(f"{count} on {name}" for name, count in nodes.items())
+    if not nodes[provider.name] or work[CPU]:
+        raise _fallback(provider, [f"of the model's nodes are {spread}", f"on the CPU do the work: {work[CPU]}"])
+    print(f"ONNX Runtime has put the model's nodes: {spread}")
+
+
+def _fallback(provider: Provider, facts: Sequence[str]) -> StepError:
+    return StepError(
+        f"ONNX Runtime does not run on {provider.name} here, and would silently use another",
+        facts,
+        "install onnxruntime-gpu, the CUDA, cuDNN and TensorRT libraries that it names in its warning, and a driver"
+        " that fits them; or choose provider: cpu",
+    )

@@ -1,0 +1,94 @@
+"""Runners of ONNX Runtime sessions: on a CPU as they come, on a GPU with inputs and outputs bound to its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.kit import devices, onnx_files, ort, ort_providers, ort_tensorrt
+from engine.kit.execution import Execution
+from engine.kit.ort_providers import ON_CPU, Provider
+from engine.kit.runner import Runner
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnxruntime
+
+    Tensors = Mapping[str, np.ndarray]
+
+_GRAPH = "gpu_graph_id"
+"""The run option that says which captured CUDA graph a run replays; -1 for a run without one."""
+
+
+def runner(directory: Path, execution: Execution, *, name: str, threads: int) -> Runner:
+    """Return the runner of `directory/model.onnx`.
+
+    Raises StepError where the GPU is not here, or ONNX Runtime would run the model on something else.
+    """
+    provider = provider_of(directory, execution)
+    session = ort.session(directory, threads=threads, provider=provider)
+    if not provider.on_gpu:
+        return Runner(name, lambda inputs: ort.run(session, inputs), lambda inputs: _plain(session, inputs))
+    graphs = count(1)  # a captured graph belongs to one shape and one set of addresses
+    memory = ("cuda", int(provider.options["device_id"]))
+    captures = any(provider.options.get(key) == "1" for key in ("enable_cuda_graph", "trt_cuda_graph_enable"))
+
+    def prepare(inputs: Tensors) -> Callable[[], object]:
+        return bound(session, inputs, memory=memory, graph=next(graphs) if captures else None)
+
+    return Runner(name, lambda inputs: ort.run(session, inputs, _options(-1) if captures else None), prepare)
+
+
+def provider_of(directory: Path, execution: Execution) -> Provider:
+    """Return the provider that a model runs on. Raises StepError where its GPU is not here."""
+    if execution.hardware is None:
+        return ON_CPU
+    gpu = devices.chosen(execution.hardware)
+    if execution.provider == "cuda":
+        return ort_providers.cuda(gpu, graph=execution.cuda_graph)
+    inputs = onnx_files.inputs(onnx_files.load_graph(directory))
+    return ort_providers.tensorrt(gpu, ort_tensorrt.options(inputs, execution))
+
+
+def _plain(session: onnxruntime.InferenceSession, inputs: Tensors) -> Callable[[], object]:
+    ort.run(session, inputs)  # says clearly what is wrong, which a bare call does not
+    names = [value.name for value in session.get_outputs()]
+    feed = {value.name: inputs[value.name] for value in session.get_inputs()}
+    return lambda: session.run(names, feed)
+
+
+def bound(
+    session: onnxruntime.InferenceSession, inputs: Tensors, *, memory: tuple[str, int], graph: int | None
+) -> Callable[[], object]:
+    """Return a call whose inputs and outputs stay in one memory, and which waits until the device has finished.
+
+    `memory` is a kind of device and its number, as ("cuda", 0); `graph` the number of the CUDA graph that the calls
+    are captured into, None for none.
+    """
+    import onnxruntime
+
+    answers = ort.run(session, inputs, None if graph is None else _options(-1))  # with the shapes of the outputs
+    binding = session.io_binding()
+    for name, array in ort.feed(session, inputs).items():
+        binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array, *memory))
+    for name, array in answers.items():
+        shape = list(array.shape)
+        value = onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, array.dtype.type, *memory)
+        binding.bind_ortvalue_output(name, value)
+    options = None if graph is None else _options(graph)
+
+    def call() -> None:
+        session.run_with_iobinding(binding, options)
+        binding.synchronize_outputs()
+
+    return call
+
+
+def _options(graph: int) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.RunOptions()
+    options.add_run_config_entry(_GRAPH, str(graph))
+    return options

@@ -1,0 +1,73 @@
+"""What Triton must be told of a model on a GPU: profiles, CUDA graphs, ONNX Runtime's TensorRT provider."""
+
+# Sources: Triton's documentation, "Model Configuration" and "Optimization"; README of the repository
+# triton-inference-server/onnxruntime_backend, "ONNX Runtime with TensorRT optimization". Not yet served by a Triton.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.errors import StepError
+from engine.kit import ort_tensorrt
+
+Config = Any
+"""A `ModelConfig`, the protobuf message that Triton reads as config.pbtxt."""
+
+_TRITONS_NAMES = {"trt_max_workspace_size": "max_workspace_size_bytes"}
+"""Options that Triton's ONNX Runtime backend calls otherwise than ONNX Runtime does."""
+
+
+def tensorrt_provider(config: Config, options: Mapping[str, str]) -> None:
+    """Let Triton run an ONNX model by ONNX Runtime's TensorRT provider, its engines kept from start to start.
+
+    The folder of the engines is on the server's own disk, for a model repository may be read-only. There is no
+    `precision_mode`: any but the default makes the provider choose precisions by itself (`kit/ort_tensorrt.py`).
+    """
+    accelerator = config.optimization.execution_accelerators.gpu_execution_accelerator.add()
+    accelerator.name = "tensorrt"
+    kept = ort_tensorrt.cached(f"/tmp/{config.name}-tensorrt-engines", prefix=config.name)  # noqa: S108 - see above
+    for name, value in sorted({**options, **kept}.items()):
+        accelerator.parameters[_TRITONS_NAMES.get(name, name)] = value
+
+
+def cuda_graphs(config: Config, usual: Sequence[Mapping[str, Sequence[int]]]) -> None:
+    """Let Triton's TensorRT backend capture a CUDA graph for the usual shapes of each profile, by input.
+
+    Requests of other shapes run without one.
+    """
+    config.optimization.cuda.graphs = True
+    for shapes in usual:
+        spec = config.optimization.cuda.graph_spec.add()
+        batched = config.max_batch_size > 0
+        spec.batch_size = next(iter(shapes.values()))[0] if batched and shapes else 0
+        for name, shape in shapes.items():
+            spec.input[name].dim.extend(shape[1:] if batched else shape)
+
+
+def finish(config: Config, *, profiles: int) -> None:
+    """Make every group of instances one on GPUs that has all profiles, also those that the recipe writes itself.
+
+    Triton uses an engine's first profile alone unless a group lists the others. Raises StepError for a group on a
+    CPU: what was validated and measured on a GPU is not served by something else under the same name.
+    """
+    for group in config.instance_group:
+        if group.kind == group.KIND_CPU:
+            raise StepError(
+                "package.triton.instance_group puts the model on a CPU, and it was built and measured for a GPU",
+                [f"kind: KIND_CPU in a group of {config.name}"],
+                "leave the kind out, or use KIND_GPU; for a CPU, set target.device: cpu",
+            )
+        if group.kind == group.KIND_AUTO:
+            group.kind = group.KIND_GPU
+        if profiles > 1 and not group.profile:
+            group.profile.extend(str(number) for number in range(profiles))
+
+
+def check_batch(config: Config, greatest: int | None) -> None:
+    """Raise StepError where Triton would put more requests together than any profile takes."""
+    if greatest is not None and config.max_batch_size > greatest:
+        raise StepError(
+            f"max_batch_size: {config.max_batch_size} is more than the engine's profiles take: {greatest}",
+            hint="widen a profile's batch, or lower package.triton.max_batch_size",
+        )

@@ -1,0 +1,151 @@
+"""The tensors of one run of a TensorRT engine: inputs and outputs in the GPU's memory (not yet run on a GPU)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import StepError
+from engine.kit.cudart import Memory, Stream
+from engine.kit.trt_api import trt
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorrt
+
+
+class Context:
+    """An execution context of an engine, and whose tensors it was last told of."""
+
+    def __init__(self, engine: tensorrt.ICudaEngine, handle: tensorrt.IExecutionContext) -> None:
+        self.engine = engine
+        self.handle = handle
+        self.bound: Bindings | None = None
+
+
+class Bindings:
+    """Inputs, already copied, and outputs, for one execution context at one set of shapes."""
+
+    def __init__(
+        self,
+        context: Context,
+        stream: Stream,
+        *,
+        inputs: Mapping[str, np.ndarray],
+        gives: Sequence[str],
+    ) -> None:
+        """Raises StepError where the context does not take a shape, or the GPU has too little memory."""
+        self._of, self._stream = context, stream
+        self._context, self._engine = context.handle, context.engine
+        self._host: dict[str, np.ndarray] = {}
+        self._device: dict[str, Memory] = {}
+        self._allocators: dict[str, Any] = {}
+        context.bound = None
+        for name, array in inputs.items():
+            self._take(name, array)
+        if open_ended := self._context.infer_shapes():
+            raise StepError("TensorRT cannot tell the shapes of the outputs", [f"open: {', '.join(open_ended)}"])
+        self._shapes = {name: shape_of(self._context.get_tensor_shape(name)) for name in gives}
+        for name, shape in self._shapes.items():
+            if min(shape, default=0) >= 0:
+                self._device[name] = Memory(_bytes(shape, self._dtype(name)))
+            else:  # it depends on what the inputs hold: TensorRT asks for the memory while it runs
+                self._allocators[name] = _allocator()
+        stream.wait()
+
+    @property
+    def allocates(self) -> bool:
+        """Whether memory is asked for while it runs, which no CUDA graph can do."""
+        return bool(self._allocators)
+
+    def execute(self) -> None:
+        """Put one run on the stream. Raises StepError where TensorRT refuses."""
+        if self._of.bound is not self:  # another set of tensors has used the context meanwhile
+            self._bind()
+        if not self._context.execute_async_v3(self._stream.handle):
+            raise StepError("TensorRT could not run the engine", ["its messages are above"])
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        """Return copies of the outputs of the last run by name, once it is done."""
+        import numpy as np
+
+        copies: dict[str, np.ndarray] = {}
+        self._stream.wait()
+        for name, shape in self._shapes.items():
+            allocator = self._allocators.get(name)
+            memory = self._device[name] if allocator is None else allocator.memory
+            copies[name] = np.empty(shape if allocator is None else allocator.shape, self._dtype(name))
+            if copies[name].size:
+                memory.read(copies[name].ctypes.data, copies[name].nbytes, self._stream)
+        self._stream.wait()
+        return copies
+
+    def _take(self, name: str, array: np.ndarray) -> None:
+        import numpy as np
+
+        dtype = self._dtype(name)
+        fits = np.can_cast(array.dtype, dtype, "same_kind")
+        if not fits or not self._context.set_input_shape(name, tuple(array.shape)):
+            raise StepError(
+                f"TensorRT does not take the input {name}", [f"{array.dtype}{list(array.shape)}, wanted is {dtype}"]
+            )
+        self._host[name] = np.ascontiguousarray(array.astype(dtype, copy=False)).reshape(array.shape)
+        if self._engine.get_tensor_location(name) == trt.TensorLocation.DEVICE:
+            self._device[name] = Memory(self._host[name].nbytes)
+            if self._host[name].size:
+                self._device[name].write(self._host[name].ctypes.data, self._stream)
+
+    def _bind(self) -> None:
+        self._of.bound = self
+        for name, array in self._host.items():
+            self._context.set_input_shape(name, tuple(array.shape))
+            address = self._device[name].address if name in self._device else array.ctypes.data
+            self._context.set_tensor_address(name, address)
+        for name in self._shapes:
+            allocator: Any = self._allocators.get(name)  # None unsets another's
+            self._context.set_output_allocator(name, allocator)
+            if name in self._device:
+                self._context.set_tensor_address(name, self._device[name].address)
+
+    def _dtype(self, name: str) -> np.dtype[Any]:
+        import numpy as np
+
+        to_numpy: Any = trt.nptype  # its stub says nothing of types
+        dtype: np.dtype[Any] = np.dtype(to_numpy(self._engine.get_tensor_dtype(name)))
+        return dtype
+
+
+def shape_of(dims: Any) -> tuple[int, ...]:
+    """Return TensorRT's `Dims` as a tuple; -1 stands for what is not known yet."""
+    return tuple(int(extent) for extent in dims)
+
+
+def _bytes(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
+    size = dtype.itemsize
+    for extent in shape:
+        size *= extent
+    return size
+
+
+def _allocator() -> Any:
+    """Return what gives TensorRT the memory of an output, and learns its shape."""
+    base: Any = trt.IOutputAllocator
+
+    class Allocator(base):  # type: ignore[misc]  # its base is known only where TensorRT is
+        def __init__(self) -> None:
+            base.__init__(self)
+            self.memory = Memory(1)
+            self.shape: tuple[int, ...] = ()
+
+        def reallocate_output(self, _name: str, _memory: int, size: int, _alignment: int) -> int:
+            if size > self.memory.size:
+                self.memory = Memory(size)  # cudaMalloc aligns for every type
+            return self.memory.address
+
+        def reallocate_output_async(self, name: str, memory: int, size: int, alignment: int, _stream: int) -> int:
+            return self.reallocate_output(name, memory, size, alignment)
+
+        def notify_shape(self, _name: str, shape: Any) -> None:
+            self.shape = shape_of(shape)
+
+    return Allocator()

@@ -1,0 +1,162 @@
+"""The runner of a TensorRT engine, native or RTX (not yet run on a GPU)."""
+
+# Coded to NVIDIA's documented Python API of TensorRT 10: IRuntime, ICudaEngine, IExecutionContext, IOutputAllocator.
+# `tensorrt_rtx` has the same classes; the calls that need no GPU have been made with it.
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import StepError
+from engine.kit import cudart, devices, passport, trt_api, trt_log
+from engine.kit.cudart import Stream
+from engine.kit.execution import Execution
+from engine.kit.passport import Here
+from engine.kit.runner import Runner
+from engine.kit.trt_api import trt
+from engine.kit.trt_bindings import Bindings, Context, shape_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorrt
+
+    Tensors = Mapping[str, np.ndarray]
+
+PLAN = "model.plan"
+"""A TensorRT engine in an artifact."""
+
+
+def runner(directory: Path, execution: Execution, *, name: str) -> Runner:
+    """Return the runner of `directory/model.plan`.
+
+    Raises StepError where its GPU or its runtime is not here, or where its passport is for another machine.
+    """
+    kind = execution.runtime
+    if execution.hardware is None or kind not in ("tensorrt", "tensorrt-rtx"):
+        raise StepError(
+            "A TensorRT engine runs on the GPU that it was built for, and the recipe names none",
+            [f"runtime {kind}, no device"],
+            "name the GPU as target.device, with runtime: tensorrt or tensorrt-rtx",
+        )
+    gpu = devices.chosen(execution.hardware)
+    version = trt_api.use(kind)
+    here = Here(
+        kind=kind, gpu=gpu.name, sm=gpu.sm, tensorrt=version, os=platform.system(), arch=platform.machine()
+    )  # fmt: skip
+    passport.refuse_elsewhere(passport.load(directory), here)
+    cudart.use(gpu.index)
+    engine = _Engine((directory / PLAN).read_bytes(), cuda_graph=execution.cuda_graph)
+    return Runner(name, engine.run, engine.prepare)
+
+
+class _Engine:
+    """A deserialised engine with an execution context for each of its profiles that is used."""
+
+    def __init__(self, plan: bytes, *, cuda_graph: bool) -> None:
+        """Raises StepError where TensorRT does not take it."""
+        logger, self._log = trt_log.begin()
+        self._runtime = trt.Runtime(logger)
+        engine: tensorrt.ICudaEngine | None = self._runtime.deserialize_cuda_engine(plan)
+        if engine is None:
+            raise StepError(
+                "TensorRT cannot load the engine",
+                self._log.problems or ["it gave no reason"],
+                "an engine runs with the TensorRT and on the GPU that it was built for: `recipe show` says which",
+            )
+        self._engine = engine
+        self._stream = Stream()
+        self._contexts: dict[int, Context] = {}
+        self._cuda_graph = cuda_graph
+        # TensorRT-RTX compiles kernels while it runs, and captures graphs by itself once they are there.
+        self._captures_itself = hasattr(trt, "CudaGraphStrategy")
+
+    def run(self, inputs: Tensors) -> dict[str, np.ndarray]:
+        """Return every output by name, copied to the host's memory."""
+        bindings = self._bindings(inputs)
+        bindings.execute()
+        return bindings.outputs()
+
+    def prepare(self, inputs: Tensors) -> Callable[[], object]:
+        """Return a call with inputs and outputs in the GPU's memory, which waits until the GPU has finished."""
+        bindings = self._bindings(inputs)
+        bindings.execute()  # says what is wrong, and settles what a capture must not do
+        self._stream.wait()
+        stream = self._stream
+        captured = self._cuda_graph and not self._captures_itself and not bindings.allocates
+        graph = stream.captured(bindings.execute) if captured else None
+
+        def call() -> None:
+            if graph is None:
+                bindings.execute()
+            else:
+                graph.launch(stream)  # it writes into the memory of its bindings
+            stream.wait()
+
+        return call
+
+    def _bindings(self, inputs: Tensors) -> Bindings:
+        engine = self._engine
+        tensors = [engine.get_tensor_name(number) for number in range(engine.num_io_tensors)]
+        takes = [name for name in tensors if engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT]
+        missing = [name for name in takes if name not in inputs]
+        if missing:
+            raise StepError(
+                f"The engine asks for inputs that are not there: {', '.join(missing)}",
+                [f"there are: {', '.join(inputs)}"],
+            )
+        context = self._context(self._profile({name: tuple(inputs[name].shape) for name in takes}))
+        gives = [name for name in tensors if name not in takes]
+        return Bindings(context, self._stream, inputs={name: inputs[name] for name in takes}, gives=gives)
+
+    def _profile(self, shapes: Mapping[str, tuple[int, ...]]) -> int:
+        """Return the profile that takes these shapes; of several, the one whose usual shapes are nearest.
+
+        So does Triton's TensorRT backend ("Model Configuration", "TensorRT Optimization Profile").
+        """
+        fitting: dict[int, int] = {}
+        ranges: list[str] = []
+        for number in range(max(1, self._engine.num_optimization_profiles)):
+            ends = {name: self._engine.get_tensor_profile_shape(name, number) for name in shapes}
+            if all(_within(shapes[name], least, greatest) for name, (least, _, greatest) in ends.items()):
+                fitting[number] = sum(_distance(shapes[name], usual) for name, (_, usual, _) in ends.items())
+            ranges += [f"profile {number}, {name}: {shape_of(least)} to {shape_of(greatest)}"
+                       for name, (least, _, greatest) in ends.items()]  # fmt: skip
+        if not fitting:
+            said = [f"{name}: {list(shape)}" for name, shape in shapes.items()]
+            raise StepError("No profile of the engine takes these shapes", [*said, *ranges], "widen a profile")
+        return min(fitting, key=lambda number: (fitting[number], number))
+
+    def _context(self, profile: int) -> Context:
+        if profile not in self._contexts:
+            context = self._created()
+            if context is None or not context.set_optimization_profile_async(profile, self._stream.handle):
+                raise StepError(
+                    f"TensorRT gives no execution context for profile {profile}",
+                    self._log.problems or ["it gave no reason"],
+                    "is there memory left on the GPU?",
+                )
+            self._stream.wait()
+            self._contexts[profile] = Context(self._engine, context)
+        return self._contexts[profile]
+
+    def _created(self) -> tensorrt.IExecutionContext | None:
+        if not (self._cuda_graph and self._captures_itself):
+            return self._engine.create_execution_context()
+        config: Any = self._engine.create_runtime_config()
+        meant: Any = trt  # TensorRT-RTX adds this to what TensorRT has
+        config.cuda_graph_strategy = meant.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE
+        return self._engine.create_execution_context(config)
+
+
+def _within(shape: tuple[int, ...], least: Any, greatest: Any) -> bool:
+    bounds = list(zip(least, greatest, strict=True))
+    return len(shape) == len(bounds) and all(
+        low <= size <= high for size, (low, high) in zip(shape, bounds, strict=True)
+    )
+
+
+def _distance(shape: tuple[int, ...], usual: Any) -> int:
+    return sum(abs(size - other) for size, other in zip(shape, usual, strict=True))

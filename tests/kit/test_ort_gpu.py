@@ -1,0 +1,123 @@
+"""ONNX Runtime on a GPU, up to what needs one."""
+
+import subprocess
+import sys
+
+import graphs
+import numpy as np
+import pytest
+
+from engine import cuda
+from engine.errors import StepError
+from engine.kit import devices, hardware, onnx_files, ort, ort_runner, ort_tensorrt, runners
+from engine.kit.execution import Execution
+from engine.recipe.schema import ModelSection, Range, Recipe, Target
+
+T4 = hardware.on(["T4"], tool="onnxruntime-gpu")
+IDS = {"input_ids": onnx_files.Input("input_ids", "int64", ("batch", "sequence"))}
+
+
+def span(least, usual, most):
+    return Range(min=least, opt=usual, max=most)
+
+
+def recipe(**target):
+    profiles = ({"batch": [1, 8, 32], "sequence": [1, 128, 512]},)
+    options = {"cuda_graph": True, "optimization_level": 4, "memory_pool": {"workspace": 2 << 30}}
+    wanted = Target(**target)
+    said = options if wanted.provider == "tensorrt" or wanted.runtime == "tensorrt" else {}
+    return Recipe(name="m", model=ModelSection(source="x"), target=wanted, profiles=profiles, tensorrt=said)
+
+
+def gpus(monkeypatch, *names):
+    """Let the driver show GPUs of these names, which are not there."""
+    fields = ("sm_count", "memory", "memory_bus_width", "l2_bytes", "shared_memory_per_block", "shared_memory_per_sm")
+    sizes = dict.fromkeys(fields, 1) | {"ecc": True, "integrated": False}
+    shown = tuple(cuda.Device(name=name, sm=75, **sizes) for name in names)
+    monkeypatch.setattr(cuda, "devices", lambda: shown)
+
+
+@pytest.mark.skipif(bool(cuda.devices()), reason="there is a GPU here")
+@pytest.mark.parametrize("provider", ["cuda", "tensorrt"])
+def test_without_a_gpu_no_runner_is_made_whatever_onnx_runtime_says(tmp_path, monkeypatch, provider):
+    graphs.write(tmp_path, graphs.layers())
+    known = ["TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"]
+    monkeypatch.setattr("onnxruntime.get_available_providers", lambda: known)
+    for make in (runners.built, runners.plain_onnxruntime):
+        with pytest.raises(StepError, match="There is no GPU here that CUDA programs can use"):
+            make(tmp_path, Execution(provider=provider, hardware=T4), name="ours", threads=1)
+
+
+@pytest.mark.filterwarnings("ignore:Specified provider")
+def test_a_gpu_without_what_onnx_runtime_needs_for_it_gives_no_cpu_numbers(tmp_path, monkeypatch):
+    graphs.write(tmp_path, graphs.layers())
+    gpus(monkeypatch, "Tesla T4")
+    for make in (runners.built, runners.plain_onnxruntime):
+        with pytest.raises(StepError, match="does not run on CUDAExecutionProvider here"):
+            make(tmp_path, Execution(provider="cuda", hardware=T4), name="ours", threads=1)
+
+
+def test_the_gpu_is_the_recipe_s_one_among_several(monkeypatch):
+    gpus(monkeypatch, "NVIDIA A10", "Tesla T4")
+    assert devices.chosen(T4) == devices.Gpu(1, "Tesla T4", 75)
+    gpus(monkeypatch, "NVIDIA A10")
+    with pytest.raises(StepError) as caught:
+        devices.chosen(T4)
+    assert "No GPU here is the recipe's: T4 (sm_75) with onnxruntime-gpu" in str(caught.value)
+    assert "CUDA shows NVIDIA A10" in str(caught.value)
+
+
+def test_inputs_and_outputs_stay_bound_between_calls(tmp_path):
+    """The calls of I/O binding, made for real in the CPU's memory."""
+    session = ort.session(graphs.write(tmp_path, graphs.layers()))
+    inputs = {"x": np.ones((3, 64), np.float32)}
+    call = ort_runner.bound(session, inputs, memory=("cpu", 0), graph=None)
+    assert call() is None
+    assert call() is None
+
+
+def test_profiles_span_into_one_since_the_provider_stays_on_the_first():
+    profiles = (
+        {"batch": span(1, 1, 1), "sequence": span(1, 16, 128)},
+        {"batch": span(1, 8, 32), "sequence": span(1, 128, 512)},
+    )
+    assert ort_tensorrt.options(IDS, Execution(provider="tensorrt", profiles=profiles)) == {
+        "trt_profile_min_shapes": "input_ids:1x1",
+        "trt_profile_opt_shapes": "input_ids:1x16",
+        "trt_profile_max_shapes": "input_ids:32x512",
+    }
+
+
+def test_options_are_said_only_where_the_recipe_says_them_and_never_a_precision():
+    fixed = {"x": onnx_files.Input("x", "float32", (1, 3))}
+    assert ort_tensorrt.options(fixed, Execution(provider="tensorrt")) == {}
+    told = Execution(provider="tensorrt", workspace=1 << 30, optimization_level=5, cuda_graph=True)
+    assert ort_tensorrt.options(fixed, told) == {
+        "trt_max_workspace_size": "1073741824",
+        "trt_builder_optimization_level": "5",
+        "trt_cuda_graph_enable": "1",
+    }
+    assert ort_tensorrt.cached("/cache", prefix="minilm")["trt_engine_cache_prefix"] == "minilm"
+
+
+def test_a_recipe_says_how_its_model_is_run():
+    assert Execution.for_recipe(recipe()) == Execution()
+    assert Execution.for_recipe(recipe(device="T4", provider="cpu")) == Execution()
+    on_cuda = Execution.for_recipe(recipe(device="T4"))
+    assert on_cuda == Execution(provider="cuda", hardware=T4)
+    assert on_cuda.tools == ("numpy", "onnxruntime-gpu")
+    assert "cpu.isa" not in on_cuda.facts
+    assert {"device.name", "gpu.driver"} <= set(on_cuda.facts)
+    behind = Execution.for_recipe(recipe(device="T4", provider="tensorrt"))
+    assert (behind.cuda_graph, behind.workspace, behind.optimization_level) == (True, 2 << 30, 4)
+    assert behind.tools == ("numpy", "onnxruntime-gpu", "tensorrt")
+    native = Execution.for_recipe(recipe(device="T4", runtime="tensorrt"))
+    assert (native.runtime, native.provider, native.profiles, native.cuda_graph) == ("tensorrt", None, (), True)
+    assert native.tools == ("numpy", "tensorrt")
+
+
+def test_the_cpu_s_part_reaches_nothing_of_tensorrt():
+    """What a CPU session needs must not change its key when the TensorRT part does."""
+    code = "import sys, engine.kit.ort; print(sorted(name for name in sys.modules if name.startswith('engine.kit.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "trt" not in done.stdout.replace("ort", "")

@@ -1,0 +1,228 @@
+"""The runner of a TensorRT engine: its order and bookkeeping on fakes, and the real bindings up to what needs a GPU."""
+
+import gc
+import sys
+
+import fake_gpu
+import numpy as np
+import pytest
+
+from engine import cuda
+from engine.errors import StepError
+from engine.kit import cudart, devices, hardware, passport, runners, trt_log
+from engine.kit.execution import Execution
+
+NARROW, WIDE = ((1, 4), (1, 4), (1, 4)), ((1, 4), (8, 4), (32, 4))
+FIELDS = ("sm_count", "memory", "memory_bus_width", "l2_bytes", "shared_memory_per_block", "shared_memory_per_sm")
+T4 = cuda.Device(name="Tesla T4", sm=75, ecc=True, integrated=False, **dict.fromkeys(FIELDS, 1))
+
+
+def execution(kind="tensorrt", **options):
+    tool = {"tensorrt": "tensorrt", "tensorrt-rtx": "tensorrt_rtx"}[kind]
+    return Execution(runtime=kind, provider=None, hardware=hardware.on(["T4"], tool=tool), **options)
+
+
+def artifact(directory, *, kind="tensorrt", gpu="Tesla T4", version="10.13.0.35", plan=b"engine"):
+    import platform
+
+    (directory / runners.PLAN).write_bytes(plan)
+    told = {
+        "kind": kind, "gpu": [gpu], "sms": [75], "tensorrt": version, "os": platform.system(),
+        "arch": platform.machine(), "options": {}, "profiles": [], "precision": {"asked": "fp32", "network": {}},
+        "inputs": {}, "outputs": {}, "onnx": {"digest": "0", "bytes": 1}, "bytes": 6,
+    }  # fmt: skip
+    passport.save(directory, passport.Passport.model_validate(told))
+    return directory
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    """Return a maker of a machine with a T4, of which nothing is real."""
+
+    def make(*profiles, kind="tensorrt", counts=False, memory=1 << 30):
+        runtime = fake_gpu.Runtime(memory=memory)
+        engine = fake_gpu.Engine(runtime, profiles=profiles or (NARROW, WIDE), counts=counts)
+        module = fake_gpu.tensorrt(engine, itself=kind == "tensorrt-rtx")
+        trt_log._logger.cache_clear()
+        monkeypatch.setattr(cuda, "devices", lambda: (T4,))
+        monkeypatch.setattr(cudart, "runtime", lambda: runtime)
+        monkeypatch.setitem(sys.modules, {"tensorrt": "tensorrt", "tensorrt-rtx": "tensorrt_rtx"}[kind], module)
+        return runtime, engine
+
+    yield make
+    trt_log._logger.cache_clear()
+
+
+def x(rows):
+    return {"x": np.arange(rows * 4, dtype=np.float32).reshape(rows, 4) - 3, "unused": np.zeros(1)}
+
+
+def test_an_engine_answers_by_name_and_only_with_what_it_gives(fake, tmp_path):
+    fake()
+    made = runners.built(artifact(tmp_path), execution())
+    answers = made.run(x(3))
+    assert list(answers) == ["y"]
+    assert np.array_equal(answers["y"], 2 * x(3)["x"])
+    assert np.array_equal(made.run(x(1))["y"], 2 * x(1)["x"])
+
+
+def test_the_profile_is_the_one_whose_usual_shape_is_nearest(fake, tmp_path):
+    runtime, engine = fake()
+    made = runners.built(artifact(tmp_path), execution())
+    for rows in (1, 8, 32, 1):
+        made.run(x(rows))
+    assert [line[-1] for line in runtime.diary if line.startswith("run")] == ["0", "1", "1", "0"]
+    assert len(engine.contexts) == 2
+
+
+def test_a_shape_that_no_profile_takes_is_told_with_all_that_they_take(fake, tmp_path):
+    fake()
+    with pytest.raises(StepError, match="No profile of the engine takes these shapes") as caught:
+        runners.built(artifact(tmp_path), execution()).run(x(33))
+    assert "x: [33, 4]" in str(caught.value)
+    assert "profile 1, x: (1, 4) to (32, 4)" in str(caught.value)
+
+
+def test_what_is_timed_runs_and_waits_and_nothing_else(fake, tmp_path):
+    runtime, _ = fake()
+    call = runners.built(artifact(tmp_path), execution()).prepare(x(2))
+    runtime.diary.clear()
+    call()
+    assert runtime.diary == ["run (2, 4) on profile 1", "wait"]
+
+
+def test_a_cuda_graph_is_captured_once_per_shape_and_launched(fake, tmp_path):
+    runtime, _ = fake()
+    made = runners.built(artifact(tmp_path), execution(cuda_graph=True))
+    small, large = made.prepare(x(1)), made.prepare(x(9))
+    runtime.diary.clear()
+    small()
+    large()
+    assert runtime.diary == ["launch", "wait", "launch", "wait"]
+
+
+def test_tensorrt_rtx_is_told_to_capture_by_itself(fake, tmp_path):
+    runtime, engine = fake(kind="tensorrt-rtx")
+    made = runners.built(artifact(tmp_path, kind="tensorrt-rtx"), execution("tensorrt-rtx", cuda_graph=True))
+    call = made.prepare(x(2))
+    assert engine.contexts[0].config.cuda_graph_strategy == "whole"
+    runtime.diary.clear()
+    call()
+    assert runtime.diary == ["run (2, 4) on profile 1", "wait"]
+
+
+def test_calls_that_share_a_context_each_find_their_own_tensors(fake, tmp_path):
+    runtime, engine = fake()
+    made = runners.built(artifact(tmp_path), execution())
+    first = made.prepare(x(2))
+    made.prepare(x(3))
+    runtime.diary.clear()
+    first()
+    assert runtime.diary[0] == "run (2, 4) on profile 1"
+    assert len(engine.contexts) == 1
+
+
+def test_an_output_whose_size_only_running_tells_gets_its_memory_then(fake, tmp_path):
+    runtime, _ = fake(counts=True)
+    made = runners.built(artifact(tmp_path), execution(cuda_graph=True))
+    assert np.array_equal(made.run(x(3))["found"], x(3)["x"][x(3)["x"] > 0])
+    call = made.prepare(x(3))
+    runtime.diary.clear()
+    call()
+    assert "launch" not in runtime.diary  # memory cannot be asked for in a graph
+
+
+def test_memory_is_given_back_with_the_runner(fake, tmp_path):
+    runtime, engine = fake()
+    before = runtime.left
+    made = runners.built(artifact(tmp_path), execution(cuda_graph=True))
+    call = made.prepare(x(4))
+    assert runtime.left < before
+    del made, call
+    engine.contexts.clear()
+    gc.collect()
+    assert runtime.left == before
+    assert runtime.blocks == {}
+
+
+def test_too_little_memory_is_told_in_cuda_s_words_with_a_way_out(fake, tmp_path):
+    fake(memory=16)
+    with pytest.raises(StepError, match="CUDA refused") as caught:
+        runners.built(artifact(tmp_path), execution()).run(x(30))
+    assert "cudaErrorMemoryAllocation: said CUDA" in str(caught.value)
+    assert "smaller batches" in caught.value.hint
+
+
+def test_a_plan_that_tensorrt_does_not_take_is_told_in_its_words(fake, tmp_path):
+    fake()
+    with pytest.raises(StepError, match="cannot load the engine") as caught:
+        runners.built(artifact(tmp_path, plan=b"broken"), execution())
+    assert "the magic tag does not match" in str(caught.value)
+
+
+@pytest.mark.parametrize(("field", "told"), [({"gpu": "NVIDIA A10"}, "NVIDIA A10"), ({"version": "10.9.0.34"}, "10.9")])
+def test_an_engine_with_another_machine_s_passport_is_not_loaded(fake, tmp_path, field, told):
+    runtime, _ = fake()
+    with pytest.raises(StepError, match="is not for this machine") as caught:
+        runners.built(artifact(tmp_path, **field), execution())
+    assert told in str(caught.value)
+    assert runtime.diary == []
+
+
+def test_a_missing_input_and_one_of_another_kind_are_told_by_name(fake, tmp_path):
+    fake()
+    made = runners.built(artifact(tmp_path), execution())
+    with pytest.raises(StepError, match="inputs that are not there: x"):
+        made.run({"z": np.zeros(1)})
+    with pytest.raises(StepError, match="does not take the input x") as caught:
+        made.run({"x": np.array([["a"] * 4])})
+    assert "float32" in str(caught.value)
+    assert made.run({"x": np.ones((2, 4))})["y"].dtype == np.float32
+
+
+@pytest.mark.skipif(bool(cuda.devices()), reason="there is a GPU here")
+@pytest.mark.parametrize("kind", ["tensorrt", "tensorrt-rtx"])
+def test_without_a_gpu_an_engine_is_run_by_nothing(tmp_path, kind):
+    with pytest.raises(StepError, match="There is no GPU here that CUDA programs can use") as caught:
+        runners.built(artifact(tmp_path, kind=kind), execution(kind))
+    assert "T4 (sm_75)" in str(caught.value)
+
+
+@pytest.mark.skipif(bool(cuda.devices()), reason="there is a GPU here")
+def test_without_a_driver_the_real_cuda_runtime_says_so():
+    pytest.importorskip("cuda.bindings.runtime", reason="cuda-bindings is not installed (the extra `rtx`)")
+    with pytest.raises(StepError, match="CUDA refused") as caught:
+        cudart.Stream()
+    assert "cudaError" in str(caught.value)
+    with pytest.raises(StepError, match="CUDA refused"):
+        cudart.Memory(16)
+
+
+@pytest.mark.skipif(bool(cuda.devices()), reason="there is a GPU here")
+def test_the_real_tensorrt_rtx_refuses_what_is_no_engine(tmp_path, monkeypatch):
+    pytest.importorskip("tensorrt_rtx", reason="tensorrt-rtx is not installed (the extra `rtx`)")
+    from engine.kit import trt_api, trt_runner
+
+    assert trt_api.use("tensorrt-rtx")
+    with pytest.raises(StepError, match="cannot load the engine") as caught:
+        trt_runner._Engine(b"x" * 100, cuda_graph=False)
+    assert "erialization" in str(caught.value)
+
+
+def test_without_the_bindings_the_way_to_them_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cuda.bindings.runtime", None)
+    with pytest.raises(StepError, match="needs cuda-bindings"):
+        cudart.runtime()
+
+
+def test_the_fake_has_only_calls_that_the_real_runtime_has():
+    real = pytest.importorskip("cuda.bindings.runtime", reason="cuda-bindings is not installed (the extra `rtx`)")
+    assert [name for name in dir(fake_gpu.Runtime) if name.startswith("cuda") and not hasattr(real, name)] == []
+    assert real.cudaMemcpyKind.cudaMemcpyHostToDevice == fake_gpu.Runtime.cudaMemcpyKind.cudaMemcpyHostToDevice
+    assert [status.name for status in fake_gpu.Status if getattr(real.cudaError_t, status.name) != status] == []
+
+
+def test_devices_are_numbered_as_cuda_shows_them(monkeypatch):
+    other = cuda.Device(name="NVIDIA A10", sm=86, ecc=True, integrated=False, **dict.fromkeys(FIELDS, 1))
+    monkeypatch.setattr(cuda, "devices", lambda: (other, T4))
+    assert devices.chosen(hardware.on(["T4"], tool="tensorrt")).index == 1
