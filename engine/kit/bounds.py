@@ -35,7 +35,8 @@ DEFAULTS: Mapping[Precision, Defaults] = {
     # Q/DQ for a GPU has static scales instead of dynamic ones, and is held to the same.
     "int8": Defaults(cosine=0.95, agreement=0.9, relative=0.5),
     "fp8": Defaults(cosine=0.95, agreement=0.9, relative=0.5),
-    "int4": Defaults(cosine=0.95, agreement=0.9, relative=0.5),
+    # Four bits of every weight: a small model such as all-MiniLM-L6-v2 comes to 0.96 on average, 0.88 at worst.
+    "int4": Defaults(cosine=0.85, agreement=0.8, relative=0.6),
 }
 
 

@@ -55,11 +55,7 @@ class _Emulation:
             self._take(node)
         del graph.node[:]
         graph.node.extend(self.nodes)
-        read = {name for node in onnx_files.nodes(self.model) for name in node.input}
-        read |= {value.name for inner in onnx_files.graphs(graph) for value in inner.output}
-        for index in reversed(range(len(graph.initializer))):
-            if graph.initializer[index].name not in read:
-                del graph.initializer[index]
+        onnx_files.drop_unread(self.model)
 
     def _take(self, node: onnx.NodeProto) -> None:
         rounds = [index for index, name in enumerate(node.output) if name in self.halves]

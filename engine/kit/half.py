@@ -95,11 +95,7 @@ class _Conversion:
         graph = self.model.graph
         del graph.node[:]
         graph.node.extend(self.nodes)
-        read = {name for node in onnx_files.nodes(self.model) for name in node.input}
-        read |= {value.name for inner in onnx_files.graphs(graph) for value in inner.output}
-        for index in reversed(range(len(graph.initializer))):
-            if graph.initializer[index].name not in read:
-                del graph.initializer[index]
+        onnx_files.drop_unread(self.model)
         self._describe()
         return self.casts
 

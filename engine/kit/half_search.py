@@ -18,6 +18,7 @@ from engine.kit import (
     onnx_files,
     ort,
     outputs,
+    pairs,
     ranges,
 )
 from engine.kit.cases import Case
@@ -51,14 +52,36 @@ def lowered(
     """Return a float32 model with all that bears it in half precision, and what stayed, why, and at what cosine.
 
     The cases' inputs are what is measured on; their outputs are not looked at: the truth is the float32 model itself.
-    First everything goes that does not sum, take exponentials or leave the range. While the worst cosine is
-    below `GOAL`, tensors of large values return to float32, the largest first. `model` is changed. Raises StepError
-    where it cannot be run on the cases.
+    Where that is quantised, both are compared without it (`pairs`). First everything goes that does not sum, take
+    exponentials or leave the range. While the worst cosine is below `GOAL`, tensors of large values return to float32,
+    the largest first. `model` is changed. Raises StepError where it cannot be run on the cases.
     """
     half.name_nodes(model)
-    truth = _answered(model, asked, scratch)
+    plain = pairs.bypassed(model)
+    truth = _answered(plain, asked, scratch)
     saturated = infinities.saturate(model)
-    seen = ranges.measure(model, [case.inputs for case in asked], scratch, sized=matmul_work.tensors(model))
+    infinities.saturate(plain)
+    inputs = [case.inputs for case in asked]
+    tries = _tries(plain, ranges.measure(plain, inputs, scratch), truth, kind, scratch)
+    best = max(tries, key=lambda each: each.worst)
+    seen = ranges.measure(model, inputs, scratch, sized=matmul_work.tensors(model))
+    choice = half_choice.choose(model, seen, kind, best.limit)
+    done = matmul_work.work(model, {**matmul_work.stored(model), **seen.extents})
+    report = {
+        "precision": kind,
+        "kept": half_choice.grouped(model, choice, seen),
+        "cosine": {"worst": best.worst, "mean": best.mean},
+        "share": round(matmul_work.share(done, choice.low), 4),
+        "saturated": saturated,
+        "path": [each.in_words() for each in tries],
+        "samples": len(asked),
+    }
+    report["casts"] = half.convert(model, choice.low, seen.types, kind)
+    return model, report
+
+
+def _tries(model: onnx.ModelProto, seen: Ranges, truth: Sequence[Case], kind: Kind, scratch: Path) -> list[_Try]:
+    """Return what was tried, from the largest limit down to the first at which the goal is reached."""
     tries: list[_Try] = []
     for limit in _limits(model, seen, kind):
         choice = half_choice.choose(model, seen, kind, limit)
@@ -68,19 +91,7 @@ def lowered(
         print(f"{len(choice.kept)} of {len(choice.kept) + len(choice.low)} nodes in fp32: cosine {tries[-1].worst:.6f}")
         if tries[-1].worst >= GOAL:
             break
-    best = max(tries, key=lambda each: each.worst)
-    done = matmul_work.work(model, {**matmul_work.stored(model), **seen.extents})
-    report = {
-        "precision": kind,
-        "kept": half_choice.grouped(model, best.choice, seen),
-        "cosine": {"worst": best.worst, "mean": best.mean},
-        "share": round(matmul_work.share(done, best.choice.low), 4),
-        "saturated": saturated,
-        "path": [each.in_words() for each in tries],
-        "samples": len(asked),
-    }
-    report["casts"] = half.convert(model, best.choice.low, seen.types, kind)
-    return model, report
+    return tries
 
 
 def _limits(model: onnx.ModelProto, seen: Ranges, kind: Kind) -> Iterator[float]:

@@ -152,6 +152,16 @@ def tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
             yield from attribute.tensors
 
 
+def drop_unread(model: onnx.ModelProto) -> None:
+    """Remove the stored tensors of the main graph that nobody reads."""
+    graph = model.graph
+    read = {name for node in nodes(model) for name in node.input}
+    read |= {value.name for inner in graphs(graph) for value in inner.output}
+    for index in reversed(range(len(graph.initializer))):
+        if graph.initializer[index].name not in read:
+            del graph.initializer[index]
+
+
 def weight_bytes(model: onnx.ModelProto) -> int:
     """Return the bytes of stored tensors that are in memory (not those in external files)."""
     return sum(tensor.ByteSize() for tensor in tensors(model))

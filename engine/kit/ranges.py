@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,13 +15,12 @@ from engine.kit import onnx_files, ort, shapes
 if TYPE_CHECKING:
     import numpy as np
     import onnx
+    import onnxruntime
 
     Inputs = Mapping[str, np.ndarray]
 
 FLOAT = "tensor(float)"
 
-_AT_ONCE = 400
-"""Tensors that one session watches: each is held for a moment longer than without."""
 _PREFIX = "measured"
 
 
@@ -42,7 +42,7 @@ class Ranges:
 
 
 def measure(
-    model: onnx.ModelProto, samples: Sequence[Inputs], scratch: Path, *, sized: frozenset[str] = frozenset()
+    model: onnx.ModelProto, samples: Sequence[Inputs], scratch: Path, *, sized: AbstractSet[str] = frozenset()
 ) -> Ranges:
     """Run a float32 model on samples, nothing optimised, and look at every tensor of its main graph.
 
@@ -55,13 +55,11 @@ def measure(
     watched = [name for name in (*onnx_files.inputs(model), *made) if types.get(name) == FLOAT]
     largest = _stored(model)
     extents: dict[str, tuple[int, ...]] = {}
-    for start in range(0, len(watched), _AT_ONCE):
-        names = watched[start : start + _AT_ONCE]
-        with TemporaryDirectory(dir=scratch) as folder:
-            onnx_files.save(_watching(model, names, sized), Path(folder))
-            session = ort.session(Path(folder), threads=1, level="disabled")
-            for sample in samples:
-                _take_in(ort.run(session, sample), names, largest, extents)
+    with TemporaryDirectory(dir=scratch) as folder:
+        onnx_files.save(_watching(model, watched, sized), Path(folder))
+        session = _session(Path(folder))
+        for sample in samples:
+            _take_in(ort.run(session, sample), watched, largest, extents)
     return Ranges(types, largest, extents)
 
 
@@ -83,24 +81,54 @@ def tensor_types(model: onnx.ModelProto, scratch: Path) -> dict[str, str]:
     return found | {tensor.name: _type(tensor.data_type) for tensor in model.graph.initializer}
 
 
-def _watching(model: onnx.ModelProto, names: Sequence[str], sized: frozenset[str]) -> onnx.ModelProto:
+def _session(directory: Path) -> onnxruntime.InferenceSession:
+    """Open a model so that its nodes run in the order in which they stand.
+
+    Otherwise ONNX Runtime leaves what looks at tensors for the end, and holds all of them until then.
+    """
+    import onnxruntime
+
+    settings = onnxruntime.SessionOptions()
+    settings.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
+    settings.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    settings.intra_op_num_threads = 1
+    settings.log_severity_level = 3  # errors
+    path = str(directory / onnx_files.MODEL)
+    return onnxruntime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
+
+
+def _watching(model: onnx.ModelProto, names: Sequence[str], sized: AbstractSet[str]) -> onnx.ModelProto:
     """Return a copy of the model that gives the largest magnitude of each tensor, and the shape of some."""
     import onnx
-    from onnx import helper
 
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     del copy.graph.output[:]
-    for number, name in enumerate(names):
-        size, most = f"{_PREFIX}_size_{number}", f"{_PREFIX}_most_{number}"
-        copy.graph.node.append(helper.make_node("Abs", [name], [size], size))
-        copy.graph.node.append(helper.make_node("ReduceMax", [size], [most], most, keepdims=0))
-        copy.graph.output.append(helper.make_tensor_value_info(most, onnx.TensorProto.FLOAT, []))
-        if name in sized:
-            shape = f"{_PREFIX}_shape_{number}"
-            copy.graph.node.append(helper.make_node("Shape", [name], [shape], shape))
-            copy.graph.output.append(helper.make_tensor_value_info(shape, onnx.TensorProto.INT64, None))
+    made = {name for node in model.graph.node for name in node.output}
+    numbers = {name: number for number, name in enumerate(names)}
+    nodes = [_watch(copy.graph, name, number, sized) for name, number in numbers.items() if name not in made]
+    for node in model.graph.node:  # behind its maker, so that a tensor can go before the next is made
+        nodes.append([node])
+        nodes += [_watch(copy.graph, name, numbers[name], sized) for name in node.output if name in numbers]
+    del copy.graph.node[:]
+    copy.graph.node.extend(node for group in nodes for node in group)
     return copy
+
+
+def _watch(graph: onnx.GraphProto, name: str, number: int, sized: AbstractSet[str]) -> list[onnx.NodeProto]:
+    """Add outputs for the largest magnitude of a tensor, and its shape if that is asked for; return their nodes."""
+    from onnx import TensorProto, helper
+
+    size, most, shape = (f"{_PREFIX}_{what}_{number}" for what in ("size", "most", "shape"))
+    graph.output.append(helper.make_tensor_value_info(most, TensorProto.FLOAT, []))
+    nodes = [
+        helper.make_node("Abs", [name], [size], size),
+        helper.make_node("ReduceMax", [size], [most], most, keepdims=0),
+    ]
+    if name in sized:
+        graph.output.append(helper.make_tensor_value_info(shape, TensorProto.INT64, None))
+        nodes.append(helper.make_node("Shape", [name], [shape], shape))
+    return nodes
 
 
 def _take_in(

@@ -1,5 +1,8 @@
 """What goes to half precision, what stays and why: decided by running samples."""
 
+import subprocess
+import sys
+
 import graphs
 import numpy as np
 import pytest
@@ -31,7 +34,7 @@ def kept(report, word):
     return {name: count for g in report["kept"] if word in g["reason"] for name, count in g["operators"].items()}
 
 
-def test_large_magnitudes_and_infinities_are_seen_however_many_tensors_are_watched(tmp_path, monkeypatch):
+def test_large_magnitudes_and_infinities_are_seen_and_empty_tensors_are_nothing(tmp_path):
     nodes = [
         helper.make_node("Mul", ["x", "thousand"], ["large"]),
         helper.make_node("Div", ["large", "zero"], ["broken"]),
@@ -41,13 +44,36 @@ def test_large_magnitudes_and_infinities_are_seen_however_many_tensors_are_watch
     ]
     none = numpy_helper.from_array(np.array([0], np.int64), "none")
     model = vectors(nodes, [scalar("thousand", 1000), scalar("zero", 0), none])
-    for at_once in (400, 1):
-        monkeypatch.setattr(ranges, "_AT_ONCE", at_once)
-        seen = ranges.measure(model, [{"x": np.full((3, 8), 7, np.float32)}], tmp_path, sized=frozenset({"large"}))
-        assert (seen.largest["large"], seen.largest["broken"], seen.largest["empty"]) == (7000, np.inf, 0)
-        assert seen.types["sizes"] == "tensor(int64)"
-        assert seen.largest["thousand"] == 1000
-        assert seen.extents == {"large": (3, 8)}
+    seen = ranges.measure(model, [{"x": np.full((3, 8), 7, np.float32)}], tmp_path, sized={"large"})
+    assert (seen.largest["large"], seen.largest["broken"], seen.largest["empty"]) == (7000, np.inf, 0)
+    assert seen.types["sizes"] == "tensor(int64)"
+    assert seen.largest["thousand"] == 1000
+    assert seen.extents == {"large": (3, 8)}
+
+
+_WATCHED = """
+import resource
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from engine.kit import onnx_files, ranges
+
+model = onnx_files.load(Path(sys.argv[1]))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+ranges.measure(model, [{"x": np.ones((1 << 20, 8), np.float32)}], Path(sys.argv[1]))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def test_watching_a_deep_graph_holds_a_few_of_its_tensors_at_a_time(tmp_path):
+    nodes = [helper.make_node("Neg", ["x" if n == 0 else f"t{n}"], [f"t{n + 1}"]) for n in range(60)]
+    graphs.write(tmp_path, vectors([*nodes, helper.make_node("Neg", ["t60"], ["y"])]))
+    command = [sys.executable, "-c", _WATCHED, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    tensor = 32 << 10  # kB of each of the 60
+    assert int(done.stdout) < 12 * tensor
 
 
 def test_softmax_and_norms_stay_and_products_go(tmp_path):
@@ -150,6 +176,25 @@ def test_numbers_handed_on_between_fp32_nodes_are_not_rounded(tmp_path):
     ]
     model, _ = half_search.lowered(vectors(nodes), samples(), "fp16", tmp_path)
     assert [node.op_type for node in model.graph.node] == ["Softmax", "Transpose", "Softmax"]
+
+
+def test_roundings_are_told_from_the_steps_of_int8_around_them(tmp_path):
+    """Behind Q/DQ pairs a rounding may cost a whole step: no reason to keep anything in fp32."""
+    zero = numpy_helper.from_array(np.array(0, np.int8), "zero")
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], "first"),
+        helper.make_node("QuantizeLinear", ["a", "step", "zero"], ["q"], "quantise"),
+        helper.make_node("DequantizeLinear", ["q", "step", "zero"], ["d"], "dequantise"),
+        helper.make_node("MatMul", ["d", "w"], ["y"], "last"),
+    ]
+    weights = [scalar("step", 4), zero, graphs.weight("w", 8, 8)]  # a step as large as the numbers themselves
+    model, report = half_search.lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
+    assert len(report["path"]) == 1
+    assert report["cosine"]["worst"] > 0.9999
+    assert report["kept"] == []
+    assert [node.op_type for node in model.graph.node] == [
+        "Cast", "MatMul", "QuantizeLinear", "DequantizeLinear", "MatMul", "Cast",
+    ]  # fmt: skip
 
 
 def test_the_share_counts_multiplications():
