@@ -9,6 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.recipe.schema import Recipe
 
 REPOSITORY = "nvcr.io/nvidia/tritonserver"
 
@@ -89,6 +93,17 @@ def read(said: str) -> Named | None:
     """Return what `24.05`, `24.05-py3` or `nvcr.io/nvidia/tritonserver:24.05-py3` names; None for anything else."""
     match = _TAG.fullmatch(said.removeprefix(f"{REPOSITORY}:"))
     return Named(match[1], match[2] or "py3") if match else None
+
+
+def tensorrt_for(recipe: Recipe) -> str | None:
+    """Return the version of TensorRT that a recipe asks for, as recipes say it: its own word, or that of its image.
+
+    None where it says neither, and where nothing is known of its image.
+    """
+    said = recipe.package.triton.image
+    named = read(said) if said is not None else None
+    image = named.image if named is not None else None
+    return recipe.tensorrt.get("version") or (image.tensorrt if image is not None else None)
 
 
 def agrees(wanted: str, found: str) -> bool:

@@ -1,7 +1,7 @@
 """What cannot work is refused by `recipe check`: at its place, with the reason and the nearest thing that does."""
 
 import json
-import time
+import os
 
 import onnx
 import pytest
@@ -144,8 +144,8 @@ REFUSED = {
     "a profile that is not there": (gpu() + TEXT + GROUP % "profile: »['1']", "no profile 1", "leave it out"),
     "a batch that no profile takes": (
         gpu() + TEXT + "package: {triton: {max_batch_size: »64}}", "batches of 64", "max_batch_size: 32"),
-    "calibration of fp16": (
-        gpu() + "precision: fp16\ncalibrate: »{samples: few.jsonl}", "`calibrate` is for int8", "calibrate: null"),
+    "calibration of fp32": (
+        gpu() + "calibrate: »{samples: few.jsonl}", "this recipe is in fp32", "calibrate: null"),
     "calibration for a cpu": (
         HEAD + "precision: int8\ncalibrate: »{samples: few.jsonl}", "nothing is calibrated for a cpu", "leave it out"),
     "validation on calibration": (
@@ -238,6 +238,12 @@ def test_operators_of_others_need_the_library_that_brings_them(project):
 HEAVY = {"torch", "onnx", "onnxruntime", "numpy", "transformers", "tensorrt", "tensorrt_rtx"}
 
 
+def spent():
+    """Return the seconds that the programs of this test have computed for, whoever else uses the machine."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
 @pytest.mark.parametrize("name", ["fp8 on a T4", "longer than the positions", "an image with another TensorRT"])
 def test_the_program_says_so_in_under_a_second(project, name):
     marked, what, nearest = REFUSED[name]
@@ -246,9 +252,9 @@ def test_the_program_says_so_in_under_a_second(project, name):
     program = Program(project)
     taken = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = spent()
         done = program("check", "recipe.yaml", expect=2)
-        taken.append(time.perf_counter() - start)
+        taken.append(spent() - start)
     assert f"recipe.yaml:{place}: " in done.stderr
     assert what in done.stderr
     assert nearest in done.stderr

@@ -23,7 +23,6 @@ _NEAREST: Mapping[str, Sequence[str]] = {
 _TURING = 75
 _ON_CPU = ("fp32", "int8")
 _ON_CUDA = ("fp32", "fp16")
-_CALIBRATED = ("int8", "fp8", "int4")
 
 
 def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
@@ -78,8 +77,8 @@ def _calibration(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
     recipe = loaded.recipe
     if recipe.calibrate is None:
         return
-    if recipe.precision not in _CALIBRATED:
-        what = f"`calibrate` is for {', '.join(_CALIBRATED)}; this recipe is in {recipe.precision}"
+    if recipe.precision == "fp32":
+        what = "`calibrate` says what a lower precision is found by; this recipe is in fp32"
         raise loaded.error(what, "calibrate", hint="leave it out (`calibrate: null` over a parent's)")
     if not devices:
         what = "nothing is calibrated for a cpu: int8 finds its scales there while it runs"

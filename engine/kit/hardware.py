@@ -23,16 +23,8 @@ def wanted(recipe: Recipe) -> Hardware | None:
     target = recipe.target
     if target.device == "cpu" or target.provider == "cpu":
         return None
-    version = tensorrt_version(recipe) if target.runtime == "tensorrt" else None
+    version = triton_images.tensorrt_for(recipe) if target.runtime == "tensorrt" else None
     return on(target.devices, tool=_TOOLS[target.runtime], version=version)
-
-
-def tensorrt_version(recipe: Recipe) -> str | None:
-    """Return which TensorRT builds the engine: as the recipe says, else that of the Triton which is to load it."""
-    said = recipe.tensorrt.get("version")
-    named = triton_images.read(recipe.package.triton.image or "")
-    image = named.image if named is not None else None
-    return said or (None if image is None else image.tensorrt)
 
 
 def on(names: Sequence[str], *, tool: str, version: str | None = None) -> Hardware:

@@ -43,6 +43,8 @@ def editor_schema() -> dict[str, Any]:
     for owner, field in (("", "profiles"), ("Bench", "shapes"), ("Bench", "against"), ("Graph", "profiles")):
         properties = definitions[owner]["properties"] if owner else schema["properties"]
         properties[field] = _or_one(properties[field])
+    for name in schema["properties"].keys() - {"name", "model", "matrix", "extends"}:
+        schema["properties"][name] = _or_nothing(schema["properties"][name])
     return schema | {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A recipe"}
 
 
@@ -65,6 +67,12 @@ def _matrix() -> dict[str, Any]:
         "additionalProperties": {"type": "array", "minItems": 1},
         "minProperties": 1,
     }
+
+
+def _or_nothing(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a field's schema that takes null, too: over a parent's it removes the field."""
+    about = {key: schema[key] for key in ("title", "description", "default") if key in schema}
+    return {**about, "anyOf": [{k: v for k, v in schema.items() if k not in about}, {"type": "null"}]}
 
 
 def _or_one(schema: Mapping[str, Any]) -> dict[str, Any]:

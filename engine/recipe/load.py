@@ -85,12 +85,7 @@ def _loaded(variant: Variant, read: Document, bounds: Bounds, path: Path, *, mus
     _validated(variant.root, read.texts)
     root, links = resolved(variant.root, read.texts, bounds, path.parent, must_exist=must_exist)
     recipe = _validated(root, read.texts)
-    loaded = LoadedRecipe(recipe, path, bounds.project, variant.label, read.files, links, root, read.texts)
-    if recipe.calibrate is not None and recipe.calibrate.samples == recipe.validation.samples:
-        what = "calibrate.samples and validate.samples are the same file"
-        hint = "a model that is validated on what it was calibrated on looks better than it is: keep them apart"
-        raise loaded.error(what, "calibrate", "samples", hint=hint)
-    return loaded
+    return LoadedRecipe(recipe, path, bounds.project, variant.label, read.files, links, root, read.texts)
 
 
 def _validated(root: Node, texts: Mapping[str, Text]) -> Recipe:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 from typing_extensions import TypedDict
 
 from engine.recipe.fields import (
@@ -82,10 +82,19 @@ class ModelSection(Model):
     trust_remote_code: Flag = False
 
 
+def _one_or_several(value: Any) -> str:
+    """Return which form of `device` a value is meant as, so that complaints are about that one alone."""
+    return "several" if isinstance(value, list | tuple) else "one"
+
+
+_OneDevice = Annotated[Text, Tag("one")]
+_Devices = Annotated[tuple[Text, ...], Field(min_length=1, max_length=16), Distinct, Tag("several")]
+
+
 class Target(Model):
     """What the package is for."""
 
-    device: Text | Annotated[tuple[Text, ...], Field(min_length=1, max_length=16), Distinct] = "cpu"
+    device: Annotated[_OneDevice | _Devices, Discriminator(_one_or_several)] = "cpu"
     """One name, or several that one engine is for (tensorrt-rtx)."""
     runtime: Runtime = "onnxruntime"
     provider: Literal["cpu", "cuda", "tensorrt"] | None = None

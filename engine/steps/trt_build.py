@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from engine import gpus
+from engine import gpus, triton_images
 from engine.kit import (
     hardware,
     memory,
@@ -81,7 +81,7 @@ class TrtBuild(Step, BuilderOptions):
         said["plugins"] = tuple(Source(uri=path) for path in said.get("plugins", ()))
         rtx = target.runtime == "tensorrt-rtx"
         if not rtx:
-            said["version"] = hardware.tensorrt_version(recipe)
+            said["version"] = triton_images.tensorrt_for(recipe)
         sms = sorted({gpus.find(name).sm for name in target.devices}) if rtx else ()
         return cls.model_validate({
             **said, "runtime": target.runtime, "devices": target.devices, "precision": recipe.precision,

@@ -46,6 +46,7 @@ def below(value, schema):
 CHECKS = {
     "$ref": lambda value, ref, root, _: fits(value, root["$defs"][ref.rsplit("/", 1)[1]], root),
     "anyOf": lambda value, options, root, _: any(fits(value, option, root) for option in options),
+    "oneOf": lambda value, options, root, _: sum(fits(value, option, root) for option in options) == 1,
     "const": lambda value, only, *_: value == only,
     "enum": lambda value, choices, *_: value in choices,
     "type": lambda value, kind, *_: is_a(value, kind),
@@ -100,6 +101,8 @@ def test_a_recipe_that_ships_fits_the_editors_schema(path):
         "name: tiny-${precision}\nmodel: {source: m}\nmatrix: {precision: [fp16, int8], exclude: [{precision: int8}]}",
         "extends: base.yaml\n",
         MINIMAL + "tensorrt: {memory_pool: {workspace: 1024}}",
+        MINIMAL + "tensorrt: {compatibility: version-compatible, plugins: [libmine.so], timing_cache: t4.cache}",
+        MINIMAL + "target: {device: [T4, L4]}\nmatrix: {target.device: [T4, [T4, L4]]}",
     ],
 )
 def test_what_loads_fits_the_editors_schema(text):
@@ -119,6 +122,9 @@ def test_what_loads_fits_the_editors_schema(text):
         MINIMAL + "validate: {cosine: high}",
         MINIMAL + "matrix: {}",
         MINIMAL + "tensorrt: {versoin: x}",
+        MINIMAL + "tensorrt: {compatibility: ampere}",
+        MINIMAL + "tensorrt: {plugins: libmine.so}",
+        MINIMAL + "target: {device: []}",
         MINIMAL + "package: {triton: {ensmble: x}}",
     ],
 )
@@ -139,7 +145,18 @@ def test_tritons_field_names_are_those_of_its_protobuf():
 
 
 def test_a_recipe_for_each_promise_ships():
-    assert {path.stem for path in SHIPPED} >= {"minilm_cpu", "minilm_t4", "minilm_t4_packaged"}
+    on_gpus = {"minilm_t4", "minilm_t4_packaged", "minilm_gpus", "minilm_rtx", "minilm_cuda"}
+    assert {path.stem for path in SHIPPED} >= {"minilm_cpu", *on_gpus}
+
+
+def test_the_recipes_for_gpus_name_those_that_people_deploy_on():
+    native, rtx, ort = (load(ROOT / "recipes" / f"minilm_{name}.yaml") for name in ("gpus", "rtx", "cuda"))
+    assert {one.recipe.target.device for one in native} == {"T4", "L4", "A10", "A100", "H100"}
+    devices = ("T4", "A10", "L4", "RTX 5090")
+    assert {one.recipe.target.devices for one in rtx} == {*((name,) for name in devices), devices}
+    assert {one.recipe.precision for one in (*native, *rtx)} == {"fp16", "int8"}
+    assert {one.recipe.target.provider for one in ort} == {"cuda", "tensorrt"}
+    assert all(one.recipe.calibrate is not None for one in (*native, *rtx, *ort))
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -162,9 +179,18 @@ def test_the_t4_recipes_differ_only_in_the_model_and_names():
     assert packaged.recipe.model.revision is None
 
 
-def test_the_samples_that_ship_are_varied():
-    lines = (ROOT / "recipes/samples/sentences.jsonl").read_text(encoding="utf-8").splitlines()
-    texts = [json.loads(line)["text"] for line in lines]
+def texts_of(name):
+    lines = (ROOT / "recipes" / "samples" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line)["text"] for line in lines]
+
+
+def test_nothing_is_calibrated_on_what_it_is_validated_on():
+    assert not set(texts_of("calibration")) & set(texts_of("sentences"))
+
+
+@pytest.mark.parametrize("name", ["sentences", "calibration"])
+def test_the_samples_that_ship_are_varied(name):
+    texts = texts_of(name)
     assert len(set(texts)) == len(texts) >= 100
     assert sum(not text.isascii() for text in texts) >= 8
     assert max(len(text.split()) for text in texts) > 100

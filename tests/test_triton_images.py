@@ -1,0 +1,81 @@
+"""Which TensorRT an image of Triton has, and that the recipe's is the same."""
+
+import pytest
+
+from engine import feasibility, triton_images
+from engine.errors import RecipeError
+from engine.kit import hardware
+from engine.recipe.load import load
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    def loaded(image, tensorrt="", runtime="tensorrt"):
+        path = tmp_path / "r.yaml"
+        target = f"target: {{device: T4, runtime: {runtime}}}"
+        package = f"package: {{triton: {{image: '{image}'}}}}"
+        path.write_text(f"name: tiny\nmodel: {{source: 'hf:a/b'}}\n{target}\n{package}\ntensorrt: {{{tensorrt}}}\n")
+        (one,) = load(path)
+        return one
+
+    return loaded
+
+
+@pytest.mark.parametrize("said", ["24.05", "24.05-py3", "nvcr.io/nvidia/tritonserver:24.05-py3"])
+def test_an_image_is_named_by_its_release_its_tag_or_in_full(said):
+    named = triton_images.read(said)
+    assert (named.tag, named.image.tensorrt, named.image.cuda) == ("24.05-py3", "10.0.1.6", "12.4")
+
+
+@pytest.mark.parametrize("said", ["latest", "24", "24.5", "nvcr.io/nvidia/tensorrt:24.05-py3", ""])
+def test_anything_else_is_no_image(said):
+    assert triton_images.read(said) is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "agrees"),
+    [
+        ("10.x", True),
+        ("10", True),
+        ("10.0", True),
+        ("10.0.1.6", True),
+        ("10.0.1", True),
+        ("10.1", False),
+        ("11.x", False),
+    ],
+)
+def test_a_version_agrees_as_far_as_it_is_said(recipe, wanted, agrees):
+    assert triton_images.agrees(wanted, "10.0.1.6") is agrees
+    if agrees:
+        feasibility.check(recipe("24.05", f"version: '{wanted}'"))
+    else:
+        with pytest.raises(RecipeError, match=f"TensorRT {wanted} builds the engine, and the image 24.05-py3 loads"):
+            feasibility.check(recipe("24.05", f"version: '{wanted}'"))
+
+
+def test_a_version_compatible_engine_may_be_older_than_its_server(recipe):
+    feasibility.check(recipe("24.05", "version: '10.0.0', version_compatible: true"))
+    with pytest.raises(RecipeError, match=r"those of 10.0.1.6"):
+        feasibility.check(recipe("24.05", "version: '10.1', version_compatible: true"))
+
+
+def test_of_an_image_that_is_not_known_the_recipe_says_the_version(recipe):
+    with pytest.raises(RecipeError, match="is not known here"):
+        feasibility.check(recipe("25.03", "version: '10.x'"))
+    feasibility.check(recipe("25.03", "version: '10.9'"))
+    feasibility.check(recipe("25.03", "version: '10.x', version_compatible: true"))
+
+
+def test_the_image_gives_the_version_that_the_recipe_does_not_say(recipe):
+    assert triton_images.tensorrt_for(recipe("24.05").recipe) == "10.0.1.6"
+    assert hardware.wanted(recipe("24.05").recipe).version == "10.0.1.6"
+    assert triton_images.tensorrt_for(recipe("24.05", "version: '10.x'").recipe) == "10.x"
+    assert triton_images.tensorrt_for(recipe("25.03").recipe) is None
+
+
+def test_every_row_says_where_it_is_from():
+    assert len({image.tag for image in triton_images.IMAGES}) == len(triton_images.IMAGES)
+    used = {tag for image in triton_images.IMAGES for tag in image.sources}
+    assert used <= triton_images.SOURCES.keys()
+    assert triton_images.SOURCES.keys() - used == {"backends-401"}  # about images that load no engines
+    assert not any(triton_images.read(f"24.05-{flavour}").loads_engines for flavour in ("trtllm-python-py3", "py3-sdk"))
