@@ -10,7 +10,7 @@ AROUND = Circumstances(Forecast(1 << 30, 1 << 20, 0, {"batch": 32}), ("query", "
 FORECAST = "forecast: 1.0 GiB of weights and up to 1.0 MiB of activations at batch 32"
 SAID = {
     "no implementation": (
-        ("[optimizer.cpp::computeCosts::2011] Error Code 10: Internal Error (Could not find any implementation for node "
+        ("[optimizer.cpp::computeCosts::2011] Error Code 10: Internal (Could not find any implementation for node "
         "{ForeignNode[Reshape_419 + Transpose_420...Gather_2423]}.)"),
         "no implementation for {ForeignNode[Reshape_419 + Transpose_420...Gather_2423]}",
         "memory_pool.workspace",
@@ -31,7 +31,7 @@ SAID = {
     ),
     "memory of CUDA": ("Cuda Runtime (In alloc: cudaError 2: out of memory)", "did not suffice", "profiles", FORECAST),
     "workspace": (
-        ("[tactic.cpp:1676: enumerate_tactics] Tactic Selection: no tactics to implement the operation within workspace "
+        ("[tactic.cpp:1676: enumerate_tactics] Selection: no tactics to implement the operation within workspace "
         "limit. Consider increase the allowed workspace size if applicable."),
         "fits into the workspace",
         "memory_pool.workspace",

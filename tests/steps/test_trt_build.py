@@ -9,6 +9,7 @@ import pytest
 from onnx import helper, numpy_helper
 from onnxruntime.transformers import float16
 
+from engine import digest
 from engine.errors import StepError
 from engine.kit import onnx_files, passport, trt_api
 from engine.recipe.schema import ModelSection, Range, Recipe, Target
@@ -494,13 +495,19 @@ def test_minilm_is_built_for_every_capability_and_for_several(minilm, devices, p
 
 
 @pytest.mark.slow
-def test_two_rtx_builds_of_minilm_of_one_key_give_other_bytes(minilm, folder):
-    places = (folder(), folder())
-    for out in places:
-        step("tensorrt-rtx", "A10", profiles=TEXTS).run(out, checked=minilm / "fp16")
-    one, other = ((out / "model.plan").read_bytes() for out in places)
-    assert one != other
-    assert passport.load(places[0]).onnx == passport.load(places[1]).onnx
+def test_builds_of_one_key_need_not_give_the_same_bytes(minilm, folder):
+    """Threads race in the builder: a few builds of one key fall into two or three groups of equal bytes."""
+    seen, passports = set(), []
+    for _ in range(8):
+        out = folder()
+        step("tensorrt-rtx", ("T4", "A10", "L4"), precision="int8", profiles=TEXTS).run(out, checked=minilm / "int8")
+        seen.add(digest.of_file(out / "model.plan"))
+        passports.append(passport.load(out))
+        if len(seen) > 1:
+            break
+    assert len({said.model_dump_json() for said in passports}) == 1, "what is said of them is the same"
+    if len(seen) == 1:
+        pytest.skip("eight builds of one key gave the same bytes this time: mostly, two of them differ")
 
 
 @pytest.mark.slow

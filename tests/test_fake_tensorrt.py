@@ -1,0 +1,68 @@
+"""The fake `tensorrt` runs what it built: the runner of engines is tried on it where no GPU is."""
+
+import graphs
+import numpy as np
+import pytest
+
+from engine.kit import ort, trt_api, trt_log
+from engine.recipe.schema import Range
+from engine.steps.trt_build import TrtBuild
+
+BATCH = {"batch": Range(min=1, opt=2, max=8)}
+
+
+@pytest.fixture
+def engine(fake_tensorrt, tmp_path):
+    source = graphs.write(tmp_path / "model", graphs.layers())
+    out = tmp_path / "job" / "out"
+    out.parent.mkdir()
+    TrtBuild(runtime="tensorrt", devices=("T4",), profiles=(BATCH, {"batch": Range(min=1, opt=1, max=1)})).run(
+        out, checked=source
+    )
+    return out / "model.plan"
+
+
+def loaded(fake_tensorrt, plan):
+    trt_api.use("tensorrt")
+    logger, log = trt_log.begin()
+    return fake_tensorrt.Runtime(logger).deserialize_cuda_engine(plan), log
+
+
+def test_an_engine_answers_as_onnx_runtime_does(fake_tensorrt, engine):
+    made, _ = loaded(fake_tensorrt, engine.read_bytes())
+    context = made.create_execution_context()
+    x = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
+    y = np.zeros((3, 4), np.float32)
+    assert context.set_optimization_profile_async(0, 0)
+    assert context.set_input_shape("x", x.shape)
+    assert tuple(context.get_tensor_shape("y")) == y.shape
+    for name, value in (("x", x), ("y", y)):
+        assert context.set_tensor_address(name, value.ctypes.data)
+    assert context.execute_async_v3(0)
+    session = ort.session(engine.parent.parent.parent / "model", threads=1)
+    np.testing.assert_allclose(y, session.run(None, {"x": x})[0], rtol=1e-6)
+
+
+def test_a_shape_outside_of_the_profile_is_refused(fake_tensorrt, engine):
+    made, log = loaded(fake_tensorrt, engine.read_bytes())
+    context = made.create_execution_context()
+    assert not context.set_input_shape("x", (9, 64))
+    assert context.set_optimization_profile_async(1, 0)
+    assert not context.set_input_shape("x", (2, 64))
+    assert not context.set_optimization_profile_async(2, 0)
+    assert not context.execute_async_v3(0)
+    assert len(log.problems) == 3
+
+
+@pytest.mark.parametrize("change", [{"name": "NVIDIA A10", "sm": 86}], ids=str)
+def test_an_engine_of_another_gpu_is_not_loaded(fake_tensorrt, engine, monkeypatch, change):
+    monkeypatch.setattr(fake_tensorrt._machine, "gpu", lambda: {"name": "Tesla T4", "sm": 75, **change})
+    made, log = loaded(fake_tensorrt, engine.read_bytes())
+    assert made is None
+    assert "incompatible device" in log.problems[0]
+
+
+def test_what_is_no_engine_is_not_loaded(fake_tensorrt):
+    made, log = loaded(fake_tensorrt, b"something else")
+    assert made is None
+    assert "magic tag" in log.problems[0]
