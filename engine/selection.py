@@ -10,11 +10,13 @@ from typing import Any, TypedDict, Unpack
 
 from engine import feasibility, jobs, machine, registry
 from engine.errors import StepError, UsageError
-from engine.kit import triton_fields
+from engine.kit import overlap, triton_fields
 from engine.lookup import Variant
 from engine.recipe.load import LoadedRecipe, load
 from engine.recipe.project import project_of
 from engine.step import Step
+
+_LISTED = 5
 
 Recipes = str | Path | Sequence[str | Path]
 
@@ -111,6 +113,7 @@ def variants(selection: Selection) -> tuple[Variant, ...]:
 def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence[str]) -> Variant:
     feasibility.check(loaded)
     _check_triton(loaded)
+    _refuse_overlap(loaded)
     for name in loaded.recipe.steps:
         if name not in steps:
             raise loaded.error(
@@ -133,6 +136,18 @@ def _check_triton(loaded: LoadedRecipe) -> None:
         triton_fields.check_overrides(overrides)
     except StepError as error:
         raise loaded.error(error.what, "package", "triton", facts=error.facts, hint=error.hint) from None
+
+
+def _refuse_overlap(loaded: LoadedRecipe) -> None:
+    """Refuse samples for calibration that are also validated on, as far as their files tell."""
+    asked, validated = loaded.recipe.calibrate, loaded.recipe.validation.samples
+    if asked is None or validated is None:
+        return
+    both = overlap.shared(asked.samples, validated, asked.limit)
+    if both:
+        what = f"{len(both)} of the samples in calibrate.samples are also in validate.samples"
+        hint = "a model that is validated on what it was calibrated on looks better than it is: keep them apart"
+        raise loaded.error(what, "calibrate", "samples", facts=both[:_LISTED], hint=hint)
 
 
 def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[jobs.Job, ...]:

@@ -77,7 +77,8 @@ def refuse_overlap(
 
 
 def _identity(case: Case) -> tuple[object, ...]:
-    return tuple((name, array.shape, array.tobytes()) for name, array in sorted(case.inputs.items()))
+    """Return what a case is: its text too, for a tokenizer may have the same tokens for many (all that it lacks)."""
+    return (case.text, *((name, array.shape, array.tobytes()) for name, array in sorted(case.inputs.items())))
 
 
 def _spread(asked: Sequence[Case], count: int) -> list[Case]:
