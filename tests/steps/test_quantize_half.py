@@ -1,15 +1,17 @@
 """fp16 and bf16 of whole models: close to fp32, and TensorRT-RTX builds what comes out."""
 
+import json
 import subprocess
 import sys
 
 import graphs
 import large_models
+import models
 import numpy as np
 import pytest
 
 from engine.errors import StepError
-from engine.kit import cases, half, half_search, onnx_files, ort, ranges, samples
+from engine.kit import calibration, cases, half, half_search, onnx_files, ort, ranges, samples
 from engine.kit.half_search import GOAL
 from engine.step import Source
 from engine.steps.fuse import Fuse
@@ -217,3 +219,24 @@ def test_a_sample_that_is_calibrated_and_validated_on_is_an_error(tmp_path):
         step.run(tmp_path / "out", **inputs, samples=other)
     assert "row 1" in str(error.value)
     step.model_copy(update={"limit": 1}).run(tmp_path / "fine", **inputs, samples=other)  # the row beyond is not used
+
+
+def lines(path, *texts):
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return path
+
+
+def test_two_texts_of_unknown_words_are_not_the_same_text(tmp_path):
+    models.checkpoint(tmp_path / "checkpoint", task=TEXTS)
+    graph = onnx_files.load_graph(graphs.tiny("bert"))
+    wanted = onnx_files.inputs(graph)
+    seen = samples.read(lines(tmp_path / "validate.jsonl", "a film", "一"), tmp_path / "checkpoint", wanted)
+    cases.save(seen, tmp_path / "reference")
+
+    def overlap(*texts):
+        train = lines(tmp_path / "train.jsonl", *texts)
+        calibration.refuse_overlap(train, tmp_path / "checkpoint", wanted, limit=None, reference=tmp_path / "reference")
+
+    overlap("a river", "二")  # both are one unknown word
+    with pytest.raises(StepError, match="line 2: 'a film'"):
+        overlap("a river", "a film")
