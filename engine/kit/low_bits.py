@@ -51,7 +51,7 @@ def there_and_back(values: np.ndarray, scale: np.ndarray, kind: Kind) -> np.ndar
     """Return float32 numbers as they come out of quantising and dequantising."""
     import numpy as np
 
-    return codes(values, scale, kind).astype(np.float32) * scale
+    return np.asarray(codes(values, scale, kind).astype(np.float32) * scale)
 
 
 def weight_scales(weight: np.ndarray, kind: Kind) -> np.ndarray:

@@ -66,15 +66,17 @@ class Weights:
 
     def array(self, name: str) -> np.ndarray:
         """Return the values of a constant that has a shape."""
+        import numpy as np
         from onnx import numpy_helper
 
+        node = self.makers.get(name)
         if name in self.stored:
-            return numpy_helper.to_array(self.trials.tensor(self.stored[name]))
-        node = self.makers[name]
+            return np.asarray(numpy_helper.to_array(self.trials.tensor(self.stored[name])))
+        if node is None:
+            raise KeyError(name)
         if node.op_type == "Constant":
-            return numpy_helper.to_array(
-                self.trials.tensor(next(attribute.t for attribute in node.attribute if attribute.HasField("t")))
-            )
+            value = next(attribute.t for attribute in node.attribute if attribute.HasField("t"))
+            return np.asarray(numpy_helper.to_array(self.trials.tensor(value)))
         values = self.array(node.input[0])
         return values if node.op_type == "Identity" else values.transpose(_order(node))
 

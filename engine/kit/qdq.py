@@ -7,7 +7,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from engine.kit import activation_ranges, int8, linear_layers, low_bits, matmuls, onnx_files, qdq_nodes, sensitivity
+from engine.kit import (
+    activation_ranges,
+    int8,
+    linear_layers,
+    low_bits,
+    matmuls,
+    onnx_files,
+    qdq_nodes,
+    sensitivity,
+    shortened,
+)
 from engine.kit.activation_ranges import Scaling
 from engine.kit.low_bits import Kind
 from engine.kit.matmuls import Found, Group, Weights
@@ -22,8 +32,10 @@ _HELD_OUT = 4
 """Every fourth sample is kept for judging what the others calibrated."""
 _FEW = 8
 """Fewer samples than these calibrate and judge alike."""
-_JUDGES = 48
-SENSITIVE = "sensitive: what it costs in exactness, alone, for its share of the work"
+_JUDGES = 32
+_SHORTENED = {"calibrating": 3, "judging": 1}
+"""One in so many samples is there a second time, cut to a few tokens: these are quick to run, and the first to fail."""
+SENSITIVE = "sensitive: quantised alone, it does the most harm for its share of the work"
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 
@@ -36,7 +48,7 @@ def quantise(
     int4 for weights alone, a scale per block of 128 inputs. All else stays float32; scales are exact in fp16.
     The report: {kind: {"share", "matmuls", "left": [{"name", "reason", "error"}], "convolutions"}, "cosine": {"worst",
     "mean"}, "path": [{"share", "worst", "mean"}], "smoothed", "samples", "held_out"}; shares are of the
-    multiplications of all MatMuls for a row of 128 tokens, errors are 1 - the mean cosine with that group
+    multiplications of all MatMuls for a row of 128 tokens, errors are 1 - the worst cosine with that group
     quantised alone, cosines of whole outputs on samples that nothing was calibrated on (unless there are fewer than 8).
     Where nothing was quantised, the model is returned as it came and "unquantized" says why.
     The same inputs give the same bytes. Raises StepError where the model cannot run on the samples.
@@ -64,7 +76,7 @@ def quantise(
 def _quantised(
     trials: Trials, weights: Weights, found: Found, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind
 ) -> tuple[onnx.ModelProto, dict[str, Any]]:
-    fit, held_out = _divided(inputs)
+    fit, judged = _divided(inputs)
     work = matmuls.work(trials, fit)
     total = sum(work.values())
     shares = {group: sum(work[name] for name in group.results) / total for group in found.groups}
@@ -76,7 +88,6 @@ def _quantised(
         qdq_nodes.insert(graph, weights, {group: scalings[group] for group in chosen}, kind)
         return graph
 
-    judged = held_out[:: -(-len(held_out) // _JUDGES)]
     selection = sensitivity.select(found.groups, shares, lambda chosen: trials.session(variant(tuple(chosen))), judged)
     report = _report(found, selection, shares, kind)
     report["smoothed"] = sum(scalings[group].factors is not None for group in selection.chosen)
@@ -108,11 +119,16 @@ def scaled(
 
 
 def _divided(inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Return the samples that calibrate and those that judge."""
-    if len(inputs) < _FEW:
-        return list(inputs), list(inputs)
-    held_out = list(inputs[_HELD_OUT - 1 :: _HELD_OUT])
-    return [sample for number, sample in enumerate(inputs, 1) if number % _HELD_OUT], held_out
+    """Return the samples that calibrate and those that judge, some of each shortened."""
+    fit, judges = list(inputs), list(inputs)
+    if len(inputs) >= _FEW:
+        fit = [sample for number, sample in enumerate(inputs, 1) if number % _HELD_OUT]
+        judges = judges[_HELD_OUT - 1 :: _HELD_OUT]
+        judges = judges[:: -(-len(judges) // _JUDGES)]
+    return (
+        shortened.with_some(fit, every=_SHORTENED["calibrating"]),
+        shortened.with_some(judges, every=_SHORTENED["judging"]),
+    )
 
 
 def _report(found: Found, selection: Selection, shares: Mapping[Group, float], kind: Kind) -> dict[str, Any]:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import onnxruntime
 
 GOAL = 0.995
-"""The least cosine, of the worst sample that nothing was made from, at which no more is left out."""
+"""The least cosine, of the worst sample that nothing was made from, at which no more is left out: other texts may be
+twice as far from 1 before they are below 0.99."""
 LEAST = 0.7
 """The share of the work that is quantised in any case: whoever wants less of it wants fp16."""
 
@@ -61,7 +62,7 @@ def select(
     _tell(chosen, shares, tried[-1][1])
     harm: dict[Group, float] = {}
     if tried[-1][1].worst < goal:
-        harm = {group: 1 - _cosines(truth, opened((group,))).mean for group in groups}
+        harm = {group: 1 - _cosines(truth, opened((group,))).worst for group in groups}
     for group in sorted(harm, key=lambda group: -harm[group] / max(shares[group], 1e-9)):
         rest = [other for other in chosen if other != group]
         if sum(shares[other] for other in rest) < least:

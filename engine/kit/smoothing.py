@@ -27,4 +27,4 @@ def factors(largest: np.ndarray, weight: np.ndarray, alpha: float) -> np.ndarray
     against = np.abs(weight).max(axis=1).astype(np.float64)
     against = np.maximum(against, 1e-5 * max(float(against.max(initial=0)), 1e-30))
     logs = alpha * np.log(sizes) - (1 - alpha) * np.log(against)
-    return np.clip(np.exp(logs - logs.mean()), 1 / _LIMIT, _LIMIT).astype(np.float32)
+    return np.asarray(np.clip(np.exp(logs - logs.mean()), 1 / _LIMIT, _LIMIT), np.float32)

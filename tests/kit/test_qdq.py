@@ -1,0 +1,221 @@
+"""Q/DQ: what is quantised, what it costs, and what is handed on as it came."""
+
+from __future__ import annotations
+
+import graphs
+import models
+import numpy as np
+import onnx
+import pytest
+from graphs import FLOAT
+from onnx import TensorProto, checker, helper, numpy_helper
+
+from engine.kit import activation_ranges, onnx_files, ort, qdq
+
+CHANNELS = 128
+
+
+def block(*, residual=False, products=True, rms=False):
+    """Return a normalisation, two readers of it, a product of computed factors, and a last layer."""
+    if rms:
+        first = [helper.make_node("Mul", ["x", "gain"], ["normal"], "norm")]
+    else:
+        first = [helper.make_node("LayerNormalization", ["x", "gain", "shift"], ["normal"], "norm")]
+    nodes = [
+        *first,
+        helper.make_node("MatMul", ["normal", "left"], ["a"], "query"),
+        helper.make_node("MatMul", ["normal", "right"], ["b"], "key"),
+        helper.make_node("Transpose", ["b"], ["bt"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["a", "bt"], ["scores"], "scores"),
+        helper.make_node("Softmax", ["scores"], ["seen"]),
+        helper.make_node("MatMul", ["seen", "normal" if products and residual else "b"], ["mixed"], "mixed"),
+        helper.make_node("MatMul", ["mixed", "last"], ["c"], "last"),
+        helper.make_node("Add", ["c", "normal"] if residual else ["c", "end"], ["y"]),
+    ]
+    gain = np.ones(CHANNELS, np.float32)
+    gain[5] = 40  # an outlier, as transformers have them
+    weights = [
+        numpy_helper.from_array(gain, "gain"),
+        graphs.weight("shift", CHANNELS, seed=9),
+        graphs.weight("end", CHANNELS, seed=8),
+        *(small(name, seed) for seed, name in enumerate(("left", "right", "last"))),
+    ]
+    shape = ["batch", "sequence", CHANNELS]
+    return graphs.graph(nodes, [("x", FLOAT, shape)], [("y", FLOAT, shape)], weights, opset=20, ir=9)
+
+
+def small(name, seed):
+    values = np.random.default_rng(seed).standard_normal((CHANNELS, CHANNELS)) / CHANNELS**0.5
+    values *= 1 if name == "last" else 0.05  # or attention is all or nothing, and the least error turns it over
+    return numpy_helper.from_array(values.astype(np.float32), name)
+
+
+def samples(count=16):
+    generator = np.random.default_rng(7)
+    return [{"x": generator.standard_normal((1, 3 + n % 5, CHANNELS)).astype(np.float32)} for n in range(count)]
+
+
+def quantised(tmp_path, model, kind="int8", inputs=None):
+    made, report = qdq.quantise(graphs.write(tmp_path / "model", model), inputs or samples(), kind, tmp_path)
+    checker.check_model(made, full_check=True)
+    return made, report
+
+
+def operators(model):
+    return [node.op_type for node in model.graph.node]
+
+
+def cosines(tmp_path, first, second):
+    found = []
+    sessions = []
+    for number, model in enumerate((first, second)):
+        folder = graphs.write(tmp_path / str(number), model)
+        sessions.append(ort.session(folder, threads=1, level="disabled"))
+    for sample in samples(40)[20:]:
+        a, b = (ort.run(session, sample)["y"].ravel() for session in sessions)
+        found.append(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["int8", "fp8", "int4"])
+def test_the_quantised_graph_answers_like_the_original(tmp_path, kind):
+    made, report = quantised(tmp_path, block(), kind)
+    assert min(cosines(tmp_path, block(), made)) > (0.9 if kind == "int4" else 0.99)
+    assert report[kind]["matmuls"]
+
+
+def test_activations_are_quantised_once_for_all_that_read_them_and_weights_are_stored_in_int8(tmp_path):
+    made, _ = quantised(tmp_path, block())
+    assert operators(made).count("QuantizeLinear") == 2
+    stored = {tensor.name: tensor for tensor in made.graph.initializer}
+    weights = [tensor for tensor in stored.values() if tensor.data_type == TensorProto.INT8 and len(tensor.dims) == 2]
+    assert len(weights) == 3
+    assert not {"left", "right", "last"} & set(stored)
+    for node in made.graph.node:
+        if node.op_type in {"QuantizeLinear", "DequantizeLinear"} and len(node.input) == 3:
+            assert not numpy_helper.to_array(stored[node.input[2]]).any()  # TensorRT takes symmetric ones only
+
+
+@pytest.mark.parametrize("rms", [False, True], ids=["LayerNormalization", "Mul"])
+def test_smoothing_goes_into_the_normalisation_that_nobody_else_reads(tmp_path, rms):
+    made, report = quantised(tmp_path, block(rms=rms))
+    norm = next(node for node in made.graph.node if node.name == "norm")
+    assert norm.input[1] == "gain_smoothed"
+    assert report["smoothed"] >= 1
+    assert sum(name.startswith("normal_smoothed") for node in made.graph.node for name in node.output) == 0
+
+
+def test_smoothing_is_a_multiplication_where_a_residual_reads_the_tensor_too(tmp_path):
+    made, _ = quantised(tmp_path, block(residual=True))
+    assert [node.input[0] for node in made.graph.node if node.op_type == "Mul"][:1] == ["normal"]
+    assert next(node for node in made.graph.node if node.name == "norm").input[1] == "gain"
+
+
+def test_smoothing_is_what_makes_outliers_bearable(tmp_path, monkeypatch):
+    made, _ = quantised(tmp_path / "with", block(residual=True))
+    monkeypatch.setitem(activation_ranges.choose.__kwdefaults__, "alphas", (None,))
+    plain, report = quantised(tmp_path / "without", block(residual=True))
+    assert report["smoothed"] == 0
+    losses = [
+        1 - min(cosines(tmp_path / name, block(residual=True), model)) for name, model in (("a", made), ("b", plain))
+    ]
+    assert losses[0] < losses[1] / 2
+
+
+def test_the_report_tells_the_share_of_the_work_and_why_the_rest_was_left(tmp_path):
+    _, report = quantised(tmp_path, block())
+    weights, products = 3 * 128 * CHANNELS * CHANNELS, 2 * 128 * 128 * CHANNELS
+    assert report["int8"]["share"] == pytest.approx(weights / (weights + products), abs=1e-4)
+    assert report["int8"]["matmuls"] == ["query", "key", "last"]
+    assert {entry["name"]: entry["reason"] for entry in report["int8"]["left"]} == {
+        "scores": "both factors are computed: no weights",
+        "mixed": "both factors are computed: no weights",
+    }
+    assert report["cosine"]["worst"] <= report["cosine"]["mean"]
+    assert (report["samples"], report["held_out"]) == (12, 4)
+
+
+def test_the_same_samples_give_the_same_bytes(tmp_path):
+    first, second = (quantised(tmp_path / name, block())[0] for name in ("first", "second"))
+    assert first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True)
+
+
+def test_scales_are_numbers_that_half_precision_holds(tmp_path):
+    made, _ = quantised(tmp_path, block())
+    scales = {node.input[1] for node in made.graph.node if node.op_type in {"QuantizeLinear", "DequantizeLinear"}}
+    for tensor in made.graph.initializer:
+        if tensor.name in scales:
+            values = numpy_helper.to_array(tensor)
+            assert (values.astype(np.float16).astype(np.float32) == values).all()
+
+
+def test_int4_leaves_what_does_not_divide_into_blocks(tmp_path):
+    _, report = quantised(tmp_path, graphs.layers(features=64, hidden=256), "int4", features())
+    assert [entry["reason"] for entry in report["int4"]["left"]] == ["its 64 inputs do not divide into blocks of 128"]
+    assert len(report["int4"]["matmuls"]) == 1
+
+
+def test_a_graph_of_an_older_opset_is_written_anew(tmp_path):
+    made, report = quantised(tmp_path, graphs.layers(), "int8", features())
+    assert made.opset_import[0].version >= 19
+    assert len(report["int8"]["matmuls"]) == 2
+
+
+def features():
+    return [{"x": row[None]} for row in np.random.default_rng(3).standard_normal((12, 64)).astype(np.float32)]
+
+
+def test_what_is_quantised_already_is_handed_on(tmp_path):
+    made, _ = quantised(tmp_path, block())
+    again, report = quantised(tmp_path / "again", made)
+    assert report["unquantized"].startswith("it is quantised already")
+    assert again == onnx.load(tmp_path / "again" / "model" / "model.onnx")
+
+
+def test_a_graph_without_matrices_is_handed_on(tmp_path):
+    inputs = [{"images": np.zeros((1, 3, 16, 16), np.float32)}] * 8
+    model = graphs.graph(
+        [helper.make_node("Relu", ["images"], ["y"])],
+        [("images", FLOAT, ["batch", 3, 16, 16])],
+        [("y", FLOAT, ["batch", 3, 16, 16])],
+        opset=20,
+    )
+    made, report = quantised(tmp_path, model, inputs=inputs)
+    assert report["unquantized"] == "it has no MatMul with a constant matrix that could be quantised"
+    assert operators(made) == ["Relu"]
+
+
+def test_without_samples_nothing_is_calibrated(tmp_path):
+    folder = graphs.write(tmp_path, block())
+    made, report = qdq.quantise(folder, [], "int8", tmp_path)
+    assert report["unquantized"] == "there are no samples to calibrate on"
+    assert "QuantizeLinear" not in operators(made)
+
+
+def test_convolutions_stay_and_are_counted(tmp_path):
+    inputs = [{"images": image[None]} for image in np.random.default_rng(1).random((8, 3, 16, 16), np.float32)]
+    model = graphs.convolutions()
+    name = model.graph.input[0].name
+    _, report = quantised(tmp_path, model, inputs=[{name: sample["images"]} for sample in inputs])
+    counted = sum(node.op_type == "Conv" for node in graphs.convolutions().graph.node)
+    assert "unquantized" in report or report["int8"]["convolutions"] == counted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "distilbert", "albert", "deberta-v2", "mpnet"])
+def test_transformers_of_many_kinds_are_quantised(tmp_path, architecture):
+    from engine.steps.export import Export
+
+    source = models.checkpoint(tmp_path / "source", architecture)
+    Export().run(tmp_path / "exported", checkpoint=source)
+    wanted = onnx_files.inputs(onnx_files.load_graph(tmp_path / "exported"))
+    generator = np.random.default_rng(0)
+    inputs = []
+    for number in range(12):
+        length = 3 + number % 7
+        row = {"input_ids": generator.integers(5, 60, (1, length)), "attention_mask": np.ones((1, length), np.int64)}
+        inputs.append({name: row.get(name, np.zeros((1, length), np.int64)) for name in wanted})
+    made, report = qdq.quantise(tmp_path / "exported", inputs, "int8", tmp_path)
+    checker.check_model(made)
+    assert report["int8"]["share"] > 0.5
+    assert report["cosine"]["mean"] > 0.98
