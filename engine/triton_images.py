@@ -24,6 +24,31 @@ SOURCES: Mapping[str, tuple[str, str]] = {
     "server-5975": ("Triton, issue 5975", "https://github.com/triton-inference-server/server/issues/5975"),
     "server-6959": ("Triton, issue 6959", "https://github.com/triton-inference-server/server/issues/6959"),
     "server-7374": ("Triton, issue 7374", "https://github.com/triton-inference-server/server/issues/7374"),
+    "optimizer-1112": (
+        "NVIDIA Model Optimizer, pull request 1112",
+        "https://github.com/NVIDIA/Model-Optimizer/pull/1112",
+    ),
+    "hpa": (
+        "uzunenes/triton-server-hpa, a plan of tensorrt:25.06-py3 served by tritonserver:25.06-py3",
+        "https://github.com/uzunenes/triton-server-hpa/blob/189339dc376f0383da50f0874c4283d8c4d151a7/README.md",
+    ),
+    "reefscan": (
+        "HrishiKabra/reefscan, notes on serving with tritonserver:24.10-py3",
+        "https://github.com/HrishiKabra/reefscan/blob/d719113cccbebad1bfb412452a47df28d15d7e84/edge/serving/RUNPOD.md",
+    ),
+    "depth-anything": (
+        "ika-rwth-aachen/ros2-depth-anything-v3-trt, on tensorrt:25.03-py3",
+        "https://github.com/ika-rwth-aachen/ros2-depth-anything-v3-trt/blob/d13477d93cd95335e1281c386ac899a2b3a2b748/README.md",
+    ),
+    "server-7221": ("Triton, issue 7221", "https://github.com/triton-inference-server/server/issues/7221"),
+    "rel-24-10": (
+        "Triton, Release 24.10",
+        "https://docs.nvidia.com/deeplearning/triton-inference-server/release-notes/rel-24-10.html",
+    ),
+    "rel-25-06": (
+        "Triton, Release 25.06",
+        "https://docs.nvidia.com/deeplearning/triton-inference-server/release-notes/rel-25-06.html",
+    ),
     "rel-23-05": (
         "Triton, Release 23.05",
         "https://docs.nvidia.com/deeplearning/triton-inference-server/release-notes/rel-23-05.html",
@@ -55,8 +80,12 @@ class Image:
 
 IMAGES = (
     Image("23.05", "py3", "8.6.1.2", "12.1.1", None, ("server-5975", "rel-23-05")),
-    Image("24.02", "py3", "8.6.3", None, None, ("server-6959",)),
+    Image("24.02", "py3", "8.6.3.1", None, None, ("server-7221", "server-6959")),
     Image("24.05", "py3", "10.0.1.6", "12.4", None, ("server-7374", "rel-24-05")),
+    Image("24.10", "py3", "10.5", "12.6.2", None, ("reefscan", "rel-24-10")),
+    Image("25.03", "py3", "10.9", "12.8.1", None, ("depth-anything",)),  # of NVIDIA's TensorRT image of that month
+    Image("25.06", "py3", "10.11", "12.9.1", None, ("hpa", "rel-25-06")),
+    Image("26.02", "py3", "10.15.1", None, None, ("optimizer-1112",)),  # likewise
 )
 
 _NO_ENGINES = ("trtllm-python-py3", "vllm-python-py3", "py3-sdk", "py3-min")

@@ -133,8 +133,8 @@ REFUSED = {
     "an image with another TensorRT": (
         gpu() + "tensorrt: {version: '10.9'}\n" + IMAGE % "24.05-py3",
         "TensorRT 10.9 builds the engine, and the image 24.05-py3 loads those of 10.0.1.6", 'version: "10.0.1.6"'),
-    "an image with TensorRT 8": (gpu() + IMAGE % "24.02", "of TensorRT 8.6.3, which is not supported", "24.05-py3"),
-    "an image that is not known": (gpu() + IMAGE % "25.03", "is not known here", "docker run --rm nvcr.io"),
+    "an image with TensorRT 8": (gpu() + IMAGE % "24.02", "of TensorRT 8.6.3.1, which is not supported", "26.02-py3"),
+    "an image that is not known": (gpu() + IMAGE % "25.01", "is not known here", "docker run --rm nvcr.io"),
     "an image for language models": (
         gpu() + IMAGE % "25.03-trtllm-python-py3", "has no backend for TensorRT engines", "use 25.03-py3"),
     "an image that is none": (gpu() + IMAGE % "latest", "is none of Triton's", "24.05"),
@@ -144,8 +144,6 @@ REFUSED = {
     "a profile that is not there": (gpu() + TEXT + GROUP % "profile: »['1']", "no profile 1", "leave it out"),
     "a batch that no profile takes": (
         gpu() + TEXT + "package: {triton: {max_batch_size: »64}}", "batches of 64", "max_batch_size: 32"),
-    "calibration of fp32": (
-        gpu() + "calibrate: »{samples: few.jsonl}", "this recipe is in fp32", "calibrate: null"),
     "calibration for a cpu": (
         HEAD + "precision: int8\ncalibrate: »{samples: few.jsonl}", "nothing is calibrated for a cpu", "leave it out"),
     "validation on calibration": (

@@ -15,7 +15,10 @@ _TOOLS = {
     "torch": "export and reference of PyTorch models",
     "transformers": "Hugging Face models",
     "huggingface_hub": "hf: sources",
+    "onnxruntime-gpu": "ONNX models on a GPU",
     "tensorrt": "TensorRT engines, on the GPU that they are for",
+    "tensorrt_rtx": "TensorRT-RTX engines, built without a GPU",
+    "cuda-bindings": "running TensorRT engines",
 }
 
 
@@ -26,6 +29,7 @@ def arguments(_parser: argparse.ArgumentParser) -> None:
 def run(_arguments: argparse.Namespace) -> Exit:
     """Print the machine, its tools and what they are for."""
     from engine import machine, registry
+    from engine.kit import gpu_runtimes
 
     print(f"python       {platform.python_version()} on {platform.system()} {platform.machine()}")
     for name, value in machine.known_facts().items():
@@ -35,6 +39,10 @@ def run(_arguments: argparse.Namespace) -> Exit:
         version = machine.version_of(tool)
         mark = "missing" if version == machine.MISSING else version
         print(f"{tool:<16} {mark:<12} for {purpose}")
+    print()
+    print("models on a GPU:")
+    for name, lacks in gpu_runtimes.table(lambda tool: machine.version_of(tool) != machine.MISSING).items():
+        print(f"  {name:<31} {'missing: ' + ', '.join(lacks) if lacks else 'all that it needs is here'}")
     print()
     print(f"steps: {', '.join(sorted(registry.steps()))}")
     if any(machine.version_of(tool) == machine.MISSING for tool in ("torch", "transformers", "onnxruntime")):

@@ -75,11 +75,8 @@ def _of(gpu: Gpu, runtime: str) -> Sequence[str]:
 
 def _calibration(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
     recipe = loaded.recipe
-    if recipe.calibrate is None:
+    if recipe.calibrate is None or recipe.precision == "fp32":  # of a matrix of precisions one may need none
         return
-    if recipe.precision == "fp32":
-        what = "`calibrate` says what a lower precision is found by; this recipe is in fp32"
-        raise loaded.error(what, "calibrate", hint="leave it out (`calibrate: null` over a parent's)")
     if not devices:
         what = "nothing is calibrated for a cpu: int8 finds its scales there while it runs"
         raise loaded.error(what, "calibrate", hint="leave it out (`calibrate: null` over a parent's)")

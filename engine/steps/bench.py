@@ -14,7 +14,6 @@ from engine.kit import (
     cpu,
     devices,
     gpu_state,
-    hardware,
     onnx_files,
     runners,
     stats,
@@ -30,7 +29,7 @@ Axes = Mapping[str, int]
 
 LATENCIES = "latencies.json"
 
-_ORIGINAL = ("torch", "transformers")
+_RIVALS = {"pytorch": ("torch", "transformers"), "onnxruntime": ("numpy", "onnxruntime")}
 
 
 class Bench(Step):
@@ -86,8 +85,7 @@ class Bench(Step):
         """Return what runs the models: our runtime and the rivals'."""
         tools = ["onnx", *self.execution.tools]
         for rival in self.against:
-            plain = "onnxruntime" if self.execution.hardware is None else hardware.ONNXRUNTIME_GPU
-            tools += _ORIGINAL if rival.runtime == "pytorch" else ("numpy", plain)
+            tools += _RIVALS[rival.runtime]
         return tuple(dict.fromkeys(tools))
 
     def facts_used(self) -> tuple[str, ...]:

@@ -1,12 +1,14 @@
 import json
 import sys
+from types import SimpleNamespace
 
 import graphs
 import models
 import pytest
 
+from engine import cuda
 from engine.errors import JudgementError, StepError
-from engine.kit import cpu, hardware
+from engine.kit import bench_inputs, cpu, gpu_state, hardware, onnx_files
 from engine.kit.execution import Execution
 from engine.kit.interleaving import Budget
 from engine.recipe.schema import Bench as BenchSection
@@ -159,3 +161,65 @@ def test_the_build_of_onnx_runtime_counts_where_it_is_measured():
     assert "onnxruntime.build" in Bench().facts_used()
     assert "onnxruntime.build" not in Bench(execution=T4, against=(EAGER,)).facts_used()
     assert "onnxruntime.build" in Bench(execution=T4, against=(PLAIN,)).facts_used()
+
+
+ON_T4 = Execution(provider="cuda", hardware=hardware.on(["T4"], tool="onnxruntime-gpu"))
+
+
+@pytest.mark.skipif(bool(cuda.devices()), reason="there is a GPU here")
+@pytest.mark.parametrize("rival", [PLAIN, EAGER, Rival(runtime="pytorch", precision="fp16")])
+def test_without_a_gpu_no_rival_is_measured_for_one(layers, tmp_path, rival):
+    with pytest.raises(StepError, match="There is no GPU here that CUDA programs can use"):
+        run(Quick(execution=ON_T4, against=(rival,), shapes=({"batch": 1},)), layers, tmp_path)
+
+
+def test_a_pytorch_without_cuda_is_no_rival_on_a_gpu(tmp_path, monkeypatch):
+    import torch
+
+    t4 = SimpleNamespace(name="Tesla T4", sm=75)
+    monkeypatch.setattr(cuda, "devices", lambda: (t4,))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    checkpoint = models.checkpoint(tmp_path / "checkpoint", "bert", task="text-classification")
+    with pytest.raises(StepError, match="PyTorch cannot use the Tesla T4") as caught:
+        Quick(execution=ON_T4)._rival(EAGER, checkpoint, checkpoint, 1)
+    assert "torch" in str(caught.value)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_pytorch_runs_in_the_precision_of_its_name(tmp_path, precision):
+    checkpoint = models.checkpoint(tmp_path / "checkpoint", "bert", task="text-classification")
+    rival = Rival(runtime="pytorch", precision=precision)
+    runner = Quick()._rival(rival, graphs.tiny("bert"), checkpoint, 1)
+    original = Quick()._rival(EAGER, graphs.tiny("bert"), checkpoint, 1)
+    inputs = bench_inputs.draw(onnx_files.load_graph(graphs.tiny("bert")), {"batch": 1, "sequence": 8})
+    assert runner.name == f"pytorch-{precision}"
+    lowered, whole = runner.run(inputs)["logits"], original.run(inputs)["logits"]
+    assert 0 < abs(lowered - whole).max() < 0.1 * abs(whole).max()
+    assert runner.prepare(inputs)() is None
+
+
+def test_a_gpu_is_told_with_what_its_clocks_did(monkeypatch):
+    states = iter([("1590", "40"), ("1590", "41"), ("1350", "60")])
+
+    def query():
+        clock, heat = next(states)
+        told = {"name": "Tesla T4", "driver_version": "550.54", "clocks.current.sm": clock, "clocks.max.sm": "1590"}
+        return [{**told, "clocks.current.memory": "[N/A]", "temperature.gpu": heat}]
+
+    monkeypatch.setattr(gpu_state, "query", query)
+    seen = gpu_state.look("Tesla T4") + gpu_state.look("Tesla T4")
+    assert gpu_state.report(seen) == {
+        "driver": "550.54", "sm_mhz": [1590, 1590], "celsius": [40, 41], "max_sm_mhz": 1590, "steady": True,
+    }  # fmt: skip
+    assert gpu_state.report(seen + gpu_state.look("Tesla T4"))["steady"] is False
+    assert gpu_state.report([]) == {}
+
+
+def test_clocks_are_left_out_where_nobody_tells_of_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert gpu_state.query() == []
+    broken = tmp_path / "nvidia-smi"
+    broken.write_text("#!/bin/sh\necho 'NVIDIA-SMI has failed'; exit 9\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert gpu_state.query() == []
