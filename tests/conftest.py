@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import timm_here
 from hypothesis import settings
 
 # A shared machine may stop at any moment: no property is about absolute time.
@@ -52,6 +53,19 @@ def minilm_exported(minilm_checkpoint, tmp_path_factory):
     directory = tmp_path_factory.mktemp("minilm-exported") / "exported"
     Export().run(directory, checkpoint=minilm_checkpoint)
     return directory
+
+
+@pytest.fixture(scope="session")
+def timm_folders(request):
+    """What must be first on the import path of a process that imports timm."""
+    return timm_here.folders(request.config.cache.mkdir("timm"))
+
+
+@pytest.fixture(scope="session")
+def timm(timm_folders):
+    """timm, imported into the process of the tests."""
+    with timm_here.importable(timm_folders):
+        return importlib.import_module("timm")
 
 
 @pytest.fixture

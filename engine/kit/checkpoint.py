@@ -16,7 +16,9 @@ SUPPORTED_TASKS = (
     "feature-extraction",
     "fill-mask",
 )
-"""The tasks that this version can export and validate."""
+"""The tasks that this version can export and validate for a model of transformers."""
+_IMAGES = "image-classification"
+"""What a model of timm is for, and an ONNX file may be."""
 
 _HEADS = {
     "ForSequenceClassification": "text-classification",
@@ -90,7 +92,7 @@ def task(checkpoint: Path, asked: str | None) -> str:
     or cannot be told.
     """
     if asked is not None:
-        _refuse_unsupported(asked, "the recipe asks for it")
+        _refuse_unsupported(asked, "the recipe asks for it", checkpoint)
         return asked
     if kind(checkpoint) == "onnx":
         return "tensors"
@@ -102,7 +104,7 @@ def task(checkpoint: Path, asked: str | None) -> str:
             [because, f"supported: {', '.join(SUPPORTED_TASKS)}"],
             "say `task:` under `model:` in the recipe",
         )
-    _refuse_unsupported(found, because)
+    _refuse_unsupported(found, because, checkpoint)
     return found
 
 
@@ -146,7 +148,7 @@ def axes(checkpoint: Path) -> dict[str, list[int | str]]:
     settings = config(checkpoint)
     if kind(checkpoint) == "timm":
         sizes = settings.get("pretrained_cfg", settings).get("input_size", [3, "height", "width"])
-        return {"pixel_values": ["batch", *sizes]}
+        return {"images": ["batch", *sizes]}
     if "vocab_size" not in settings:
         return {}
     types = settings.get("type_vocab_size", 2 if settings.get("model_type") in _TWO_TYPES else 0)
@@ -163,7 +165,7 @@ def tokenizer_file(checkpoint: Path) -> Path | None:
 def _own_task(checkpoint: Path, settings: Mapping[str, Any]) -> tuple[str | None, str]:
     """Return the task that the model's own files name, and what they say."""
     if kind(checkpoint) == "timm":
-        return "image-classification", f"config.json is timm's, architecture {settings['architecture']}"
+        return _IMAGES, f"config.json is timm's, architecture {settings['architecture']}"
     named = settings.get("architectures")
     architectures = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
     because = f"config.json has architectures: {', '.join(architectures) or 'none'}"
@@ -179,7 +181,7 @@ def _headless(settings: Mapping[str, Any]) -> str:
     """Return what a model without a head is for: its features, unless it has no vocabulary or a decoder."""
     if settings.get("is_encoder_decoder"):
         return "text2text-generation"
-    return "feature-extraction" if "vocab_size" in settings else "image-classification"
+    return "feature-extraction" if "vocab_size" in settings else _IMAGES
 
 
 def _is_sentence_transformer(checkpoint: Path) -> bool:
@@ -196,8 +198,8 @@ def _pooling_folder(checkpoint: Path) -> str:
     return "1_Pooling"
 
 
-def _refuse_unsupported(name: str, because: str) -> None:
-    if name not in SUPPORTED_TASKS:
+def _refuse_unsupported(name: str, because: str, checkpoint: Path) -> None:
+    if name not in SUPPORTED_TASKS and (name != _IMAGES or kind(checkpoint) == "transformers"):
         raise StepError(
             f"the task {name} is not supported yet",
             [because, f"supported: {', '.join(SUPPORTED_TASKS)}"],

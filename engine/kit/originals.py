@@ -16,6 +16,8 @@ from engine.kit.token_rows import Vocabulary
 if TYPE_CHECKING:
     import numpy as np
 
+    from engine.recipe.images import Images
+
 
 @dataclass(frozen=True)
 class Original:
@@ -34,7 +36,12 @@ class Original:
 
 @contextlib.contextmanager
 def load(
-    checkpoint: Path, task: str, *, num_labels: int | None = None, random_head: bool = False
+    checkpoint: Path,
+    task: str,
+    *,
+    num_labels: int | None = None,
+    random_head: bool = False,
+    images: Images | None = None,
 ) -> Iterator[Original]:
     """Open the model for answers that are the same in every run on one machine: fp32, one thread, nothing optimised.
 
@@ -45,16 +52,17 @@ def load(
         return
     import torch
 
-    module = torch_models.load(checkpoint, task, num_labels=num_labels, random_head=random_head)
+    module = torch_models.load(checkpoint, task, num_labels=num_labels, random_head=random_head, images=images)
+    tokens = token_rows.are_tokens(module.wanted)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield Original(
             name="pytorch-fp32",
-            wanted={name: Input(name, "int64", ("batch", "sequence")) for name in module.input_names},
+            wanted=module.wanted,
             answer=lambda inputs: torch_models.call(module, inputs),
             ranges={},
-            vocabulary=torch_models.vocabulary(module),
+            vocabulary=torch_models.vocabulary(module) if tokens else None,
             longest=checkpoints.max_sequence(checkpoint),
         )
     finally:

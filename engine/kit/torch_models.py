@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import warnings
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -12,11 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit import checkpoint as checkpoints
+from engine.kit import timm_models
+from engine.kit.onnx_files import Input
+from engine.kit.quiet import quiet
 from engine.kit.token_rows import Vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
+
+    from engine.recipe.images import Images
 
 _CLASSES = {
     "feature-extraction": "AutoModel",
@@ -31,21 +35,31 @@ _SEED = 20
 """Of a random head: it must be the same one in every step that loads the model."""
 
 
-def load(checkpoint: Path, task: str, *, num_labels: int | None = None, random_head: bool = False) -> torch.nn.Module:
+def load(
+    checkpoint: Path,
+    task: str,
+    *,
+    num_labels: int | None = None,
+    random_head: bool = False,
+    images: Images | None = None,
+) -> torch.nn.Module:
     """Return the model in fp32, eval mode and eager attention, from local safetensors only.
 
-    It takes the int64 tensors `module.input_names`, each [batch, sequence], in that order, and returns a tuple of
-    `module.output_names`: `last_hidden_state` [batch, sequence, hidden], `logits` [batch, labels] or
-    [batch, sequence, labels or vocabulary], or `start_logits`, `end_logits` [batch, sequence].
+    With `images` it is timm's: see `timm_models.load`. Otherwise it takes the int64 tensors `module.input_names`, each
+    [batch, sequence], in that order, which `module.wanted` describes, and returns a tuple of `module.output_names`:
+    `last_hidden_state` [batch, sequence, hidden], `logits` [batch, labels] or [batch, sequence, labels or vocabulary],
+    or `start_logits`, `end_logits` [batch, sequence].
 
     Raises StepError where the task is not supported, the checkpoint cannot be read, or some of its weights would
     be random: a head only where `random_head` (and `num_labels`, for a classifier) allow it, anything else never.
     """
     import torch
 
+    if images is not None and checkpoints.kind(checkpoint) == "timm":
+        return timm_models.load(checkpoint, task, images, num_labels=num_labels, random_head=random_head)
     _refuse_unsupported(checkpoint, task)
     # A head that is made up must not depend on what ran before, nor disturb what runs after.
-    with quiet(), torch.random.fork_rng(devices=[]):
+    with _quiet(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(_SEED)
         model, loading = _from_pretrained(checkpoint, task, num_labels)
     _explain(model, loading, task=task, num_labels=num_labels, random_head=random_head)
@@ -86,28 +100,26 @@ def vocabulary(module: torch.nn.Module) -> Vocabulary:
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
+def _quiet() -> Iterator[None]:
     """Keep the progress bars, warnings and advice of transformers and torch out of the log."""
-    import logging
-
     from transformers.utils import logging as progress
 
-    silenced, bars = logging.root.manager.disable, progress.is_progress_bar_enabled()
-    logging.disable(logging.CRITICAL)
+    bars = progress.is_progress_bar_enabled()
     progress.disable_progress_bar()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet():
             yield
     finally:
-        logging.disable(silenced)
         if bars:
             progress.enable_progress_bar()
 
 
 def _refuse_unsupported(checkpoint: Path, task: str) -> None:
     if checkpoints.kind(checkpoint) == "timm":
-        raise StepError("models of timm are not supported yet", hint="export it to ONNX and give the .onnx as source")
+        raise StepError(
+            "the checkpoint is timm's, and the recipe does not say that it classifies images",
+            hint="say `task: image-classification` under `model:`",
+        )
     if task not in _CLASSES:
         raise StepError(f"{task} is not supported yet for a PyTorch model", [f"supported: {', '.join(_CLASSES)}"])
 
@@ -215,6 +227,7 @@ def _named_class() -> Any:
             self.model = model
             self.input_names = inputs
             self.output_names = outputs
+            self.wanted = {name: Input(name, "int64", ("batch", "sequence")) for name in inputs}
 
         def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
             answer = self.model(**dict(zip(self.input_names, tensors, strict=True)))

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
+    from engine.recipe.images import Images
+
     Tensors = Mapping[str, np.ndarray]
 
 _DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
@@ -31,23 +33,25 @@ def pytorch(
     threads: int,
     num_labels: int | None,
     random_head: bool,
+    images: Images | None = None,
 ) -> Runner:
     """Return the runner of the original in PyTorch, eager, all of it in one precision: on a GPU, or else on the CPU.
 
     Raises StepError where torch is not installed or cannot use the GPU: nothing is measured on a CPU instead.
     """
-    if importlib.util.find_spec("torch") is None or importlib.util.find_spec("transformers") is None:
+    library, extra = ("transformers", "cpu") if images is None else ("timm", "timm")
+    if importlib.util.find_spec("torch") is None or importlib.util.find_spec(library) is None:
         raise StepError(
-            "Measuring against PyTorch needs torch and transformers, and they are not installed",
+            f"Measuring against PyTorch needs torch and {library}, and they are not installed",
             ["bench.against asks for runtime: pytorch"],
-            "pip install 'recipe[cpu]', or take pytorch out of bench.against",
+            f"pip install 'recipe[{extra}]', or take pytorch out of bench.against",
         )
     import torch
 
     from engine.kit import torch_models
 
     device = _device(hardware)
-    module = torch_models.load(checkpoint, task, num_labels=num_labels, random_head=random_head)
+    module = torch_models.load(checkpoint, task, num_labels=num_labels, random_head=random_head, images=images)
     module = module.to(device=device, dtype=getattr(torch, _DTYPES[precision]))
 
     def prepare(inputs: Tensors) -> Callable[[], object]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from engine.recipe import images
 from engine.recipe.schema import Recipe
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
 
-_LATER_TASKS = ("text2text-generation", "text-generation", "image-classification")
+_LATER_TASKS = ("text2text-generation", "text-generation")
 
 
 def _rivals(recipe: Recipe) -> bool:
@@ -33,7 +34,9 @@ _ROWS: tuple[Row, ...] = (
      "a model of an architecture that transformers has"),
     ("graphs", lambda r: r.graphs, "several graphs", "a model of one graph"),
     ("generate", lambda r: r.generate, "generating text", "tasks of one pass over text"),
-    ("preprocess", lambda r: r.preprocess, "preparing images", ".npz tensors as samples"),
+    ("preprocess", lambda r: set(r.preprocess) - set(images.SAID), "preparing images", ".npz tensors as samples"),
+    ("preprocess", lambda r: r.preprocess and not images.of_timm(r.model), "preparing images for this model",
+     "a model of timm (timm:NAME, or a directory with task: image-classification)"),
     ("bench.via", lambda r: set(_ways(r)) - {"in-process"}, "measuring through a server", "via: [in-process]"),
     ("bench.against", _rivals, "a rival in this precision", "precision: fp32, or for pytorch fp16 or bf16"),
     ("tensorrt.cuda_graph", lambda r: r.tensorrt.get("cuda_graph") and r.target.runtime == "onnxruntime",

@@ -22,14 +22,14 @@ from engine.kit import (
 from engine.kit.execution import Execution
 from engine.kit.interleaving import Budget, Contender, measure
 from engine.kit.runner import Runner
+from engine.recipe import images
+from engine.recipe.images import Images
 from engine.recipe.schema import Recipe, Rival, Task
 from engine.step import Hardware, Report, Step
 
 Axes = Mapping[str, int]
 
 LATENCIES = "latencies.json"
-
-_RIVALS = {"pytorch": ("torch", "transformers"), "onnxruntime": ("numpy", "onnxruntime")}
 
 
 class Bench(Step):
@@ -51,6 +51,8 @@ class Bench(Step):
     task: Task | None = None
     num_labels: int | None = None
     random_head: bool = False
+    images: Images | None = None
+    """How images come to the original where it is a model of timm, and PyTorch runs it."""
     budgets: tuple[Mapping[str, float], ...] = ()
     """The most milliseconds (`p95_ms` and so on) that our model may take, a mapping for each of `shapes`."""
 
@@ -74,6 +76,7 @@ class Bench(Step):
             task=model.task if original else None,
             num_labels=model.num_labels if original else None,
             random_head=model.random_head if original else False,
+            images=images.wanted(recipe) if original else None,
             budgets=tuple({str(name): limit for name, limit in shape.budget.items()} for shape in bench.shapes),
         )
 
@@ -85,7 +88,8 @@ class Bench(Step):
         """Return what runs the models: our runtime and the rivals'."""
         tools = ["onnx", *self.execution.tools]
         for rival in self.against:
-            tools += _RIVALS[rival.runtime]
+            original = ("torch", "transformers" if self.images is None else "timm")
+            tools += original if rival.runtime == "pytorch" else ("numpy", "onnxruntime")
         return tuple(dict.fromkeys(tools))
 
     def facts_used(self) -> tuple[str, ...]:
@@ -166,6 +170,7 @@ class Bench(Step):
             threads=threads,
             num_labels=self.num_labels,
             random_head=self.random_head,
+            images=self.images,
         )
 
     def _measured(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from engine.errors import StepError
 from engine.kit import checkpoint as checkpoints
-from engine.kit import onnx_files, ort, token_rows, torch_models
+from engine.kit import onnx_files, ort, probes, timm_padding, torch_models
+from engine.kit.quiet import quiet
+from engine.recipe import images
+from engine.recipe.images import Images
 from engine.step import Report, Step
 
 if TYPE_CHECKING:
@@ -20,22 +22,26 @@ if TYPE_CHECKING:
 
 Exporter = Literal["torchscript", "dynamo"]
 
-_AXES = {0: "batch", 1: "sequence"}
 _TOLERANCE = 1e-3
 """Of the largest output: fp32 in another order differs by 1e-6 to 1e-4, a graph that is wrong by far more."""
 
 
 class Export(Step):
-    """Write the model as ONNX, the same whatever it is built for: fp32, every batch and sequence length."""
+    """Write the model as ONNX, the same whatever it is built for: fp32, every batch and sequence length.
+
+    A model of images takes any batch of images of one size.
+    """
 
     makes = "exported"
     # onnxruntime only checks the graph: it does not change a byte of it.
-    tools = ("torch", "transformers", "onnx", "onnxscript", "onnx-ir")
+    tools = ("torch", "onnx", "onnxscript", "onnx-ir")
     inline_limit: ClassVar[int] = onnx_files.INLINE_LIMIT
 
     task: str | None = None
     num_labels: int | None = None
     random_head: bool = False
+    images: Images | None = None
+    """How images come to a model of timm; None for a model of transformers."""
     opset: int = 20
 
     @classmethod
@@ -44,13 +50,21 @@ class Export(Step):
         model = recipe.model
         if model.source.lower().endswith(".onnx"):
             return None
-        return cls(task=model.task, num_labels=model.num_labels, random_head=model.random_head)
+        return cls(
+            task=model.task, num_labels=model.num_labels, random_head=model.random_head, images=images.wanted(recipe)
+        )
+
+    def tools_used(self) -> tuple[str, ...]:
+        """Return what traces the model, and the library that it is a model of."""
+        return (*self.tools, "transformers" if self.images is None else "timm")
 
     def run(self, out: Path, *, checkpoint: Path) -> Report:
         """Raises StepError where the checkpoint cannot be loaded, or no exporter gets the model right."""
         task = checkpoints.task(checkpoint, self.task)
         print(f"loading the model for {task}")
-        module = torch_models.load(checkpoint, task, num_labels=self.num_labels, random_head=self.random_head)
+        module = torch_models.load(
+            checkpoint, task, num_labels=self.num_labels, random_head=self.random_head, images=self.images
+        )
         longest = checkpoints.max_sequence(checkpoint)
         problems: list[str] = []
         for exporter in ("torchscript", "dynamo"):
@@ -71,7 +85,8 @@ class Export(Step):
         raw, normal = scratch / "raw", scratch / "normal"
         raw.mkdir()
         try:
-            _export(exporter, module, _rows(module, longest, (11, 16)), raw / onnx_files.MODEL, opset=self.opset)
+            traced = module if self.images is None else timm_padding.fixed(module)
+            _export(exporter, traced, probes.example(module, longest), raw / onnx_files.MODEL, opset=self.opset)
             onnx_files.save(onnx_files.load(raw), normal, threshold=self.inline_limit)
             return _difference(module, normal, longest)
         except OSError:
@@ -103,20 +118,25 @@ def _export(
     import torch
 
     names, results = list(module.input_names), list(module.output_names)
+    axes = {name: _free_axes(module.wanted[name].shape) for name in names}
     shared: dict[str, Any] = {"input_names": names, "output_names": results, "opset_version": opset, "verbose": False}
     if exporter == "dynamo":
         # The exporter takes axis names through torch.export's own structure: one entry per positional tensor.
-        shared |= {"dynamic_shapes": (tuple(dict(_AXES) for _ in names),), "external_data": False}
+        shared |= {"dynamic_shapes": (tuple(axes[name] for name in names),), "external_data": False}
     else:
-        shared |= {"dynamic_axes": {**dict.fromkeys(names, _AXES), **_output_axes(module, example)}}
+        shared |= {"dynamic_axes": {**axes, **_output_axes(module, example)}}
     tensors = tuple(torch.from_numpy(example[name]) for name in names)
-    with torch_models.quiet(), torch.inference_mode():
+    with quiet(), torch.inference_mode():
         torch.onnx.export(module, tensors, str(path), dynamo=exporter == "dynamo", **shared)
+
+
+def _free_axes(shape: tuple[int | str, ...]) -> dict[int, str]:
+    return {place: axis for place, axis in enumerate(shape) if isinstance(axis, str)}
 
 
 def _output_axes(module: torch.nn.Module, example: dict[str, np.ndarray]) -> dict[str, dict[int, str]]:
     """Return the dynamic axes of the outputs: where an extent is the example's number of tokens, it is that."""
-    tokens = example["input_ids"].shape[1]
+    tokens = example["input_ids"].shape[1] if "input_ids" in example else None
     answers = torch_models.call(module, example)
     return {
         name: {0: "batch", **({1: "sequence"} if answer.ndim > 1 and answer.shape[1] == tokens else {})}
@@ -127,7 +147,7 @@ def _output_axes(module: torch.nn.Module, example: dict[str, np.ndarray]) -> dic
 def _difference(module: torch.nn.Module, directory: Path, longest: int | None) -> str | None:
     """Run the graph on other shapes than the traced one, and masks of every kind; return where it is wrong."""
     session = ort.session(directory, threads=1, level="disabled")
-    for kind, inputs in _probes(module, longest):
+    for kind, inputs in probes.probes(module, longest):
         answers = ort.run(session, inputs)
         for name, expected in torch_models.call(module, inputs).items():
             if answers[name].shape != expected.shape:
@@ -136,23 +156,3 @@ def _difference(module: torch.nn.Module, directory: Path, longest: int | None) -
             if not worst <= _TOLERANCE * max(1.0, float(abs(expected).max())):
                 return f"{name} is off by {worst:.2g}, {kind}"
     return None
-
-
-def _probes(module: torch.nn.Module, longest: int | None) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
-    yield "one row", _rows(module, longest, (7,))
-    yield "right-padded", _rows(module, longest, (37, 5, 20))
-    yield "left-padded", _rows(module, longest, (37, 5, 20), side="left")
-    yield "with a hole in the mask", token_rows.punch_hole(_rows(module, longest, (23, 9)))
-
-
-def _rows(
-    module: torch.nn.Module, longest: int | None, lengths: tuple[int, ...], *, side: Literal["left", "right"] = "right"
-) -> dict[str, np.ndarray]:
-    """Return made-up rows of these lengths, or of what the model can take, as one batch."""
-    import numpy as np
-
-    vocabulary = torch_models.vocabulary(module)
-    generator = np.random.default_rng(sum(lengths))
-    limit = longest or max(lengths)
-    rows = [token_rows.draw(generator, vocabulary, min(length, limit)) for length in lengths]
-    return token_rows.batch(rows, pad=vocabulary.pad, side=side)

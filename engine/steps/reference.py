@@ -12,6 +12,8 @@ from engine.kit import cases, originals, questions
 from engine.kit import checkpoint as checkpoints
 from engine.kit.cases import Case
 from engine.kit.originals import Original
+from engine.recipe import images
+from engine.recipe.images import Images
 from engine.recipe.schema import Profile
 from engine.step import Report, Source, Step
 
@@ -43,6 +45,8 @@ class Reference(Step):
     num_labels: int | None = None
     random_head: bool = False
     onnx: bool = False
+    images: Images | None = None
+    """How images come to a model of timm."""
     profiles: tuple[Profile, ...] = ()
 
     @classmethod
@@ -50,18 +54,22 @@ class Reference(Step):
         """Always wanted. Profiles only count where random tensors have to be drawn within them."""
         model, found = recipe.model, recipe.validation.samples
         onnx = model.source.lower().endswith(".onnx")
-        drawn = onnx and found is None and model.tokenizer is None
+        shown = images.wanted(recipe)
+        drawn = (onnx or shown is not None) and found is None and model.tokenizer is None
         return cls(
             samples=None if found is None else Source(uri=found),
             task=model.task,
             num_labels=model.num_labels,
             random_head=model.random_head,
             onnx=onnx,
+            images=shown,
             profiles=recipe.profiles if drawn else (),
         )
 
     def tools_used(self) -> tuple[str, ...]:
         """Return what runs the original and makes its inputs; numpy draws them where there are no samples."""
+        if self.images is not None:
+            return ("torch", "timm", "numpy")
         runs = ("onnx", "onnxruntime") if self.onnx else ("torch", "transformers")
         return (*runs, "numpy", "tokenizers")
 
@@ -73,7 +81,9 @@ class Reference(Step):
         """Raises StepError where the model cannot be loaded, the samples do not suit it, or it fails on one of them."""
         task = checkpoints.task(checkpoint, self.task)
         print("loading the original model")
-        with originals.load(checkpoint, task, num_labels=self.num_labels, random_head=self.random_head) as original:
+        with originals.load(
+            checkpoint, task, num_labels=self.num_labels, random_head=self.random_head, images=self.images
+        ) as original:
             asked = questions.ask(original, checkpoint, samples, task=task, profiles=self.profiles)
             kinds = cases.count_kinds(asked)
             listed = ", ".join(f"{count} {kind}" for kind, count in kinds.items())

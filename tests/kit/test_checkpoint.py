@@ -75,7 +75,6 @@ def test_a_cross_encoder_stays_a_classifier(folder):
         ({"architectures": ["T5Model"], "is_encoder_decoder": True, "vocab_size": 9}, "text2text-generation"),
         ({"architectures": ["ViTForImageClassification"]}, "image-classification"),
         ({"architectures": ["ViTModel"]}, "image-classification"),
-        ({"architecture": "resnet18"}, "image-classification"),
     ],
 )
 def test_models_that_generate_or_see_are_not_supported_yet(folder, settings, task):
@@ -84,8 +83,16 @@ def test_models_that_generate_or_see_are_not_supported_yet(folder, settings, tas
     told = str(caught.value)
     assert f"the task {task} is not supported yet" in told
     assert "supported: text-classification, token-classification, question-answering" in told
-    named = settings.get("architecture") or settings["architectures"][0]
-    assert named in told
+    assert settings["architectures"][0] in told
+
+
+def test_a_model_of_timm_or_an_onnx_file_may_classify_images(folder, tmp_path):
+    timm = folder(architecture="resnet18")
+    assert checkpoint.task(timm, None) == checkpoint.task(timm, "image-classification") == "image-classification"
+    with pytest.raises(StepError, match="the task image-classification is not supported yet"):
+        checkpoint.task(folder(architectures=["BertModel"]), "image-classification")
+    (tmp_path / "model.onnx").write_bytes(b"")
+    assert checkpoint.task(tmp_path, "image-classification") == "image-classification"
 
 
 def test_an_unsupported_task_in_the_recipe_is_refused(folder):

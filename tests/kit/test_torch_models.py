@@ -182,7 +182,8 @@ def test_what_is_not_supported_yet_says_so(bare, tmp_path):
     assert refusal(bare, "text-generation").startswith("text-generation is not supported yet for a PyTorch model")
     (tmp_path / "config.json").write_text('{"architecture": "resnet18"}')
     assert refusal(tmp_path, "feature-extraction") == (
-        "models of timm are not supported yet\nhint: export it to ONNX and give the .onnx as source"
+        "the checkpoint is timm's, and the recipe does not say that it classifies images\n"
+        "hint: say `task: image-classification` under `model:`"
     )
     (tmp_path / "config.json").write_text('{"model_type": "t5", "architectures": ["T5Model"]}')
     assert refusal(tmp_path, "feature-extraction").startswith("t5 has an encoder and a decoder: that is not supported")

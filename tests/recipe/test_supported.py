@@ -14,13 +14,13 @@ LATER = {
     "auto": (MINIMAL + "target: {runtime: auto}", "3:19"),
     "graphs": (MINIMAL + "graphs: {encoder: {precision: fp32}}", "3:9"),
     "generate": (MINIMAL + "generate: {num_beams: 2}", "3:11"),
-    "preprocess": (MINIMAL + "preprocess: {size: 384}", "3:13"),
+    "an image's size for any model": (MINIMAL + "preprocess: {size: 384}", "3:13"),
+    "an image's mean": (MINIMAL.replace("model}", "'timm:resnet18'}") + "preprocess: {mean: [0.5, 0.5, 0.5]}", "3:13"),
     "a server": (MINIMAL + "bench: {via: [in-process, triton-http]}", "3:14"),
     "a rival in int8": (MINIMAL + "bench: {against: [{runtime: pytorch, precision: int8}]}", "3:18"),
     "onnxruntime as a rival in fp16": (MINIMAL + "bench: {against: [{runtime: onnxruntime, precision: fp16}]}", "3:18"),
     "seq2seq": (MINIMAL.replace("model}", "model, task: text2text-generation}"), "2:30"),
     "generation": (MINIMAL.replace("model}", "model, task: text-generation}"), "2:30"),
-    "images": (MINIMAL.replace("model}", "model, task: image-classification}"), "2:30"),
     "remote code": (MINIMAL.replace("model}", "model, trust_remote_code: true}"), "2:43"),
 }
 
@@ -53,6 +53,8 @@ def test_a_field_of_a_later_step_is_refused(project, text, place):
         MINIMAL + "target: {device: L4, provider: cuda}\nprecision: fp16",
         MINIMAL + "target: {device: T4, provider: tensorrt}\nprecision: int8",
         T4 + "package: {triton: {image: '24.05'}}",
+        MINIMAL.replace("model}", "'timm:resnet18'}") + "preprocess: {layout: NHWC, size: 384}",
+        MINIMAL.replace("model}", "model, task: image-classification}") + "preprocess: {layout: NHWC}",
         MINIMAL.replace("model}", "model, weights: pickle-tensors-only, task: fill-mask}"),
     ],
 )

@@ -193,7 +193,13 @@ def test_only_what_changes_the_graph_is_an_option():
     model = ModelSection(source="hf:some/model", task="text-classification", num_labels=2, random_head=True)
     for precision in ("fp32", "int8"):
         step = Export.for_recipe(Recipe(name="r", model=model, precision=precision))
-        assert step.options() == {"task": "text-classification", "num_labels": 2, "random_head": True, "opset": 20}
+        assert step.options() == {
+            "task": "text-classification",
+            "num_labels": 2,
+            "random_head": True,
+            "images": None,
+            "opset": 20,
+        }
     assert Export.inputs() == ("checkpoint",)
 
 

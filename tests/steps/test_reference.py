@@ -276,6 +276,7 @@ def recipe(source, **model):
 
 def test_profiles_count_only_where_random_tensors_are_drawn_within_them():
     assert Reference.for_recipe(recipe("file:/net.onnx")).profiles
+    assert Reference.for_recipe(recipe("timm:resnet18")).profiles
     for other in (
         recipe("file:/net.onnx", samples="file:/samples.npz"),
         recipe("file:/net.onnx", tokenizer="file:/tokenizer"),
@@ -294,6 +295,7 @@ def test_the_key_holds_what_runs_the_original_and_the_samples_are_an_input():
         "num_labels": 2,
         "random_head": True,
         "onnx": False,
+        "images": None,
         "profiles": [],
     }
     assert Reference.inputs() == ("checkpoint",)

@@ -1,0 +1,111 @@
+"""The EfficientNetV2 recipe that ships: checked, built for a CPU from a fake hub, and clear where there is no hub."""
+
+import json
+import os
+
+import numpy as np
+import onnx
+import pytest
+import timm_here
+from fake_hub import FIRST, FakeHub
+
+RECIPE = "recipes/efficientnetv2.yaml"
+REPOSITORY = "timm/tf_efficientnetv2_s.in21k_ft_in1k"
+ON_CPU = "efficientnetv2-cpu-fp32"
+
+
+@pytest.fixture
+def seeing(timm, timm_folders):
+    """Return a program that can import timm."""
+
+    def with_timm(program):
+        before = [path] if (path := program.environment.get("PYTHONPATH")) else []
+        program.environment["PYTHONPATH"] = os.pathsep.join([*timm_folders, *before])
+        return program
+
+    return with_timm
+
+
+@pytest.fixture
+def serve(shipped, tmp_path):
+    """Put a model into the only hub that the program knows."""
+    with FakeHub() as hub:
+        shipped.environment |= {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path / "hub")}
+
+        def put(architecture, **options):
+            checkpoint = timm_here.checkpoint(tmp_path / "model", architecture, **options)
+            files = {path.name: path.read_bytes() for path in checkpoint.iterdir()}
+            hub.repositories[REPOSITORY] = {FIRST: files}
+
+        yield put
+
+
+def test_every_variant_of_the_recipe_is_sound(shipped):
+    told = shipped("check", RECIPE, expect=0).stdout
+    for variant in (ON_CPU, "efficientnetv2-T4-fp32", "efficientnetv2-T4-fp16"):
+        assert f"{variant} is fine" in told
+
+
+def test_a_hub_that_cannot_be_reached_is_one_clear_error(shipped, tmp_path):
+    shipped.environment |= {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path / "hub")}
+    done = shipped("build", RECIPE, expect=1)
+    assert done.stderr.count(f"hf:{REPOSITORY} could not be fetched") == 1
+    assert "127.0.0.1:9" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_real_architecture_becomes_a_package_on_a_cpu(shipped, serve, seeing):
+    serve("tf_efficientnetv2_s", size=384)
+    seeing(shipped)
+    # A call of 32 images takes a small machine seconds.
+    small = ["--only", "target.device=cpu", "--set", "bench.shapes=[{batch: 1}, {batch: 2}]"]
+    small += ["--set", "profiles=[{batch: [1, 2, 32]}]"]
+    states = shipped.states(RECIPE, *small)
+    assert states["package"] == "built"
+    [shown] = json.loads(shipped("show", RECIPE, *small, "--json", expect=0).stdout)
+    assert shown["validation"]["random"] is True
+    assert shown["validation"]["cosine"]["worst"] > 0.99999
+    assert shipped.states(RECIPE, *small) == dict.fromkeys(states, "cached")
+    model = shipped.folder / "build" / ON_CPU / "efficientnetv2"
+    graph = onnx.load(model / "1" / "model.onnx").graph
+    [given] = graph.input
+    sides = [dim.dim_value or dim.dim_param for dim in given.type.tensor_type.shape.dim]
+    assert (given.name, sides) == ("images", ["batch", 384, 384, 3])
+    said = (model / "config.pbtxt").read_text()
+    assert "max_batch_size: 32" in said
+    assert not (model.parent / "efficientnetv2_text").exists()
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_a_t4_that_is_not_here_waits_after_all_that_any_machine_can_do(shipped, serve, seeing, precision):
+    serve("tf_efficientnetv2_b0", size=64, num_classes=10)
+    seeing(shipped)
+    words = ["--only", "target.device=T4", "--only", f"precision={precision}", "--set", "preprocess.size=64"]
+    states = shipped.states(RECIPE, *words, expect=3)
+    assert {states[job] for job in ("fetch", "export", "reference", "shape-infer")} == {"built"}
+    assert states["trt-build"] == "waiting"
+
+
+def test_a_directory_of_timm_is_a_source_when_the_recipe_says_what_it_is_for(empty, seeing):
+    timm_here.checkpoint(empty.folder / "model", "test_efficientnet", size=64)
+    seeing(empty)
+    (empty.folder / "r.yaml").write_text("name: m\nmodel: {source: model}\npreprocess: {size: 64}\n")
+    assert "not supported yet: preparing images for this model" in empty("build", "r.yaml", expect=2).stderr
+    (empty.folder / "r.yaml").write_text("name: m\nmodel: {source: model}\n")
+    assert "say `task: image-classification`" in empty("build", "r.yaml", expect=1).stderr
+    said = "name: m\nmodel: {source: model, task: image-classification}\npreprocess: {size: 64}\n"
+    (empty.folder / "r.yaml").write_text(said)
+    np.savez(empty.folder / "images.npz", images=np.ones((2, 3, 64, 64), "float32"))
+    assert empty.states("r.yaml", "--set", "validate.samples=images.npz")["package"] == "built"
+
+
+def test_pytorch_is_a_rival_of_an_image_model(empty, seeing):
+    timm_here.checkpoint(empty.folder / "model", "test_efficientnet", size=64)
+    seeing(empty)
+    (empty.folder / "r.yaml").write_text(
+        "name: m\nmodel: {source: model, task: image-classification}\npreprocess: {size: 64, layout: NHWC}\n"
+        "bench: {shapes: [{batch: 2}], against: [{runtime: pytorch}]}\n"
+    )
+    assert empty.states("r.yaml")["bench"] == "built"
+    [shown] = json.loads(empty("show", "r.yaml", "--json", expect=0).stdout)
+    assert "pytorch-fp32" in json.dumps(shown)

@@ -1,0 +1,121 @@
+"""Export and reference of image classifiers: EfficientNetV2 as ONNX answers as timm does, in every batch."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+import timm_here
+
+from engine.kit import cases, onnx_files, ort, timm_models, torch_models
+from engine.recipe.images import Images
+from engine.recipe.schema import ModelSection, Range, Recipe
+from engine.steps.export import Export
+from engine.steps.reference import Reference
+from engine.steps.shape_infer import ShapeInfer
+
+TASK = "image-classification"
+PROFILES = ({"batch": Range(min=1, opt=10, max=32)},)
+
+
+@pytest.fixture(scope="module")
+def small(timm, tmp_path_factory):
+    return timm_here.checkpoint(tmp_path_factory.mktemp("b0"), "tf_efficientnetv2_b0", size=64, num_classes=10)
+
+
+def answers(directory, images):
+    return ort.run(ort.session(directory, threads=2), {"images": images})["logits"]
+
+
+def from_timm(timm, checkpoint, images, *, layout):
+    import torch
+
+    model = timm.create_model(f"local-dir:{checkpoint}", pretrained=True).eval()
+    first = torch.from_numpy(images)
+    with torch.inference_mode():
+        return model(first if layout == "NCHW" else first.permute(0, 3, 1, 2)).numpy()
+
+
+def relative(first, second):
+    return float(np.abs(first - second).max() / np.abs(second).max())
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_it_answers_as_timm_does_in_batches_of_one_ten_and_thirty_two(timm, small, layout, tmp_path):
+    shown = Images(layout=layout, size=96)
+    report = Export(task=TASK, images=shown).run(tmp_path / "out", checkpoint=small)
+    assert (report["exporter"], report["inputs"], report["outputs"]) == ("torchscript", ["images"], ["logits"])
+    graph = onnx_files.load_graph(tmp_path / "out")
+    sides = (3, 96, 96) if layout == "NCHW" else (96, 96, 3)
+    assert onnx_files.inputs(graph)["images"].shape == ("batch", *sides)
+    assert onnx_files.outputs(graph)["logits"].shape == ("batch", 10)
+    for batch in (1, 10, 32):
+        images = np.random.default_rng(batch).standard_normal((batch, *sides), dtype="float32")
+        assert relative(answers(tmp_path / "out", images), from_timm(timm, small, images, layout=layout)) < 1e-4
+
+
+def test_no_size_is_reckoned_out_at_run_time(small, tmp_path):
+    Export(task=TASK, images=Images(layout="NHWC", size=96)).run(tmp_path / "out", checkpoint=small)
+    report = ShapeInfer().run(tmp_path / "shaped", exported=tmp_path / "out")
+    assert report["inferred"][1] == 1
+    assert "Shape" not in {node.op_type for node in onnx.load(tmp_path / "shaped" / "model.onnx").graph.node}
+
+
+def test_two_exports_are_the_same_bytes(small, tmp_path):
+    made = []
+    for place in ("one", "two"):
+        Export(task=TASK, images=Images(size=64)).run(tmp_path / place, checkpoint=small)
+        made.append((tmp_path / place / "model.onnx").read_bytes())
+    assert made[0] == made[1]
+
+
+def test_without_samples_the_original_answers_random_images_within_the_profile(timm, small, tmp_path):
+    step = Reference(task=TASK, images=Images(layout="NHWC", size=64), profiles=PROFILES)
+    report = step.run(tmp_path / "out", checkpoint=small)
+    assert (report["random"], report["samples"], report["original"]) == (True, "random", "pytorch-fp32")
+    asked = cases.load(tmp_path / "out")
+    assert [case.inputs["images"].shape for case in asked] == [(batch, 64, 64, 3) for batch in (1, 10, 32)]
+    for case in asked:
+        expected = from_timm(timm, small, case.inputs["images"], layout="NHWC")
+        assert relative(case.outputs["logits"], expected) < 1e-4
+
+
+def test_samples_are_images_with_labels(small, tmp_path):
+    images = np.random.default_rng(3).standard_normal((4, 3, 64, 64), dtype="float32")
+    np.savez(tmp_path / "images.npz", images=images, label=np.array([1, 2, 3, 4]))
+    step = Reference(task=TASK, images=Images(size=64))
+    report = step.run(tmp_path / "out", checkpoint=small, samples=tmp_path / "images.npz")
+    assert report["kinds"] == {"tensors": 4}
+    assert [case.label for case in cases.load(tmp_path / "out")] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [
+        ({"source": "timm:resnet18"}, Images(layout="NHWC", size=96)),
+        ({"source": "hf:timm/resnet18.a1_in1k"}, Images(layout="NHWC", size=96)),
+        ({"source": "file:/model", "task": TASK}, Images(layout="NHWC", size=96)),
+        ({"source": "hf:some/model"}, None),
+        ({"source": "file:/model.onnx", "task": TASK}, None),
+    ],
+)
+def test_timm_counts_in_the_keys_of_its_models_and_in_no_others(model, shown):
+    recipe = Recipe(name="r", model=ModelSection(**model), preprocess={"layout": "NHWC", "size": 96})
+    steps = [Reference.for_recipe(recipe)]
+    steps += [] if model["source"].endswith(".onnx") else [Export.for_recipe(recipe)]
+    for step in steps:
+        assert step.images == shown
+        assert ("timm" in step.tools_used()) == (shown is not None)
+        assert not {"timm", "transformers"} <= set(step.tools_used())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_efficientnetv2_s_at_384_pixels_is_the_same_in_batches_of_one_ten_and_thirty_two(timm, layout, tmp_path):
+    checkpoint = timm_here.checkpoint(tmp_path / "checkpoint", "tf_efficientnetv2_s", size=384)
+    shown = Images(layout=layout, size=384)
+    Export(task=TASK, images=shown).run(tmp_path / "out", checkpoint=checkpoint)
+    module = timm_models.load(checkpoint, TASK, shown)
+    for batch in (1, 10, 32):
+        images = timm_models.example(module, batch)
+        assert relative(answers(tmp_path / "out", images["images"]), torch_models.call(module, images)["logits"]) < 1e-4
