@@ -1,0 +1,131 @@
+"""One recipe on a laptop, on a machine that says it has a T4 (a fake, see fake_machines), and on the laptop again."""
+
+import json
+import shutil
+import subprocess
+
+import fake_machines
+import pytest
+from program import Program
+
+pytestmark = pytest.mark.slow
+
+RECIPE = """\
+name: classes
+model: {source: model}
+target: {device: T4, runtime: tensorrt}
+precision: fp16
+tensorrt: {version: "10.x", cuda_graph: true}
+profiles:
+  - {batch: [1, 1, 4], sequence: [1, 16, 32]}
+  - {batch: [1, 4, 8], sequence: [1, 8, 16]}
+bench:
+  shapes: [{batch: 1, sequence: 8}]
+"""
+ANYWHERE = ("fetch", "export", "reference", "shape-infer", "quantize", "validate-onnx")
+ALL = (*ANYWHERE, "trt-build", "validate", "bench", "package")
+
+
+def states(**changed):
+    return {job: changed.get(job.replace("-", "_"), "cached") for job in ALL}
+
+
+@pytest.fixture(scope="module")
+def t4(tmp_path_factory):
+    """The environment of a machine with the GPU."""
+    return fake_machines.t4(tmp_path_factory.mktemp("t4") / "machine")
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory, tiny_bert, t4):
+    """A project built on the laptop as far as that goes, then on the machine with the GPU; and what was built where."""
+    laptop = Program(tmp_path_factory.mktemp("project"))
+    (laptop.folder / "pyproject.toml").write_text("")
+    (laptop.folder / "r.yaml").write_text(RECIPE)
+    shutil.copytree(tiny_bert, laptop.folder / "model")
+    here = laptop.states("r.yaml", expect=3)
+    laptop.environment |= t4
+    return laptop.folder, here, laptop.states("r.yaml")
+
+
+@pytest.fixture
+def built(template, tmp_path):
+    """The project, on the laptop."""
+    subprocess.run(["cp", "-a", f"{template[0]}/.", tmp_path], check=True)
+    return Program(tmp_path)
+
+
+@pytest.fixture
+def gpu_machine(built, t4):
+    """The same project and cache, seen from the machine with the GPU."""
+    machine = Program(built.folder)
+    machine.environment |= t4
+    return machine
+
+
+def test_the_laptop_builds_what_any_machine_can_and_the_other_only_the_rest(template):
+    _, here, there = template
+    assert here == {
+        **dict.fromkeys(ANYWHERE, "built"), "trt-build": "waiting",
+        "validate": "skipped", "bench": "skipped", "package": "skipped",
+    }  # fmt: skip
+    assert there == states(trt_build="built", validate="built", bench="built", package="built")
+
+
+def test_then_nothing_is_left_to_do_on_either_and_the_package_is_there(built, gpu_machine):
+    assert set(built.states("r.yaml").values()) == {"cached"}
+    assert set(gpu_machine.states("r.yaml").values()) == {"cached"}
+    package = built.folder / "build" / "classes"
+    assert (package / "classes" / "1" / "model.plan").read_bytes().startswith(b"FAKE ENGINE")
+    assert (package / "classes_text" / "config.pbtxt").is_file()
+    said = json.loads((package / "classes" / "1" / "passport.json").read_text())
+    assert (said["gpu"], said["tensorrt"], said["sms"]) == (["Tesla T4"], "10.13.0.35", [75])
+
+
+def test_without_the_gpu_why_and_show_say_on_which_machine_it_was_made(built):
+    told = built("why", "r.yaml", "trt-build", expect=0).stdout
+    assert "cached   trt-build  (made on" in told
+    assert "GPU: Tesla T4 (sm_75)" in told
+    plan = next((built.folder / "build").rglob("model.plan"))
+    assert "Tesla T4" in built("show", str(plan), expect=0).stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "row", "old", "new"),
+    [
+        ("target.device=A10", "facts.device.name", "Tesla T4", "A10"),
+        ("tensorrt.version=10.4", "tools.tensorrt", "10.13.0.35", "10.4"),
+        ("profiles=[{batch: [1, 1, 4], sequence: [1, 16, 24]}]", "options.profiles", None, None),
+        ("tensorrt.optimization_level=5", "options.optimization_level", "null", "5"),
+    ],
+    ids=["device", "version", "profile", "option"],
+)
+def test_an_engine_for_another_device_version_or_profile_is_none_and_why_names_the_row(built, change, row, old, new):
+    changed = built.why("r.yaml", "--set", change)["trt-build"]
+    assert changed["state"] == "stale"
+    rows = {each["row"]: each for each in changed["changes"]}
+    assert row in rows
+    if old is not None:
+        assert (rows[row]["old"], rows[row]["new"]) == (old, new)
+    assert built.states("r.yaml", "--set", change, expect=3)["trt-build"] == "waiting"
+
+
+def test_an_engine_that_is_built_again_rebuilds_nothing_behind_it(built, gpu_machine):
+    again = gpu_machine.events("r.yaml", "--force", "trt-build")
+    assert {each["job"]: each["state"] for each in again if each["event"] == "end"} == states(trt_build="built")
+    assert set(built.states("r.yaml").values()) == {"cached"}
+    assert built("cache", "verify", expect=0)
+
+
+def test_the_second_engine_of_a_machine_is_built_with_what_the_first_measured(built, gpu_machine):
+    [kept] = (built.folder / "cache" / "kept").iterdir()
+    before = kept.read_bytes()
+    assert gpu_machine.states("r.yaml", "--set", "tensorrt.optimization_level=5")["trt-build"] == "built"
+    assert [path.name for path in kept.parent.iterdir()] == [kept.name]
+    assert len(kept.read_bytes()) >= len(before)
+
+
+def test_a_recipe_is_locked_where_the_gpu_is_and_goes_by_its_lock_there(built, gpu_machine):
+    gpu_machine("lock", "r.yaml", expect=0)
+    assert set(gpu_machine.states("r.yaml", "--locked").values()) == {"cached"}
+    assert set(built.states("r.yaml", "--frozen").values()) == {"cached"}
