@@ -20,6 +20,7 @@ from engine.kit import (
     outputs,
     pairs,
     ranges,
+    scaling,
 )
 from engine.kit.cases import Case
 from engine.kit.half_choice import Choice
@@ -57,11 +58,11 @@ def lowered(
     the largest first. `model` is changed. Raises StepError where it cannot be run on the cases.
     """
     half.name_nodes(model)
-    plain = pairs.bypassed(model)
-    truth = _answered(plain, asked, scratch)
-    saturated = infinities.saturate(model)
-    infinities.saturate(plain)
+    truth = _answered(pairs.bypassed(model), asked, scratch)
     inputs = [case.inputs for case in asked]
+    saturated = infinities.saturate(model)
+    scaled = scaling.scale_products(model, ranges.measure(model, inputs, scratch), kind)
+    plain = pairs.bypassed(model)
     tries = _tries(plain, ranges.measure(plain, inputs, scratch), truth, kind, scratch)
     best = max(tries, key=lambda each: each.worst)
     seen = ranges.measure(model, inputs, scratch, sized=matmul_work.tensors(model))
@@ -73,6 +74,7 @@ def lowered(
         "cosine": {"worst": best.worst, "mean": best.mean},
         "share": round(matmul_work.share(done, choice.low), 4),
         "saturated": saturated,
+        "scaled": scaled,
         "path": [each.in_words() for each in tries],
         "samples": len(asked),
     }

@@ -122,6 +122,24 @@ def test_what_would_overflow_stays_and_the_report_says_how_large_it_is(tmp_path)
     assert report["cosine"]["worst"] > 0.9995
 
 
+def test_a_product_that_would_overflow_is_computed_on_smaller_numbers(tmp_path):
+    weight = numpy_helper.from_array(np.full((8, 8), 3000, np.float32) * np.eye(8, dtype=np.float32), "w")
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["large"], "product"),
+             helper.make_node("Mul", ["large", "little"], ["y"], "shrink")]  # fmt: skip
+    model = vectors(nodes, [weight, scalar("little", 1e-4)])
+    model, report = half_search.lowered(model, samples(factor=50), "fp16", tmp_path)
+    assert report["scaled"] == ["product"]
+    assert report["share"] == 1
+    assert kept(report, "range") == {"Mul": 2}  # what makes the product large again, and what reads it
+    assert report["cosine"]["worst"] > 0.9999
+
+
+def test_bf16_has_room_for_large_products(tmp_path):
+    weight = numpy_helper.from_array(np.full((8, 8), 3000, np.float32), "w")
+    model = vectors([helper.make_node("MatMul", ["x", "w"], ["y"], "product")], [weight])
+    assert half_search.lowered(model, samples(factor=50), "bf16", tmp_path)[1]["scaled"] == []
+
+
 def test_half_of_the_range_is_room_for_other_samples():
     assert half_choice.largest_limit("fp16") == 32752
     assert half_choice.largest_limit("bf16") > 1e38

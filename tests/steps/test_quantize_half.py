@@ -132,6 +132,9 @@ def test_a_t5_encoder_with_large_activations_answers_as_in_fp32(t5):
     (large,) = (group for group in report["kept"] if "range" in group["reason"])
     assert any("Add" in name and most > 1e6 for name, most in large["nodes"].items() if most != "infinite")
     assert {"ReduceMean", "Sqrt", "Softmax"} <= kept(report)
+    assert len(report["scaled"]) == 4  # the second product of every feed-forward layer
+    assert report["share"] == 1
+    assert engine_bytes(out, 75) > 0  # TensorRT-RTX has no fp32 products there
     assert engine_bytes(out, 86) > 0
 
 

@@ -1,0 +1,101 @@
+"""The graph that a GPU is to run is held against the original before anything is compiled."""
+
+import graphs
+import numpy as np
+import onnx
+import pytest
+
+from engine import jobs, registry
+from engine.errors import JudgementError
+from engine.kit import cases, half, onnx_files, ort, ranges
+from engine.kit.cases import Case
+from engine.recipe.schema import Bound, ModelSection, Recipe, Target
+from engine.steps.validate_onnx import ValidateOnnx
+
+
+def recipe(precision="fp16", **target):
+    model = ModelSection(source="model", task="text-classification")
+    return Recipe(name="a", model=model, precision=precision, target=Target(**target))
+
+
+def planned(precision="fp16", **target):
+    return {job.name: job for job in jobs.plan(recipe(precision, **target), registry.steps())}
+
+
+@pytest.mark.parametrize("runtime", ["tensorrt", "tensorrt-rtx"])
+def test_an_engine_is_built_only_of_a_checked_graph(runtime):
+    plan = planned(device="T4", runtime=runtime)
+    assert list(plan).index("quantize") < list(plan).index("validate-onnx") < list(plan).index("trt-build")
+    assert plan["trt-build"].needs["checked"] == "validate-onnx"
+    assert plan["validate-onnx"].needs == {"quantized": "quantize", "reference": "reference", "checkpoint": "fetch"}
+
+
+def test_fp32_is_checked_too_and_a_cpu_needs_no_check():
+    assert planned("fp32", device="A10", runtime="tensorrt")["validate-onnx"].needs["quantized"] == "shape-infer"
+    assert "validate-onnx" not in planned("int8")
+
+
+def test_neither_the_gpu_nor_the_runtime_is_an_option_of_what_is_made_on_any_machine():
+    made = [
+        planned(device=device, runtime=runtime)
+        for device, runtime in (("T4", "tensorrt"), ("T4", "tensorrt-rtx"), ("A10", "tensorrt"))
+    ]
+    for name in ("quantize", "validate-onnx"):
+        assert len({plan[name].step.model_dump_json() for plan in made}) == 1
+
+
+@pytest.fixture
+def lowered(tmp_path):
+    """A classifier in fp16, with the reference of the original."""
+    source = graphs.write(tmp_path / "original", graphs.layers())
+    session = ort.session(source)
+    rows = np.random.default_rng(5).standard_normal((12, 1, 64)).astype(np.float32)
+    asked = [
+        Case(f"line {number}", f"text {number}", "sample", {"x": row}, ort.run(session, {"x": row}))
+        for number, row in enumerate(rows)
+    ]
+    cases.save(asked, tmp_path / "reference")
+    model = onnx_files.load(source)
+    half.name_nodes(model)
+    half.convert(model, {node.name for node in model.graph.node}, ranges.tensor_types(model, tmp_path), "fp16")
+    onnx_files.save(model, tmp_path / "quantized")
+    return tmp_path
+
+
+def check(directory, step, model="quantized"):
+    return step.run(
+        directory / f"checked-{model}",
+        quantized=directory / model,
+        reference=directory / "reference",
+        checkpoint=directory / "original",
+    )
+
+
+def test_it_measures_what_fp16_costs_and_hands_the_model_on_unchanged(lowered):
+    step = ValidateOnnx(task="text-classification", precision="fp16")
+    report = check(lowered, step)
+    step.judge(report)
+    assert report["emulated"] == "fp16"
+    assert 0 < report["max_abs"]["worst"] < 0.1
+    assert (lowered / "checked-quantized" / "model.onnx").samefile(lowered / "quantized" / "model.onnx")
+    exact = check(lowered, step, "original")
+    assert "emulated" not in exact
+    assert exact["max_abs"]["worst"] == 0
+
+
+def test_what_overflows_on_a_gpu_is_refused_on_the_cpu(lowered):
+    model = onnx_files.load(lowered / "quantized")
+    (weight,) = (tensor for tensor in model.graph.initializer if tensor.name == "first_fp16")
+    values = onnx.numpy_helper.to_array(weight) * np.float16(1e4)
+    weight.CopyFrom(onnx.numpy_helper.from_array(values.astype(np.float16), weight.name))
+    onnx_files.save(model, lowered / "large")
+    step = ValidateOnnx(task="text-classification", precision="fp16")
+    report = check(lowered, step, "large")
+    with pytest.raises(JudgementError, match="not finite"):
+        step.judge(report)
+
+
+def test_the_bounds_of_the_recipe_hold_here_as_well(lowered):
+    step = ValidateOnnx(task="text-classification", precision="fp16", max_abs=Bound(at_most=1e-9))
+    with pytest.raises(JudgementError, match="max_abs"):
+        step.judge(check(lowered, step))
