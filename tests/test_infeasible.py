@@ -144,6 +144,7 @@ REFUSED = {
     "a profile that is not there": (gpu() + TEXT + GROUP % "profile: »['1']", "no profile 1", "leave it out"),
     "a batch that no profile takes": (
         gpu() + TEXT + "package: {triton: {max_batch_size: »64}}", "batches of 64", "max_batch_size: 32"),
+    "fusing for tensorrt": (gpu() + "steps: {fuse: »{}}", "the step 'fuse' takes no options", "docs/recipe.md"),
     "calibration for a cpu": (
         HEAD + "precision: int8\ncalibrate: »{samples: few.jsonl}", "nothing is calibrated for a cpu", "leave it out"),
     "validation on calibration": (

@@ -61,16 +61,16 @@ def test_a_version_compatible_engine_may_be_older_than_its_server(recipe):
 
 def test_of_an_image_that_is_not_known_the_recipe_says_the_version(recipe):
     with pytest.raises(RecipeError, match="is not known here"):
-        feasibility.check(recipe("25.03", "version: '10.x'"))
-    feasibility.check(recipe("25.03", "version: '10.9'"))
-    feasibility.check(recipe("25.03", "version: '10.x', version_compatible: true"))
+        feasibility.check(recipe("25.01", "version: '10.x'"))
+    feasibility.check(recipe("25.01", "version: '10.9'"))
+    feasibility.check(recipe("25.01", "version: '10.x', version_compatible: true"))
 
 
 def test_the_image_gives_the_version_that_the_recipe_does_not_say(recipe):
     assert triton_images.tensorrt_for(recipe("24.05").recipe) == "10.0.1.6"
     assert hardware.wanted(recipe("24.05").recipe).version == "10.0.1.6"
     assert triton_images.tensorrt_for(recipe("24.05", "version: '10.x'").recipe) == "10.x"
-    assert triton_images.tensorrt_for(recipe("25.03").recipe) is None
+    assert triton_images.tensorrt_for(recipe("25.01").recipe) is None
 
 
 def test_every_row_says_where_it_is_from():

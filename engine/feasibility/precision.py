@@ -75,12 +75,12 @@ def _of(gpu: Gpu, runtime: str) -> Sequence[str]:
 
 def _calibration(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
     recipe = loaded.recipe
-    if recipe.calibrate is None or recipe.precision == "fp32":  # of a matrix of precisions one may need none
+    if recipe.calibrate is None:
         return
-    if not devices:
-        what = "nothing is calibrated for a cpu: int8 finds its scales there while it runs"
-        raise loaded.error(what, "calibrate", hint="leave it out (`calibrate: null` over a parent's)")
     if recipe.calibrate.samples == recipe.validation.samples:
         what = "the model would be validated on the samples that it is calibrated on"
         hint = "name other samples: what was seen proves nothing"
         raise loaded.error(what, "calibrate", "samples", hint=hint)
+    if not devices and recipe.precision != "fp32":  # of a matrix of precisions one may need none
+        what = "nothing is calibrated for a cpu: int8 finds its scales there while it runs"
+        raise loaded.error(what, "calibrate", hint="leave it out (`calibrate: null` over a parent's)")
