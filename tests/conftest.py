@@ -77,12 +77,13 @@ def fake_tensorrt(monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).with_name("fake_tensorrt"))
     for name in ("devices", "runtime_version"):
         monkeypatch.setattr(cuda, name, getattr(cuda, name))  # the fake replaces them
+    monkeypatch.setitem(sys.modules, "cuda.bindings.runtime", None)  # and that
     _forget_tensorrt(trt_log)
     yield importlib.import_module("tensorrt")
     _forget_tensorrt(trt_log)
 
 
 def _forget_tensorrt(trt_log):
-    for name in [name for name in sys.modules if name.partition(".")[0] == "tensorrt"]:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("tensorrt", "fake_machine")]:
         del sys.modules[name]
     trt_log.forget()

@@ -4,7 +4,10 @@ import graphs
 import numpy as np
 import pytest
 
-from engine.kit import ort, trt_api, trt_log
+from engine.errors import StepError
+from engine.kit import ort, trt_api, trt_log, trt_runner
+from engine.kit.execution import Execution
+from engine.kit.hardware import on
 from engine.recipe.schema import Range
 from engine.steps.trt_build import TrtBuild
 
@@ -52,6 +55,19 @@ def test_a_shape_outside_of_the_profile_is_refused(fake_tensorrt, engine):
     assert not context.set_optimization_profile_async(2, 0)
     assert not context.execute_async_v3(0)
     assert len(log.problems) == 3
+
+
+@pytest.mark.parametrize("cuda_graph", [False, True], ids=["", "as a CUDA graph"])
+def test_the_runner_of_engines_takes_it(fake_tensorrt, engine, cuda_graph):
+    hardware = on(["T4"], tool="tensorrt")
+    execution = Execution(runtime="tensorrt", provider=None, hardware=hardware, cuda_graph=cuda_graph)
+    runner = trt_runner.runner(engine.parent, execution, name="built")
+    x = np.random.default_rng(0).standard_normal((5, 64)).astype(np.float32)
+    session = ort.session(engine.parent.parent.parent / "model", threads=1)
+    np.testing.assert_allclose(runner.run({"x": x})["y"], session.run(None, {"x": x})[0], rtol=1e-6)
+    runner.prepare({"x": x})()
+    with pytest.raises(StepError, match="No profile"):
+        runner.run({"x": np.zeros((9, 64), np.float32)})
 
 
 @pytest.mark.parametrize("change", [{"name": "NVIDIA A10", "sm": 86}], ids=str)

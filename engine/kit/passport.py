@@ -76,6 +76,11 @@ class Passport(Frozen):
     bytes: int
 
     @property
+    def holds_code(self) -> bool:
+        """Whether libraries for the host are inside: a lean runtime, or plugins. Loading it runs them."""
+        return bool(self.options.get("version_compatible") or self.options.get("plugins"))
+
+    @property
     def input_list(self) -> dict[str, Input]:
         """What it takes, as ONNX files tell it."""
         return _inputs(self.inputs)

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import cuda, digest
-from engine.kit import onnx_files, trt_device
+from engine.kit import gpu_state, onnx_files
 from engine.kit.passport import Extents, Onnx, Passport, Precision, Tensor
 from engine.step import KEY_VARIABLE
 
 if TYPE_CHECKING:
     import onnx
 
+    from engine.kit.devices import Gpu
     from engine.kit.onnx_files import Input
     from engine.kit.trt_api import Runtime
     from engine.kit.trt_builder import Built, Order
@@ -30,16 +31,16 @@ def write(
     precision: Precision,
     graph: onnx.ModelProto,
     targets: tuple[str, ...],
-    device: cuda.Device | None,
+    gpu: Gpu | None,
 ) -> Passport:
-    """Return the passport. `device` is the GPU that built it; None for one ahead of time, which is for `targets`."""
+    """Return the passport. `gpu` is the one that built it; None for an engine ahead of time, which is for `targets`."""
     return Passport(
         kind=runtime,
-        gpu=targets if device is None else (device.name,),
-        sms=order.sms if device is None else (device.sm,),
+        gpu=targets if gpu is None else (gpu.name,),
+        sms=order.sms if gpu is None else (gpu.sm,),
         tensorrt=version,
-        cuda_runtime=None if device is None else cuda.runtime_version(),
-        driver=None if device is None else trt_device.driver_version(),
+        cuda_runtime=None if gpu is None else cuda.runtime_version(),
+        driver=None if gpu is None else _driver(),
         os=platform.system(),
         arch=platform.machine(),
         options={**order.options.told(), "plugins": [path.name for path in order.plugins], "strongly_typed": True},
@@ -54,6 +55,10 @@ def write(
         key=os.environ.get(KEY_VARIABLE, ""),
         bytes=len(built.plan),
     )
+
+
+def _driver() -> str | None:
+    return next((row["driver_version"] for row in gpu_state.query(("driver_version",))), None)
 
 
 def _onnx(folder: Path, graph: onnx.ModelProto) -> Onnx:

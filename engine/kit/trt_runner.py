@@ -46,19 +46,24 @@ def runner(directory: Path, execution: Execution, *, name: str) -> Runner:
     here = Here(
         kind=kind, gpu=gpu.name, sm=gpu.sm, tensorrt=version, os=platform.system(), arch=platform.machine()
     )  # fmt: skip
-    passport.refuse_elsewhere(passport.load(directory), here)
+    said = passport.load(directory)
+    passport.refuse_elsewhere(said, here)
     cudart.use(gpu.index)
-    engine = _Engine((directory / PLAN).read_bytes(), cuda_graph=execution.cuda_graph)
+    engine = _Engine(
+        (directory / PLAN).read_bytes(), cuda_graph=execution.cuda_graph, host_code=said.holds_code
+    )  # fmt: skip
     return Runner(name, engine.run, engine.prepare)
 
 
 class _Engine:
     """A deserialised engine with an execution context for each of its profiles that is used."""
 
-    def __init__(self, plan: bytes, *, cuda_graph: bool) -> None:
-        """Raises StepError where TensorRT does not take it."""
+    def __init__(self, plan: bytes, *, cuda_graph: bool, host_code: bool = False) -> None:
+        """`host_code` lets the engine run libraries that are inside it. Raises StepError where TensorRT refuses it."""
         logger, self._log = trt_log.begin()
         self._runtime = trt.Runtime(logger)
+        if host_code:
+            self._runtime.engine_host_code_allowed = True
         engine: tensorrt.ICudaEngine | None = self._runtime.deserialize_cuda_engine(plan)
         if engine is None:
             raise StepError(

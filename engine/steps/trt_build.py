@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from engine import gpus, triton_images
+from engine import cuda, gpus, triton_images
 from engine.kit import (
+    cudart,
+    devices,
     hardware,
     memory,
     onnx_files,
@@ -15,7 +17,6 @@ from engine.kit import (
     runners,
     trt_api,
     trt_builder,
-    trt_device,
     trt_failures,
     trt_inspector,
     trt_options,
@@ -30,6 +31,7 @@ from engine.step import KEPT, Hardware, Report, Source, Step
 if TYPE_CHECKING:
     import onnx
 
+    from engine.kit.devices import Gpu
     from engine.kit.trt_builder import Order
 
 _SYSTEM = ("os", "arch")
@@ -118,7 +120,7 @@ class TrtBuild(Step, BuilderOptions):
         found = trt_api.use(self.runtime)
         trt_api.check_version(self.runtime, found, self.version)
         trt_options.refuse(self, self.runtime)
-        device = None if self.sms else trt_device.wanted(self.devices)
+        gpu = self._gpu()
         graph = onnx_files.load_graph(checked)
         trt_failures.refuse_fused(graph)
         order = self._order(checked, graph, out.parent / KEPT, timing_cache, list(plugins.values()))
@@ -134,7 +136,7 @@ class TrtBuild(Step, BuilderOptions):
         said = Precision(asked=self.precision, network=built.network, engine=layers, unknown=unknown)
         written = trt_passport.write(
             order, built, runtime=self.runtime, version=found, precision=said, graph=graph, targets=self.devices,
-            device=device,
+            gpu=gpu,
         )  # fmt: skip
         passport.save(out, written)
         return {
@@ -145,6 +147,16 @@ class TrtBuild(Step, BuilderOptions):
             "network": dict(built.network),
             "engine": None if layers is None else dict(layers),
         }
+
+    def _gpu(self) -> Gpu | None:
+        """Return the GPU that a native build works on, made the current one; None where none is needed."""
+        meant = self.hardware()
+        if meant is None:
+            return None
+        gpu = devices.chosen(meant)
+        if len(cuda.devices()) > 1:
+            cudart.use(gpu.index)
+        return gpu
 
     def _order(
         self, model: Path, graph: onnx.ModelProto, kept: Path, given: Path | None, plugins: Sequence[Path]

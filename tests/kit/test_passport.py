@@ -88,6 +88,12 @@ def test_an_rtx_engine_loads_on_every_gpu_of_the_capabilities_that_it_is_for():
     assert refusal(passports.make(**RTX), here(L4, tensorrt="1.6.0.1")).facts[0].startswith("tensorrt:")
 
 
+@pytest.mark.parametrize("options", [{"version_compatible": True}, {"plugins": ["a.so"]}], ids=str)
+def test_an_engine_with_libraries_inside_says_so(options):
+    assert passports.make(options=options).holds_code
+    assert not passports.make(options={"version_compatible": False, "plugins": []}).holds_code
+
+
 def test_a_passport_is_read_as_it_was_written(tmp_path):
     said = passports.make(options={"memory_pool": {"workspace": 1}, "plugins": ["a.so"]}, profiles=(
         {"x": passport.Extents(min=(1, 4), opt=(2, 4), max=(8, 4))},), inputs={

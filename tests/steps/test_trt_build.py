@@ -404,26 +404,29 @@ def test_a_plugin_brings_its_operator_and_goes_into_the_engine(fake_tensorrt, tm
 
 
 def test_an_engine_for_another_gpu_than_the_one_here_is_not_built(fake_tensorrt, half, folder):
-    with pytest.raises(StepError, match="another GPU than A10") as caught:
+    with pytest.raises(StepError, match="No GPU here is the recipe's: A10") as caught:
         step(device="A10").run(folder(), checked=half)
     assert "Tesla T4 (sm_75)" in str(caught.value)
 
 
-def test_of_several_gpus_the_fitting_one_is_named(fake_tensorrt, half, folder, monkeypatch):
+def test_of_several_gpus_the_one_that_is_meant_builds(fake_tensorrt, half, folder, monkeypatch):
     from dataclasses import replace
 
     from engine import cuda
 
     [turing] = cuda.devices()
+    used = []
     monkeypatch.setattr(cuda, "devices", lambda: (replace(turing, name="NVIDIA A10", sm=86), turing))
-    with pytest.raises(StepError) as caught:
-        step(device="T4").run(folder(), checked=half)
-    assert "CUDA_VISIBLE_DEVICES=1" in caught.value.hint
+    monkeypatch.setattr("engine.kit.cudart.use", used.append)
+    out = folder()
+    step(device="T4").run(out, checked=half)
+    assert used == [1]
+    assert passport.load(out).gpu == ("Tesla T4",)
 
 
 def test_where_cuda_shows_no_gpu_no_native_engine_is_built(fake_tensorrt, half, folder, monkeypatch):
     monkeypatch.setattr("engine.cuda.devices", tuple)
-    with pytest.raises(StepError, match="CUDA shows no GPU"):
+    with pytest.raises(StepError, match="There is no GPU here"):
         step().run(folder(), checked=half)
 
 

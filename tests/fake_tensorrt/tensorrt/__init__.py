@@ -24,12 +24,13 @@ from tensorrt._enums import (
     NetworkDefinitionCreationFlag,
     ProfilingVerbosity,
     TensorIOMode,
+    TensorLocation,
     TilingOptimizationLevel,
 )
 from tensorrt._logging import ILogger, Logger
 from tensorrt._machine import VERSION as __version__
 from tensorrt._machine import pretend as _pretend
 from tensorrt._network import Dims, ILayer, INetworkDefinition, ITensor, OnnxParser, ParserError
-from tensorrt._running import EngineInspector, ICudaEngine, IExecutionContext, Runtime
+from tensorrt._running import EngineInspector, ICudaEngine, IExecutionContext, IOutputAllocator, Runtime, nptype
 
 _pretend()

@@ -12,6 +12,7 @@ HardwareCompatibilityLevel = IntEnum("HardwareCompatibilityLevel", "NONE AMPERE_
 TilingOptimizationLevel = IntEnum("TilingOptimizationLevel", "NONE FAST MODERATE FULL", start=0)
 ProfilingVerbosity = IntEnum("ProfilingVerbosity", "LAYER_NAMES_ONLY NONE DETAILED", start=0)
 LayerInformationFormat = IntEnum("LayerInformationFormat", "ONELINE JSON", start=0)
+TensorLocation = IntEnum("TensorLocation", "DEVICE HOST", start=0)
 TensorIOMode = IntEnum("TensorIOMode", "NONE INPUT OUTPUT", start=0)
 DataType = IntEnum("DataType", "FLOAT HALF INT8 INT32 BOOL UINT8 FP8 BF16 INT64 INT4 FP4", start=0)
 LayerType = IntEnum(

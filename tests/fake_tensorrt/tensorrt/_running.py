@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from tensorrt import _building, _machine, _network
-from tensorrt._enums import HardwareCompatibilityLevel, LayerInformationFormat, TensorIOMode
+from tensorrt._enums import HardwareCompatibilityLevel, LayerInformationFormat, TensorIOMode, TensorLocation
 from tensorrt._logging import complain, register
 
 _WORDS = {"FLOAT": "Float", "HALF": "Half", "INT8": "Int8", "INT32": "Int32", "INT64": "Int64", "BOOL": "Bool"}
@@ -46,6 +46,16 @@ class Runtime:
         return ""
 
 
+def nptype(trt_type):
+    kinds = {"HALF": np.float16, "INT8": np.int8, "INT32": np.int32, "INT64": np.int64, "BOOL": np.bool_}
+    return kinds.get(trt_type.name, np.float32)
+
+
+class IOutputAllocator:
+    def __init__(self):
+        pass
+
+
 class ICudaEngine:
     __slots__ = ("_head", "_inputs", "_onnx", "_outputs")
 
@@ -70,6 +80,9 @@ class ICudaEngine:
 
     def get_tensor_dtype(self, name):
         return {**self._inputs, **self._outputs}[name][0]
+
+    def get_tensor_location(self, name):
+        return TensorLocation.DEVICE
 
     def get_tensor_shape(self, name):
         return _network.Dims(list({**self._inputs, **self._outputs}[name][1]))
@@ -143,6 +156,9 @@ class IExecutionContext:
             return self._engine.get_tensor_shape(name)
         return _network.Dims(list(self._results(self._zeros())[name].shape))
 
+    def set_output_allocator(self, name, output_allocator):
+        return True  # no output of an ONNX file that the fake runs has a size that only running tells
+
     def set_tensor_address(self, name, memory):
         self._addresses[name] = memory
         return True
@@ -154,10 +170,14 @@ class IExecutionContext:
         if self._open() or set(self._addresses) < {*self._engine._inputs, *self._engine._outputs}:
             complain("IExecutionContext::enqueueV3: not all shapes and addresses are set")
             return False
-        feed = {name: _at(self._addresses[name], zeros) for name, zeros in self._zeros().items()}
-        for name, value in self._results(feed, keep=False).items():
-            ctypes.memmove(self._addresses[name], np.ascontiguousarray(value).ctypes.data, value.nbytes)
+        addresses, zeros = dict(self._addresses), self._zeros()
+        _machine.put(lambda: self._compute(addresses, zeros))
         return True
+
+    def _compute(self, addresses, zeros):
+        feed = {name: _at(addresses[name], like) for name, like in zeros.items()}
+        for name, value in self._results(feed, keep=False).items():
+            ctypes.memmove(addresses[name], np.ascontiguousarray(value).ctypes.data, value.nbytes)
 
     def _open(self):
         return [name for name, (_, shape) in self._engine._inputs.items() if name not in self._shapes and -1 in shape]
