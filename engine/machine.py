@@ -161,4 +161,5 @@ _FACTS: Mapping[str, Callable[[], str]] = {
     "onnxruntime.build": lambda: build_of("onnxruntime"),
     "os": platform.system,
     "tensorrt.major": lambda: version_of("tensorrt").partition(".")[0],
+    "tensorrt.version": lambda: version_of("tensorrt"),
 }

@@ -61,12 +61,12 @@ class Execution(Frozen):
     @property
     def tools(self) -> tuple[str, ...]:
         """The distributions that run it."""
-        if self.hardware is None:
-            return ("numpy", "onnxruntime")
-        behind = (gpus.TENSORRT,) if self.provider == "tensorrt" else ()
-        return ("numpy", self.hardware.tool, *behind)
+        return ("numpy", "onnxruntime" if self.hardware is None else self.hardware.tool)
 
     @property
     def facts(self) -> tuple[str, ...]:
         """What chooses the kernels: the CPU's instructions and the build that runs on it, or the GPU and its driver."""
-        return _CPU_FACTS if self.hardware is None else _GPU_FACTS
+        if self.hardware is None:
+            return _CPU_FACTS
+        # A fact and no tool: a machine without the GPU, which looks for what was made on one, need not have it.
+        return (*_GPU_FACTS, "tensorrt.version") if self.provider == "tensorrt" else _GPU_FACTS

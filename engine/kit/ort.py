@@ -147,8 +147,10 @@ def _open(
     except Exception as error:  # ONNX Runtime raises a class per status code, all derived from Exception
         # It names the file by its path, which tells a user nothing: it lies in the store.
         said = str(error).replace(f"{directory}/", "")
-        where = f" on {provider.name}" if provider.on_gpu else ""
-        raise StepError(f"ONNX Runtime cannot open the model{where}", [said]) from error
+        if provider.on_gpu:
+            what = f"ONNX Runtime cannot open the model on {provider.name}"
+            raise StepError(what, [said], ort_providers.HINT) from error
+        raise StepError("ONNX Runtime cannot open the model", [said]) from error
 
 
 def _as_asked(array: np.ndarray, wanted: str) -> np.ndarray:

@@ -26,6 +26,12 @@ _WORK = frozenset(
 """Operators that do the work of a model. Others, about shapes, belong on the CPU, and are put there on purpose."""
 
 
+HINT = (
+    "it needs onnxruntime-gpu, the CUDA, cuDNN and TensorRT libraries that this is linked to, and a driver that fits"
+    " (`recipe doctor`, docs/gpu.md); for a CPU, say device: cpu"
+)
+
+
 @dataclass(frozen=True)
 class Provider:
     """What runs a session: ONNX Runtime's name of it, its options, and who takes the nodes that it does not."""
@@ -95,6 +101,5 @@ def _fallback(provider: Provider, facts: Sequence[str]) -> StepError:
     return StepError(
         f"ONNX Runtime does not run on {provider.name} here, and would silently use another",
         facts,
-        "install onnxruntime-gpu, the CUDA, cuDNN and TensorRT libraries that it names in its warning, and a driver"
-        " that fits them; or choose provider: cpu",
+        HINT,
     )

@@ -27,10 +27,7 @@ def table(summary: Summary) -> str:
     if rows:
         lines += _aligned([_HEADER, *_grouped(rows)])
         noise = max(row["noise"] for row in bench["rows"])
-        lines.append(
-            f"latencies in ms, interleaved in one run on {bench['cpu']}, {bench['threads']} threads;"
-            f" noise up to {noise:.0%}"
-        )
+        lines.append(f"latencies in ms, interleaved in one run on {_where(bench)}; noise up to {noise:.0%}")
         if noise > _NOISY:
             lines.append("the machine was busy: these numbers are no ground to stand on; --force bench measures again")
     if summary.report("validate"):
@@ -38,6 +35,17 @@ def table(summary: Summary) -> str:
     else:  # the device has not been there yet
         lines += _on_the_cpu(summary.report("validate-onnx"))
     return "\n".join(lines) + "\n"
+
+
+def _where(bench: Mapping[str, Any]) -> str:
+    """Return what the latencies were measured on; of a GPU with what its clocks did meanwhile, where that is known."""
+    gpu = bench.get("gpu")
+    if gpu is None:
+        return f"{bench['cpu']}, {bench['threads']} threads"
+    least, greatest = gpu.get("sm_mhz", (None, None))
+    if least is None:
+        return f"{gpu['name']}, its clocks not known"
+    return f"{gpu['name']} at {least} MHz" if gpu.get("steady") else f"{gpu['name']} at {least} to {greatest} MHz"
 
 
 def size_in_words(size: int) -> str:

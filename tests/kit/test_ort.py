@@ -94,7 +94,7 @@ def test_a_provider_that_is_not_there_is_an_error_and_no_silent_fallback(layers)
         ort.session(layers, provider=CUDA)
     assert "does not run on CUDAExecutionProvider here" in str(caught.value)
     assert "CPUExecutionProvider" in str(caught.value)
-    assert "provider: cpu" in str(caught.value)
+    assert "device: cpu" in str(caught.value)
 
 
 @pytest.mark.filterwarnings("ignore:Specified provider")

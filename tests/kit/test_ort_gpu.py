@@ -110,7 +110,9 @@ def test_a_recipe_says_how_its_model_is_run():
     assert {"device.name", "gpu.driver"} <= set(on_cuda.facts)
     behind = Execution.for_recipe(recipe(device="T4", provider="tensorrt"))
     assert (behind.cuda_graph, behind.workspace, behind.optimization_level) == (True, 2 << 30, 4)
-    assert behind.tools == ("numpy", "onnxruntime-gpu", "tensorrt")
+    assert behind.tools == ("numpy", "onnxruntime-gpu")
+    assert "tensorrt.version" in behind.facts
+    assert "tensorrt.version" not in on_cuda.facts
     native = Execution.for_recipe(recipe(device="T4", runtime="tensorrt"))
     assert (native.runtime, native.provider, native.profiles, native.cuda_graph) == ("tensorrt", None, (), True)
     assert native.tools == ("numpy", "tensorrt")

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from engine.recipe.schema import ModelSection, Recipe
-from engine.report.table import size_in_words, table
+from engine.report.table import _where, size_in_words, table
 
 
 def summary(noise, **reports):
@@ -50,3 +50,13 @@ def test_a_noisy_bench_says_that_its_numbers_cannot_be_trusted():
 
 def test_sizes_are_in_the_unit_that_shows_them():
     assert (size_in_words(22_800_000), size_in_words(1_500)) == ("22.8 MB", "1.5 kB")
+
+
+def test_latencies_of_a_gpu_are_said_to_be_its_own():
+    bench = {"cpu": "a cpu", "threads": 2}
+    assert _where(bench) == "a cpu, 2 threads"
+    assert _where({**bench, "gpu": {"name": "Tesla T4"}}) == "Tesla T4, its clocks not known"
+    held = {"name": "Tesla T4", "sm_mhz": [1590, 1590], "steady": True}
+    assert _where({**bench, "gpu": held}) == "Tesla T4 at 1590 MHz"
+    moved = {**held, "sm_mhz": [585, 1590], "steady": False}
+    assert _where({**bench, "gpu": moved}) == "Tesla T4 at 585 to 1590 MHz"
