@@ -146,8 +146,12 @@ def _report(found: Found, selection: Selection, shares: Mapping[Group, float], k
         },
         "cosine": {"worst": round(selection.cosines.worst, 6), "mean": round(selection.cosines.mean, 6)},
         "path": [
-            {"share": round(share, 4), "worst": round(cosines.worst, 6), "mean": round(cosines.mean, 6)}
-            for share, cosines in selection.path
+            {
+                "share": round(sum(shares[group] for group in variant), 4),
+                "worst": round(cosines.worst, 6),
+                "mean": round(cosines.mean, 6),
+            }
+            for variant, cosines in selection.path
         ],
     }
 

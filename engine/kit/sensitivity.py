@@ -38,7 +38,7 @@ class Selection:
     chosen: tuple[Group, ...]
     cosines: Cosines
     left: Mapping[Group, float]
-    path: tuple[tuple[float, Cosines], ...]
+    path: tuple[tuple[tuple[Group, ...], Cosines], ...]
 
 
 def select(
@@ -73,8 +73,7 @@ def select(
         if tried[-1][1].worst >= goal:
             break
     best, cosines = tried[-1] if tried[-1][1].worst >= goal else max(tried, key=lambda each: each[1].worst)
-    path = tuple((sum(shares[group] for group in variant), found) for variant, found in tried)
-    return Selection(best, cosines, {group: harm[group] for group in groups if group not in best}, path)
+    return Selection(best, cosines, {group: harm[group] for group in groups if group not in best}, tuple(tried))
 
 
 def _answered(session: onnxruntime.InferenceSession, samples: Sequence[Mapping[str, np.ndarray]]) -> list[Case]:

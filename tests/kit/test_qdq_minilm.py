@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 from onnx import checker
 
-from engine.kit import onnx_files, ort, pooling, qdq, samples
+from engine.kit import half_search, onnx_files, ort, pooling, qdq, samples
+from engine.kit.cases import Case
+from engine.recipe.schema import Recipe
 from engine.steps.export import Export
 from engine.steps.shape_infer import ShapeInfer
+from engine.steps.trt_build import TrtBuild
 
 pytestmark = [
     pytest.mark.slow,
@@ -40,14 +44,58 @@ def embedded(directory, inputs):
     return np.array(rows)
 
 
-@pytest.mark.parametrize(("kind", "least"), [("int8", 0.99), ("fp8", 0.98), ("int4", 0.85)])
-def test_unseen_texts_keep_their_embeddings(minilm, tmp_path, kind, least):
+@pytest.fixture(scope="module")
+def quantised(minilm, tmp_path_factory):
+    """Return a maker of quantised graphs: each kind is calibrated once for all tests."""
     shaped, read = minilm
-    made, report = qdq.quantise(shaped, read("calibration.jsonl"), kind, tmp_path)
-    checker.check_model(made, full_check=True)
-    onnx_files.save(made, tmp_path / kind)
+
+    @cache
+    def make(kind):
+        folder = tmp_path_factory.mktemp(kind)
+        made, report = qdq.quantise(shaped, read("calibration.jsonl"), kind, folder)
+        checker.check_model(made, full_check=True)
+        onnx_files.save(made, folder)
+        return folder, report
+
+    return make
+
+
+@pytest.mark.parametrize(("kind", "least"), [("int8", 0.99), ("fp8", 0.98), ("int4", 0.85)])
+def test_unseen_texts_keep_their_embeddings_with_most_of_the_work_quantised(minilm, quantised, kind, least):
+    shaped, read = minilm
+    folder, report = quantised(kind)
     unseen = read("sentences.jsonl")
-    cosines = (embedded(shaped, unseen) * embedded(tmp_path / kind, unseen)).sum(axis=1)
+    cosines = (embedded(shaped, unseen) * embedded(folder, unseen)).sum(axis=1)
     print(f"{kind}: share {report[kind]['share']:.1%}, cosine {cosines.mean():.5f} mean, {cosines.min():.5f} worst")
     assert report[kind]["share"] >= 0.7
     assert cosines.min() >= least
+
+
+@pytest.mark.parametrize(
+    ("kind", "devices"),
+    [
+        ("int8", ("T4", "A10", "L4", "RTX 5090")),
+        ("fp8", ("L4", "RTX 5090")),
+        ("int4", ("A10", "L4", "RTX 5090")),
+    ],
+)
+def test_tensorrt_rtx_builds_engines_of_it_with_fp16_around(minilm, quantised, tmp_path, kind, devices):
+    pytest.importorskip("tensorrt_rtx", reason="the extra `rtx` is not installed: Linux on x86_64 has it")
+    asked = [Case(str(n), "", "sample", inputs, {}) for n, inputs in enumerate(minilm[1]("calibration.jsonl")[:16])]
+    made, _ = half_search.lowered(onnx_files.load(quantised(kind)[0]), asked, "fp16", tmp_path)
+    onnx_files.save(made, tmp_path / "half")
+    plain, _ = half_search.lowered(onnx_files.load(minilm[0]), asked, "fp16", tmp_path)
+    onnx_files.save(plain, tmp_path / "plain")
+    for device in devices:
+        sizes = [engine(tmp_path / name, device, tmp_path / f"{name} {device}") for name in ("half", "plain")]
+        print(f"{kind} for {device}: {sizes[0] / 1e6:.1f} MB, fp16 {sizes[1] / 1e6:.1f} MB")
+        assert sizes[0] < sizes[1]
+
+
+def engine(model, device, out):
+    """Build a TensorRT-RTX engine for a GPU that is not here; return its bytes."""
+    profile = {"batch": {"min": 1, "opt": 8, "max": 16}, "sequence": {"min": 8, "opt": 64, "max": 128}}
+    target = {"device": device, "runtime": "tensorrt-rtx"}
+    said = {"name": "m", "model": {"source": "m"}, "target": target, "precision": "fp16", "profiles": [profile]}
+    step = TrtBuild.for_recipe(Recipe.model_validate(said))
+    return step.run(out, checked=model)["bytes"]
