@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.errors import StepError
 from engine.kit import cases, checkpoint, choices, comparison, outputs
 from engine.kit.cases import Case
 from engine.kit.comparison import Distance
@@ -16,24 +17,58 @@ if TYPE_CHECKING:
 
     Answer = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
 
+_LISTED = 8
 _TEXT = 60
 """How many letters of a text a reader recognises it by."""
 
 
-def measure(answer: Answer, reference: Path, checkpoint: Path, task: Task | None, *, what: str) -> dict[str, Any]:
+def measure(
+    answer: Answer,
+    reference: Path,
+    checkpoint: Path,
+    task: Task | None,
+    *,
+    what: str,
+    takes: Callable[[Mapping[str, tuple[int, ...]]], bool] = lambda _: True,
+) -> dict[str, Any]:
     """Ask a model every case of the reference; return cosine, max_abs, agreement and, with labels, a metric.
 
     Beside these the report counts the cases and their kinds, and says whether they are `random`. Where an answer is not
     finite it names those cases under `nonfinite` and measures nothing. `agreement` is absent where the outputs choose
-    nothing (no logits, and fewer than three texts to be neighbours). `what` is what a log calls the model.
-    Raises StepError where the model cannot be run or gives outputs of another shape.
+    nothing (no logits, and fewer than three texts to be neighbours). `what` is what a log calls the model. Cases of
+    shapes that it does not take are left out, and named under `outside`.
+    Raises StepError where the model cannot be run, takes none of the cases or gives outputs of another shape.
     """
-    tried = cases.load(reference)
+    tried, outside = _divided(cases.load(reference), takes)
     kinds = cases.count_kinds(tried)
     print(f"running {what} on {len(tried)} cases: {_listed(kinds)}")
     report = _measured(tried, [answer(case.inputs) for case in tried], checkpoint, task)
     print(_in_words(report))
-    return {"cases": len(tried), "kinds": kinds, "random": "random" in kinds, **report}
+    return {
+        "cases": len(tried),
+        "kinds": kinds,
+        "random": "random" in kinds,
+        **({"outside": outside} if outside else {}),
+        **report,
+    }
+
+
+def _divided(
+    asked: Sequence[Case], takes: Callable[[Mapping[str, tuple[int, ...]]], bool]
+) -> tuple[list[Case], list[str]]:
+    """Return the cases that a model takes, and the names of the others."""
+    tried = [case for case in asked if takes({name: tensor.shape for name, tensor in case.inputs.items()})]
+    outside = [case.name for case in asked if case not in tried]
+    if not tried:
+        shapes = ", ".join(f"{name} {list(tensor.shape)}" for name, tensor in asked[0].inputs.items())
+        raise StepError(
+            "no profile of the engine takes any of the cases that it would be validated on",
+            [f"{asked[0].name}: {shapes}"],
+            "widen a profile, or give validate.samples that fit into one",
+        )
+    if outside:
+        print(f"{len(outside)} cases are left out, since no profile takes their shapes: {', '.join(outside[:_LISTED])}")
+    return tried, outside
 
 
 def _measured(

@@ -85,6 +85,13 @@ class Passport(Frozen):
         """What it takes, as ONNX files tell it."""
         return _inputs(self.inputs)
 
+    def takes(self, shapes: Mapping[str, tuple[int, ...]]) -> bool:
+        """Say whether a profile takes inputs of these shapes; an engine without profiles takes those of its graph."""
+        return not self.profiles or any(
+            all(_within(shapes[name], extents) for name, extents in profile.items() if name in shapes)
+            for profile in self.profiles
+        )
+
     @property
     def output_list(self) -> dict[str, Input]:
         """What it gives, likewise."""
@@ -185,6 +192,11 @@ def _hint(said: Passport, here: Here) -> str:
     if said.kind == "tensorrt-rtx":
         return f"build it for this GPU as well: add {here.gpu} to target.device"
     return "build it here, or with tensorrt.compatibility or version_compatible for more than one kind of machine"
+
+
+def _within(shape: tuple[int, ...], extents: Extents) -> bool:
+    ends = zip(shape, extents.min, extents.max, strict=False)
+    return len(shape) == len(extents.min) and all(least <= size <= greatest for size, least, greatest in ends)
 
 
 def _listed(value: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Self
 
-from engine.kit import accuracy, onnx_files, runners
+from engine.kit import accuracy, onnx_files, passport, runners
 from engine.kit.execution import Execution
 from engine.kit.judgement import Judged
 from engine.recipe.schema import Recipe
@@ -39,6 +39,7 @@ class Validate(Judged):
     def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> Report:
         """Return what `accuracy.measure` finds, and the bytes of the model. Raises StepError as it does."""
         runner = runners.built(compiled, self.execution, threads=1)  # sums in one order, however many cores there are
-        report = accuracy.measure(runner.run, reference, checkpoint, self.task, what="the built model")
+        takes = passport.load(compiled).takes if (compiled / runners.PLAN).is_file() else lambda _: True
+        report = accuracy.measure(runner.run, reference, checkpoint, self.task, what="the built model", takes=takes)
         onnx_files.link(compiled, out)
         return {**report, "bytes": sum(path.stat().st_size for path in out.rglob("*") if path.is_file())}

@@ -1,11 +1,11 @@
-"""One recipe on a laptop, on a machine that says it has a T4 (a fake, see fake_machines), and on the laptop again."""
+"""One recipe on a laptop, on a machine that says it has a T4 (a fake, see fake_t4), and on the laptop again."""
 
 import json
 import shutil
 import subprocess
 
-import fake_machines
 import pytest
+from fake_t4 import FakeT4
 from program import Program
 
 pytestmark = pytest.mark.slow
@@ -31,21 +31,15 @@ def states(**changed):
 
 
 @pytest.fixture(scope="module")
-def t4(tmp_path_factory):
-    """The environment of a machine with the GPU."""
-    return fake_machines.t4(tmp_path_factory.mktemp("t4") / "machine")
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory, tiny_bert, t4):
+def template(tmp_path_factory, tiny_bert):
     """A project built on the laptop as far as that goes, then on the machine with the GPU; and what was built where."""
     laptop = Program(tmp_path_factory.mktemp("project"))
     (laptop.folder / "pyproject.toml").write_text("")
     (laptop.folder / "r.yaml").write_text(RECIPE)
     shutil.copytree(tiny_bert, laptop.folder / "model")
     here = laptop.states("r.yaml", expect=3)
-    laptop.environment |= t4
-    return laptop.folder, here, laptop.states("r.yaml")
+    there = FakeT4(laptop.folder, tmp_path_factory.mktemp("t4") / "machine")
+    return laptop.folder, here, there.states("r.yaml")
 
 
 @pytest.fixture
@@ -56,11 +50,9 @@ def built(template, tmp_path):
 
 
 @pytest.fixture
-def gpu_machine(built, t4):
+def gpu_machine(built, tmp_path_factory):
     """The same project and cache, seen from the machine with the GPU."""
-    machine = Program(built.folder)
-    machine.environment |= t4
-    return machine
+    return FakeT4(built.folder, tmp_path_factory.mktemp("t4") / "machine")
 
 
 def test_the_laptop_builds_what_any_machine_can_and_the_other_only_the_rest(template):
