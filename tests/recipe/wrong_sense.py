@@ -39,8 +39,6 @@ MEANINGLESS = {
     "a cosine in per cent": MINIMAL + "validate: {cosine: 99}",
     "an agreement in percent": MINIMAL + "validate: {agreement: 99}",
     "a negative difference": MINIMAL + "validate: {max_abs: -1}",
-    "calibrated on what it is validated on": MINIMAL
-    + "calibrate: {samples: samples/few.jsonl}\nvalidate: {samples: ./samples/../samples/few.jsonl}",
     "a metric that is none": MINIMAL + "validate: {metric: {name: bleu, at_least: 0.5}}",
     "a shape of nothing": MINIMAL + "bench: {shapes: [{budget: {p95_ms: 1}}]}",
     "the same shape twice": MINIMAL + "bench: {shapes: [{batch: 1}, {batch: 1}]}",
