@@ -51,6 +51,7 @@ REFUSED = {
     "an unknown GPU": (gpu("»A10H"), "no GPU is known as 'A10H'", "did you mean A10"),
     "CPU in capitals": (gpu("»CPU", "onnxruntime"), "no device is known as 'CPU'", "did you mean cpu?"),
     "cpu among GPUs": (rtx("[T4, »cpu]"), "a cpu has no place in a list of GPUs", "`matrix` varies"),
+    "cpu in a list": (gpu("[»cpu]", "onnxruntime"), "a cpu has no place in a list", "device: cpu alone"),
     "one GPU by two names": (rtx("[T4, »Tesla T4]"), "the T4 is named twice", "leave one out"),
     "several for tensorrt": (gpu("»[T4, L4]"), "tensorrt builds for one device", "use runtime: tensorrt-rtx"),
     "several for tensorrt that RTX lacks": (

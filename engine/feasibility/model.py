@@ -52,7 +52,7 @@ def _operators(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
 
 
 def _memory(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
-    if loaded.recipe.target.devices == ("cpu",):
+    if loaded.recipe.target.device == "cpu":
         return
     weights = _weights(loaded, facts)
     for index, gpu in enumerate(devices(loaded)):

@@ -24,7 +24,7 @@ def check(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
     if target.provider is not None and target.runtime != "onnxruntime":
         what = f"`provider` is onnxruntime's; this recipe uses {target.runtime}"
         raise loaded.error(what, "target", "provider", hint="leave it out")
-    if target.devices == ("cpu",):
+    if target.device == "cpu":
         _on_cpu(loaded)
         return ()
     named = devices(loaded)
@@ -54,7 +54,7 @@ def _gpu(loaded: LoadedRecipe, index: int) -> Gpu:
     if name.lower() == "cpu":
         what, hint = (
             "a cpu has no place in a list of GPUs",
-            "make it a recipe of its own: `matrix` varies target.device",
+            "write device: cpu alone; `matrix` varies target.device",
         )
         if isinstance(loaded.recipe.target.device, str):
             what, hint = f"no device is known as {name!r}", "did you mean cpu?"

@@ -56,7 +56,9 @@ def size_in_words(size: int) -> str:
 def _title(summary: Summary) -> str:
     recipe = summary.variant.loaded.recipe
     size = f", {size_in_words(summary.model.size)}" if summary.model else ""
-    return f"{recipe.name}: {recipe.precision} for {recipe.target.device} with {recipe.target.runtime}{size}"
+    return (
+        f"{recipe.name}: {recipe.precision} for {', '.join(recipe.target.devices)} with {recipe.target.runtime}{size}"
+    )
 
 
 def _row(summary: Summary, row: Mapping[str, Any]) -> tuple[str, ...]:
