@@ -11,7 +11,7 @@ from engine.store import Record, Store
 
 _MACHINE = ("facts.", "env.")
 """Rows that only the machine with the hardware has."""
-_INPUT = "inputs."
+_INPUT, _TOOL = "inputs.", "tools."
 
 
 class Elsewhere:
@@ -41,7 +41,7 @@ class Elsewhere:
         found = [
             change
             for change in changes(_without_machine(made), _without_machine(key))
-            if change.row != tool and not self._same_input(change)
+            if change.row != tool and not _same_release(change) and not self._same_input(change)
         ]
         for row, (wanted, fits) in _wanted(hardware).items():
             if row in made and not fits(made[row]):
@@ -77,6 +77,13 @@ def fits_version(version: str, wanted: str | None) -> bool:
     """Say whether a version is one that a recipe asks for: "10.x" is any 10, "10.4" any 10.4."""
     asked = [part for part in (wanted or "").split(".") if part not in {"", "x", "*"}]
     return version.split(".")[: len(asked)] == asked
+
+
+def _same_release(change: Change) -> bool:
+    """Say whether a tool differs only in what it was built for: 2.13.0+cpu here, 2.13.0+cu126 there."""
+    if not change.row.startswith(_TOOL) or change.old is None or change.new is None:
+        return False
+    return change.old.partition("+")[0] == change.new.partition("+")[0]
 
 
 def _without_machine(key: Key) -> Key:

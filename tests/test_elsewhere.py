@@ -236,6 +236,15 @@ def test_a_tool_that_does_not_drive_the_gpu_counts_here_as_there(project, on, mo
     assert [each.row for each in finding.changes] == ["tools.pyyaml"]
 
 
+def test_a_tool_of_the_same_release_that_was_built_for_a_cpu_is_the_same(project, on, monkeypatch):
+    on(T4)
+    monkeypatch.setitem(machine._versions, "pyyaml", "2.13.0+cu126")
+    build(project, plan(project))
+    on()
+    monkeypatch.setitem(machine._versions, "pyyaml", "2.13.0+cpu")
+    assert set(states(build(project, plan(project))).values()) == {"cached"}
+
+
 def test_on_the_gpu_itself_only_its_own_record_will_do(project, on):
     on(A10)
     build(project, variant(project, Graph(), Compile(gpu="A10")))

@@ -86,7 +86,7 @@ def test_without_the_gpu_why_and_show_say_on_which_machine_it_was_made(built):
     ("change", "row", "old", "new"),
     [
         ("target.device=A10", "facts.device.name", "Tesla T4", "A10"),
-        ("tensorrt.version=10.4", "tools.tensorrt", "10.13.0.35", "10.4"),
+        ('tensorrt.version="10.4"', "tools.tensorrt", "10.13.0.35", "10.4"),
         ("profiles=[{batch: [1, 1, 4], sequence: [1, 16, 24]}]", "options.profiles", None, None),
         ("tensorrt.optimization_level=5", "options.optimization_level", "null", "5"),
     ],

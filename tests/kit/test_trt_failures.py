@@ -77,8 +77,7 @@ SAID = {
     ),
     "plugin": ("Unable to load library: libfoo.so: cannot open shared object file", "plugin library", "ldd", "libfoo"),
     "scales": (
-        "CHECK_EQ(lhs_scale->type(), rhs_scale->type()) failed. LHS: 2 RHS: 1 type mismatch between matmul operand "
-        "scales",
+        "CHECK_EQ(lhs_scale->type(), rhs_scale->type()) failed. LHS: 2 type mismatch between matmul operand scales",
         "of two types",
         "one type",
         "lhs_scale",
