@@ -1,5 +1,6 @@
 """The EfficientNetV2 recipe that ships: checked, built for a CPU from a fake hub, and clear where there is no hub."""
 
+import importlib.util
 import json
 import os
 
@@ -11,7 +12,8 @@ from fake_hub import FIRST, FakeHub
 
 RECIPE = "recipes/efficientnetv2.yaml"
 REPOSITORY = "timm/tf_efficientnetv2_s.in21k_ft_in1k"
-ON_CPU = "efficientnetv2-cpu-fp32"
+ON_CPU = "efficientnetv2-cpu-onnxruntime-fp32"
+ON_A_T4 = ("tensorrt-fp32", "tensorrt-fp16", "onnxruntime-tensorrt-fp32", "onnxruntime-cuda-fp32")
 
 
 @pytest.fixture
@@ -42,45 +44,65 @@ def serve(shipped, tmp_path):
 
 def test_every_variant_of_the_recipe_is_sound(shipped):
     told = shipped("check", RECIPE, expect=0).stdout
-    for variant in (ON_CPU, "efficientnetv2-T4-fp32", "efficientnetv2-T4-fp16"):
+    for variant in (ON_CPU, *(f"efficientnetv2-T4-{name}" for name in ON_A_T4)):
         assert f"{variant} is fine" in told
 
 
 def test_a_hub_that_cannot_be_reached_is_one_clear_error(shipped, tmp_path):
     shipped.environment |= {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path / "hub")}
-    done = shipped("build", RECIPE, expect=1)
+    done = shipped("build", RECIPE, "--only", "target.device=cpu", expect=1)
     assert done.stderr.count(f"hf:{REPOSITORY} could not be fetched") == 1
     assert "127.0.0.1:9" in done.stderr
 
 
 @pytest.mark.slow
 def test_the_real_architecture_becomes_a_package_on_a_cpu(shipped, serve, seeing):
-    serve("tf_efficientnetv2_s", size=384)
+    serve("tf_efficientnetv2_s", size=160)
     seeing(shipped)
-    # A call of 32 images takes a small machine seconds.
-    small = ["--only", "target.device=cpu", "--set", "bench.shapes=[{batch: 1}, {batch: 2}]"]
-    small += ["--set", "profiles=[{batch: [1, 2, 32]}]"]
+    # Fewer pixels and images: at 384 x 384, each call of 32 takes a small machine seconds.
+    small = ["--only", "target.device=cpu", "--set", "preprocess.size=160"]
+    small += ["--set", "bench.shapes=[{batch: 1}, {batch: 2}]", "--set", "profiles=[{batch: [1, 2, 32]}]"]
     states = shipped.states(RECIPE, *small)
     assert states["package"] == "built"
     [shown] = json.loads(shipped("show", RECIPE, *small, "--json", expect=0).stdout)
     assert shown["validation"]["random"] is True
     assert shown["validation"]["cosine"]["worst"] > 0.99999
     assert shipped.states(RECIPE, *small) == dict.fromkeys(states, "cached")
-    model = shipped.folder / "build" / ON_CPU / "efficientnetv2"
+    _is_a_package_of_images(shipped.folder / "build" / ON_CPU, size=160)
+
+
+@pytest.mark.slow
+def test_tensorrt_rtx_builds_its_engine_for_a_t4_in_fp16_without_one(shipped, serve, seeing):
+    if importlib.util.find_spec("tensorrt_rtx") is None:
+        pytest.skip("tensorrt-rtx-cu12 is not installed (the extra `rtx`): no engine can be built")
+    serve("tf_efficientnetv2_s", size=384)
+    seeing(shipped)
+    words = ["--only", "precision=fp16", "--set", "target.runtime=tensorrt-rtx"]
+    words += ["--set", "profiles=[{batch: [1, 1, 32]}]"]
+    states = shipped.states(RECIPE, *words, expect=3)
+    assert (states["validate-onnx"], states["trt-build"], states["validate"]) == ("built", "built", "waiting")
+    [passport] = (shipped.folder / "cache").rglob("passport.json")
+    said = json.loads(passport.read_text())
+    assert said["sms"] == [75]
+    assert said["profiles"][0]["images"]["max"] == [32, 384, 384, 3]
+
+
+def _is_a_package_of_images(place, *, size):
+    model = place / "efficientnetv2"
     graph = onnx.load(model / "1" / "model.onnx").graph
     [given] = graph.input
     sides = [dim.dim_value or dim.dim_param for dim in given.type.tensor_type.shape.dim]
-    assert (given.name, sides) == ("images", ["batch", 384, 384, 3])
+    assert (given.name, sides) == ("images", ["batch", size, size, 3])
     said = (model / "config.pbtxt").read_text()
     assert "max_batch_size: 32" in said
-    assert not (model.parent / "efficientnetv2_text").exists()
+    assert [path.name for path in place.iterdir()] == ["efficientnetv2"]  # nothing about text
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_a_t4_that_is_not_here_waits_after_all_that_any_machine_can_do(shipped, serve, seeing, precision):
     serve("tf_efficientnetv2_b0", size=64, num_classes=10)
     seeing(shipped)
-    words = ["--only", "target.device=T4", "--only", f"precision={precision}", "--set", "preprocess.size=64"]
+    words = ["--only", "target.runtime=tensorrt", "--only", f"precision={precision}", "--set", "preprocess.size=64"]
     states = shipped.states(RECIPE, *words, expect=3)
     assert {states[job] for job in ("fetch", "export", "reference", "shape-infer")} == {"built"}
     assert states["trt-build"] == "waiting"
