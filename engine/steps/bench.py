@@ -88,14 +88,8 @@ class Bench(Step):
         """Return what runs the models: our runtime and the rivals'."""
         tools = ["onnx", *self.execution.tools]
         for rival in self.against:
-<<<<<<< HEAD
-            plain = "onnxruntime" if self.execution.hardware is None else hardware.ONNXRUNTIME_GPU
-            original = ("torch", "transformers" if self.images is None else "timm")
-            tools += original if rival.runtime == "pytorch" else ("numpy", plain)
-=======
             original = ("torch", "transformers" if self.images is None else "timm")
             tools += original if rival.runtime == "pytorch" else ("numpy", "onnxruntime")
->>>>>>> efbc477d5466d5f65deb9a8ca274858eb01adfed
         return tuple(dict.fromkeys(tools))
 
     def facts_used(self) -> tuple[str, ...]:
