@@ -50,6 +50,7 @@ class _Insertion:
         self.taken = {name for node in onnx_files.nodes(self.model) for name in (*node.input, *node.output)}
         self.taken |= {part.name for inner in onnx_files.graphs(graph) for part in (*inner.input, *inner.initializer)}
         self.makers = {name: node for node in graph.node for name in node.output}
+        self.values = {value.name: value for value in (*graph.value_info, *graph.input)}
 
     def quantise(self, node: onnx.NodeProto, group: Group, scaling: Scaling) -> None:
         """Let a MatMul read the quantised tensor and its quantised weight."""
@@ -72,12 +73,16 @@ class _Insertion:
         if scaling.factors is not None and not self._folded(group, scaling.factors):
             inverse = self._store(f"{name}_smoothing", 1 / scaling.factors)
             name = self._node("Mul", [name, inverse], f"{group.source}_smoothed")
+            self._describe(name, group.source, "FLOAT")
         if scaling.scale is None:
             return name
         scale = self._store(f"{group.source}_scale", scaling.scale)
         zero = self._store(f"{group.source}_zero", low_bits.codes(scaling.scale * 0, scaling.scale, self.kind))
         codes = self._node("QuantizeLinear", [name, scale, zero], f"{group.source}_quantized")
-        return self._node("DequantizeLinear", [codes, scale, zero], f"{group.source}_dequantized")
+        self._describe(codes, group.source, CODES[self.kind])
+        result = self._node("DequantizeLinear", [codes, scale, zero], f"{group.source}_dequantized")
+        self._describe(result, group.source, "FLOAT")
+        return result
 
     def _weight(self, name: str, factors: np.ndarray | None) -> str:
         values = self.weights.array(name)
@@ -120,6 +125,16 @@ class _Insertion:
         self.nodes.append(helper.make_node(operator, list(inputs), [name], name, **attributes))
         return name
 
+    def _describe(self, name: str, like: str, dtype: str) -> None:
+        """Say of a new tensor that it has the shape of another, where that is known."""
+        from onnx import TensorProto
+
+        if like in self.values:
+            value = self.model.graph.value_info.add()
+            value.CopyFrom(self.values[like])
+            value.name = name
+            value.type.tensor_type.elem_type = TensorProto.DataType.Value(dtype)
+
     def _store(self, name: str, values: np.ndarray) -> str:
         from onnx import numpy_helper
 
@@ -137,6 +152,7 @@ class _Insertion:
 def _prune(model: onnx.ModelProto) -> None:
     """Remove constants that nobody reads, and what only handed them on."""
     graph = model.graph
+    stored = {tensor.name for tensor in graph.initializer}
     while True:
         read = {name for node in onnx_files.nodes(model) for name in node.input}
         read |= {value.name for inner in onnx_files.graphs(graph) for value in inner.output}
@@ -145,8 +161,9 @@ def _prune(model: onnx.ModelProto) -> None:
             break
         for index in reversed(dead):
             del graph.node[index]
-    gone = {tensor.name for tensor in graph.initializer if tensor.name not in read}
-    for values in (graph.initializer, graph.input, graph.value_info):
+    onnx_files.drop_unread(model)
+    kept = {tensor.name for tensor in graph.initializer}
+    for values in (graph.input, graph.value_info):
         for index in reversed(range(len(values))):
-            if values[index].name in gone:
+            if values[index].name in stored - kept:
                 del values[index]

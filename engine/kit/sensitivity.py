@@ -54,9 +54,12 @@ def select(
 
     `shares` are shares of the model's work, `opened` gives a session with the given groups quantised. While the worst
     sample is below `goal`, the group goes that, quantised alone, did the most harm for its work, as long as `least`
-    of the work stays. Where the goal cannot be had, the best that was seen is taken.
+    of the work stays (of that of all groups, where they do less). Where the goal cannot be had, the best that was seen
+    is taken.
     """
     truth = _answered(opened(()), samples)
+    possible = sum(shares[group] for group in groups)
+    floor = least if possible >= least else least * possible
     chosen = list(groups)
     tried = [(tuple(chosen), _cosines(truth, opened(chosen)))]
     _tell(chosen, shares, tried[-1][1])
@@ -65,7 +68,7 @@ def select(
         harm = {group: 1 - _cosines(truth, opened((group,))).worst for group in groups}
     for group in sorted(harm, key=lambda group: -harm[group] / max(shares[group], 1e-9)):
         rest = [other for other in chosen if other != group]
-        if sum(shares[other] for other in rest) < least:
+        if sum(shares[other] for other in rest) < floor:
             continue
         chosen = rest
         tried.append((tuple(chosen), _cosines(truth, opened(chosen))))
