@@ -17,6 +17,7 @@ from rich.text import Text
 from engine.events import Ended, Event, Finished, Noticed, Planned, Started
 from engine.executors.local import last_lines
 from engine.report import plain
+from engine.report.reasons import Reasons
 
 if TYPE_CHECKING:
     from engine.summary import Summary
@@ -52,6 +53,7 @@ class LiveReport:
         self._console = Console(stderr=True)
         self._live = Live(console=self._console, get_renderable=self._view, refresh_per_second=_FRAMES_PER_SECOND)
         self._finished: Finished | None = None
+        self._reasons = Reasons()
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -89,7 +91,7 @@ class LiveReport:
         if event.error is not None:
             title = f"{event.recipe} {event.job}" if self._many else event.job
             self._live.console.print(Text(f"{title} failed", style="bold red"))
-            for line in plain.error_lines(event.error):
+            for line in self._reasons.lines(event):
                 self._live.console.print(Text(line))
 
     def _view(self) -> RenderableType:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from engine.events import Ended, Event, Finished, Noticed, Planned, Started
 from engine.report.json_lines import shown
+from engine.report.reasons import Reasons
 from engine.report.table import tables
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class PlainReport:
     def __init__(self, *, many: bool) -> None:
         self._many = many
         self._finished: Finished | None = None
+        self._reasons = Reasons()
 
     def __enter__(self) -> Self:
         return self
@@ -33,7 +35,7 @@ class PlainReport:
         """Print what the event says."""
         if isinstance(event, Finished):
             self._finished = event
-        for line in lines(event, many=self._many):
+        for line in lines(event, many=self._many, reasons=self._reasons):
             print(line, file=sys.stderr, flush=True)
 
     def finish(self, summaries: Sequence[Summary]) -> None:
@@ -48,8 +50,8 @@ def data(finished: Finished, summaries: Sequence[Summary]) -> str:
     return tables(summaries) + "".join(places)
 
 
-def lines(event: Event, *, many: bool) -> list[str]:
-    """Return what an event says; with `many` recipes each line names its own."""
+def lines(event: Event, *, many: bool, reasons: Reasons | None = None) -> list[str]:
+    """Return what an event says; with `many` recipes each line names its own. `reasons` are those told before."""
     match event:
         case Noticed():
             return [f"note: {event.text}"]
@@ -58,7 +60,7 @@ def lines(event: Event, *, many: bool) -> list[str]:
         case Started():
             return [_row("running", event.recipe, event.job, many=many)]
         case Ended():
-            return _ended(event, many=many)
+            return _ended(event, many=many, reasons=reasons or Reasons())
         case Finished():
             return [last_line(event.state, f"{event.seconds:.1f}", int(event.exit))]
 
@@ -68,22 +70,17 @@ def last_line(state: str, seconds: str, code: int) -> str:
     return f"{state} in {seconds} s" + (f" (exit {code})" if code else "")
 
 
-def error_lines(error: Exception) -> list[str]:
-    """Return an error as indented lines under its job."""
-    return [f"  {line}" for line in str(error).splitlines()]
-
-
 def how_to_continue(waits_for: str) -> str:
     """Return what to do about a job that waits for hardware."""
     return f"waits for: {waits_for}; run the same command there with this cache (copy cache/ along, or share it)"
 
 
-def _ended(event: Ended, *, many: bool) -> list[str]:
+def _ended(event: Ended, *, many: bool, reasons: Reasons) -> list[str]:
     if event.state == "built":
         return [_row("built", event.recipe, event.job, many=many) + f"  {event.seconds:.1f} s"]
     head = _row(event.state, event.recipe, event.job, many=many)
     if event.error is not None:
-        return [head, *error_lines(event.error)]
+        return [head, *reasons.lines(event)]
     if event.waits_for is not None:
         return [head, f"  {how_to_continue(event.waits_for)}"]
     return [head]
