@@ -67,5 +67,5 @@ def _show_recipes(arguments: argparse.Namespace) -> Exit:
                 if record
                 else "  not built"
             )
-            print(f"  {job.name:<12}{made}")
+            print(f"  {job.name:<14}{made}")
     return Exit.OK

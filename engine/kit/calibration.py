@@ -31,6 +31,13 @@ def from_file(path: Path, checkpoint: Path, wanted: Mapping[str, Input], *, limi
     return asked if path.suffix == ".npz" else padded(asked, checkpoint, wanted)
 
 
+def of_our_own(checkpoint: Path, wanted: Mapping[str, Input]) -> list[Case]:
+    """Return texts of our own, and batches of them as above; nothing for a model that takes no text."""
+    if not token_rows.are_tokens(wanted) or tokenise.load(checkpoint, longest=None) is None:
+        return []
+    return padded(samples.tokenised(samples.built_in(""), checkpoint, wanted), checkpoint, wanted)
+
+
 def padded(asked: list[Case], checkpoint: Path, wanted: Mapping[str, Input]) -> list[Case]:
     """Return texts and batches of them with masks of every kind; only the texts where there is no tokenizer."""
     longest = checkpoints.max_sequence(checkpoint)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from engine.report import precisions
 from engine.summary import Summary
 
 _NOISY = 0.5
@@ -30,6 +31,7 @@ def table(summary: Summary) -> str:
         lines.append(f"latencies in ms, interleaved in one run on {_where(bench)}; noise up to {noise:.0%}")
         if noise > _NOISY:
             lines.append("the machine was busy: these numbers are no ground to stand on; --force bench measures again")
+    lines += precisions.lines(summary.report("quantize"))
     if summary.report("validate"):
         lines += _validation(summary.report("validate"))
     else:  # the device has not been there yet

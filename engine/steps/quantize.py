@@ -43,7 +43,9 @@ class Quantize(Step):
     "Quantize ONNX Models" advises this for AVX2 and AVX512 wherever weights are quantised per channel.
     """
     samples: Source | None = None
-    """What may be looked at; without it fp16 and bf16 look at the cases of the reference, others at random inputs."""
+    """What may be looked at; without it fp16 and bf16 look at the cases of the reference."""
+    own_texts: bool = False
+    """Whether, without samples, texts of our own may be looked at: not where the model is validated on them."""
     limit: int | None = None
     profiles: tuple[Profile, ...] = ()
     """Within which random inputs are drawn."""
@@ -63,12 +65,13 @@ class Quantize(Step):
             way=precision,
             samples=None if asked is None else Source(uri=asked.samples),
             limit=None if asked is None else asked.limit,
+            own_texts=asked is None and precision not in _HALVES and recipe.validation.samples is not None,
             profiles=recipe.profiles if asked is None and precision not in _HALVES else (),
         )
 
     def tools_used(self) -> tuple[str, ...]:
         """Return what changes the graph, and what makes inputs of the samples."""
-        return self.tools if self.samples is None else (*self.tools, "tokenizers")
+        return (*self.tools, "tokenizers") if self.samples is not None or self.own_texts else self.tools
 
     def facts_used(self) -> tuple[str, ...]:
         """Return what chooses the kernels that samples are run with; none are for dynamic int8."""
@@ -76,7 +79,7 @@ class Quantize(Step):
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the model, and where inputs to look at come from."""
-        if self.samples is not None:
+        if self.samples is not None or self.own_texts:
             return ("fused", "checkpoint")
         return ("fused", "reference") if self.way in _HALVES else ("fused",)
 
@@ -116,12 +119,15 @@ class Quantize(Step):
     def _asked(self, fused: Path, reference: Path | None, checkpoint: Path | None, samples: Path | None) -> list[Case]:
         """Return the inputs to look at, as cases."""
         graph = onnx_files.load_graph(fused)
+        wanted = onnx_files.inputs(graph)
         if samples is not None and checkpoint is not None:
-            return calibration.from_file(samples, checkpoint, onnx_files.inputs(graph), limit=self.limit)
+            return calibration.from_file(samples, checkpoint, wanted, limit=self.limit)
         if reference is not None:
             return calibration.from_reference(reference)
-        print("no samples to calibrate on (`calibrate` in the recipe): random inputs within the profiles instead")
-        return calibration.drawn(graph, self.profiles)
+        texts = [] if checkpoint is None else calibration.of_our_own(checkpoint, wanted)
+        instead = "some texts of our own" if texts else "random inputs within the profiles"
+        print(f"no samples to calibrate on (`calibrate` in the recipe): {instead} instead")
+        return texts or calibration.drawn(graph, self.profiles)
 
 
 def _lowered(fused: Path, asked: list[Case], way: Lower, scratch: Path) -> tuple[onnx.ModelProto, dict[str, Any]]:

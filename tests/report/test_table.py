@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 from engine.recipe.schema import ModelSection, Recipe
+from engine.report import precisions
 from engine.report.table import _where, size_in_words, table
 
 
@@ -60,3 +61,28 @@ def test_latencies_of_a_gpu_are_said_to_be_its_own():
     assert _where({**bench, "gpu": held}) == "Tesla T4 at 1590 MHz"
     moved = {**held, "sm_mhz": [585, 1590], "steady": False}
     assert _where({**bench, "gpu": moved}) == "Tesla T4 at 585 to 1590 MHz"
+
+
+def test_what_is_in_the_lower_precision_and_what_is_not_is_said_with_the_reason():
+    half = {
+        "precision": "fp16", "share": 0.96,
+        "kept": [{"operators": {"Softmax": 6}, "reason": "sums"},
+                 {"operators": {"Add": 2}, "reason": "large", "largest": 1e5, "nodes": {"a": 1e5, "b": "infinite"}}],
+    }  # fmt: skip
+    assert precisions.lines(half) == [
+        "96% of the MatMul work in fp16",
+        "  in fp32: 6 Softmax (sums)",
+        "  in fp32: 2 Add (large; up to 100000, b infinite, a 100000)",
+    ]
+    left = [{"name": "one", "reason": "sensitive"}, {"name": "two", "reason": "sensitive"}]
+    quantised = {"precision": "int8", "int8": {"share": 0.84, "left": left}, "rest": {"kept": half["kept"][:1]}}
+    assert precisions.lines(quantised) == [
+        "84% of the MatMul work in int8, the rest in fp16",
+        "  in fp32: 6 Softmax (sums)",
+        "  not int8: 2 MatMul (sensitive)",
+    ]
+
+
+def test_a_model_whose_precision_was_not_lowered_says_nothing_of_it():
+    assert precisions.lines({}) == []
+    assert precisions.lines({"quantized": {"MatMul": 3}, "left": []}) == []

@@ -1,0 +1,47 @@
+"""Reports of quantize -> words: how much is computed in the lower precision, and what is not, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_QUANTISED = ("int8", "fp8", "int4")
+_NAMED = 3
+
+
+def lines(report: Mapping[str, Any]) -> list[str]:
+    """Return what a graph for a GPU has in which precision; nothing for a report about none."""
+    kind = report.get("precision")
+    if kind is None:
+        return []
+    if kind not in _QUANTISED or kind not in report:
+        return _half(report, f"{report['share']:.0%} of the MatMul work in {kind}") if "share" in report else []
+    share = f"{report[kind]['share']:.0%} of the MatMul work in {kind}, the rest in fp16"
+    left = Counter(each["reason"] for each in report[kind]["left"])
+    return [*_half(report.get("rest", {}), share), *(f"  not {kind}: {n} MatMul ({why})" for why, n in left.items())]
+
+
+def _half(report: Mapping[str, Any], head: str) -> list[str]:
+    return [head, *(f"  in fp32: {_kept(each)}" for each in report.get("kept", ()))]
+
+
+def _kept(group: Mapping[str, Any]) -> str:
+    operators = ", ".join(f"{count} {name}" for name, count in group["operators"].items())
+    reached = f"; up to {_number(group['largest'])}, {_names(group['nodes'])}" if "largest" in group else ""
+    return f"{operators} ({group['reason']}{reached})"
+
+
+def _names(nodes: Mapping[str, Any]) -> str:
+    """Return the nodes that reach furthest."""
+    furthest: Sequence[str] = sorted(nodes, key=lambda name: -_size(nodes[name]))[:_NAMED]
+    more = f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""
+    return ", ".join(f"{name} {_number(nodes[name])}" for name in furthest) + more
+
+
+def _number(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _size(value: float | str) -> float:
+    return float("inf") if isinstance(value, str) else value
