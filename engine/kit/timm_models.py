@@ -55,17 +55,27 @@ def example(module: torch.nn.Module, batch: int) -> dict[str, np.ndarray]:
 
 def _created(checkpoint: Path, images: Images) -> Any:
     timm = _timm()
-    import torch
-
     settings = checkpoints.config(checkpoint)
     name = settings.get("architecture")
     if not isinstance(name, str) or not timm.is_model(name):
         raise StepError(
             f"timm {timm.__version__} has no architecture {name!r}", hint="a newer timm may, or the name is mistyped"
         )
-    # Only where an architecture is made for one size must it be told another: its weights are then resampled.
     told = settings.get("pretrained_cfg", settings)
-    options = {"img_size": images.size} if images.size and told.get("fixed_input_size") else {}
+    size = [images.size, images.size] if images.size else list(_input_size(checkpoint)[1:])
+    # Only where an architecture is made for one size must it be told another: its weights are then resampled.
+    model = _weighted(checkpoint, name, {"img_size": size} if images.size and told.get("fixed_input_size") else {})
+    if getattr(model, "dynamic_img_size", False):
+        # It would resample them for each batch, which ONNX has no operator for; here they are, once and for all.
+        return _weighted(checkpoint, name, {"img_size": size, "dynamic_img_size": False})
+    return model
+
+
+def _weighted(checkpoint: Path, name: str, options: dict[str, Any]) -> Any:
+    """Return the architecture with the checkpoint's weights, fp32. Raises StepError where they do not fit."""
+    import timm
+    import torch
+
     try:
         with quiet(), torch.random.fork_rng(devices=[]):
             return timm.create_model(
@@ -74,7 +84,8 @@ def _created(checkpoint: Path, images: Images) -> Any:
     except Exception as error:  # timm, torch and safetensors each raise their own
         facts = [line.strip() for line in str(error).replace(f"{checkpoint}/", "").splitlines() if line.strip()]
         raise StepError(
-            f"the checkpoint's weights do not make a {name}",
+            f"the checkpoint's weights do not make a {name}"
+            + (f" for images of the size {options['img_size']}" if options else ""),
             facts[:8] or [type(error).__name__],
             "do config.json and the safetensors belong together, and to this version of timm?",
         ) from error

@@ -74,8 +74,14 @@ def test_weights_of_a_transformer_are_resampled_to_another_size(transformer):
 
 def test_a_size_that_the_model_cannot_take_is_refused(transformer):
     told = refusal(transformer, TASK, Images(size=7))
-    assert "7" in told
-    assert told.startswith(("test_vit cannot take images of this size", "the checkpoint's weights do not make"))
+    assert told.startswith("the checkpoint's weights do not make a test_vit for images of the size [7, 7]\n")
+
+
+def test_an_image_too_small_for_its_layers_is_refused_with_the_models_own_size(timm, tmp_path):
+    small = timm_here.checkpoint(tmp_path / "small", "test_convnext", size=160)
+    told = refusal(small, TASK, Images(size=8))
+    assert told.startswith("test_convnext cannot take images of this size: batch x 3 x 8 x 8\n")
+    assert "its own size is 160 x 160" in told
 
 
 @pytest.mark.parametrize("size", [64, 65, 97])

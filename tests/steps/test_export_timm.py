@@ -54,6 +54,14 @@ def test_it_answers_as_timm_does_in_batches_of_one_ten_and_thirty_two(timm, smal
         assert relative(answers(tmp_path / "out", images), from_timm(timm, small, images, layout=layout)) < 1e-4
 
 
+@pytest.mark.parametrize("architecture", ["test_vit", "test_convnext", "test_resnet"])
+def test_other_architectures_answer_as_timm_does_at_another_size_than_their_own(timm, architecture, tmp_path):
+    checkpoint = timm_here.checkpoint(tmp_path / "checkpoint", architecture, size=160)
+    Export(task=TASK, images=Images(layout="NHWC", size=192)).run(tmp_path / "out", checkpoint=checkpoint)
+    images = np.random.default_rng(9).standard_normal((3, 192, 192, 3), dtype="float32")
+    assert relative(answers(tmp_path / "out", images), from_timm(timm, checkpoint, images, layout="NHWC")) < 1e-4
+
+
 def test_no_size_is_reckoned_out_at_run_time(small, tmp_path):
     Export(task=TASK, images=Images(layout="NHWC", size=96)).run(tmp_path / "out", checkpoint=small)
     report = ShapeInfer().run(tmp_path / "shaped", exported=tmp_path / "out")
