@@ -93,9 +93,11 @@ def _without_machine(key: Key) -> Key:
 def _wanted(hardware: Hardware) -> Mapping[str, tuple[str, Callable[[str], bool]]]:
     """Return, for rows about the hardware, what is wanted in words and whether a value is that."""
     names = " or ".join(device.name for device in hardware.devices)
+    major = (hardware.version or "").partition(".")[0]
     capabilities = sorted({str(device.sm) for device in hardware.devices})
     return {
         "facts.device.name": (names, lambda made: any(gpus.matches(made, each.name) for each in hardware.devices)),
         "facts.device.sm": (" or ".join(capabilities), lambda made: made in capabilities),
         f"tools.{hardware.tool}": (hardware.version or "any", lambda made: fits_version(made, hardware.version)),
+        f"facts.{hardware.tool}.major": (major or "any", lambda made: fits_version(made, major)),
     }

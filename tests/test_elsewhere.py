@@ -61,6 +61,13 @@ class SameCapability(Compile):
     rows: ClassVar[tuple[str, ...]] = ("device.sm", "os")
 
 
+class SameMajor(Compile):
+    """Runs with every later version of its major."""
+
+    tools: ClassVar[tuple[str, ...]] = ()
+    rows: ClassVar[tuple[str, ...]] = ("device.name", "tensorrt.major")
+
+
 class Try(Step):
     """Runs the engine on the GPU."""
 
@@ -266,6 +273,14 @@ def test_an_engine_for_a_compute_capability_is_none_for_another(project, on):
     finding = findings(project, SameCapability(gpu="T4"))["same-capability"]
     assert finding.state == "stale"
     assert [(each.row, each.old, each.new) for each in finding.changes] == [("facts.device.sm", "86", "75")]
+
+
+@pytest.mark.parametrize(("version", "state"), [("10.4", "cached"), ("10.x", "cached"), ("11.x", "stale")])
+def test_a_version_compatible_engine_is_a_hit_for_its_major_alone(project, on, version, state):
+    on(T4)
+    build(project, variant(project, Graph(), SameMajor()))
+    on()
+    assert findings(project, SameMajor(version=version))["same-major"].state == state
 
 
 def test_other_bytes_of_the_same_key_rebuild_nothing_behind_it(project, on):

@@ -48,6 +48,11 @@ def runner(directory: Path, execution: Execution, *, name: str) -> Runner:
     )  # fmt: skip
     said = passport.load(directory)
     passport.refuse_elsewhere(said, here)
+    if said.options.get("strip_plan"):
+        raise StepError(
+            "The TensorRT engine was built without its weights (strip_plan), and nothing here puts them back",
+            hint="build no further with --to trt-build and refit it yourself, or take tensorrt.strip_plan out",
+        )
     cudart.use(gpu.index)
     engine = _Engine(
         (directory / PLAN).read_bytes(), cuda_graph=execution.cuda_graph, host_code=said.holds_code

@@ -22,13 +22,13 @@ def execution(kind="tensorrt", **options):
     return Execution(runtime=kind, provider=None, hardware=hardware.on(["T4"], tool=tool), **options)
 
 
-def artifact(directory, *, kind="tensorrt", gpu="Tesla T4", version="10.13.0.35", plan=b"engine"):
+def artifact(directory, *, kind="tensorrt", gpu="Tesla T4", version="10.13.0.35", plan=b"engine", options=None):
     import platform
 
     (directory / runners.PLAN).write_bytes(plan)
     told = {
         "kind": kind, "gpu": [gpu], "sms": [75], "tensorrt": version, "os": platform.system(),
-        "arch": platform.machine(), "options": {}, "profiles": [], "precision": {"asked": "fp32", "network": {}},
+        "arch": platform.machine(), "options": options or {}, "profiles": [], "precision": {"asked": "fp32", "network": {}},
         "inputs": {}, "outputs": {}, "onnx": {"digest": "0", "bytes": 1}, "bytes": 6,
     }  # fmt: skip
     passport.save(directory, passport.Passport.model_validate(told))
@@ -167,6 +167,12 @@ def test_an_engine_with_another_machine_s_passport_is_not_loaded(fake, tmp_path,
         runners.built(artifact(tmp_path, **field), execution())
     assert told in str(caught.value)
     assert runtime.diary == []
+
+
+def test_an_engine_without_its_weights_is_not_run(fake, tmp_path):
+    fake()
+    with pytest.raises(StepError, match=r"without its weights \(strip_plan\)"):
+        runners.built(artifact(tmp_path, options={"strip_plan": True}), execution())
 
 
 def test_a_missing_input_and_one_of_another_kind_are_told_by_name(fake, tmp_path):

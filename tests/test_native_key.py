@@ -1,0 +1,103 @@
+"""The rows of a native engine's key: each counts, its neighbours do not, and compatibility modes let go of some."""
+
+import pytest
+
+from engine import local_gpus, machine
+from engine.jobs import Job
+from engine.key import changes
+from engine.local_gpus import LocalGpu
+from engine.lookup import Lookup
+from engine.recipe.schema import Recipe
+from engine.steps.trt_build import TrtBuild
+from engine.store import Store
+
+OF_THE_DEVICE = (
+    "device.name", "device.sm", "device.sm_count", "device.memory_bus_width", "device.l2_bytes",
+    "device.shared_memory_per_block", "device.shared_memory_per_sm", "device.memory", "device.ecc", "device.mig",
+    "device.integrated",
+)  # fmt: skip
+OF_THE_SYSTEM = ("os", "arch", "cuda.runtime")
+RECORDED_ONLY = ("gpu.driver", "gpu.name", "cpu.model", "cpu.isa", "cpu.count")
+
+
+@pytest.fixture(autouse=True)
+def _a_machine_with_a_t4(monkeypatch):
+    monkeypatch.setattr(local_gpus, "gpus", lambda: (LocalGpu("Tesla T4", 75, 15360, "550.54"),))
+    monkeypatch.setitem(machine._versions, "tensorrt", "10.13.0.35")
+
+
+@pytest.fixture
+def key(tmp_path):
+    """Return the key that a T4 recipe's engine has here."""
+
+    def of(**tensorrt):
+        recipe = Recipe.model_validate({
+            "name": "m", "model": {"source": "m"}, "target": {"device": "T4", "runtime": "tensorrt"},
+            "precision": "fp16", "profiles": [{"batch": [1, 2, 4]}], "tensorrt": tensorrt,
+        })  # fmt: skip
+        job = Job("m", "trt-build", TrtBuild.for_recipe(recipe), {"checked": "validate-onnx"})
+        return Lookup(Store(tmp_path / "cache")).key(job, {"checked": "a graph"})
+
+    return of
+
+
+@pytest.fixture
+def become(monkeypatch):
+    """Let one fact of the machine be another."""
+
+    def other(name):
+        if name in local_gpus._FACTS:
+            monkeypatch.setitem(local_gpus._FACTS, name, lambda _: "another")
+        else:
+            monkeypatch.setitem(machine._FACTS, name, lambda: "another")
+
+    return other
+
+
+def rows(before, after):
+    return [change.row for change in changes(before, after)]
+
+
+@pytest.mark.parametrize("name", [*OF_THE_DEVICE, *OF_THE_SYSTEM])
+def test_a_fact_of_the_device_or_the_system_is_a_row_of_its_own(key, become, name):
+    before = key()
+    become(name)
+    assert rows(before, key()) == [f"facts.{name}"]
+
+
+@pytest.mark.parametrize("name", RECORDED_ONLY)
+def test_what_an_engine_does_not_depend_on_is_recorded_and_no_row(key, become, name):
+    before = key()
+    become(name)
+    assert rows(before, key()) == []
+
+
+def test_the_four_part_version_of_tensorrt_is_a_row(key, monkeypatch):
+    before = key()
+    monkeypatch.setitem(machine._versions, "tensorrt", "10.13.0.36")
+    assert rows(before, key()) == ["tools.tensorrt"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "counts"), [("same-compute-capability", "device.sm"), ("ampere-plus", "device.ampere_plus")]
+)
+def test_a_compatibility_mode_keeps_one_row_of_the_device(key, become, mode, counts):
+    before = key(compatibility=mode)
+    for name in OF_THE_DEVICE:
+        if name != counts:
+            become(name)
+    assert rows(before, key(compatibility=mode)) == []
+    become(counts)
+    assert rows(before, key(compatibility=mode)) == [f"facts.{counts}"]
+
+
+def test_of_a_version_compatible_engine_only_the_major_of_tensorrt_counts(key, monkeypatch):
+    before = key(version_compatible=True)
+    monkeypatch.setitem(machine._versions, "tensorrt", "10.14.1.48")
+    assert rows(before, key(version_compatible=True)) == []
+    monkeypatch.setitem(machine._versions, "tensorrt", "11.4.0.1")
+    assert rows(before, key(version_compatible=True)) == ["facts.tensorrt.major"]
+
+
+def test_the_recipes_word_for_the_version_is_no_row_where_the_version_is(key):
+    assert rows(key(), key(version="10.x")) == []
