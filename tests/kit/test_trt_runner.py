@@ -28,7 +28,8 @@ def artifact(directory, *, kind="tensorrt", gpu="Tesla T4", version="10.13.0.35"
     (directory / runners.PLAN).write_bytes(plan)
     told = {
         "kind": kind, "gpu": [gpu], "sms": [75], "tensorrt": version, "os": platform.system(),
-        "arch": platform.machine(), "options": options or {}, "profiles": [], "precision": {"asked": "fp32", "network": {}},
+        "arch": platform.machine(), "options": options or {}, "profiles": [],
+        "precision": {"asked": "fp32", "network": {}},
         "inputs": {}, "outputs": {}, "onnx": {"digest": "0", "bytes": 1}, "bytes": 6,
     }  # fmt: skip
     passport.save(directory, passport.Passport.model_validate(told))
