@@ -22,6 +22,8 @@ class Elsewhere:
         self._read_at = -1
         self._records: list[Record] = []
         self._by_artifact: dict[str, list[Record]] = {}
+        self._same: dict[tuple[str, str], bool] = {}
+        """Of pairs of contents, whether they are one thing made on two machines."""
 
     def fitting(self, key: Key, hardware: Hardware) -> Iterator[Record]:
         """Yield the records of a job made on a machine with the hardware, the latest first.
@@ -52,8 +54,14 @@ class Elsewhere:
         """Say whether an input differs only by the machine that made it: a reference of another CPU, say."""
         if not change.row.startswith(_INPUT) or change.old is None or change.new is None:
             return False
-        theirs, ours = (self._by_artifact.get(content, []) for content in (change.old, change.new))
-        return any(self._same_but_for_the_machine(one.key, other.key) for one in theirs for other in ours)
+        pair = (change.old, change.new)
+        if pair not in self._same:
+            self._same[pair] = False  # while we look: a step that hands its input on makes the same pair again
+            theirs, ours = (self._by_artifact.get(content, []) for content in pair)
+            self._same[pair] = any(
+                self._same_but_for_the_machine(one.key, other.key) for one in theirs for other in ours
+            )
+        return self._same[pair]
 
     def _same_but_for_the_machine(self, one: Key, other: Key) -> bool:
         return all(self._same_input(change) for change in changes(_without_machine(one), _without_machine(other)))
@@ -68,7 +76,7 @@ class Elsewhere:
             return
         self._read_at = changed
         self._records = sorted(self._store.records(), key=lambda record: -record.made_at)
-        self._by_artifact = {}
+        self._by_artifact, self._same = {}, {}
         for record in self._records:
             self._by_artifact.setdefault(str(record.artifact), []).append(record)
 

@@ -221,6 +221,33 @@ def test_an_input_that_differs_by_the_cpu_alone_does_not_count_either(project, o
     assert states(build(project, again))["compare"] == state
 
 
+class HandOn(Step):
+    """Looks at the graph and hands it on unchanged, as a validation does."""
+
+    makes: ClassVar[str] = "checked"
+    facts: ClassVar[tuple[str, ...]] = ("cpu.isa",)
+
+    def run(self, out: Path, *, recalled: Path) -> None:
+        (out / "answers").write_bytes((recalled / "answers").read_bytes())
+
+
+class First(Recall):
+    """The same, from nothing."""
+
+    def run(self, out: Path) -> None:
+        (out / "answers").write_text(self.text)
+
+
+def test_a_step_that_hands_its_input_on_is_looked_through_once(project, on):
+    """Two graphs, each handed on: are they one graph of two machines?"""
+    on(T4)
+    for text in ("one", "two"):
+        build(project, variant(project, First(text=text), HandOn(), Compile()))
+    on()
+    made = variant(project, First(text="three"), HandOn(), Compile())
+    assert states(build(project, made)) == {"first": "built", "hand-on": "built", "compile": "waiting"}
+
+
 def plant(store, record, rows, files):
     """File what another machine made: a record like this one, but for some rows."""
     with store.presence.workplace() as folder:
