@@ -135,7 +135,7 @@ def _from_pretrained(checkpoint: Path, task: str, num_labels: int | None) -> tup
         )
         _refuse_decoder(config)
         config.use_cache = False
-        model, loading = getattr(transformers, _CLASSES[task]).from_pretrained(
+        model, loading = getattr(transformers, _class_of(config, task)).from_pretrained(
             str(checkpoint),
             config=config,
             attn_implementation="eager",
@@ -152,6 +152,13 @@ def _from_pretrained(checkpoint: Path, task: str, num_labels: int | None) -> tup
         facts = [line for line in str(error).replace(f"{checkpoint}/", "").splitlines() if line.strip()]
         raise StepError(f"the checkpoint cannot be loaded for {task}", facts[:8]) from error
     return model, loading
+
+
+def _class_of(config: Any, task: str) -> str:
+    """Return the class that loads a model for a task; of a family with decoders an encoder alone has its own."""
+    named = next(iter(getattr(config, "architectures", None) or ()), "")
+    alone = task == "feature-extraction" and named.endswith("EncoderModel")
+    return "AutoModelForTextEncoding" if alone else _CLASSES[task]
 
 
 def _refuse_decoder(config: Any) -> None:

@@ -9,6 +9,7 @@ import models
 import numpy as np
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 
 from engine.errors import StepError
@@ -196,3 +197,14 @@ def test_inputs_that_are_missing_are_listed(bare):
     assert str(caught.value) == (
         "the model takes input_ids, attention_mask, token_type_ids\n  missing: attention_mask, token_type_ids"
     )
+
+
+def test_an_encoder_alone_of_a_family_with_decoders_is_loaded_as_what_it_is(tmp_path):
+    config = transformers.T5Config(vocab_size=50, d_model=16, d_kv=4, d_ff=32, num_layers=2, num_heads=4)
+    transformers.T5EncoderModel(config).save_pretrained(tmp_path)
+    module = torch_models.load(tmp_path, "feature-extraction")
+    assert type(module.model).__name__ == "T5EncoderModel"
+    assert module.input_names == ("input_ids", "attention_mask")
+    ids = np.array([[3, 4, 5]])
+    [hidden] = torch_models.call(module, {"input_ids": ids, "attention_mask": np.ones_like(ids)}).values()
+    assert hidden.shape == (1, 3, 16)
