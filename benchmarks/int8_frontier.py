@@ -19,8 +19,9 @@ sys.path.append(str(program.ROOT))
 
 from onnx import helper, numpy_helper
 
-from engine.kit import matmuls, onnx_files, ort, pooling, qdq, qdq_nodes, samples, sensitivity, shortened
-from engine.kit.trials import Trials
+from engine.kit import onnx_files, ort, pooling, samples
+from engine.kit.quantisation import matmuls, qdq, qdq_nodes, sensitivity, shortened
+from engine.kit.quantisation.trials import Trials
 from engine.steps.export import Export
 from engine.steps.shape_infer import ShapeInfer
 

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from engine.errors import StepError
-from engine.kit import ort, trt_api, trt_log, trt_runner
+from engine.kit import ort
 from engine.kit.execution import Execution
 from engine.kit.hardware import on
+from engine.kit.trt import trt_api, trt_log, trt_runner
 from engine.recipe.schema import Range
 from engine.steps.trt_build import TrtBuild
 

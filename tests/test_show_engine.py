@@ -6,7 +6,7 @@ import passports
 import pytest
 from program import Program
 
-from engine.kit import passport
+from engine.kit.trt import passport
 
 
 @pytest.fixture

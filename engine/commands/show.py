@@ -37,7 +37,7 @@ def _is_engine(path: Path) -> bool:
 
 
 def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:
-    from engine.kit import passport
+    from engine.kit.trt import passport
     from engine.report import engine
 
     found = {str(path): passport.load(path) for path in paths}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.kit import ort_runner, trt_runner
+from engine.kit import ort_runner
 from engine.kit.execution import Execution
 from engine.kit.runner import Runner
-from engine.kit.trt_runner import PLAN
+from engine.kit.trt import trt_runner
+from engine.kit.trt.trt_runner import PLAN
 
 __all__ = ["PLAN", "Runner", "built", "plain_onnxruntime"]
 

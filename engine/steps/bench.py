@@ -8,17 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from engine.errors import JudgementError, StepError
-from engine.kit import (
-    bench_inputs,
-    checkpoint,
-    cpu,
-    devices,
-    gpu_state,
-    onnx_files,
-    runners,
-    stats,
-    torch_runner,
-)
+from engine.kit import bench_inputs, checkpoint, cpu, devices, gpu_state, onnx_files, runners, stats, torch_runner
 from engine.kit.execution import Execution
 from engine.kit.interleaving import Budget, Contender, measure
 from engine.kit.runner import Runner

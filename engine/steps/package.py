@@ -9,22 +9,11 @@ from typing import Any, ClassVar, Self
 
 from engine.errors import StepError
 from engine.kit import checkpoint as checkpoints
-from engine.kit import (
-    engine_folder,
-    onnx_files,
-    ort,
-    ort_tensorrt,
-    passport,
-    runners,
-    token_rows,
-    tokenise,
-    triton,
-    triton_fields,
-    triton_gpu,
-)
+from engine.kit import onnx_files, ort, ort_tensorrt, runners, token_rows, tokenise, triton, triton_fields, triton_gpu
 from engine.kit.execution import Execution
-from engine.kit.passport import Passport
 from engine.kit.triton import Config, Signature
+from engine.kit.trt import engine_folder, passport
+from engine.kit.trt.passport import Passport
 from engine.recipe.schema import Recipe, Task
 from engine.step import Report, Step
 
@@ -44,7 +33,7 @@ _EMPTY = "An ensemble has no files of its own, but Triton looks for the folder o
 class Package(Step):
     """Write the folders that Triton serves: the model, its tokenizer, and the ensemble of both.
 
-    A TensorRT-RTX engine, which no Triton backend loads, becomes one plain folder (`kit/engine_folder.py`).
+    A TensorRT-RTX engine, which no Triton backend loads, becomes one plain folder (`kit/trt/engine_folder.py`).
     """
 
     makes: ClassVar[str] = "package"

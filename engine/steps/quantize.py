@@ -6,9 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from engine.kit import calibration, dynamic_int8, half_search, int8, onnx_files, precisions, qdq
+from engine.kit import calibration, dynamic_int8, int8, onnx_files, precisions
 from engine.kit.cases import Case
+from engine.kit.half_precision import half_search
 from engine.kit.precisions import LeftAloneError
+from engine.kit.quantisation import qdq
 from engine.recipe.schema import Profile
 from engine.step import Report, Source, Step
 

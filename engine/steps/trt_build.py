@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine import cuda, gpus, triton_images
-from engine.kit import (
+from engine.kit import devices, hardware, onnx_files, runners
+from engine.kit.trt import (
     cudart,
-    devices,
-    hardware,
     memory,
-    onnx_files,
     passport,
-    runners,
     trt_api,
     trt_builder,
     trt_failures,
@@ -23,8 +20,8 @@ from engine.kit import (
     trt_passport,
     trt_profiles,
 )
-from engine.kit.passport import Precision
-from engine.kit.trt_options import BuilderOptions
+from engine.kit.trt.passport import Precision
+from engine.kit.trt.trt_options import BuilderOptions
 from engine.recipe.schema import Profile, Recipe
 from engine.step import KEPT, Hardware, Report, Source, Step
 
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
     import onnx
 
     from engine.kit.devices import Gpu
-    from engine.kit.trt_builder import Order
+    from engine.kit.trt.trt_builder import Order
 
 _SYSTEM = ("os", "arch")
 _DEVICE = (

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Self
 
-from engine.kit import accuracy, onnx_files, passport, runners
+from engine.kit import accuracy, onnx_files, runners
 from engine.kit.execution import Execution
 from engine.kit.judgement import Judged
+from engine.kit.trt import passport
 from engine.recipe.schema import Recipe
 from engine.step import Hardware, Report
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from engine.kit import accuracy, calibration, emulation, onnx_files, ort
+from engine.kit import accuracy, calibration, onnx_files, ort
+from engine.kit.half_precision import emulation
 from engine.kit.judgement import Judged
 from engine.recipe.schema import Recipe
 from engine.step import Report, Source

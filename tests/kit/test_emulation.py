@@ -6,7 +6,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from engine.kit import emulation, half, onnx_files, ort, ranges
+from engine.kit import onnx_files, ort
+from engine.kit.half_precision import emulation, half, ranges
 
 X = ("x", graphs.FLOAT, ["n"])
 Y = ("y", graphs.FLOAT, ["n"])

@@ -5,7 +5,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from engine.kit import half, infinities, onnx_files, ort, ranges, signatures
+from engine.kit import onnx_files, ort
+from engine.kit.half_precision import half, infinities, ranges, signatures
 
 FLOAT = graphs.FLOAT
 

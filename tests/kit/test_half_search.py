@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 
-from engine.kit import half, half_choice, half_search, matmul_work, normalisations, onnx_files, ranges
+from engine.kit import onnx_files
 from engine.kit.cases import Case
+from engine.kit.half_precision import half, half_choice, half_search, matmul_work, normalisations, ranges
 
 FLOAT = graphs.FLOAT
 
@@ -58,7 +59,8 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.kit import onnx_files, ranges
+from engine.kit import onnx_files
+from engine.kit.half_precision import ranges
 
 model = onnx_files.load(Path(sys.argv[1]))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -3,7 +3,7 @@ import pytest
 from graphs import FLOAT
 from onnx import TensorProto, helper
 
-from engine.kit import memory
+from engine.kit.trt import memory
 
 KIB = 1 << 10
 

@@ -10,7 +10,8 @@ import pytest
 from graphs import FLOAT
 from onnx import TensorProto, checker, helper, numpy_helper
 
-from engine.kit import activation_ranges, onnx_files, ort, qdq
+from engine.kit import onnx_files, ort
+from engine.kit.quantisation import activation_ranges, qdq
 
 CHANNELS = 128
 

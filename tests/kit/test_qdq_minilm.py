@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from onnx import checker
 
-from engine.kit import half_search, onnx_files, ort, pooling, qdq, samples
+from engine.kit import onnx_files, ort, pooling, samples
 from engine.kit.cases import Case
+from engine.kit.half_precision import half_search
+from engine.kit.quantisation import qdq
 from engine.recipe.schema import Recipe
 from engine.steps.export import Export
 from engine.steps.shape_infer import ShapeInfer

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.kit import shortened
+from engine.kit.quantisation import shortened
 
 
 def text(*tokens, mask=None):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.kit import trt_inspector
+from engine.kit.trt import trt_inspector
 
 
 def layer(**output):

@@ -1,8 +1,8 @@
 import pytest
 
 from engine.errors import StepError
-from engine.kit import trt_profiles
 from engine.kit.onnx_files import Input
+from engine.kit.trt import trt_profiles
 from engine.recipe.schema import Range
 
 TOKENS = {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")}

@@ -1,7 +1,7 @@
 import pytest
 
-from engine.kit import trt_progress
-from engine.kit.trt_progress import Progress
+from engine.kit.trt import trt_progress
+from engine.kit.trt.trt_progress import Progress
 
 
 @pytest.fixture

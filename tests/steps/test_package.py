@@ -13,9 +13,10 @@ from tritonclient.grpc import model_config_pb2
 
 from engine import digest
 from engine.errors import StepError
-from engine.kit import onnx_files, ort, passport, runners, tokenise
+from engine.kit import onnx_files, ort, runners, tokenise
 from engine.kit.execution import Execution
 from engine.kit.triton_tokenizer import TritonPythonModel
+from engine.kit.trt import passport
 from engine.recipe.schema import ModelSection, Recipe, Target, Triton
 from engine.recipe.schema import Package as PackageSection
 from engine.steps.package import Package

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from engine.errors import StepError
-from engine.kit import calibration, cases, half, half_search, onnx_files, ort, ranges, samples
-from engine.kit.half_search import GOAL
+from engine.kit import calibration, cases, onnx_files, ort, samples
+from engine.kit.half_precision import half, half_search, ranges
+from engine.kit.half_precision.half_search import GOAL
 from engine.step import Source
 from engine.steps.fuse import Fuse
 from engine.steps.quantize import Quantize

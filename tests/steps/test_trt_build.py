@@ -11,7 +11,8 @@ from onnxruntime.transformers import float16
 
 from engine import digest
 from engine.errors import StepError
-from engine.kit import onnx_files, passport, trt_api
+from engine.kit import onnx_files
+from engine.kit.trt import passport, trt_api
 from engine.recipe.schema import ModelSection, Range, Recipe, Target
 from engine.step import KEPT, KEY_VARIABLE, Source
 from engine.steps.trt_build import TrtBuild
@@ -259,7 +260,7 @@ def test_both_can_be_built_with_in_one_process(rtx, fake_tensorrt, half, folder)
 
 
 def test_progress_is_told_in_lines_that_end_at_all(runtime, half, folder, monkeypatch, capfd):
-    monkeypatch.setattr("engine.kit.trt_progress._PAUSE", 0.0)
+    monkeypatch.setattr("engine.kit.trt.trt_progress._PAUSE", 0.0)
     step(runtime).run(folder(), checked=half)
     told = [int(line.partition("%")[0]) for line in capfd.readouterr().out.splitlines() if re.match(r"\d+%  ", line)]
     assert told == sorted(told)
@@ -417,7 +418,7 @@ def test_of_several_gpus_the_one_that_is_meant_builds(fake_tensorrt, half, folde
     [turing] = cuda.devices()
     used = []
     monkeypatch.setattr(cuda, "devices", lambda: (replace(turing, name="NVIDIA A10", sm=86), turing))
-    monkeypatch.setattr("engine.kit.cudart.use", used.append)
+    monkeypatch.setattr("engine.kit.trt.cudart.use", used.append)
     out = folder()
     step(device="T4").run(out, checked=half)
     assert used == [1]

@@ -7,8 +7,9 @@ import pytest
 
 from engine import jobs, registry
 from engine.errors import JudgementError
-from engine.kit import cases, half, onnx_files, ort, ranges
+from engine.kit import cases, onnx_files, ort
 from engine.kit.cases import Case
+from engine.kit.half_precision import half, ranges
 from engine.recipe.schema import Bound, ModelSection, Recipe, Target
 from engine.steps.validate_onnx import ValidateOnnx
 

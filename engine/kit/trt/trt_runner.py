@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit import cudart, devices, passport, trt_api, trt_log
-from engine.kit.cudart import Stream
+from engine.kit import devices
 from engine.kit.execution import Execution
-from engine.kit.passport import Here
 from engine.kit.runner import Runner
-from engine.kit.trt_api import trt
-from engine.kit.trt_bindings import Bindings, Context, shape_of
+from engine.kit.trt import cudart, passport, trt_api, trt_log
+from engine.kit.trt.cudart import Stream
+from engine.kit.trt.passport import Here
+from engine.kit.trt.trt_api import trt
+from engine.kit.trt.trt_bindings import Bindings, Context, shape_of
 
 if TYPE_CHECKING:
     import numpy as np

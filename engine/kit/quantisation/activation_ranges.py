@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.kit import low_bits, ort, smoothing
-from engine.kit.low_bits import Kind
-from engine.kit.trials import Trials
+from engine.kit import ort
+from engine.kit.quantisation import low_bits, smoothing
+from engine.kit.quantisation.low_bits import Kind
+from engine.kit.quantisation.trials import Trials
 
 if TYPE_CHECKING:
     import numpy as np

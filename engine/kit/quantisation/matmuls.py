@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.kit import onnx_files, ort
-from engine.kit.low_bits import BLOCK, Kind
-from engine.kit.trials import Trials
+from engine.kit.quantisation.low_bits import BLOCK, Kind
+from engine.kit.quantisation.trials import Trials
 
 if TYPE_CHECKING:
     import numpy as np

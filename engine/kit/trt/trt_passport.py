@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine import cuda, digest
 from engine.kit import gpu_state, onnx_files
-from engine.kit.passport import Extents, Onnx, Passport, Precision, Tensor
+from engine.kit.trt.passport import Extents, Onnx, Passport, Precision, Tensor
 from engine.step import KEY_VARIABLE
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from engine.kit.devices import Gpu
     from engine.kit.onnx_files import Input
-    from engine.kit.trt_api import Runtime
-    from engine.kit.trt_builder import Built, Order
+    from engine.kit.trt.trt_api import Runtime
+    from engine.kit.trt.trt_builder import Built, Order
 
 
 def write(

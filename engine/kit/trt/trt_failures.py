@@ -15,7 +15,7 @@ from engine.errors import StepError
 if TYPE_CHECKING:
     import onnx
 
-    from engine.kit.memory import Forecast
+    from engine.kit.trt.memory import Forecast
 
 _SHOWN = 8
 _NOISE = re.compile(r"catchCudaError.*cudaError 35|Begin node|End node")

@@ -7,9 +7,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.kit import onnx_files, signatures
-from engine.kit.ranges import FLOAT
-from engine.kit.signatures import Kind, Slots
+from engine.kit import onnx_files
+from engine.kit.half_precision import signatures
+from engine.kit.half_precision.ranges import FLOAT
+from engine.kit.half_precision.signatures import Kind, Slots
 
 if TYPE_CHECKING:
     import numpy as np

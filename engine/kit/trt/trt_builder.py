@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit import trt_failures, trt_log, trt_network, trt_options, trt_progress
-from engine.kit.trt_api import trt
-from engine.kit.trt_options import BuilderOptions
-from engine.kit.trt_profiles import Shapes
+from engine.kit.trt import trt_failures, trt_log, trt_network, trt_options, trt_progress
+from engine.kit.trt.trt_api import trt
+from engine.kit.trt.trt_options import BuilderOptions
+from engine.kit.trt.trt_profiles import Shapes
 
 if TYPE_CHECKING:
     import tensorrt
 
-    from engine.kit.memory import Forecast
-    from engine.kit.trt_log import Log
+    from engine.kit.trt.memory import Forecast
+    from engine.kit.trt.trt_log import Log
 
 
 @dataclass(frozen=True)

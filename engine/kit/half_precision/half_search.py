@@ -8,24 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from engine.kit import (
-    comparison,
-    emulation,
-    half,
-    half_choice,
-    infinities,
-    matmul_work,
-    onnx_files,
-    ort,
-    outputs,
-    pairs,
-    ranges,
-    scaling,
-)
+from engine.kit import comparison, onnx_files, ort, outputs
 from engine.kit.cases import Case
-from engine.kit.half_choice import Choice
-from engine.kit.ranges import Ranges
-from engine.kit.signatures import Kind
+from engine.kit.half_precision import emulation, half, half_choice, infinities, matmul_work, pairs, ranges, scaling
+from engine.kit.half_precision.half_choice import Choice
+from engine.kit.half_precision.ranges import Ranges
+from engine.kit.half_precision.signatures import Kind
 
 if TYPE_CHECKING:
     import onnx

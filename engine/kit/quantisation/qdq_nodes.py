@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.kit import low_bits, onnx_files
-from engine.kit.activation_ranges import Scaling
-from engine.kit.low_bits import BLOCK, CODES, Kind
-from engine.kit.matmuls import Group, Weights
+from engine.kit import onnx_files
+from engine.kit.quantisation import low_bits
+from engine.kit.quantisation.activation_ranges import Scaling
+from engine.kit.quantisation.low_bits import BLOCK, CODES, Kind
+from engine.kit.quantisation.matmuls import Group, Weights
 
 if TYPE_CHECKING:
     import numpy as np

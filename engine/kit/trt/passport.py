@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from engine import gpus
 from engine.errors import StepError
 from engine.kit.onnx_files import Input
-from engine.kit.trt_api import Runtime
+from engine.kit.trt.trt_api import Runtime
 from engine.step import Frozen
 
 FILE = "passport.json"

@@ -7,22 +7,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from engine.kit import (
-    activation_ranges,
-    int8,
-    linear_layers,
-    low_bits,
-    matmuls,
-    onnx_files,
-    qdq_nodes,
-    sensitivity,
-    shortened,
-)
-from engine.kit.activation_ranges import Scaling
-from engine.kit.low_bits import Kind
-from engine.kit.matmuls import Found, Group, Weights
-from engine.kit.sensitivity import Selection
-from engine.kit.trials import Trials
+from engine.kit import int8, linear_layers, onnx_files
+from engine.kit.quantisation import activation_ranges, low_bits, matmuls, qdq_nodes, sensitivity, shortened
+from engine.kit.quantisation.activation_ranges import Scaling
+from engine.kit.quantisation.low_bits import Kind
+from engine.kit.quantisation.matmuls import Found, Group, Weights
+from engine.kit.quantisation.sensitivity import Selection
+from engine.kit.quantisation.trials import Trials
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.kit import comparison, ort, outputs
 from engine.kit.cases import Case
-from engine.kit.matmuls import Group
+from engine.kit.quantisation.matmuls import Group
 
 if TYPE_CHECKING:
     import numpy as np

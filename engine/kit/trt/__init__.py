@@ -1,0 +1,1 @@
+"""TensorRT: engines, their passports, and what runs them."""
