@@ -7,10 +7,9 @@ from pathlib import Path
 from engine.kit import ort_runner
 from engine.kit.execution import Execution
 from engine.kit.runner import Runner
-from engine.kit.trt import trt_runner
-from engine.kit.trt.trt_runner import PLAN
+from engine.kit.trt import passport, trt_runner
 
-__all__ = ["PLAN", "Runner", "built", "plain_onnxruntime"]
+__all__ = ["Runner", "built", "plain_onnxruntime"]
 
 _CPU = Execution()
 
@@ -20,7 +19,7 @@ def built(directory: Path, execution: Execution = _CPU, *, name: str = "built", 
 
     Raises StepError where it cannot run here, on just the device that it is for: no other one is ever taken.
     """
-    if (directory / PLAN).is_file():
+    if (directory / passport.PLAN).is_file():
         return trt_runner.runner(directory, execution, name=name)
     return ort_runner.runner(directory, execution, name=name, threads=threads)
 

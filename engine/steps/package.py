@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 from engine.errors import StepError
 from engine.kit import checkpoint as checkpoints
-from engine.kit import onnx_files, ort, ort_tensorrt, runners, token_rows, tokenise, triton, triton_fields, triton_gpu
+from engine.kit import onnx_files, ort, ort_tensorrt, token_rows, tokenise, triton, triton_fields, triton_gpu
 from engine.kit.execution import Execution
 from engine.kit.triton import Config, Signature
 from engine.kit.trt import engine_folder, passport
@@ -80,7 +80,7 @@ class Package(Step):
         out.mkdir(parents=True, exist_ok=True)
         if self.execution.runtime == "tensorrt-rtx":
             return self._plain(out, validated, checkpoint)
-        engine = passport.load(validated) if (validated / runners.PLAN).is_file() else None
+        engine = passport.load(validated) if (validated / passport.PLAN).is_file() else None
         model, signature = self._engine_config(engine) if engine else self._onnx_config(validated, out.parent)
         folder = _folder(out, model)
         for name in _model_files(validated):
@@ -178,8 +178,8 @@ def _folder(out: Path, config: Config) -> Path:
 
 
 def _model_files(validated: Path) -> Iterator[str]:
-    if (validated / runners.PLAN).is_file():
-        yield from (runners.PLAN, passport.FILE)
+    if (validated / passport.PLAN).is_file():
+        yield from (passport.PLAN, passport.FILE)
         return
     yield onnx_files.MODEL
     yield from onnx_files.data_files(onnx_files.load_graph(validated))

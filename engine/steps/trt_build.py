@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine import cuda, gpus, triton_images
-from engine.kit import devices, hardware, onnx_files, runners
+from engine.kit import devices, hardware, onnx_files
 from engine.kit.trt import (
     cudart,
     memory,
@@ -127,7 +127,7 @@ class TrtBuild(Step, BuilderOptions):
             (None, "only where it runs can TensorRT-RTX tell") if self.sms else trt_inspector.found(built.plan)
         )
         out.mkdir(parents=True, exist_ok=True)
-        (out / runners.PLAN).write_bytes(built.plan)
+        (out / passport.PLAN).write_bytes(built.plan)
         if built.timing_cache is not None:
             (out.parent / KEPT).write_bytes(built.timing_cache)
         said = Precision(asked=self.precision, network=built.network, engine=layers, unknown=unknown)

@@ -40,7 +40,7 @@ class Validate(Judged):
     def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> Report:
         """Return what `accuracy.measure` finds, and the bytes of the model. Raises StepError as it does."""
         runner = runners.built(compiled, self.execution, threads=1)  # sums in one order, however many cores there are
-        takes = passport.load(compiled).takes if (compiled / runners.PLAN).is_file() else lambda _: True
+        takes = passport.load(compiled).takes if (compiled / passport.PLAN).is_file() else lambda _: True
         report = accuracy.measure(runner.run, reference, checkpoint, self.task, what="the built model", takes=takes)
         onnx_files.link(compiled, out)
         return {**report, "bytes": sum(path.stat().st_size for path in out.rglob("*") if path.is_file())}

@@ -26,7 +26,7 @@ def execution(kind="tensorrt", **options):
 def artifact(directory, *, kind="tensorrt", gpu="Tesla T4", version="10.13.0.35", plan=b"engine", options=None):
     import platform
 
-    (directory / runners.PLAN).write_bytes(plan)
+    (directory / passport.PLAN).write_bytes(plan)
     told = {
         "kind": kind, "gpu": [gpu], "sms": [75], "tensorrt": version, "os": platform.system(),
         "arch": platform.machine(), "options": options or {}, "profiles": [],

@@ -13,7 +13,7 @@ from tritonclient.grpc import model_config_pb2
 
 from engine import digest
 from engine.errors import StepError
-from engine.kit import onnx_files, ort, runners, tokenise
+from engine.kit import onnx_files, ort, tokenise
 from engine.kit.execution import Execution
 from engine.kit.triton_tokenizer import TritonPythonModel
 from engine.kit.trt import passport
@@ -239,7 +239,7 @@ def test_the_middle_of_a_profile_is_no_part_of_the_key():
 def plan(directory, *, kind="tensorrt", text=False):
     """The artifact of an engine with two profiles; its plan is made up."""
     directory.mkdir()
-    (directory / runners.PLAN).write_bytes(b"engine")
+    (directory / passport.PLAN).write_bytes(b"engine")
     axes = ("batch", "sequence") if text else ("batch", 4)
     names = ("input_ids", "attention_mask", "token_type_ids") if text else ("x",)
     ranges = (

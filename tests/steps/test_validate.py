@@ -6,10 +6,11 @@ import onnx
 import pytest
 
 from engine.errors import JudgementError, StepError
-from engine.kit import cases, onnx_files, ort, runners, tokenise
+from engine.kit import cases, onnx_files, ort, tokenise
 from engine.kit.cases import Case
 from engine.kit.execution import Execution
 from engine.kit.token_rows import Limits, masked
+from engine.kit.trt import passport
 from engine.recipe.schema import Bound, Metric, ModelSection, Recipe, Target
 from engine.steps.validate import Validate
 
@@ -207,7 +208,7 @@ def test_bounds_and_precision_are_judged_and_no_part_of_the_key():
 def test_a_tensorrt_engine_is_run_by_no_cpu(layers, tmp_path):
     plan = tmp_path / "plan"
     plan.mkdir()
-    (plan / runners.PLAN).write_bytes(b"engine")
+    (plan / passport.PLAN).write_bytes(b"engine")
     with pytest.raises(StepError, match="runs on the GPU that it was built for, and the recipe names none"):
         validate(plan, tmp_path)
 

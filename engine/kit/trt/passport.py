@@ -15,7 +15,10 @@ from engine.kit.onnx_files import Input
 from engine.kit.trt.trt_api import Runtime
 from engine.step import Frozen
 
+PLAN = "model.plan"
+"""A TensorRT engine in an artifact."""
 FILE = "passport.json"
+"""What is known of it, beside it."""
 _AMPERE = 80
 
 

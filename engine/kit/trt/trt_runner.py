@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
     Tensors = Mapping[str, np.ndarray]
 
-PLAN = "model.plan"
-"""A TensorRT engine in an artifact."""
-
 
 def runner(directory: Path, execution: Execution, *, name: str) -> Runner:
     """Return the runner of `directory/model.plan`.
@@ -56,7 +53,7 @@ def runner(directory: Path, execution: Execution, *, name: str) -> Runner:
         )
     cudart.use(gpu.index)
     engine = _Engine(
-        (directory / PLAN).read_bytes(), cuda_graph=execution.cuda_graph, host_code=said.holds_code
+        (directory / passport.PLAN).read_bytes(), cuda_graph=execution.cuda_graph, host_code=said.holds_code
     )  # fmt: skip
     return Runner(name, engine.run, engine.prepare)
 
