@@ -113,7 +113,6 @@ def _errors(
     alphas: Sequence[float | None],
     margins: Sequence[float],
 ) -> Iterator[tuple[tuple[float | None, float], float]]:
-
     truth = rows @ weight
     sizes = (truth**2).mean(axis=1)
     # Rows of large numbers would outweigh all others, and rows of next to nothing must not.
