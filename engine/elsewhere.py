@@ -8,6 +8,7 @@ from engine import gpus
 from engine.key import Change, Key, changes
 from engine.step import Hardware
 from engine.store import Record, Store
+from engine.triton_images import agrees, parts_of
 
 _MACHINE = ("facts.", "env.")
 """Rows that only the machine with the hardware has."""
@@ -48,6 +49,9 @@ class Elsewhere:
         for row, (wanted, fits) in _wanted(hardware).items():
             if row in made and not fits(made[row]):
                 found.append(Change(row, made[row], wanted))
+        major, built = f"facts.{hardware.tool}.major", record.machine.get(f"{hardware.tool}.version", "")
+        if major in made and _is_later(built, hardware.version or ""):
+            found.append(Change(f"facts.{hardware.tool}.version", built, hardware.version))
         return found
 
     def _same_input(self, change: Change) -> bool:
@@ -81,12 +85,6 @@ class Elsewhere:
             self._by_artifact.setdefault(str(record.artifact), []).append(record)
 
 
-def fits_version(version: str, wanted: str | None) -> bool:
-    """Say whether a version is one that a recipe asks for: "10.x" is any 10, "10.4" any 10.4."""
-    asked = [part for part in (wanted or "").split(".") if part not in {"", "x", "*"}]
-    return version.split(".")[: len(asked)] == asked
-
-
 def _same_release(change: Change) -> bool:
     """Say whether a tool differs only in what it was built for: 2.13.0+cpu here, 2.13.0+cu126 there."""
     if not change.row.startswith(_TOOL) or change.old is None or change.new is None:
@@ -98,6 +96,12 @@ def _without_machine(key: Key) -> Key:
     return {row: value for row, value in key.items() if not row.startswith(_MACHINE)}
 
 
+def _is_later(built: str, wanted: str) -> bool:
+    """Say whether a version-compatible engine is of a later version than the one that is to run it."""
+    asked = [int(part) for part in parts_of(wanted) if part.isdigit()]
+    return [int(part) for part in built.split(".") if part.isdigit()][: len(asked)] > asked
+
+
 def _wanted(hardware: Hardware) -> Mapping[str, tuple[str, Callable[[str], bool]]]:
     """Return, for rows about the hardware, what is wanted in words and whether a value is that."""
     names = " or ".join(device.name for device in hardware.devices)
@@ -106,6 +110,6 @@ def _wanted(hardware: Hardware) -> Mapping[str, tuple[str, Callable[[str], bool]
     return {
         "facts.device.name": (names, lambda made: any(gpus.matches(made, each.name) for each in hardware.devices)),
         "facts.device.sm": (" or ".join(capabilities), lambda made: made in capabilities),
-        f"tools.{hardware.tool}": (hardware.version or "any", lambda made: fits_version(made, hardware.version)),
-        f"facts.{hardware.tool}.major": (major or "any", lambda made: fits_version(made, major)),
+        f"tools.{hardware.tool}": (hardware.version or "any", lambda made: agrees(hardware.version or "", made)),
+        f"facts.{hardware.tool}.major": (major or "any", lambda made: agrees(major, made)),
     }

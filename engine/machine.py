@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from engine import cuda, local_gpus
 from engine.kit import cpu
+from engine.triton_images import agrees
 
 if TYPE_CHECKING:
     from engine.step import Hardware
@@ -117,8 +118,9 @@ def known_facts() -> Mapping[str, str]:
 
 
 def can_run(hardware: Hardware) -> bool:
-    """Say whether this machine has one of the GPUs and the package that drives it."""
-    return version_of(hardware.tool) != MISSING and local_gpus.local(hardware) is not None
+    """Say whether this machine has one of the GPUs, and the package that drives it in a version that will do."""
+    found = version_of(hardware.tool)
+    return found != MISSING and agrees(hardware.version or "", found) and local_gpus.local(hardware) is not None
 
 
 @cache

@@ -15,6 +15,7 @@ from engine.lookup import Variant
 from engine.recipe.load import LoadedRecipe, load
 from engine.recipe.project import project_of
 from engine.step import Step
+from engine.triton_images import agrees, parts_of
 
 _LISTED = 5
 
@@ -114,6 +115,7 @@ def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence
     feasibility.check(loaded)
     _check_triton(loaded)
     _refuse_overlap(loaded)
+    _refuse_version(loaded)
     for name in loaded.recipe.steps:
         if name not in steps:
             raise loaded.error(
@@ -136,6 +138,18 @@ def _check_triton(loaded: LoadedRecipe) -> None:
         triton_fields.check_overrides(overrides)
     except StepError as error:
         raise loaded.error(error.what, "package", "triton", facts=error.facts, hint=error.hint) from None
+
+
+def _refuse_version(loaded: LoadedRecipe) -> None:
+    """Refuse a TensorRT-RTX that is not the one installed: it builds anywhere, so nobody waits for another."""
+    wanted = loaded.recipe.tensorrt.get("version")
+    if wanted is None or loaded.recipe.target.runtime != "tensorrt-rtx":
+        return
+    found = machine.version_of("tensorrt_rtx")
+    if found not in (machine.MISSING, "") and not agrees(wanted, found):
+        what = f"the recipe asks for TensorRT-RTX {wanted}, and {found} is installed"
+        hint = f'pip install "tensorrt-rtx-cu12=={".".join(parts_of(wanted))}.*", or say version: "{found}"'
+        raise loaded.error(what, "tensorrt", "version", hint=hint)
 
 
 def _refuse_overlap(loaded: LoadedRecipe) -> None:

@@ -63,7 +63,9 @@ class Hardware(Frozen):
 
     def __str__(self) -> str:
         names = " or ".join(f"{device.name} (sm_{device.sm})" for device in self.devices)
-        return f"{names} with {self.tool}"
+        # A whole major is what everyone has; where just one version will do, that is what a job waits for.
+        version = f" {self.version}" if self.version is not None and self.version[-1:].isdigit() else ""
+        return f"{names} with {self.tool}{version}"
 
 
 class Step(Frozen, ABC):

@@ -41,6 +41,8 @@ def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:
     from engine.report import engine
 
     found = {str(path): passport.load(path) for path in paths}
+    for place, about in zip(paths, found.values(), strict=True):
+        passport.refuse_other_bytes(place, about)
     if as_json:
         said = [{"engine": path, **each.model_dump(mode="json")} for path, each in found.items()]
         print(json.dumps(said, ensure_ascii=False, indent=1))

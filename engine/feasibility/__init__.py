@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from engine.feasibility import options, precision, serving, shapes, target
 from engine.feasibility.model import check_model
-from engine.feasibility.shapes import profiles
+from engine.feasibility.shapes import profiles, usual
 from engine.recipe import supported
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
 
-__all__ = ["check", "check_model", "profiles"]
+__all__ = ["check", "check_model", "profiles", "usual"]
 
 
 def check(loaded: LoadedRecipe) -> None:

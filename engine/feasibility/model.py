@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine import gpus
 from engine.feasibility import shapes
-from engine.feasibility.target import TENSORRT, devices, place
+from engine.feasibility.target import by_tensorrt, devices, place
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
@@ -37,17 +37,17 @@ def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
 
 def _operators(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
     """Refuse operators that TensorRT does not have; other domains may come from plugins."""
-    if loaded.recipe.target.runtime not in TENSORRT:
+    if not by_tensorrt(loaded.recipe):
         return
     found = facts.get("operators") or {}
     if fused := found.get(_FUSED):
         what = f"the graph was fused for ONNX Runtime, and TensorRT does not know its operators: {', '.join(fused)}"
-        hint = "name the ONNX file as it was exported: TensorRT fuses on its own; or use runtime: onnxruntime"
+        hint = "name the ONNX file as it was exported, TensorRT fuses on its own; or use onnxruntime, provider: cuda"
         raise loaded.error(what, "model", "source", facts=[f"they are of the domain {_FUSED}"], hint=hint)
     if found and not loaded.recipe.tensorrt.get("plugins"):
         domain, names = next(iter(found.items()))
         what = f"TensorRT does not know the model's operators of the domain {domain}: {', '.join(names)}"
-        hint = "name the library that brings them under tensorrt.plugins, or use runtime: onnxruntime"
+        hint = "name the library that brings them under tensorrt.plugins, or use runtime: onnxruntime, provider: cuda"
         raise loaded.error(what, "model", "source", hint=hint)
 
 
@@ -61,7 +61,7 @@ def _memory(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
             precision = loaded.recipe.precision
             what = f"the model's weights take {weights / _GIB:.1f} GiB in {precision}: more than the GPU's memory"
             at = place(loaded, index)
-            raise loaded.error(what, *at, facts=[_has(gpu)], hint=_larger(weights))
+            raise loaded.error(what, *at, facts=[_has(gpu)], hint=_larger(loaded, weights))
         for number, profile in enumerate(loaded.recipe.profiles):
             working = _least(loaded, profile, facts)
             if weights + working > room:
@@ -70,7 +70,7 @@ def _memory(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
                     f"at {sizes} the model takes more than the GPU's memory: "
                     f"{weights / _GIB:.1f} GiB of weights and at least {working / _GIB:.1f} GiB to work in"
                 )
-                hint = f"lower the profile's max; or {_larger(weights + working)}"
+                hint = f"lower the profile's max; or {_larger(loaded, weights + working)}"
                 raise loaded.error(what, "profiles", number, facts=[_has(gpu)], hint=hint)
 
 
@@ -95,9 +95,17 @@ def _has(gpu: Gpu) -> str:
     return f"the {gpu.name} has {gpu.memory_gib} GiB"
 
 
-def _larger(needed: float) -> str:
-    """Return a hint with GPUs that have the memory, the smallest first."""
-    enough = sorted((gpu for gpu in gpus.CATALOGUE if gpu.memory_gib * _GIB >= needed), key=lambda gpu: gpu.memory_gib)
+def _larger(loaded: LoadedRecipe, needed: float) -> str:
+    """Return a hint with GPUs that have the memory, and do what the recipe asks for, the smallest first."""
+    recipe = loaded.recipe
+    able = [
+        gpu
+        for gpu in gpus.CATALOGUE
+        if gpu.memory_gib * _GIB >= needed
+        and recipe.precision in gpu.dtypes
+        and (gpu.tensorrt_rtx or recipe.target.runtime != "tensorrt-rtx")
+    ]
+    enough = sorted(able, key=lambda gpu: gpu.memory_gib)
     server = [gpu for gpu in enough if gpu.sold in ("data-center", "aws-g5")] or enough
     if not server:
         return "no GPU known here is large enough"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from engine.feasibility.target import TENSORRT, called
-from engine.triton_images import parts_of
+from engine.triton_images import parts_of, tensorrt_for
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
@@ -42,6 +42,8 @@ def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
     """Raise RecipeError at the first option that cannot be, or would be silently without effect."""
     target, said = loaded.recipe.target, loaded.recipe.tensorrt
     if not said:
+        if target.runtime == "tensorrt":  # the image may say the version
+            _version(loaded, devices)
         return
     if target.runtime not in (*TENSORRT, "auto") and target.provider != "tensorrt":
         uses = f"{target.runtime} with the provider {target.provider or 'cpu'}"
@@ -67,9 +69,10 @@ def _of_the_provider(loaded: LoadedRecipe) -> None:
 
 
 def _version(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
-    wanted = loaded.recipe.tensorrt.get("version")
+    wanted = tensorrt_for(loaded.recipe)
     if wanted is None:
         return
+    at = ("tensorrt", "version") if loaded.recipe.tensorrt.get("version") else ("package", "triton", "image")
     runtime = "tensorrt-rtx" if loaded.recipe.target.runtime == "tensorrt-rtx" else "tensorrt"
     majors = _MAJORS[runtime]
     name = "TensorRT-RTX" if runtime == "tensorrt-rtx" else "TensorRT"
@@ -88,7 +91,7 @@ def _version(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
             what = f"TensorRT {wanted} builds nothing for {called([gpu])}"
             fact = f"{gpu.architecture} of SM{gpu.sm} came with TensorRT {gpu.tensorrt}"
             hint = f'say version: "{gpu.tensorrt}" or later'
-            raise loaded.error(what, "tensorrt", "version", facts=[fact], hint=hint)
+            raise loaded.error(what, *at, facts=[fact], hint=hint)
 
 
 def _of_rtx(loaded: LoadedRecipe) -> None:
@@ -125,7 +128,7 @@ def _dla(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
     if without:
         what = f"{called(without)} has no deep-learning accelerator (DLA)"
         raise loaded.error(what, *at, facts=["Jetson AGX Orin and Orin NX have one"], hint=f"leave {pool} out")
-    parts = parts_of(loaded.recipe.tensorrt.get("version", ""))
+    parts = parts_of(tensorrt_for(loaded.recipe) or "")
     numbers = tuple(int(part) for part in parts)
     if len(numbers) > 1 and numbers[:2] > _LAST_WITH_DLA and numbers < _AGAIN_WITH_DLA[: len(numbers)]:
         what = f"TensorRT {'.'.join(parts)} does not support DLA"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine.feasibility.target import TENSORRT
+from engine.feasibility.target import by_tensorrt
 from engine.recipe.outline import did_you_mean
 from engine.recipe.schema import Profile, Range, Recipe
 
@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 
 def check(loaded: LoadedRecipe) -> None:
     """Raise RecipeError for a shape to measure that a TensorRT engine of these profiles cannot take."""
+    _within(loaded, loaded.recipe.profiles)
+
+
+def _within(loaded: LoadedRecipe, profiles: Sequence[Profile]) -> None:
     recipe = loaded.recipe
-    if recipe.target.runtime not in TENSORRT or not recipe.profiles or recipe.bench is None:
+    if not by_tensorrt(recipe) or not profiles or recipe.bench is None:
         return
     for index, shape in enumerate(recipe.bench.shapes):
-        if not any(_takes(profile, shape.axes) for profile in recipe.profiles):
+        if not any(_takes(profile, shape.axes) for profile in profiles):
             said = ", ".join(f"{axis} {size}" for axis, size in shape.axes.items())
             hint = "widen a profile, or measure a shape inside one"
             raise loaded.error(f"no profile takes {said}", "bench", "shapes", index, hint=hint)
@@ -42,6 +46,7 @@ def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
         _check_axes(loaded, ("profiles", index), {axis: sizes.max for axis, sizes in profile.items()}, facts, dynamic)
     for index, shape in enumerate(recipe.bench.shapes if recipe.bench else ()):
         _check_axes(loaded, ("bench", "shapes", index), shape.axes, facts, dynamic)
+    _within(loaded, profiles(recipe, facts))
 
 
 def profiles(recipe: Recipe | LoadedRecipe, facts: Mapping[str, Any]) -> tuple[Profile, ...]:
@@ -51,9 +56,14 @@ def profiles(recipe: Recipe | LoadedRecipe, facts: Mapping[str, Any]) -> tuple[P
     none for an ONNX file, whose axes may be anything.
     """
     said = recipe.profiles if isinstance(recipe, Recipe) else recipe.recipe.profiles
+    return said or usual(facts)
+
+
+def usual(facts: Mapping[str, Any]) -> tuple[Profile, ...]:
+    """Return the profile of a recipe that has none, by what the model says of itself."""
     dynamic = _dynamic_axes(facts) or ()
-    if said or facts.get("kind") == "onnx" or not dynamic or not set(dynamic) <= {"batch", "sequence"}:
-        return said
+    if facts.get("kind") == "onnx" or not dynamic or not set(dynamic) <= {"batch", "sequence"}:
+        return ()
     longest = min(512, facts.get("max_sequence") or 512)
     ranges = {
         "batch": Range(min=1, opt=1, max=8),

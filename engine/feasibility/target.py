@@ -11,10 +11,16 @@ from engine.gpus import Gpu
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
+    from engine.recipe.schema import Recipe
 
 TENSORRT = ("tensorrt", "tensorrt-rtx")
 ON_GPUS = ("cuda", "tensorrt")
 """Providers of ONNX Runtime that run on NVIDIA GPUs."""
+
+
+def by_tensorrt(recipe: Recipe) -> bool:
+    """Tell whether TensorRT compiles the model: as an engine of its own, or behind ONNX Runtime."""
+    return recipe.target.runtime in TENSORRT or recipe.target.provider == "tensorrt"
 
 
 def check(loaded: LoadedRecipe) -> tuple[Gpu, ...]:

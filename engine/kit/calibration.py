@@ -52,12 +52,15 @@ def from_reference(directory: Path) -> list[Case]:
     return cases.load(directory)
 
 
-def drawn(graph: onnx.ModelProto, profiles: Sequence[Profile]) -> list[Case]:
-    """Return seeded random inputs, others than those of validation. Raises StepError where none can be drawn."""
+def drawn(graph: onnx.ModelProto, profiles: Sequence[Profile], *, longest: int | None = None) -> list[Case]:
+    """Return seeded random inputs, others than those of validation; of tokens at most `longest`.
+
+    Raises StepError where none can be drawn.
+    """
     wanted, ranges = onnx_files.inputs(graph), random_inputs.ranges(graph)
     tokens = token_rows.are_tokens(wanted)
     vocabulary = random_inputs.vocabulary(wanted, ranges) if tokens else None
-    return questions.drawn(Original("graph", wanted, lambda _: {}, ranges, vocabulary), profiles, seed=_SEED)
+    return questions.drawn(Original("graph", wanted, lambda _: {}, ranges, vocabulary, longest), profiles, seed=_SEED)
 
 
 def some(asked: Sequence[Case]) -> list[Case]:

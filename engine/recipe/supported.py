@@ -39,6 +39,8 @@ _ROWS: tuple[Row, ...] = (
      "a model of timm (timm:NAME, or a directory with task: image-classification)"),
     ("bench.via", lambda r: set(_ways(r)) - {"in-process"}, "measuring through a server", "via: [in-process]"),
     ("bench.against", _rivals, "a rival in this precision", "precision: fp32, or for pytorch fp16 or bf16"),
+    ("precision", lambda r: r.precision == "fp8" and r.target.provider == "tensorrt",
+     "fp8 behind ONNX Runtime, whose optimiser takes such a graph apart", "runtime: tensorrt, or precision: fp16"),
     ("tensorrt.cuda_graph", lambda r: r.tensorrt.get("cuda_graph") and r.target.runtime == "onnxruntime",
      "CUDA graphs through onnxruntime: Triton moves the buffers that one would be captured with", "runtime: tensorrt"),
 )  # fmt: skip

@@ -15,7 +15,7 @@ _TITLES = {"tensorrt": "TensorRT", "tensorrt-rtx": "TensorRT-RTX"}
 
 def text(said: Passport) -> str:
     """Return a line per thing that is known; options at their default are left out."""
-    rows = list(_rows(said))
+    rows = [(title, "".join(each if each.isprintable() else "?" for each in value)) for title, value in _rows(said)]
     width = max(len(title) for title, _ in rows)
     return "".join(f"  {title:<{width}}  {value}\n" for title, value in rows)
 

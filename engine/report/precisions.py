@@ -15,11 +15,19 @@ def lines(report: Mapping[str, Any]) -> list[str]:
     kind = report.get("precision")
     if kind is None:
         return []
-    if kind not in _QUANTISED or kind not in report:
-        return _half(report, f"{report['share']:.0%} of the MatMul work in {kind}") if "share" in report else []
+    if kind not in _QUANTISED:
+        return _half(report, _share(kind, report.get("share")))
+    if kind not in report:
+        return _half(report.get("rest", {}), f"nothing in {kind}, all in fp16: {report.get('unquantized')}")
     share = f"{report[kind]['share']:.0%} of the MatMul work in {kind}, the rest in fp16"
     left = Counter(each["reason"] for each in report[kind]["left"])
-    return [*_half(report.get("rest", {}), share), *(f"  not {kind}: {n} MatMul ({why})" for why, n in left.items())]
+    lines = [*_half(report.get("rest", {}), share), *(f"  not {kind}: {n} MatMul ({why})" for why, n in left.items())]
+    convolutions = report[kind].get("convolutions")
+    return [*lines, f"  not {kind}: {convolutions} Conv, and not counted above"] if convolutions else lines
+
+
+def _share(kind: str, share: float | None) -> str:
+    return f"no matrix products to be in {kind}" if share is None else f"{share:.0%} of the MatMul work in {kind}"
 
 
 def _half(report: Mapping[str, Any], head: str) -> list[str]:

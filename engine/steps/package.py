@@ -78,9 +78,12 @@ class Package(Step):
         Raises StepError where names collide, Triton has no such field, or cannot serve the model as it must be.
         """
         out.mkdir(parents=True, exist_ok=True)
+        engine = passport.load(validated) if (validated / passport.PLAN).is_file() else None
+        if engine is not None and engine.largest and not self.largest:  # the profile is one that suits the model
+            chosen = self.model_copy(update={"largest": engine.largest})
+            return chosen.run(out, validated=validated, checkpoint=checkpoint)
         if self.execution.runtime == "tensorrt-rtx":
             return self._plain(out, validated, checkpoint)
-        engine = passport.load(validated) if (validated / passport.PLAN).is_file() else None
         model, signature = self._engine_config(engine) if engine else self._onnx_config(validated, out.parent)
         folder = _folder(out, model)
         for name in _model_files(validated):

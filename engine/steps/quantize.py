@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from engine.kit import calibration, dynamic_int8, int8, onnx_files, precisions
+from engine.kit import checkpoint as checkpoints
 from engine.kit.cases import Case
 from engine.kit.half_precision import half_search
 from engine.kit.precisions import LeftAloneError
@@ -81,9 +82,9 @@ class Quantize(Step):
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the model, and where inputs to look at come from."""
-        if self.samples is not None or self.own_texts:
-            return ("fused", "checkpoint")
-        return ("fused", "reference") if self.way in _HALVES else ("fused",)
+        if self.way == "dynamic":
+            return ("fused",)
+        return ("fused", "reference" if self.way in _HALVES and self.samples is None else "checkpoint")
 
     def run(
         self,
@@ -126,10 +127,11 @@ class Quantize(Step):
             return calibration.from_file(samples, checkpoint, wanted, limit=self.limit)
         if reference is not None:
             return calibration.from_reference(reference)
-        texts = [] if checkpoint is None else calibration.of_our_own(checkpoint, wanted)
+        texts = calibration.of_our_own(checkpoint, wanted) if checkpoint is not None and self.own_texts else []
         instead = "some texts of our own" if texts else "random inputs within the profiles"
         print(f"no samples to calibrate on (`calibrate` in the recipe): {instead} instead")
-        return texts or calibration.drawn(graph, self.profiles)
+        longest = None if checkpoint is None else checkpoints.max_sequence(checkpoint)
+        return texts or calibration.drawn(graph, self.profiles, longest=longest)
 
 
 def _lowered(fused: Path, asked: list[Case], way: Lower, scratch: Path) -> tuple[onnx.ModelProto, dict[str, Any]]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from engine import cuda, gpus, triton_images
+from engine import cuda, feasibility, gpus, triton_images
+from engine.kit import checkpoint as checkpoints
 from engine.kit import devices, hardware, onnx_files
 from engine.kit.trt import (
     cudart,
@@ -43,8 +44,8 @@ _FACTS = {
     "ampere-plus": ("device.ampere_plus", *_SYSTEM, "cuda.runtime"),
 }
 """What a native engine depends on of its machine, by how far it is compatible."""
-_NOT_KEYED = ("devices", "precision", "version")
-"""Which GPU and which version are facts, and the precision is in the graph."""
+_NOT_KEYED = ("devices", "version")
+"""Which GPU and which version are facts."""
 
 
 class TrtBuild(Step, BuilderOptions):
@@ -108,11 +109,24 @@ class TrtBuild(Step, BuilderOptions):
         """Return the rows: all but what facts and inputs say already."""
         return {name: value for name, value in super().options().items() if name not in _NOT_KEYED}
 
-    def run(self, out: Path, *, checked: Path, timing_cache: Path | None = None, **plugins: Path) -> Report:
+    def inputs_used(self) -> tuple[str, ...]:
+        """Return the graph; without profiles also the model, which says how long its inputs may be."""
+        return tuple(name for name in self.inputs() if name != "checkpoint" or not self.profiles)
+
+    def run(
+        self,
+        out: Path,
+        *,
+        checked: Path,
+        checkpoint: Path | None = None,
+        timing_cache: Path | None = None,
+        **plugins: Path,
+    ) -> Report:
         """Write `model.plan` and its passport; return {"bytes", "tensorrt", "gpu", "profiles", "network", "engine"}.
 
         Raises StepError where TensorRT is missing or of another version, where the GPU is another one, where a
         profile does not fit the model, and with TensorRT's own words where it cannot read the graph or build it.
+        Without profiles the one is taken that suits most text models (`feasibility.usual`).
         """
         found = trt_api.use(self.runtime)
         trt_api.check_version(self.runtime, found, self.version)
@@ -120,7 +134,14 @@ class TrtBuild(Step, BuilderOptions):
         gpu = self._gpu()
         graph = onnx_files.load_graph(checked)
         trt_failures.refuse_fused(graph)
-        order = self._order(checked, graph, out.parent / KEPT, timing_cache, list(plugins.values()))
+        order = self._order(
+            checked,
+            graph,
+            profiles=self.profiles or _usual(graph, checkpoint),
+            kept=out.parent / KEPT,
+            given=timing_cache,
+            plugins=list(plugins.values()),
+        )
         print(f"building with {self.runtime} {found} for {' and '.join(self.devices)}; {order.forecast}", flush=True)
         built = trt_builder.build(order)
         layers, unknown = (
@@ -140,7 +161,7 @@ class TrtBuild(Step, BuilderOptions):
             "bytes": written.bytes,
             "tensorrt": found,
             "gpu": list(written.gpu),
-            "profiles": len(self.profiles),
+            "profiles": len(written.profiles),
             "network": dict(built.network),
             "engine": None if layers is None else dict(layers),
         }
@@ -156,15 +177,30 @@ class TrtBuild(Step, BuilderOptions):
         return gpu
 
     def _order(
-        self, model: Path, graph: onnx.ModelProto, kept: Path, given: Path | None, plugins: Sequence[Path]
+        self,
+        model: Path,
+        graph: onnx.ModelProto,
+        *,
+        profiles: Sequence[Profile],
+        kept: Path,
+        given: Path | None,
+        plugins: Sequence[Path],
     ) -> Order:
         before = given or (kept if kept.is_file() else None)
         return trt_builder.Order(
             model=model / onnx_files.MODEL,
-            shapes=trt_profiles.shapes(onnx_files.inputs(graph), self.profiles),
+            shapes=trt_profiles.shapes(onnx_files.inputs(graph), profiles),
             options=self,
             sms=self.sms,
             plugins=plugins,
             timing_cache=None if self.sms else before.read_bytes() if before else b"",
-            forecast=memory.forecast(graph, trt_profiles.greatest(self.profiles)),
+            forecast=memory.forecast(graph, trt_profiles.greatest(profiles)),
         )
+
+
+def _usual(graph: onnx.ModelProto, checkpoint: Path | None) -> tuple[Profile, ...]:
+    """Return the profile of a recipe that says none, as `recipe check` has it for the model."""
+    if checkpoint is None or checkpoints.kind(checkpoint) == "onnx":
+        return ()
+    axes = {name: list(value.shape) for name, value in onnx_files.inputs(graph).items()}
+    return feasibility.usual({"axes": axes, "max_sequence": checkpoints.max_sequence(checkpoint)})

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 GOAL = 0.9995
 """The least cosine against float32, of the worst sample, at which the search ends."""
+RELATIVE = 0.04
+"""The largest error, as a share of the largest value of an output, at which it ends: `bounds` ask for 0.05."""
 _STEP = 4.0
 """By how much the limit of large values falls from one try to the next: two bits."""
 
@@ -30,6 +32,12 @@ class _Try:
     choice: Choice
     worst: float
     mean: float
+    relative: float
+    """The largest error, as a share of the output's largest value."""
+
+    @property
+    def is_enough(self) -> bool:
+        return self.worst >= GOAL and self.relative <= RELATIVE
 
     def in_words(self) -> dict[str, Any]:
         return {"limit": float(f"{self.limit:.4g}"), "fp32": len(self.choice.kept), "cosine": round(self.worst, 6)}
@@ -42,8 +50,9 @@ def lowered(
 
     The cases' inputs are what is measured on; their outputs are not looked at: the truth is the float32 model itself.
     Where that is quantised, both are compared without it (`pairs`). First everything goes that does not sum, take
-    exponentials or leave the range. While the worst cosine is below `GOAL`, tensors of large values return to float32,
-    the largest first. `model` is changed. Raises StepError where it cannot be run on the cases.
+    exponentials or leave the range. While the worst cosine is below `GOAL`, or an error above `RELATIVE`, tensors of
+    large values return to float32, the largest first. `model` is changed. Raises StepError where it cannot be run on
+    the cases.
     """
     half.name_nodes(model)
     truth = _answered(pairs.bypassed(model), asked, scratch)
@@ -52,7 +61,7 @@ def lowered(
     scaled = scaling.scale_products(model, ranges.measure(model, inputs, scratch), kind)
     plain = pairs.bypassed(model)
     tries = _tries(plain, ranges.measure(plain, inputs, scratch), truth, kind, scratch)
-    best = max(tries, key=lambda each: each.worst)
+    best = tries[-1] if tries[-1].is_enough else max(tries, key=lambda each: each.worst)
     seen = ranges.measure(model, inputs, scratch, sized=matmul_work.tensors(model))
     choice = half_choice.choose(model, seen, kind, best.limit)
     done = matmul_work.work(model, {**matmul_work.stored(model), **seen.extents})
@@ -60,7 +69,7 @@ def lowered(
         "precision": kind,
         "kept": half_choice.grouped(model, choice, seen),
         "cosine": {"worst": best.worst, "mean": best.mean},
-        "share": round(matmul_work.share(done, choice.low), 4),
+        "share": matmul_work.share(done, choice.low),
         "saturated": saturated,
         "scaled": scaled,
         "path": [each.in_words() for each in tries],
@@ -79,7 +88,7 @@ def _tries(model: onnx.ModelProto, seen: Ranges, truth: Sequence[Case], kind: Ki
             continue
         tries.append(_tried(model, truth, choice, limit, seen=seen, kind=kind, scratch=scratch))
         print(f"{len(choice.kept)} of {len(choice.kept) + len(choice.low)} nodes in fp32: cosine {tries[-1].worst:.6f}")
-        if tries[-1].worst >= GOAL:
+        if tries[-1].is_enough:
             break
     return tries
 
@@ -121,21 +130,25 @@ def _tried(
     with TemporaryDirectory(dir=scratch) as folder:
         onnx_files.save(candidate, Path(folder))
         session = ort.session(Path(folder), threads=1, level="disabled")
-        cosines = _cosines(truth, session)
-    return _Try(limit, choice, min(cosines, default=1.0), sum(cosines) / len(cosines) if cosines else 1.0)
+        cosines, relative = _errors(truth, session)
+    return _Try(limit, choice, min(cosines, default=1.0), sum(cosines) / len(cosines) if cosines else 1.0, relative)
 
 
-def _cosines(truth: Sequence[Case], session: Any) -> list[float]:
-    """Return the cosine of every case that has one; -1 where an answer is not finite."""
+def _errors(truth: Sequence[Case], session: Any) -> tuple[list[float], float]:
+    """Return the cosine of every case that has one, -1 where an answer is not finite, and the worst relative error."""
     usual = outputs.usual(truth, pooling=None)
     found = []
+    relative = 0.0
     for case in truth:
         distance = comparison.distance(case, ort.run(session, case.inputs), pooling=None, usual=usual)
         if distance is None:
             found.append(-1.0)
-        elif distance.cosine is not None:
+            relative = float("inf")
+            continue
+        relative = max(relative, distance.relative)
+        if distance.cosine is not None:
             found.append(distance.cosine)
-    return found
+    return found, relative
 
 
 def _copy(model: onnx.ModelProto) -> onnx.ModelProto:

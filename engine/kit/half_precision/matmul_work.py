@@ -32,10 +32,10 @@ def work(model: onnx.ModelProto, extents: Extents) -> dict[str, int]:
     return {node.name: _multiplications(node, extents) for node in model.graph.node if node.op_type in MATRIX}
 
 
-def share(done: Mapping[str, int], chosen: AbstractSet[str]) -> float:
-    """Return which share of the work the chosen nodes do, from 0 to 1; 1 where there is none."""
+def share(done: Mapping[str, int], chosen: AbstractSet[str]) -> float | None:
+    """Return which share of the work the chosen nodes do, from 0 to 1; None where there is none."""
     total = sum(done.values())
-    return sum(count for name, count in done.items() if name in chosen) / total if total else 1.0
+    return round(sum(count for name, count in done.items() if name in chosen) / total, 4) if total else None
 
 
 def _multiplications(node: onnx.NodeProto, extents: Extents) -> int:

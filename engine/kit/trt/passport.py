@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from engine import gpus
 from engine.errors import StepError
@@ -59,9 +59,9 @@ class Passport(Frozen):
 
     format: Literal[1] = 1
     kind: Runtime
-    gpu: tuple[str, ...]
+    gpu: tuple[str, ...] = Field(min_length=1)
     """The GPU that built it, as its driver names it; for TensorRT-RTX those that it is for, as the recipe does."""
-    sms: tuple[int, ...]
+    sms: tuple[int, ...] = Field(min_length=1)
     """Their compute capabilities, times ten."""
     tensorrt: str
     cuda_runtime: str | None = None
@@ -76,7 +76,7 @@ class Passport(Frozen):
     onnx: Onnx
     key: str = ""
     """The digest of the key of the job that built it."""
-    bytes: int
+    bytes: int = Field(ge=0, le=1 << 50)
 
     @property
     def holds_code(self) -> bool:
@@ -87,6 +87,17 @@ class Passport(Frozen):
     def input_list(self) -> dict[str, Input]:
         """What it takes, as ONNX files tell it."""
         return _inputs(self.inputs)
+
+    @property
+    def largest(self) -> dict[str, int]:
+        """The most that any profile allows, by axis."""
+        found: dict[str, int] = {}
+        for profile in self.profiles:
+            for name, extents in profile.items():
+                for axis, size in zip(self.inputs[name].shape, extents.max, strict=True):
+                    if isinstance(axis, str):
+                        found[axis] = max(found.get(axis, 0), size)
+        return found
 
     def takes(self, shapes: Mapping[str, tuple[int, ...]]) -> bool:
         """Say whether a profile takes inputs of these shapes; an engine without profiles takes those of its graph."""
@@ -131,9 +142,26 @@ def load(place: Path) -> Passport:
         )
     try:
         return Passport.model_validate(json.loads(path.read_text("utf-8")))
-    except (ValueError, ValidationError) as error:
+    except ValidationError as error:
+        facts = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:4]]
+        raise StepError(f"{path} is no passport of an engine", facts, "build the engine again") from error
+    except (OSError, ValueError, RecursionError) as error:
         facts = str(error).splitlines()[:4]
         raise StepError(f"{path} is no passport of an engine", facts, "build the engine again") from error
+
+
+def refuse_other_bytes(place: Path, said: Passport) -> None:
+    """Raise StepError where the engine is not there, or of another size than its passport says."""
+    plan = place / PLAN if place.is_dir() else place
+    if not plan.is_file():
+        raise StepError(f"there is no engine at {plan}", hint="its passport is there: build the engine again")
+    size = plan.stat().st_size
+    if size != said.bytes:
+        raise StepError(
+            f"{plan} is not the engine that its passport is about",
+            [f"the passport says {said.bytes} bytes, the file has {size}"],
+            "it is damaged or another one: build it again, or take both files from where they come from",
+        )
 
 
 def refuse_elsewhere(said: Passport, here: Here) -> None:

@@ -90,7 +90,8 @@ def unbuilt(problems: Sequence[str], around: Circumstances) -> StepError:
 _CAUSES = (
     (r"operation '(?P<node>[^']+)' for Turing \(SM(?P<sm>\d+)\): FP32 GEMM is not supported",
      "TensorRT-RTX has no fp32 matrix products on Turing (SM{sm})",
-     "use precision: fp16 or int8, whose matrix products are not fp32, or runtime: tensorrt on that GPU", "floats"),
+     ("use precision: fp16; where that keeps products in fp32 because they overflow (`recipe show` names them), take "
+      "runtime: tensorrt on that GPU, or a GPU from SM80 on"), "floats"),
     (r"type mismatch between matmul operand scales",
      "the scales of a quantised matrix product are of two types",
      "give both of its DequantizeLinear scales of one type (fp16 or fp32), each with what it yields", ""),
