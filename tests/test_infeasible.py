@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 from program import Program
 
-from engine import api
+from engine import api, machine
 from engine.errors import RecipeError
 
 HEAD = "name: tiny\nmodel: {source: model}\n"
@@ -219,7 +219,7 @@ def test_a_graph_that_was_fused_for_onnxruntime_is_refused_by_tensorrt(project, 
     with pytest.raises(RecipeError, match=r"fused for ONNX Runtime.*FastGelu") as caught:
         api.check([path], cache=project / "cache")
     assert str(caught.value.position).endswith("recipe.yaml:2:17")
-    assert "use runtime: onnxruntime" in caught.value.hint
+    assert "provider: cuda" in caught.value.hint
     path.write_text(ONNX % ("onnxruntime, provider: cuda", "precision: fp16"))
     api.check([path], cache=project / "cache")
 
@@ -264,3 +264,22 @@ def test_the_program_says_so_in_under_a_second(project, name):
 def test_a_check_loads_nothing_heavy(project):
     (project / "recipe.yaml").write_text(gpu() + "precision: fp16\n" + TEXT)
     assert not HEAVY & Program(project).imports("check", "recipe.yaml")
+
+
+def test_another_tensorrt_rtx_than_the_one_that_is_installed_is_refused(project, monkeypatch):
+    path = project / "recipe.yaml"
+    path.write_text(rtx("L4") + 'precision: fp16\ntensorrt: {version: "1.2"}\n')
+    monkeypatch.setitem(machine._versions, "tensorrt_rtx", machine.MISSING)
+    api.check([path], cache=project / "cache")  # it may be there where the recipe is built
+    monkeypatch.setitem(machine._versions, "tensorrt_rtx", "1.7.1.116")
+    with pytest.raises(RecipeError, match=r"asks for TensorRT-RTX 1\.2, and 1\.7\.1\.116 is installed") as caught:
+        api.check([path], cache=project / "cache")
+    assert 'version: "1.7.1.116"' in caught.value.hint
+
+
+def test_a_graph_that_was_fused_is_refused_by_tensorrt_behind_onnx_runtime_too(project):
+    fused(project / "fused.onnx")
+    path = project / "recipe.yaml"
+    path.write_text(ONNX % ("onnxruntime, provider: tensorrt", "precision: fp16"))
+    with pytest.raises(RecipeError, match="fused for ONNX Runtime"):
+        api.check([path], cache=project / "cache")

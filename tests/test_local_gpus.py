@@ -94,3 +94,16 @@ def test_a_fact_of_ampere_and_later_is_one_for_all_of_them():
     tell = local_gpus._FACTS["device.ampere_plus"]
     assert tell(local_gpus.LocalGpu("NVIDIA A10", 86, 1, "")) == tell(local_gpus.LocalGpu("NVIDIA L4", 89, 1, ""))
     assert tell(local_gpus.LocalGpu("Tesla T4", 75, 1, "")) == "75"
+
+
+@pytest.mark.parametrize(("version", "runs"), [(None, True), ("10.x", True), ("10.13", True), ("10.4", False)])
+def test_a_tool_of_another_version_than_the_one_that_is_meant_does_not_do(driver, monkeypatch, version, runs):
+    driver(FakeCudaDriver())
+    monkeypatch.setitem(machine._versions, "tensorrt", "10.13.0.35")
+    meant = Hardware(devices=T4.devices, tool="tensorrt", version=version)
+    assert machine.can_run(meant) is runs
+
+
+def test_a_job_that_waits_names_the_one_version_that_will_do():
+    assert str(Hardware(devices=T4.devices, tool="tensorrt", version="10.x")) == "T4 (sm_75) with tensorrt"
+    assert str(Hardware(devices=T4.devices, tool="tensorrt", version="10.4")) == "T4 (sm_75) with tensorrt 10.4"

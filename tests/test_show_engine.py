@@ -13,7 +13,8 @@ from engine.kit.trt import passport
 def engine(tmp_path):
     folder = tmp_path / "minilm" / "1"
     folder.mkdir(parents=True)
-    (folder / "model.plan").write_bytes(b"engine")
+    with (folder / "model.plan").open("wb") as plan:
+        plan.truncate(52_000_000)
     tensor = passport.Tensor(dtype="int64", shape=("batch", "sequence"))
     ends = passport.Extents(min=(1, 1), opt=(1, 16), max=(1, 128))
     passport.save(folder, passports.make(
@@ -49,3 +50,31 @@ def test_an_engine_without_a_passport_is_one_clear_error(engine, tmp_path):
 def test_recipes_and_engines_are_not_mixed(engine, tmp_path):
     done = Program(tmp_path)("show", "recipe.yaml", str(engine / "model.plan"), expect=2)
     assert "shown apart" in done.stderr
+
+
+def test_a_file_that_is_not_the_engine_of_its_passport_is_told_apart(engine, tmp_path):
+    (engine / "model.plan").write_bytes(b"half of it")
+    told = Program(tmp_path)("show", str(engine / "model.plan"), expect=1).stderr
+    assert "is not the engine that its passport is about" in told
+    assert "the passport says 52000000 bytes, the file has 10" in told
+    (engine / "model.plan").unlink()
+    assert "there is no engine at" in Program(tmp_path)("show", str(engine), expect=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("bytes", -1), ("bytes", 10**400), ("gpu", []), ("sms", []), ("options", "none")]
+)
+def test_a_passport_that_says_what_cannot_be_is_none(engine, tmp_path, field, value):
+    path = engine / "passport.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
+    told = Program(tmp_path)("show", str(engine), expect=1).stderr
+    assert "is no passport of an engine" in told
+    assert "pydantic" not in told
+
+
+def test_what_a_passport_says_cannot_draw_on_the_terminal(engine, tmp_path):
+    path = engine / "passport.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "gpu": ["\x1b[31mred\nforged line"]}))
+    told = Program(tmp_path)("show", str(engine), expect=0).stdout
+    assert "\x1b" not in told
+    assert "?[31mred?forged line" in told

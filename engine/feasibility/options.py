@@ -42,8 +42,7 @@ def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
     """Raise RecipeError at the first option that cannot be, or would be silently without effect."""
     target, said = loaded.recipe.target, loaded.recipe.tensorrt
     if not said:
-        if target.runtime == "tensorrt":  # the image may say the version
-            _version(loaded, devices)
+        _architecture(loaded, devices)  # the image may say the version
         return
     if target.runtime not in (*TENSORRT, "auto") and target.provider != "tensorrt":
         uses = f"{target.runtime} with the provider {target.provider or 'cpu'}"
@@ -51,7 +50,8 @@ def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
         raise loaded.error(what, "tensorrt", hint="leave the section out (`tensorrt: null` over a parent's)")
     if target.provider == "tensorrt":
         _of_the_provider(loaded)
-    _version(loaded, devices)
+    _version(loaded)
+    _architecture(loaded, devices)
     if target.runtime == "tensorrt-rtx":
         _of_rtx(loaded)
     _compatibility(loaded, devices)
@@ -68,11 +68,10 @@ def _of_the_provider(loaded: LoadedRecipe) -> None:
             raise loaded.error(what, "tensorrt", name, hint="leave it out, or use runtime: tensorrt")
 
 
-def _version(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
-    wanted = tensorrt_for(loaded.recipe)
+def _version(loaded: LoadedRecipe) -> None:
+    wanted = loaded.recipe.tensorrt.get("version")
     if wanted is None:
         return
-    at = ("tensorrt", "version") if loaded.recipe.tensorrt.get("version") else ("package", "triton", "image")
     runtime = "tensorrt-rtx" if loaded.recipe.target.runtime == "tensorrt-rtx" else "tensorrt"
     majors = _MAJORS[runtime]
     name = "TensorRT-RTX" if runtime == "tensorrt-rtx" else "TensorRT"
@@ -86,7 +85,18 @@ def _version(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
         what = f"{name} {wanted} is not supported"
         hint = f'the nearest that is: "{nearest}.x"'
         raise loaded.error(what, "tensorrt", "version", facts=[f"supported: {known}"], hint=hint)
-    for gpu in devices if runtime == "tensorrt" else ():
+
+
+def _architecture(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+    """Refuse a TensorRT, by its version or as that of Triton's image, that does not know the GPU yet."""
+    wanted = tensorrt_for(loaded.recipe)
+    if wanted is None or loaded.recipe.target.runtime != "tensorrt":
+        return
+    parts = parts_of(wanted)
+    if parts[0] not in _MAJORS["tensorrt"]:  # only an image's: it has more to say about that
+        return
+    at = ("tensorrt", "version") if loaded.recipe.tensorrt.get("version") else ("package", "triton", "image")
+    for gpu in devices:
         if _before(parts, gpu.tensorrt):
             what = f"TensorRT {wanted} builds nothing for {called([gpu])}"
             fact = f"{gpu.architecture} of SM{gpu.sm} came with TensorRT {gpu.tensorrt}"

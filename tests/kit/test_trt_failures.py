@@ -20,7 +20,7 @@ SAID = {
         ("Error Code 1: Myelin ([pass.cpp:337: check_turing_op_compatibility] Cannot compile operation 'node_of_a' for "
         "Turing (SM75): FP32 GEMM is not supported. In compileGraph at codeGenerator.cpp:2012)"),
         "no fp32 matrix products on Turing (SM75)",
-        "precision: fp16 or int8",
+        "precision: fp16",
         "in fp32: node_of_a, query, key",
     ),
     "memory": (

@@ -178,7 +178,7 @@ def test_a_gpu_gets_its_precision_in_the_graph_whichever_gpu_and_runtime_it_is(p
 
 def test_half_precision_looks_at_the_reference_and_int8_never_does():
     assert wanted("fp16", device="T4").inputs_used() == ("fused", "reference")
-    assert wanted("int8", device="T4").inputs_used() == ("fused",)
+    assert wanted("int8", device="T4").inputs_used() == ("fused", "checkpoint")
     samples = {"samples": "/train.jsonl", "limit": 9}
     for precision in ("fp16", "int8"):
         step = wanted(precision, device="T4", calibrate=samples)

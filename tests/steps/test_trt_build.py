@@ -3,6 +3,7 @@
 import re
 
 import graphs
+import models
 import numpy as np
 import onnx
 import pytest
@@ -11,10 +12,12 @@ from onnxruntime.transformers import float16
 
 from engine import digest
 from engine.errors import StepError
+from engine.kit import checkpoint as checkpoints
 from engine.kit import onnx_files
 from engine.kit.trt import passport, trt_api
 from engine.recipe.schema import ModelSection, Range, Recipe, Target
 from engine.step import KEPT, KEY_VARIABLE, Source
+from engine.steps.export import Export
 from engine.steps.trt_build import TrtBuild
 
 TURING, AMPERE, ADA, BLACKWELL = 75, 86, 89, 120
@@ -109,8 +112,26 @@ def test_two_devices_of_one_capability_share_an_rtx_engine():
     assert step("tensorrt-rtx", "L4").options() != step("tensorrt-rtx", "A10").options()
 
 
-def test_a_native_key_says_neither_the_device_nor_the_version_nor_the_precision_that_a_recipe_names():
-    assert step(device="T4").options() == step(device="A10", precision="int8", tensorrt={"version": "10.x"}).options()
+def test_a_native_key_says_neither_the_device_nor_the_version_that_a_recipe_names():
+    assert step(device="T4").options() == step(device="A10", tensorrt={"version": "10.x"}).options()
+
+
+def test_the_precision_that_a_recipe_asks_for_is_a_row_since_the_passport_says_it():
+    assert step(precision="int8").options() != step().options()
+
+
+def test_without_profiles_the_one_is_taken_that_suits_the_model(rtx, tmp_path, folder):
+    source = models.checkpoint(tmp_path / "model", "bert")
+    Export().run(tmp_path / "exported", checkpoint=source)
+    recipe = {"name": "m", "model": {"source": "m"}, "target": {"device": "L4", "runtime": "tensorrt-rtx"}}
+    made = TrtBuild.for_recipe(Recipe.model_validate(recipe))
+    assert made.inputs_used()[:2] == ("checked", "checkpoint")
+    out = folder()
+    made.run(out, checked=tmp_path / "exported", checkpoint=source)
+    [profile] = passport.load(out).profiles
+    longest = checkpoints.max_sequence(source)
+    assert profile["input_ids"].max == (8, min(512, longest))
+    assert passport.load(out).largest == {"batch": 8, "sequence": min(512, longest)}
 
 
 @pytest.mark.parametrize(
