@@ -157,3 +157,17 @@ def test_the_command_speaks_json(capsys):
     (row,) = json.loads(shown(capsys, "--json", "Tesla", "T4"))
     assert (row["name"], row["sm"], row["dtypes"], row["tensorrt_rtx"]) == ("T4", 75, ["fp32", "fp16", "int8"], True)
     assert {"title", "url"} == set(row["sources"][0])
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("T4 MIG 1g.5gb", "the T4 cannot be divided"),
+        ("NVIDIA GeForce RTX 3090 MIG 1g.5gb", "the RTX 3090 cannot be divided"),
+        ("A100 MIG 9g.999gb", "the A100-40GB has 40 GiB, and no part of 999 GB"),
+        ("A100 MIG 0g.0gb", "no part of 0 GB"),
+    ],
+)
+def test_a_part_that_no_gpu_has_is_none(name, told):
+    with pytest.raises(UsageError, match=told):
+        gpus.find(name)

@@ -12,6 +12,9 @@ from engine.gpus.gpu import SOURCES, Gpu
 
 _NOISE = ("nvidia", "tesla", "geforce", "gpu", "sxm", "sxm4", "sxm5", "generation", "nvgpu")
 _MIG = re.compile(r"[\s-]+MIG[\s-]+([0-9]+g)\.([0-9]+)gb((?:\+[a-z.]+)?)$", re.IGNORECASE)
+_DIVISIBLE = (80, 90, 100, 103)
+"""The SMs of the data center GPUs that MIG divides: A30 and A100, and from Hopper on all (NVIDIA, MIG User Guide)."""
+_ALSO_DIVISIBLE = "RTX PRO 6000 Blackwell"
 _FAMILIES = {"orin": 87, "thor": 110}
 """What NVML calls all modules of a Jetson family: it does not tell them apart. -> their SM."""
 
@@ -24,6 +27,12 @@ def find(name: str) -> Gpu:
     """
     if part := _MIG.search(name):
         whole = find(name[: part.start()])
+        if whole.sm not in _DIVISIBLE and not whole.name.startswith(_ALSO_DIVISIBLE):
+            what = f"the {whole.name} cannot be divided: it has no MIG"
+            raise UsageError(what, hint="A30, A100, H100, H200 and B200 can be; name this one whole")
+        if not 0 < int(part[2]) <= whole.memory_gib:
+            what = f"the {whole.name} has {whole.memory_gib} GiB, and no part of {part[2]} GB"
+            raise UsageError(what, hint="`nvidia-smi mig -lgip` lists the parts that there are")
         called = f"{whole.name} MIG {part[1].lower()}.{part[2]}gb{part[3].lower()}"
         return replace(whole, name=called, memory_gib=int(part[2]), aliases=())
     gpu = _BY_NAME.get(_simple(name))
