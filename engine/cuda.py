@@ -50,11 +50,6 @@ def devices() -> tuple[Device, ...]:
     return tuple(_device(driver, number) for number in range(count.value))
 
 
-def driver_works() -> bool:
-    """Say whether CUDA programs can run here at all."""
-    return bool(devices())
-
-
 @cache
 def runtime_version() -> str:
     """Return the version of the CUDA runtime that programs here are linked to, as in "12.9"; "none" without one."""
