@@ -9,7 +9,7 @@ from typing import Any, Literal
 from engine.errors import UserError
 from engine.heads import rows_of
 from engine.jobs import Job
-from engine.key import Change, Key, changes, digest_of
+from engine.key import Change, changes, digest_of
 from engine.lookup import Lookup, Variant, content_of
 from engine.store import Record
 
@@ -56,17 +56,12 @@ def _examine(
     if not missing and last.get("key") == digest_of(key):
         return Finding(job, "stale", (_lost(before),))
     rewired = tuple(recipe) if last.get("needs") != dict(job.needs) else ()
-    if before is None:
-        return Finding(job, "unknown" if missing else "new", (*_nearest(job, key, lookup), *rewired))
     away = lookup.away(job)
+    if before is None:
+        nearest = () if away is None else lookup.elsewhere.nearest(key, away)
+        return Finding(job, "unknown" if missing else "new", (*nearest, *rewired))
     rows = changes(before.key, key) if away is None else lookup.elsewhere.differences(before, key, away)
     return Finding(job, "unknown" if missing else "stale", (*rows, *rewired))
-
-
-def _nearest(job: Job, key: Key, lookup: Lookup) -> tuple[Change, ...]:
-    """Return, for a job whose hardware is not here, how the nearest record of another machine differs."""
-    away = lookup.away(job)
-    return () if away is None else lookup.elsewhere.nearest(key, away)
 
 
 def _lost(before: Record | None) -> Change:

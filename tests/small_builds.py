@@ -11,6 +11,13 @@ from engine.run import Options, run
 from engine.store import Store
 
 
+def project_in(folder):
+    """Make a project with a recipe that names a model, and nothing else."""
+    (folder / "model.onnx").write_bytes(b"")
+    (folder / "r.yaml").write_text("name: r\nmodel: {source: model.onnx}\n")
+    return folder
+
+
 def variant(project, *steps, name="r"):
     [loaded] = load(project / "r.yaml")
     loaded = replace(loaded, recipe=loaded.recipe.model_copy(update={"name": name}), variant=name)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from small_builds import build, states, variant
+from small_builds import build, project_in, states, variant
 
 from engine import local_gpus, machine, output
 from engine.findings import examine
@@ -93,9 +93,7 @@ class Pack(Step):
 
 @pytest.fixture
 def project(tmp_path):
-    (tmp_path / "model.onnx").write_bytes(b"")
-    (tmp_path / "r.yaml").write_text("name: r\nmodel: {source: model.onnx}\n")
-    return tmp_path
+    return project_in(tmp_path)
 
 
 @pytest.fixture

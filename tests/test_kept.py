@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from small_builds import build, states, variant
+from small_builds import build, project_in, states, variant
 
 from engine import kept, verification
 from engine.collection import Limits, collect
@@ -40,9 +40,7 @@ class Fail(Tune):
 
 @pytest.fixture
 def project(tmp_path):
-    (tmp_path / "model.onnx").write_bytes(b"")
-    (tmp_path / "r.yaml").write_text("name: r\nmodel: {source: model.onnx}\n")
-    return tmp_path
+    return project_in(tmp_path)
 
 
 @pytest.fixture

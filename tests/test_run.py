@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import toy
-from small_builds import build, states, variant
+from small_builds import build, project_in, states, variant
 
 from engine import machine
 from engine.errors import Exit
@@ -22,9 +22,7 @@ from engine.store import Store
 
 @pytest.fixture
 def project(tmp_path):
-    (tmp_path / "model.onnx").write_bytes(b"")
-    (tmp_path / "r.yaml").write_text("name: r\nmodel: {source: model.onnx}\n")
-    return tmp_path
+    return project_in(tmp_path)
 
 
 CHAIN = (toy.Begin(), toy.Shout(), toy.Measure(), toy.Close())

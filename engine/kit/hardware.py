@@ -15,13 +15,18 @@ TENSORRT, TENSORRT_RTX, ONNXRUNTIME_GPU = "tensorrt", "tensorrt_rtx", "onnxrunti
 _TOOLS = {"tensorrt": TENSORRT, "tensorrt-rtx": TENSORRT_RTX, "onnxruntime": ONNXRUNTIME_GPU}
 
 
+def is_cpu(recipe: Recipe) -> bool:
+    """Say whether the recipe's model runs on a CPU: on a machine without a GPU, or by ONNX Runtime's CPU provider."""
+    return recipe.target.device == "cpu" or recipe.target.provider == "cpu"
+
+
 def wanted(recipe: Recipe) -> Hardware | None:
     """Return the GPUs that the recipe's model runs on, with the package that runs it; None for a CPU.
 
     Raises UsageError for a GPU that the catalogue does not know.
     """
     target = recipe.target
-    if target.device == "cpu" or target.provider == "cpu":
+    if is_cpu(recipe):
         return None
     version = triton_images.tensorrt_for(recipe) if target.runtime == "tensorrt" else None
     return on(target.devices, tool=_TOOLS[target.runtime], version=version)

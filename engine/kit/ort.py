@@ -28,12 +28,18 @@ _SILENT = 4  # what it would print comes with the exception
 
 
 def session(
-    directory: Path, *, threads: int = 0, level: str | None = None, provider: Provider = ON_CPU
+    directory: Path,
+    *,
+    threads: int = 0,
+    level: str | None = None,
+    provider: Provider = ON_CPU,
+    in_order: bool = False,
 ) -> onnxruntime.InferenceSession:
     """Open `directory/model.onnx` on a provider, as its `session.json` asks.
 
     `threads` counts those inside an operator, 0 leaves it to ONNX Runtime. `level` (`disabled`, `basic`,
     `extended`, `all`) overrides the optimisation level of `session.json`, which is `all` where there is none.
+    `in_order` runs nodes in the order in which they stand, as far as ONNX Runtime may choose.
     Raises StepError where ONNX Runtime refuses the model, or would run it on another provider.
     """
     import onnxruntime
@@ -43,6 +49,8 @@ def session(
     settings.log_severity_level = _SILENT
     settings.intra_op_num_threads = threads
     settings.inter_op_num_threads = 1
+    if in_order:
+        settings.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
     chosen = level or saved.get("graph_optimization_level", "all")
     settings.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, _LEVELS[chosen])
     ort_providers.expect_available(provider)

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from engine.kit import calibration, dynamic_int8, int8, onnx_files, precisions
+from engine.kit import calibration, dynamic_int8, hardware, int8, onnx_files, precisions
 from engine.kit import checkpoint as checkpoints
 from engine.kit.cases import Case
 from engine.kit.half_precision import half_search
@@ -57,7 +57,7 @@ class Quantize(Step):
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Return the step for int8 on ONNX Runtime's CPU provider, and for any precision but fp32 on a GPU."""
         target, precision = recipe.target, recipe.precision
-        if target.device == "cpu" or (target.runtime, target.provider) == ("onnxruntime", "cpu"):
+        if hardware.is_cpu(recipe):
             if (precision, target.runtime) != ("int8", "onnxruntime"):
                 return None
             return cls(reduce_range=target.isa in _WITHOUT_VNNI)

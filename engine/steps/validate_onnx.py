@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from engine.kit import accuracy, calibration, onnx_files, ort
+from engine.kit import accuracy, calibration, hardware, onnx_files, ort
 from engine.kit.half_precision import emulation
 from engine.kit.judgement import Judged
 from engine.recipe.schema import Recipe
@@ -33,8 +33,7 @@ class ValidateOnnx(Judged):
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Return the step for a GPU; what a CPU is to run, `validate` runs itself."""
-        target = recipe.target
-        if target.device == "cpu" or (target.runtime, target.provider) == ("onnxruntime", "cpu"):
+        if hardware.is_cpu(recipe):
             return None
         asked = recipe.calibrate
         calibrated = asked is not None and recipe.precision != "fp32"

@@ -15,7 +15,6 @@ from engine.kit import onnx_files, ort, shapes
 if TYPE_CHECKING:
     import numpy as np
     import onnx
-    import onnxruntime
 
     Inputs = Mapping[str, np.ndarray]
 
@@ -57,7 +56,8 @@ def measure(
     extents: dict[str, tuple[int, ...]] = {}
     with TemporaryDirectory(dir=scratch) as folder:
         onnx_files.save(_watching(model, watched, sized), Path(folder))
-        session = _session(Path(folder))
+        # What looks at tensors would else come last, and all of them be held until then.
+        session = ort.session(Path(folder), threads=1, level="disabled", in_order=True)
         for sample in samples:
             _take_in(ort.run(session, sample), watched, largest, extents)
     return Ranges(types, largest, extents)
@@ -79,22 +79,6 @@ def tensor_types(model: onnx.ModelProto, scratch: Path) -> dict[str, str]:
         session = ort.session(Path(folder), threads=1, level="disabled")
         found = {value.name: value.type for value in (*session.get_inputs(), *session.get_outputs())}
     return found | {tensor.name: _type(tensor.data_type) for tensor in model.graph.initializer}
-
-
-def _session(directory: Path) -> onnxruntime.InferenceSession:
-    """Open a model so that its nodes run in the order in which they stand.
-
-    Otherwise ONNX Runtime leaves what looks at tensors for the end, and holds all of them until then.
-    """
-    import onnxruntime
-
-    settings = onnxruntime.SessionOptions()
-    settings.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
-    settings.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    settings.intra_op_num_threads = 1
-    settings.log_severity_level = 3  # errors
-    path = str(directory / onnx_files.MODEL)
-    return onnxruntime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
 
 
 def _watching(model: onnx.ModelProto, names: Sequence[str], sized: AbstractSet[str]) -> onnx.ModelProto:

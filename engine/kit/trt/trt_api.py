@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.errors import StepError
+from engine.triton_images import parts_of
 
 if TYPE_CHECKING:
     import tensorrt as trt
@@ -55,8 +56,8 @@ def use(runtime: Runtime) -> str:
 
 def check_version(runtime: Runtime, found: str, wanted: str | None) -> None:
     """Raise StepError where the installed TensorRT is not the recipe's ("10.x", "10.4")."""
-    parts = [part for part in (wanted or "").split(".") if part not in {"", "x", "*"}]
-    if parts == found.split(".")[: len(parts)]:
+    parts = parts_of(wanted or "")
+    if parts == tuple(found.split("."))[: len(parts)]:
         return
     package = {"tensorrt": "tensorrt", "tensorrt-rtx": "tensorrt-rtx-cu12"}[runtime]
     raise StepError(
