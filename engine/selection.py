@@ -10,7 +10,8 @@ from typing import Any, TypedDict, Unpack
 
 from engine import feasibility, jobs, machine, registry
 from engine.errors import StepError, UsageError
-from engine.kit import overlap, triton_fields
+from engine.kit import overlap
+from engine.kit.triton import fields as triton_fields
 from engine.lookup import Variant
 from engine.recipe.load import LoadedRecipe, load
 from engine.recipe.project import project_of

@@ -32,7 +32,7 @@ def test_a_new_file_in_steps_is_a_new_step_even_after_an_up_to_date_build(projec
 @pytest.mark.parametrize(
     ("file", "old", "new", "made"),
     [
-        ("kit/triton_tokenizer.py", "self", "this", {"package"}),
+        ("kit/triton/served/tokenizer.py", "self", "this", {"package"}),
         ("kit/texts.txt", "\n", "!\n", {"reference"}),
         ("steps/shape_infer.py", '"""', '"""Anew: ', set()),
     ],

@@ -12,6 +12,7 @@ from onnx import helper, numpy_helper
 from tritonclient import grpc
 
 from engine.kit import ort, tokenise
+from engine.kit.triton.serving import Serving
 from engine.steps.package import Package
 
 pytestmark = pytest.mark.slow
@@ -45,14 +46,14 @@ def repository(minilm_checkpoint, minilm_exported, tmp_path_factory):
     tiny = graphs.write(made / "layers", graphs.layers())
     ort.save_options(tiny, level="extended")
     largest = {"batch": 8, "sequence": 128}
-    minilm = Package(model_name="minilm", ensemble="minilm_text", largest=largest)
-    layers = Package(model_name="layers", ensemble="layers_text", largest=largest)
+    minilm = Package(serving=Serving(model_name="minilm", ensemble="minilm_text", largest=largest))
+    layers = Package(serving=Serving(model_name="layers", ensemble="layers_text", largest=largest))
     sums = graphs.write(made / "sums", row_sums())
-    Package(model_name="sums", ensemble="sums_text", largest=largest).run(
+    Package(serving=Serving(model_name="sums", ensemble="sums_text", largest=largest)).run(
         made / "sums-package", validated=sums, checkpoint=sums
     )
     whole = graphs.write(made / "whole", graphs.recurrent())
-    Package(model_name="whole", ensemble="whole_text", largest=largest).run(
+    Package(serving=Serving(model_name="whole", ensemble="whole_text", largest=largest)).run(
         made / "whole-package", validated=whole, checkpoint=whole
     )
     minilm.run(made / "minilm-package", validated=minilm_exported, checkpoint=minilm_checkpoint)

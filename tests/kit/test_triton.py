@@ -3,9 +3,11 @@ from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2
 
 from engine.errors import StepError
-from engine.kit import triton, triton_fields, triton_gpu
 from engine.kit.onnx_files import Input
-from engine.kit.triton import Signature
+from engine.kit.triton import config as triton
+from engine.kit.triton import fields as triton_fields
+from engine.kit.triton import gpu as triton_gpu
+from engine.kit.triton.config import Signature
 
 
 def tensors(**shapes):

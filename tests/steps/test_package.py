@@ -15,7 +15,8 @@ from engine import digest
 from engine.errors import StepError
 from engine.kit import onnx_files, ort, tokenise
 from engine.kit.execution import Execution
-from engine.kit.triton_tokenizer import TritonPythonModel
+from engine.kit.triton.served.tokenizer import TritonPythonModel
+from engine.kit.triton.serving import Serving
 from engine.kit.trt import passport
 from engine.recipe.schema import ModelSection, Recipe, Target, Triton
 from engine.recipe.schema import Package as PackageSection
@@ -34,7 +35,9 @@ def config(out, name):
 
 
 def step(**options):
-    return Package(model_name="films", ensemble="films_text", largest={"batch": 32, "sequence": 64}, **options)
+    return Package(
+        serving=Serving(model_name="films", ensemble="films_text", largest={"batch": 32, "sequence": 64}, **options)
+    )
 
 
 def run(made, model, checkpoint, out):
@@ -98,7 +101,7 @@ def served_tokenizer(out, monkeypatch, *, width="TYPE_INT64", names=("input_ids"
 
 def test_the_tokenizer_cuts_as_validation_does_and_pads_to_the_longest(text, tmp_path, monkeypatch):
     out = tmp_path / "package"
-    run(Package(model_name="films", ensemble="e", largest={"sequence": 12}), *text, out)
+    run(Package(serving=Serving(model_name="films", ensemble="e", largest={"sequence": 12})), *text, out)
     model = served_tokenizer(out, monkeypatch)
     long, short = "a very good film " * 9, "boring plot"
     made = model.tensors([[long], [short]])
@@ -210,7 +213,7 @@ def test_an_optimiser_that_triton_cannot_switch_off_is_an_error(tmp_path):
 
 def test_names_that_collide_are_refused(text, tmp_path):
     with pytest.raises(StepError, match="same name") as caught:
-        run(Package(model_name="films", ensemble="films_tokenizer"), *text, tmp_path / "package")
+        run(Package(serving=Serving(model_name="films", ensemble="films_tokenizer")), *text, tmp_path / "package")
     assert "package.triton.ensemble" in caught.value.hint
 
 
@@ -223,10 +226,10 @@ def test_triton_s_own_fields_end_up_in_the_model(text, tmp_path):
 
 
 def test_a_recipe_gives_names_and_the_most_of_its_profiles():
-    made = Package.for_recipe(recipe())
+    made = Serving.for_recipe(recipe())
     assert (made.model_name, made.ensemble) == ("films", "films_text")
     assert made.largest == {"batch": 32, "sequence": 64}
-    named = Package.for_recipe(recipe(name="m", ensemble="texts", image="24.10"))
+    named = Serving.for_recipe(recipe(name="m", ensemble="texts", image="24.10"))
     assert (named.model_name, named.ensemble) == ("m", "texts")
     assert named.fields == {}
 
@@ -312,7 +315,7 @@ def test_onnx_runtime_on_a_gpu_is_served_there_by_the_provider_that_was_measured
     assert made.platform == "onnxruntime_onnx"
     assert made.instance_group[0].kind == model_config_pb2.ModelInstanceGroup.KIND_GPU
     assert not made.optimization.HasField("execution_accelerators")
-    profiles = Package.for_recipe(recipe()).execution.profiles or recipe().profiles
+    profiles = Serving.for_recipe(recipe()).execution.profiles or recipe().profiles
     run(step(execution=Execution(provider="tensorrt", profiles=profiles)), *text, tmp_path / "tensorrt")
     [told] = config(tmp_path / "tensorrt", "films").optimization.execution_accelerators.gpu_execution_accelerator
     assert told.name == "tensorrt"

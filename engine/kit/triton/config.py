@@ -1,10 +1,9 @@
-"""Triton: the configuration of a model, its tokenizer and the ensemble of both, as protobuf messages."""
+"""Config: the configuration of a model, its tokenizer and the ensemble of both, as protobuf messages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from engine.errors import StepError
@@ -209,8 +208,3 @@ def _dims(shape: Sequence[int | str]) -> list[int]:
 
 def _says_batch(axis: str) -> bool:
     return "batch" in axis.lower() or axis.lower() in {"n", "b"}
-
-
-def tokenizer_code() -> bytes:
-    """Return the `model.py` of a package's tokenizer, for Triton's python backend."""
-    return Path(__file__).with_name("triton_tokenizer.py").read_bytes()
