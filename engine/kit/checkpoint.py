@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.errors import StepError
+from engine.kit.generation import past
 
 SUPPORTED_TASKS = (
     "text-classification",
@@ -15,6 +16,8 @@ SUPPORTED_TASKS = (
     "question-answering",
     "feature-extraction",
     "fill-mask",
+    "text-generation",
+    "text2text-generation",
 )
 """The tasks that this version can export and validate for a model of transformers."""
 _IMAGES = "image-classification"
@@ -174,6 +177,8 @@ def _own_task(checkpoint: Path, settings: Mapping[str, Any]) -> tuple[str | None
         return "feature-extraction", "the directory is a sentence-transformers model"
     if task is None and architectures and architectures[0].endswith("Model"):
         task = _headless(settings)
+    if task == "text-generation" and settings.get("is_encoder_decoder"):  # T5WithLMHeadModel, as it was once called
+        task = "text2text-generation"
     return task, because
 
 
@@ -199,6 +204,12 @@ def _pooling_folder(checkpoint: Path) -> str:
 
 
 def _refuse_unsupported(name: str, because: str, checkpoint: Path) -> None:
+    if name in past.TASKS and kind(checkpoint) != "transformers":
+        raise StepError(
+            f"{name} needs a model of transformers",
+            [because, "an .onnx file does not tell what it carries from call to call"],
+            "give the checkpoint as the source; it is exported with its past",
+        )
     if name not in SUPPORTED_TASKS and (name != _IMAGES or kind(checkpoint) == "transformers"):
         raise StepError(
             f"the task {name} is not supported yet",

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from engine.recipe.images import Images
 
+_CONTINUED = 64
+"""Tokens of a text that a model continues: of each of them the answer is a number for every word that it knows."""
+
 
 @dataclass(frozen=True)
 class Original:
@@ -32,6 +35,8 @@ class Original:
     ranges: Mapping[str, int]
     vocabulary: Vocabulary | None = None
     longest: int | None = None
+    complete: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]] = dict
+    """Adds to the inputs of a case what only the model itself can say: the tokens of its own decoder."""
 
 
 @contextlib.contextmanager
@@ -54,6 +59,9 @@ def load(
 
     module = torch_models.load(checkpoint, task, num_labels=num_labels, random_head=random_head, images=images)
     tokens = token_rows.are_tokens(module.wanted)
+    longest = checkpoints.max_sequence(checkpoint)
+    if task == "text-generation":
+        longest = min(longest or _CONTINUED, _CONTINUED)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -63,7 +71,8 @@ def load(
             answer=lambda inputs: torch_models.call(module, inputs),
             ranges={},
             vocabulary=torch_models.vocabulary(module) if tokens else None,
-            longest=checkpoints.max_sequence(checkpoint),
+            longest=longest,
+            complete=lambda inputs: torch_models.complete(module, inputs),
         )
     finally:
         torch.set_num_threads(threads)

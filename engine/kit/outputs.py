@@ -57,7 +57,10 @@ def usual(cases: Sequence[Case], *, pooling: Pooling | None) -> dict[str, Usual]
 
 def positions(name: str, output: np.ndarray, inputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """Return which positions of an output are real, bool [batch, sequence]; None where it has no positions."""
-    mask = inputs.get("attention_mask")
+    import numpy as np
+
+    target = inputs.get("decoder_input_ids")
+    mask = inputs.get("attention_mask") if target is None else np.ones_like(target)  # a decoder has a mask of its own
     if mask is None or output.shape[:2] != mask.shape or not (output.ndim > mask.ndim or name in SPANS):
         return None
     return mask.astype(bool)

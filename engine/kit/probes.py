@@ -6,12 +6,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from engine.kit import timm_models, token_rows, torch_models
+from engine.kit.generation import modules
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
 
     Tensors = dict[str, np.ndarray]
+
+_TRACED = {"batch": 2, "sequence": 3, "past_sequence": 5, "total_sequence": 8, "encoder_sequence": 7}
+"""The extents of the axes when a model with a past is traced: each its own, so that it can be told."""
+_ANSWER = 6
+"""Tokens of a decoder behind an encoder."""
 
 
 def example(module: torch.nn.Module, longest: int | None) -> Tensors:
@@ -21,16 +27,44 @@ def example(module: torch.nn.Module, longest: int | None) -> Tensors:
     return _rows(module, longest, (11, 16))
 
 
+def example_with_past(part: torch.nn.Module, tokens: int) -> Tensors:
+    """Return what an exporter traces of a module of `modules.with_past`, whose ids are below `tokens`."""
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    drawn: Tensors = {}
+    for name, value in part.wanted.items():
+        shape = [_TRACED[size] if isinstance(size, str) else size for size in value.shape]
+        if value.dtype == "float32":
+            drawn[name] = generator.standard_normal(shape, dtype=np.float32)
+        elif name == "position_ids":
+            drawn[name] = np.arange(shape[1])[None].repeat(shape[0], axis=0) + _TRACED["past_sequence"]
+        else:
+            drawn[name] = generator.integers(0, tokens, shape) if name == "input_ids" else np.ones(shape, np.int64)
+    return drawn
+
+
 def probes(module: torch.nn.Module, longest: int | None) -> Iterator[tuple[str, Tensors]]:
     """Yield inputs of other shapes than the traced one, and masks of every kind, each with what is special about it."""
     if not token_rows.are_tokens(module.wanted):
         yield "one image", timm_models.example(module, 1)
         yield "three images", timm_models.example(module, 3)
         return
-    yield "one row", _rows(module, longest, (7,))
-    yield "right-padded", _rows(module, longest, (37, 5, 20))
-    yield "left-padded", _rows(module, longest, (37, 5, 20), side="left")
-    yield "with a hole in the mask", token_rows.punch_hole(_rows(module, longest, (23, 9)))
+    yield "one row", _answered(module, _rows(module, longest, (7,)))
+    yield "right-padded", _answered(module, _rows(module, longest, (37, 5, 20)))
+    yield "left-padded", _answered(module, _rows(module, longest, (37, 5, 20), side="left"))
+    yield "with a hole in the mask", _answered(module, token_rows.punch_hole(_rows(module, longest, (23, 9))))
+
+
+def _answered(module: torch.nn.Module, rows: Tensors) -> Tensors:
+    """Return the rows, with made-up tokens of a decoder where the module asks for them."""
+    import numpy as np
+
+    if modules.DECODER_TOKENS not in module.input_names:
+        return rows
+    tokens = torch_models.vocabulary(module).tokens
+    drawn = np.random.default_rng(rows["input_ids"].size).integers(0, tokens, (len(rows["input_ids"]), _ANSWER))
+    return {**rows, modules.DECODER_TOKENS: drawn}
 
 
 def _rows(

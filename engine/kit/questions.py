@@ -31,9 +31,9 @@ def ask(
     if file is None and tokeniser is None:
         return drawn(original, profiles)
     if file is None:
-        asked = samples.tokenised(samples.built_in(task), checkpoint, original.wanted)
+        asked = samples.tokenised(samples.built_in(task), checkpoint, original.wanted, longest=original.longest)
     else:
-        asked = samples.read(file, checkpoint, original.wanted)
+        asked = samples.read(file, checkpoint, original.wanted, longest=original.longest)
     pad = original.vocabulary.pad if tokeniser is None else tokeniser.pad
     return [*asked, *masked(asked, original.wanted, pad=pad, limits=limits)]
 

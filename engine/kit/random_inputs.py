@@ -42,11 +42,16 @@ def rows(vocabulary: Vocabulary, limits: Limits, *, seed: int = SEED) -> list[Ro
 
 
 def tensors(
-    wanted: Mapping[str, Input], ranges: Mapping[str, int], profiles: Sequence[Profile], *, seed: int = SEED
+    wanted: Mapping[str, Input],
+    ranges: Mapping[str, int],
+    profiles: Sequence[Profile],
+    *,
+    seed: int = SEED,
+    largest: float = _LARGEST,
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yield sets of random inputs: floats from a normal distribution, integers below `ranges`, masks of 0 and 1.
 
-    Each profile gives its least, its usual and (where that is not huge) its greatest extents.
+    Each profile gives its least, its usual and its greatest extents, but none with more than `largest` elements.
     Raises StepError for an input whose shape or type leaves nothing to draw.
     """
     import numpy as np
@@ -56,7 +61,7 @@ def tensors(
         _refuse_unknown(value)
     for extents in _extents(profiles):
         shapes = {name: _shape(value, extents) for name, value in wanted.items()}
-        if extents is not _UNSEEN[0] and max(math.prod(shape) for shape in shapes.values()) > _LARGEST:
+        if extents is not _UNSEEN[0] and max(math.prod(shape) for shape in shapes.values()) > largest:
             continue
         yield {name: _draw(generator, wanted[name], shape, ranges.get(name)) for name, shape in shapes.items()}
 

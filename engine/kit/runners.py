@@ -6,6 +6,7 @@ from pathlib import Path
 
 from engine.kit import ort_runner
 from engine.kit.execution import Execution
+from engine.kit.generation import driver
 from engine.kit.runner import Runner
 from engine.kit.trt import passport, trt_runner
 
@@ -14,20 +15,34 @@ __all__ = ["Runner", "built", "plain_onnxruntime"]
 _CPU = Execution()
 
 
-def built(directory: Path, execution: Execution = _CPU, *, name: str = "built", threads: int = 0) -> Runner:
+def built(
+    directory: Path,
+    execution: Execution = _CPU,
+    *,
+    name: str = "built",
+    threads: int = 0,
+    new_tokens: int | None = None,
+) -> Runner:
     """Return the runner of a built model, with the options that it was saved for.
 
+    `new_tokens` says that it generates text, and how much of it a prepared call does (`driver.runner`).
     Raises StepError where it cannot run here, on just the device that it is for: no other one is ever taken.
     """
+    if new_tokens is not None:
+        return driver.runner(directory, name=name, threads=threads, new_tokens=new_tokens)
     if (directory / passport.PLAN).is_file():
         return trt_runner.runner(directory, execution, name=name)
     return ort_runner.runner(directory, execution, name=name, threads=threads)
 
 
-def plain_onnxruntime(directory: Path, execution: Execution = _CPU, *, name: str, threads: int) -> Runner:
+def plain_onnxruntime(
+    directory: Path, execution: Execution = _CPU, *, name: str, threads: int, new_tokens: int | None = None
+) -> Runner:
     """Return the runner of an exported model as a user would open it: every optimisation that is on by default.
 
     On a GPU that is the CUDA provider. Raises StepError as `built` does.
     """
+    if new_tokens is not None:
+        return driver.runner(directory, name=name, threads=threads, new_tokens=new_tokens)
     plain = _CPU if execution.hardware is None else Execution(provider="cuda", hardware=execution.hardware)
     return ort_runner.runner(directory, plain, name=name, threads=threads)

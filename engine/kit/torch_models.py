@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit import checkpoint as checkpoints
-from engine.kit import timm_models
+from engine.kit import families, timm_models
+from engine.kit.generation import modules, past
 from engine.kit.onnx_files import Input
 from engine.kit.quiet import quiet
 from engine.kit.token_rows import Vocabulary
@@ -28,6 +29,8 @@ _CLASSES = {
     "token-classification": "AutoModelForTokenClassification",
     "question-answering": "AutoModelForQuestionAnswering",
     "fill-mask": "AutoModelForMaskedLM",
+    "text-generation": "AutoModelForCausalLM",
+    "text2text-generation": "AutoModelForSeq2SeqLM",
 }
 _OUTPUTS = {"feature-extraction": ("last_hidden_state",), "question-answering": ("start_logits", "end_logits")}
 _CLASSIFIES = ("text-classification", "token-classification")
@@ -45,7 +48,8 @@ def load(
 ) -> torch.nn.Module:
     """Return the model in fp32, eval mode and eager attention, from local safetensors only.
 
-    With `images` it is timm's: see `timm_models.load`. Otherwise it takes the int64 tensors `module.input_names`, each
+    With `images` it is timm's: see `timm_models.load`; one that generates text is as `generation.modules.whole` makes
+    it. Otherwise it takes the int64 tensors `module.input_names`, each
     [batch, sequence], in that order, which `module.wanted` describes, and returns a tuple of `module.output_names`:
     `last_hidden_state` [batch, sequence, hidden], `logits` [batch, labels] or [batch, sequence, labels or vocabulary],
     or `start_logits`, `end_logits` [batch, sequence].
@@ -63,6 +67,9 @@ def load(
         torch.manual_seed(_SEED)
         model, loading = _from_pretrained(checkpoint, task, num_labels)
     _explain(model, loading, task=task, num_labels=num_labels, random_head=random_head)
+    families.refuse_without_padding(model, task)
+    if task in past.TASKS:
+        return modules.whole(model)
     return _named_class()(model, input_names(model), _OUTPUTS.get(task, ("logits",))).eval()
 
 
@@ -79,6 +86,16 @@ def call(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[str,
     with torch.inference_mode():
         answers = module(*(torch.from_numpy(inputs[name]) for name in module.input_names))
     return {name: answer.numpy() for name, answer in zip(module.output_names, answers, strict=True)}
+
+
+def complete(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the inputs, and behind an encoder the decoder's own first tokens (`generation.modules.taught`)."""
+    import torch
+
+    if modules.DECODER_TOKENS not in module.input_names:
+        return dict(inputs)
+    ids, mask = (torch.from_numpy(inputs[name]) for name in ("input_ids", "attention_mask"))
+    return {**inputs, modules.DECODER_TOKENS: modules.taught(module, ids, mask).numpy()}
 
 
 def input_names(model: Any) -> tuple[str, ...]:
@@ -133,7 +150,7 @@ def _from_pretrained(checkpoint: Path, task: str, num_labels: int | None) -> tup
         config = transformers.AutoConfig.from_pretrained(
             str(checkpoint), local_files_only=True, trust_remote_code=False, **options
         )
-        _refuse_decoder(config)
+        families.refuse_other(config, task, _class_of(config, task))
         config.use_cache = False
         model, loading = getattr(transformers, _class_of(config, task)).from_pretrained(
             str(checkpoint),
@@ -159,14 +176,6 @@ def _class_of(config: Any, task: str) -> str:
     named = next(iter(getattr(config, "architectures", None) or ()), "")
     alone = task == "feature-extraction" and named.endswith("EncoderModel")
     return "AutoModelForTextEncoding" if alone else _CLASSES[task]
-
-
-def _refuse_decoder(config: Any) -> None:
-    if config.is_encoder_decoder:
-        raise StepError(
-            f"{config.model_type} has an encoder and a decoder: that is not supported yet",
-            hint="export each part to ONNX and give the .onnx as source",
-        )
 
 
 def _explain(model: Any, loading: Mapping[str, Any], *, task: str, num_labels: int | None, random_head: bool) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit import devices
+from engine.kit.quiet import quiet
 from engine.kit.runner import Runner
 from engine.step import Hardware
 
@@ -34,9 +35,11 @@ def pytorch(
     num_labels: int | None,
     random_head: bool,
     images: Images | None = None,
+    new_tokens: int | None = None,
 ) -> Runner:
     """Return the runner of the original in PyTorch, eager, all of it in one precision: on a GPU, or else on the CPU.
 
+    With `new_tokens` a prepared call is `generate()`, greedily and for just so many tokens.
     Raises StepError where torch is not installed or cannot use the GPU: nothing is measured on a CPU instead.
     """
     library, extra = ("transformers", "cpu") if images is None else ("timm", "timm")
@@ -55,11 +58,14 @@ def pytorch(
     module = module.to(device=device, dtype=getattr(torch, _DTYPES[precision]))
 
     def prepare(inputs: Tensors) -> Callable[[], object]:
-        tensors = [torch.from_numpy(inputs[name]).to(device) for name in module.input_names]
+        tensors = {name: torch.from_numpy(array).to(device) for name, array in inputs.items()}
 
         def call() -> None:
             with torch.inference_mode():
-                module(*tensors)
+                if new_tokens is None:
+                    module(*(tensors[name] for name in module.input_names))
+                else:
+                    _generate(module.model, tensors, new_tokens)
             if device.type == "cuda":
                 torch.cuda.synchronize(device)
 
@@ -75,6 +81,20 @@ def pytorch(
         return {key: answer.float().cpu().numpy() for key, answer in zip(module.output_names, answers, strict=True)}
 
     return Runner(name, run, prepare, lambda: _TorchThreads(threads))
+
+
+def _generate(model: Any, tensors: Mapping[str, torch.Tensor], new_tokens: int) -> None:
+    """Generate so many tokens, as a user would: no end token makes it fewer."""
+    with quiet():
+        model.generate(
+            **tensors,
+            min_new_tokens=new_tokens,
+            max_new_tokens=new_tokens,
+            do_sample=False,
+            num_beams=1,
+            use_cache=True,
+            pad_token_id=model.config.pad_token_id or 0,
+        )
 
 
 def _device(hardware: Hardware | None) -> torch.device:

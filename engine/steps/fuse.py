@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from engine.kit import equivalence, fusion, int8, onnx_files, ort
+from engine.kit import equivalence, fusion, graphs, int8, onnx_files, ort
 from engine.step import Report, Step
 
 if TYPE_CHECKING:
@@ -44,7 +44,13 @@ class Fuse(Step):
         return cls(residual="apart" if provider == "cpu" else "fused")
 
     def run(self, out: Path, *, shaped: Path) -> Report:
-        """Return {"fused": {operator: count}, "nodes": [before, after]}, and {"unfused": why} where it was kept."""
+        """Return {"fused": {operator: count}, "nodes": [before, after]}, and {"unfused": why} where it was kept.
+
+        Of several graphs there is such a report for each.
+        """
+        return graphs.each(self._each, shaped, out)
+
+    def _each(self, shaped: Path, out: Path) -> Report:
         original = onnx_files.load(shaped)
         before = _count(original)
         with TemporaryDirectory(dir=out.parent) as folder:
@@ -88,6 +94,8 @@ class _NotFusedError(Exception):
 def _look_for_a_transformer(model: onnx.ModelProto) -> None:
     import onnx
 
+    if graphs.has_past(model):
+        raise _NotFusedError("it has a past, which the patterns of ONNX Runtime's optimiser do not know")
     operators = {node.op_type for node in onnx_files.nodes(model)}
     # Attention multiplies values that it computed (Gemm would have a weight there); T5 normalises by ReduceMean.
     if not operators & {"MatMul", "Einsum"} or not operators & {"Softmax", "LayerNormalization", "ReduceMean"}:

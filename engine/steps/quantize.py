@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from engine.kit import calibration, dynamic_int8, hardware, int8, onnx_files, precisions
+from engine.kit import calibration, dynamic_int8, graphs, hardware, int8, onnx_files, precisions
 from engine.kit import checkpoint as checkpoints
 from engine.kit.cases import Case
 from engine.kit.half_precision import half_search
@@ -98,26 +98,28 @@ class Quantize(Step):
         """Return what `dynamic_int8.quantise`, or `half_search.lowered` and `qdq.quantise`, tell, and the bytes.
 
         Where nothing was lowered, "unquantized" says why and the model is handed on as it came. Raises StepError
-        where the samples do not suit the model, or a tool breaks down.
+        where the samples do not suit the model, or a tool breaks down. Of several graphs there is a report for each.
         """
+        if self.way == "dynamic":
+            return graphs.each(self._dynamic, fused, out)
         try:
-            if self.way == "dynamic":
-                return dynamic_int8.quantise(fused, out, reduce_range=self.reduce_range)
             precisions.refuse_half(onnx_files.load_graph(fused))
             asked = self._asked(fused, reference, checkpoint, samples)
             with TemporaryDirectory(dir=out.parent) as folder:
                 model, report = _lowered(fused, asked, self.way, Path(folder))
                 onnx_files.save(model, out)
         except LeftAloneError as reason:
-            print(f"not quantised: {reason}")
-            onnx_files.link(fused, out)
-            size = precisions.size(fused)
-            left = int8.left(onnx_files.load_graph(fused))
-            return {"quantized": {}, "left": left, "bytes": [size, size], "unquantized": str(reason)}
+            return _left_alone(fused, out, reason)
         sizes = [precisions.size(fused), precisions.size(out)]
         print(f"{sizes[0]} -> {sizes[1]} bytes")
         kinds = sorted({case.kind for case in asked})
         return {**report, "looked_at": {"inputs": len(asked), "kinds": kinds}, "bytes": sizes}
+
+    def _dynamic(self, fused: Path, out: Path) -> Report:
+        try:
+            return dynamic_int8.quantise(fused, out, reduce_range=self.reduce_range)
+        except LeftAloneError as reason:
+            return _left_alone(fused, out, reason)
 
     def _asked(self, fused: Path, reference: Path | None, checkpoint: Path | None, samples: Path | None) -> list[Case]:
         """Return the inputs to look at, as cases."""
@@ -132,6 +134,14 @@ class Quantize(Step):
         print(f"no samples to calibrate on (`calibrate` in the recipe): {instead} instead")
         longest = None if checkpoint is None else checkpoints.max_sequence(checkpoint)
         return texts or calibration.drawn(graph, self.profiles, longest=longest)
+
+
+def _left_alone(fused: Path, out: Path, reason: LeftAloneError) -> Report:
+    print(f"not quantised: {reason}")
+    onnx_files.link(fused, out)
+    size = precisions.size(fused)
+    left = int8.left(onnx_files.load_graph(fused))
+    return {"quantized": {}, "left": left, "bytes": [size, size], "unquantized": str(reason)}
 
 
 def _lowered(fused: Path, asked: list[Case], way: Lower, scratch: Path) -> tuple[onnx.ModelProto, dict[str, Any]]:

@@ -102,7 +102,8 @@ class Reference(Step):
 def _answered(original: Original, asked: Sequence[Case]) -> Iterator[Case]:
     import numpy as np
 
-    for number, case in enumerate(asked, 1):
+    for number, sample in enumerate(asked, 1):
+        case = _completed(original, sample)
         outputs = _answer(original, case)
         if number == 1:
             _refuse_chance(original, case, outputs)
@@ -112,6 +113,13 @@ def _answered(original: Original, asked: Sequence[Case]) -> Iterator[Case]:
         if number % _PROGRESS == 0:
             print(f"{number} of {len(asked)} cases")
         yield replace(case, outputs=outputs)
+
+
+def _completed(original: Original, case: Case) -> Case:
+    try:
+        return replace(case, inputs=original.complete(case.inputs))
+    except Exception as error:  # of PyTorch
+        raise _failure(original, case, error) from error
 
 
 def _answer(original: Original, case: Case) -> dict[str, np.ndarray]:

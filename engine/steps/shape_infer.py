@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.errors import StepError
-from engine.kit import onnx_files, ort, shapes
+from engine.kit import graphs, onnx_files, ort, shapes
 from engine.step import Report, Step
 
 if TYPE_CHECKING:
@@ -37,22 +37,26 @@ class ShapeInfer(Step):
         """Return {"inferred": [share before, share after], "by": "symbolic" | "onnx" | "none"}.
 
         The shares are of tensors, from 0 to 1, whose number of dimensions is known with a size or name for each.
-        Raises StepError for a file that is no valid ONNX.
+        Of several graphs there is such a report for each. Raises StepError for a file that is no valid ONNX.
         """
-        model = onnx_files.load_graph(exported)
-        if added := shapes.import_missing_domains(model):
-            print(f"the model uses operators of {', '.join(added)} without importing them: added")
-        _look_for_data(exported, model)
-        skeleton = shapes.skeleton(model, exported)
-        _check(exported, skeleton)
-        before = shapes.known(model)
-        by = _infer(model, skeleton)
-        after = shapes.known(model)
-        print(f"shapes known of {before:.0%} of the tensors before, {after:.0%} now (by {by})")
-        for data in onnx_files.data_files(model):
-            onnx_files.link_file(exported / data, out / data)
-        onnx_files.save_graph(model, out)
-        return {"inferred": [before, after], "by": by}
+        return graphs.each(_inferred, exported, out)
+
+
+def _inferred(exported: Path, out: Path) -> Report:
+    model = onnx_files.load_graph(exported)
+    if added := shapes.import_missing_domains(model):
+        print(f"the model uses operators of {', '.join(added)} without importing them: added")
+    _look_for_data(exported, model)
+    skeleton = shapes.skeleton(model, exported)
+    _check(exported, skeleton)
+    before = shapes.known(model)
+    by = _infer(model, skeleton)
+    after = shapes.known(model)
+    print(f"shapes known of {before:.0%} of the tensors before, {after:.0%} now (by {by})")
+    for data in onnx_files.data_files(model):
+        onnx_files.link_file(exported / data, out / data)
+    onnx_files.save_graph(model, out)
+    return {"inferred": [before, after], "by": by}
 
 
 def _infer(model: onnx.ModelProto, skeleton: onnx.ModelProto) -> str:

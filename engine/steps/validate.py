@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from engine.kit import accuracy, onnx_files, runners
+from engine.kit import checkpoint as checkpoints
 from engine.kit.execution import Execution
+from engine.kit.generation import past
 from engine.kit.judgement import Judged
 from engine.kit.trt import passport
 from engine.recipe.schema import Recipe
@@ -39,7 +41,9 @@ class Validate(Judged):
 
     def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> Report:
         """Return what `accuracy.measure` finds, and the bytes of the model. Raises StepError as it does."""
-        runner = runners.built(compiled, self.execution, threads=1)  # sums in one order, however many cores there are
+        generates = checkpoints.task(checkpoint, self.task) in past.TASKS
+        # One thread: sums in one order, however many cores there are.
+        runner = runners.built(compiled, self.execution, threads=1, new_tokens=1 if generates else None)
         takes = passport.load(compiled).takes if (compiled / passport.PLAN).is_file() else lambda _: True
         report = accuracy.measure(runner.run, reference, checkpoint, self.task, what="the built model", takes=takes)
         onnx_files.link(compiled, out)

@@ -180,7 +180,7 @@ def test_a_checkpoint_that_cannot_be_read_says_why_without_its_path(bare, tmp_pa
 
 
 def test_what_is_not_supported_yet_says_so(bare, tmp_path):
-    assert refusal(bare, "text-generation").startswith("text-generation is not supported yet for a PyTorch model")
+    assert refusal(bare, "image-classification").startswith("image-classification is not supported yet for a PyTorch")
     (tmp_path / "config.json").write_text('{"architecture": "resnet18"}')
     assert refusal(tmp_path, "feature-extraction") == (
         "the checkpoint is timm's, and the recipe does not say that it classifies images\n"

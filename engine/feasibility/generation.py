@@ -1,0 +1,51 @@
+"""Text that is to be generated: by what model, on what, and within how many tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from engine.recipe import supported
+
+if TYPE_CHECKING:
+    from engine.recipe.load import LoadedRecipe
+
+
+def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
+    """Raise RecipeError for a model that generates text where that cannot be, or for more text than it has room for.
+
+    `facts` is the report of fetch: "task" is what the model says of itself, "max_sequence" the tokens that it has
+    positions for, None where there is no limit.
+    """
+    recipe = loaded.recipe
+    task = recipe.model.task or facts.get("task")
+    if task not in supported.GENERATES:
+        if recipe.generate:
+            said = f"is for {task}" if task else "does not say that it is for generating text"
+            hint = "take `generate` out; or say `task:` under `model:`, if that is what the model is for"
+            raise loaded.error(f"the recipe says how text is generated, and the model {said}", "generate", hint=hint)
+        return
+    if supported.off_the_cpu(recipe):
+        what = f"not supported yet: generating text on a GPU; the model is for {task}"
+        raise loaded.error(what, "target", hint=f"use {supported.ON_A_CPU}")
+    _room(loaded, task, facts.get("max_sequence"))
+
+
+def _room(loaded: LoadedRecipe, task: str, longest: int | None) -> None:
+    """Refuse answers that do not fit: with a decoder alone the prompt is in the same row."""
+    new = loaded.recipe.generate.get("max_new_tokens")
+    if longest is None:
+        return
+    if new is not None and new >= longest:
+        what = f"{new} new tokens are more than the model has positions for: {longest}"
+        raise loaded.error(what, "generate", "max_new_tokens", hint=f"at most {longest - 1} is possible")
+    shapes = loaded.recipe.bench.shapes if loaded.recipe.bench and task == "text-generation" else ()
+    for index, shape in enumerate(shapes):
+        made = supported.MEASURED if new is None else new
+        prompt = shape.axes.get("sequence", 1)
+        if prompt <= longest < prompt + made:
+            what = (
+                f"a prompt of {prompt} tokens and {made} new ones are more than the model has positions for: {longest}"
+            )
+            hint = f"measure at most {max(longest - made, 1)} tokens, or lower generate.max_new_tokens"
+            raise loaded.error(what, "bench", "shapes", index, "sequence", hint=hint)

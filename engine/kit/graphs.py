@@ -1,0 +1,48 @@
+"""Graphs: the folders of an artifact that hold one ONNX model each, and a step's work on all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.kit import onnx_files
+from engine.kit.generation import past
+from engine.step import Report
+
+if TYPE_CHECKING:
+    import onnx
+
+WHOLE, ENCODER, DECODER = ".", "encoder", "decoder"
+
+
+def folders(artifact: Path) -> tuple[str, ...]:
+    """Return the folders that hold a model: the artifact itself, or those of an encoder and a decoder."""
+    apart = tuple(name for name in (ENCODER, DECODER) if (artifact / name / onnx_files.MODEL).is_file())
+    return apart or (WHOLE,)
+
+
+def has_past(model: onnx.ModelProto) -> bool:
+    """Whether the graph takes the keys and values of earlier calls."""
+    return any(value.name.startswith(f"{past.PAST}.") for value in model.graph.input)
+
+
+def generates(artifact: Path) -> bool:
+    """Whether an artifact is a model that generates text."""
+    return has_past(onnx_files.load_graph(artifact / folders(artifact)[-1]))
+
+
+def each(work: Callable[[Path, Path], Report], artifact: Path, out: Path) -> Report:
+    """Do a step's work on every graph, from a folder into the same folder of `out`.
+
+    Returns the report of the only graph, or {"graphs": {folder: report}}.
+    """
+    found = folders(artifact)
+    if found == (WHOLE,):
+        return work(artifact, out)
+    out.mkdir(parents=True, exist_ok=True)
+    reports: Report = {}
+    for name in found:
+        print(f"the {name}:")
+        reports[name] = work(artifact / name, out / name)
+    return {"graphs": reports}

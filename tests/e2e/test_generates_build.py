@@ -1,0 +1,52 @@
+"""Models that generate text, from a checkpoint to a package by one command."""
+
+import json
+
+import generators
+import pytest
+from program import Program
+
+RECIPE = """\
+name: talks
+model: {{source: model}}
+matrix: {{precision: [fp32, int8]}}
+profiles: [{{batch: [1, 1, 4], sequence: [1, 8, 24]}}]
+validate: {{cosine: {cosine}, agreement: 0.9, max_abs: {{at_most: 100}}}}
+generate: {{max_new_tokens: 5}}
+"""
+MEASURED = "extends: r.yaml\nbench: {shapes: [{batch: 1, sequence: 8}], against: [{runtime: pytorch}], threads: 1}\n"
+
+
+def build(folder, family, *, cosine):
+    """Build a family in both precisions; return the program, and the folders that each package serves."""
+    (folder / "pyproject.toml").write_text("")
+    generators.checkpoint(folder / "model", family)
+    (folder / "r.yaml").write_text(RECIPE.format(cosine=cosine))
+    program = Program(folder)
+    packages = program.events("r.yaml")[-1]["packages"]
+    assert set(packages) == {"talks-fp32", "talks-int8"}
+    assert set(program.states("r.yaml").values()) == {"cached"}
+    return program, {name: {path.name for path in (folder / "build" / name).iterdir()} for name in packages}
+
+
+@pytest.mark.slow
+def test_a_model_behind_an_encoder_is_built_in_both_precisions(tmp_path):
+    _, served = build(tmp_path, "bart", cosine=0.99)
+    for name, folders in served.items():
+        assert folders >= {f"{name}_encoder", f"{name}_decoder"}
+
+
+@pytest.mark.slow
+def test_a_decoder_is_built_in_both_precisions_and_whole_answers_are_measured(tmp_path):
+    program, served = build(tmp_path, "gpt2", cosine=0.99)
+    assert all(name in folders for name, folders in served.items())
+    (tmp_path / "measured.yaml").write_text(MEASURED)
+    int8 = ("measured.yaml", "--only", "precision=int8")
+    made = program.states(*int8)
+    assert {job for job, state in made.items() if state == "built"} <= {"bench", "package"}
+    [shown] = json.loads(program("show", *int8, "--json", expect=0).stdout)
+    assert [row["runtime"] for row in shown["bench"]] == ["onnxruntime-int8", "pytorch-fp32"]
+    assert all(row["new_tokens"] == 5 and row["tokens_per_s"] > 0 for row in shown["bench"])
+    table = program("show", *int8, expect=0).stdout
+    assert "1 x 8 + 5" in table
+    assert "each call is a whole answer of 5 new tokens" in table

@@ -1,0 +1,119 @@
+"""Generated text as it is served: whole characters, stop strings held back, prompts cut to the room that there is."""
+
+import generators
+import pytest
+from tokenizers import Tokenizer, models
+
+from engine.kit.triton.served.pieces import Pieces
+from engine.kit.triton.served.prompts import Prompts
+
+ALL = {"longest": None, "positions": None, "encoder": False, "empty": None}
+
+
+@pytest.fixture(scope="module")
+def tokenizers(tmp_path_factory):
+    made = tmp_path_factory.mktemp("tokenizers")
+    for family in generators.FAMILIES:
+        generators.save_tokenizer(made / family, family)
+    return {family: Tokenizer.from_file(str(made / family / "tokenizer.json")) for family in generators.FAMILIES}
+
+
+def grown(pieces, ids):
+    return [pieces.next(ids[: end + 1], finished=end + 1 == len(ids)) for end in range(len(ids))]
+
+
+def decoder(tokenizer):
+    return lambda ids: tokenizer.decode(ids, skip_special_tokens=True)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "opt", "llama", "bart"])
+@pytest.mark.parametrize("text", ["日本語 and 👩‍🚀😀!", "The dog, ñ.", "😀"])
+def test_no_piece_holds_half_a_character(tokenizers, family, text):
+    ids = tokenizers[family].encode(text).ids
+    made = grown(Pieces(decoder(tokenizers[family])), ids)
+    assert "".join(made) == text
+    assert "\ufffd" not in "".join(made)
+    assert len([piece for piece in made if piece]) > 1 or len(text) == 1
+
+
+def test_bytes_that_never_become_a_character_are_shown_at_the_end(tokenizers):
+    ids = tokenizers["gpt2"].encode("ok 😀").ids[:-1]
+    made = grown(Pieces(decoder(tokenizers["gpt2"])), ids)
+    assert made[-1].endswith("\ufffd")
+    assert "".join(made) == tokenizers["gpt2"].decode(ids)
+
+
+def test_a_space_that_begins_an_answer_is_kept_behind_its_prompt(tokenizers):
+    whole = tokenizers["llama"].encode("the dog sat", add_special_tokens=False).ids
+    prompt = tokenizers["llama"].encode("the dog", add_special_tokens=False).ids
+    assert whole[: len(prompt)] == prompt
+    context = Prompts(tokenizers["llama"], ALL).context(prompt)
+    assert "".join(grown(Pieces(decoder(tokenizers["llama"]), context=context), whole[len(prompt) :])) == " sat"
+
+
+def letters(ids):
+    return "".join(map(chr, ids))
+
+
+def test_letters_that_may_become_a_stop_string_are_held_back_until_they_do_not():
+    pieces = Pieces(letters, stops=["END", ""])
+    assert grown(pieces, [*map(ord, "aENxENDb")][:4]) == ["a", "", "", "ENx"]
+    pieces = Pieces(letters, stops=["END"])
+    made = [pieces.next([*map(ord, "aENDb")][:end], finished=False) for end in range(1, 5)]
+    assert made == ["a", "", "", ""]
+    assert pieces.stopped
+
+
+def test_of_several_stop_strings_the_first_in_the_text_ends_it():
+    pieces = Pieces(letters, stops=["c", "ab"])
+    assert pieces.next([*map(ord, "xabc")], finished=False) == "x"
+    assert pieces.stopped
+
+
+def test_a_stop_string_that_is_only_begun_is_shown_when_the_answer_is_finished():
+    pieces = Pieces(letters, stops=["END"])
+    assert grown(pieces, [*map(ord, "aEN")]) == ["a", "", "EN"]
+    assert not pieces.stopped
+
+
+LONG = "The dog looked at the cat and slept. " * 4
+
+
+def test_a_text_that_is_continued_keeps_its_end_and_its_special_tokens(tokenizers):
+    ids = tokenizers["llama"].encode(LONG).ids
+    made = Prompts(tokenizers["llama"], {**ALL, "positions": 20}).tokens(LONG, new=8)
+    assert made == [ids[0], *ids[-11:]]
+    assert Prompts(tokenizers["llama"], {**ALL, "positions": 20, "longest": 5}).tokens(LONG, new=8) == [
+        ids[0],
+        *ids[-4:],
+    ]
+
+
+def test_a_text_that_an_encoder_reads_keeps_its_beginning_and_its_special_tokens(tokenizers):
+    ids = tokenizers["bart"].encode(LONG).ids
+    made = Prompts(tokenizers["bart"], {**ALL, "positions": 20, "longest": 20, "encoder": True}).tokens(LONG, new=19)
+    assert made == [*ids[:19], ids[-1]]
+
+
+def test_a_short_text_is_not_cut(tokenizers):
+    assert (
+        Prompts(tokenizers["opt"], {**ALL, "positions": 40}).tokens("ok", new=8) == tokenizers["opt"].encode("ok").ids
+    )
+
+
+def test_a_text_that_has_no_room_is_an_error(tokenizers):
+    with pytest.raises(ValueError, match="leave no room for a text"):
+        Prompts(tokenizers["llama"], {**ALL, "positions": 9}).tokens("The dog", new=8)
+
+
+def test_an_empty_text_begins_as_the_model_does_or_is_an_error(tokenizers):
+    assert Prompts(tokenizers["gpt2"], {**ALL, "empty": 0}).tokens("", new=8) == [0]
+    assert Prompts(tokenizers["opt"], ALL).tokens("", new=8) == tokenizers["opt"].encode("").ids
+    with pytest.raises(ValueError, match="an empty text has no tokens"):
+        Prompts(tokenizers["gpt2"], ALL).tokens("", new=8)
+
+
+def test_a_text_that_the_tokenizer_cannot_read_is_an_error():
+    words = Tokenizer(models.WordLevel({"a": 0}, unk_token="[UNK]"))
+    with pytest.raises(ValueError, match="TEXT: the tokenizer cannot read it"):
+        Prompts(words, ALL).tokens("b", new=8)

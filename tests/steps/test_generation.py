@@ -1,0 +1,188 @@
+"""The steps of a model that generates text: one graph with a past, or an encoder and a decoder."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import generators
+import pytest
+
+from engine.errors import JudgementError, StepError
+from engine.kit import cases, graphs, onnx_files
+from engine.kit.interleaving import Budget
+from engine.recipe.schema import Bench as BenchSection
+from engine.recipe.schema import ModelSection, Recipe, Rival, Shape
+from engine.steps.bench import LATENCIES, Bench
+from engine.steps.export import Export
+from engine.steps.fuse import Fuse
+from engine.steps.quantize import Quantize
+from engine.steps.reference import Reference
+from engine.steps.shape_infer import ShapeInfer
+from engine.steps.validate import Validate
+
+
+class Quick(Bench):
+    """The real step, in less time."""
+
+    budget = Budget(seconds=0.3, warm_up=0.1, rounds=5)
+
+
+@pytest.fixture(scope="module", params=["opt", "bart"])
+def built(request, tmp_path_factory):
+    """What every step makes of a family, and what it tells: do not write into it."""
+    folder = tmp_path_factory.mktemp(request.param)
+    generators.checkpoint(folder / "checkpoint", request.param)
+    told = {"export": Export().run(folder / "exported", checkpoint=folder / "checkpoint")}
+    told["reference"] = Reference().run(folder / "reference", checkpoint=folder / "checkpoint")
+    told["shape-infer"] = ShapeInfer().run(folder / "shaped", exported=folder / "exported")
+    told["fuse"] = Fuse().run(folder / "fused", shaped=folder / "shaped")
+    told["quantize"] = Quantize().run(folder / "quantized", fused=folder / "fused")
+    return request.param, folder, told
+
+
+def per_graph(report):
+    """Return the report of each graph; of an only one under "."."""
+    return report.get("graphs", {".": report})
+
+
+def validated(folder, model, out):
+    return Validate().run(out, compiled=model, reference=folder / "reference", checkpoint=folder / "checkpoint")
+
+
+def test_every_step_works_on_every_graph(built):
+    family, folder, told = built
+    expected = {"opt": {"."}, "bart": {"encoder", "decoder"}}[family]
+    for name in ("export", "shape-infer", "fuse", "quantize"):
+        assert set(per_graph(told[name])) == expected
+    for name in ("exported", "shaped", "fused", "quantized"):
+        assert set(graphs.folders(folder / name)) == expected
+    assert all(report["inferred"][1] == 1.0 for report in per_graph(told["shape-infer"]).values())
+    assert all(report["quantized"]["MatMul"] > 8 for report in per_graph(told["quantize"]).values())
+
+
+def test_what_has_a_past_is_not_fused_and_says_so(built):
+    _, _, told = built
+    for name, report in per_graph(told["fuse"]).items():
+        if name == "encoder":
+            assert report["fused"]["Attention"] == 2
+        else:
+            assert report["fused"] == {}
+            assert "it has a past" in report["unfused"]
+
+
+def test_both_precisions_are_validated_with_masks_of_every_kind(built, tmp_path):
+    _, folder, _ = built
+    exact, lowered = (validated(folder, folder / name, tmp_path / name) for name in ("fused", "quantized"))
+    for report in (exact, lowered):
+        assert set(report["kinds"]) == {"sample", "right-padded", "left-padded", "holed"}
+    assert exact["cosine"]["worst"] > 0.99999
+    assert exact["agreement"]["share"] == 1
+    assert exact["agreement"]["choices"] > 300, "a token is a choice"
+    assert 0.99 < lowered["cosine"]["worst"] < exact["cosine"]["worst"]
+    assert graphs.folders(tmp_path / "quantized") == graphs.folders(folder / "quantized")
+
+
+def test_a_decoder_whose_past_is_mixed_up_is_withheld(built, tmp_path):
+    """Its first answer is right: what it says later is not."""
+    _, folder, _ = built
+    shutil.copytree(folder / "fused", tmp_path / "mixed")
+    decoder = tmp_path / "mixed" / graphs.folders(folder / "fused")[-1]
+    model = onnx_files.load(decoder)
+    first, second = (
+        value.name for value in model.graph.input if value.name.endswith("key") and ".encoder" not in value.name
+    )
+    for node in model.graph.node:
+        for place, name in enumerate(node.input):
+            if name == first:
+                node.input[place] = second
+    onnx_files.save(model, decoder)
+    report = validated(folder, tmp_path / "mixed", tmp_path / "out")
+    with pytest.raises(JudgementError, match="too far from the original"):
+        Validate().judge(report)
+
+
+def test_a_text_to_be_continued_is_cut_since_every_token_has_an_answer(tmp_path):
+    """An answer behind an encoder is as long whatever the text: that is cut only where the model cuts it."""
+    (tmp_path / "samples.jsonl").write_text(json.dumps({"text": "the dog slept " * 60}) + "\n")
+    lengths = {}
+    for family in ("gpt2", "t5"):
+        generators.checkpoint(tmp_path / family, family, positions=128)
+        Reference().run(tmp_path / f"of-{family}", checkpoint=tmp_path / family, samples=tmp_path / "samples.jsonl")
+        [case] = [case for case in cases.load(tmp_path / f"of-{family}") if case.kind == "sample"]
+        lengths[family] = case.inputs["input_ids"].shape[1], case.outputs["logits"].shape[1]
+    assert lengths["gpt2"] == (64, 64)
+    assert lengths["t5"][0] > 64
+    assert lengths["t5"][1] == 13
+
+
+def test_a_call_that_is_measured_is_a_whole_answer(built, tmp_path):
+    _, folder, _ = built
+    against = (Rival(runtime="pytorch"), Rival(runtime="onnxruntime"))
+    shapes = ({"batch": 1, "sequence": 4}, {"batch": 3, "sequence": 9})
+    step = Quick(name_of_ours="onnxruntime-int8", shapes=shapes, against=against, threads=1, new_tokens=6)
+    inputs = {"validated": folder / "quantized", "exported": folder / "exported", "checkpoint": folder / "checkpoint"}
+    report = step.run(tmp_path / "out", **inputs)
+    assert [row["runtime"] for row in report["rows"][:3]] == ["onnxruntime-int8", "pytorch-fp32", "onnxruntime-fp32"]
+    for row in report["rows"]:
+        assert row["new_tokens"] == 6
+        assert row["tokens_per_s"] == pytest.approx(6 * row["shape"]["batch"] / row["p50_ms"] * 1e3, rel=1e-3)
+    assert report["rows"][0]["ratio_to"]["pytorch-fp32"] > 1, "Python between the layers of so small a model"
+    assert json.loads((tmp_path / "out" / LATENCIES).read_text())[0]["runtime"] == "onnxruntime-int8"
+
+
+def test_more_new_tokens_take_longer(built, tmp_path):
+    _, folder, _ = built
+    medians = []
+    for new_tokens in (2, 24):
+        step = Quick(shapes=({"batch": 1, "sequence": 8},), threads=1, new_tokens=new_tokens)
+        report = step.run(tmp_path / str(new_tokens), validated=folder / "fused", exported=folder / "exported")
+        medians.append(report["rows"][0]["p50_ms"])
+    assert medians[1] > 3 * medians[0]
+
+
+@pytest.mark.parametrize("axes", [{"batch": 1}, {"batch": 1, "sequence": 4, "past_sequence": 2}])
+def test_the_past_is_no_axis_that_a_shape_names(built, tmp_path, axes):
+    _, folder, _ = built
+    step = Quick(shapes=(axes,), new_tokens=2)
+    with pytest.raises(StepError) as caught:
+        step.run(tmp_path / "out", validated=folder / "fused", exported=folder / "exported")
+    assert caught.value.hint.endswith("says batch: 1, sequence: 4") or caught.value.hint.endswith("sequence: 1")
+
+
+@pytest.mark.parametrize(
+    ("model", "generate", "counted"),
+    [
+        ({"source": "hf:a/b"}, {}, 32),
+        ({"source": "hf:a/b", "task": "text-generation"}, {"max_new_tokens": 5}, 5),
+        ({"source": "hf:a/b", "task": "fill-mask"}, {}, None),
+        ({"source": "model.onnx"}, {}, None),
+    ],
+)
+def test_how_much_is_generated_only_counts_where_something_may_be(model, generate, counted):
+    section = BenchSection(shapes=(Shape(axes={"batch": 1}),))
+    step = Bench.for_recipe(Recipe(name="r", model=ModelSection(**model), generate=generate, bench=section))
+    assert step.new_tokens == counted
+
+
+def test_weights_above_the_limit_lie_beside_each_graph_through_every_step(tmp_path, monkeypatch):
+    monkeypatch.setattr(Export, "inline_limit", 20_000)
+    generators.checkpoint(tmp_path / "checkpoint", "bart")
+    Export().run(tmp_path / "exported", checkpoint=tmp_path / "checkpoint")
+    for name in ("encoder", "decoder"):
+        held = sorted(path.name for path in (tmp_path / "exported" / name).iterdir())
+        assert held == ["model.onnx", "model.onnx.data"]
+    Reference().run(tmp_path / "reference", checkpoint=tmp_path / "checkpoint")
+    ShapeInfer().run(tmp_path / "shaped", exported=tmp_path / "exported")
+    Fuse().run(tmp_path / "fused", shaped=tmp_path / "shaped")
+    Quantize().run(tmp_path / "quantized", fused=tmp_path / "fused")
+    Validate().judge(validated(tmp_path, tmp_path / "fused", tmp_path / "exact"))
+    assert validated(tmp_path, tmp_path / "quantized", tmp_path / "lowered")["cosine"]["worst"] > 0.9
+
+
+def test_a_second_export_writes_the_same_bytes(built, tmp_path):
+    _, folder, _ = built
+    Export().run(tmp_path / "again", checkpoint=folder / "checkpoint")
+    for name in graphs.folders(folder / "exported"):
+        first, second = (place / name / "model.onnx" for place in (folder / "exported", tmp_path / "again"))
+        assert first.read_bytes() == second.read_bytes()
