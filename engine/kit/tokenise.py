@@ -66,7 +66,8 @@ def load(checkpoint: Path, *, longest: int | None = None) -> Tokeniser | None:
     backend.no_padding()
     backend.no_truncation()
     if limit is not None:
-        backend.enable_truncation(max(limit, backend.num_special_tokens_to_add(is_pair=True) + 1))
+        side = "left" if str(said.get("truncation_side")).lower() == "left" else "right"
+        backend.enable_truncation(max(limit, backend.num_special_tokens_to_add(is_pair=True) + 1), direction=side)
     return Tokeniser(backend, pad)
 
 

@@ -1,30 +1,41 @@
-"""Package: a Triton model repository of the validated model, with its tokenizer where it has one."""
+"""Package: a Triton model repository of the validated model, with what stands before and behind it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import ClassVar, Self
 
-from engine.kit.triton import repository
+from engine.kit.triton import repository, warmups
 from engine.kit.triton.serving import Serving
 from engine.recipe.schema import Recipe
-from engine.step import Report, Step
+from engine.step import Report, Source, Step
 
 
 class Package(Step):
-    """Write the folders that Triton serves: the model, its tokenizer, and the ensemble of both."""
+    """Write the folders that Triton serves: the model, what stands before and behind it, and the ensemble of all."""
 
     makes: ClassVar[str] = "package"
     tools: ClassVar[tuple[str, ...]] = ("onnx", "protobuf", "tokenizers", "tritonclient")
     gates: ClassVar[tuple[str, ...]] = ("bench",)
 
     serving: Serving
+    warmup: tuple[Source, ...] = ()
+    """Files of data that warm-ups name."""
+    warmup_names: tuple[str, ...] = ()
+    """How the package calls them."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
         """Every recipe makes a package."""
-        return cls(serving=Serving.for_recipe(recipe))
+        called = warmups.names(recipe)
+        sources = tuple(Source(uri=uri) for uri in called)
+        return cls(serving=Serving.for_recipe(recipe), warmup=sources, warmup_names=tuple(called.values()))
 
-    def run(self, out: Path, *, validated: Path, checkpoint: Path) -> Report:
+    def tools_used(self) -> tuple[str, ...]:
+        """Return what writes the package, and what its own Python code is pinned to."""
+        return self.tools if self.serving.images is None else (*self.tools, "pillow")
+
+    def run(self, out: Path, *, validated: Path, checkpoint: Path, **warmup: Path) -> Report:
         """Return what `repository.write` does. Raises StepError as it does."""
-        return repository.write(out, self.serving, validated=validated, checkpoint=checkpoint)
+        files = {name: warmup[f"warmup_{number}"] for number, name in enumerate(self.warmup_names)}
+        return repository.write(out, self.serving, validated=validated, checkpoint=checkpoint, data=files)

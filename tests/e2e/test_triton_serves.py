@@ -1,22 +1,29 @@
-"""Packages on a real Triton server: over HTTP and gRPC they answer what ONNX Runtime answers in this process."""
+"""Packages on a real Triton server: they answer what ONNX Runtime and PyTorch answer here."""
 
 import json
 import shutil
 import urllib.request
+from pathlib import Path
 
 import graphs
 import numpy as np
 import pytest
+import torch
+import transformers
 import triton_server
 from onnx import helper, numpy_helper
 from tritonclient import grpc
 
 from engine.kit import ort, tokenise
 from engine.kit.triton.serving import Serving
+from engine.steps.fuse import Fuse
 from engine.steps.package import Package
+from engine.steps.quantize import Quantize
+from engine.steps.shape_infer import ShapeInfer
 
 pytestmark = pytest.mark.slow
 
+ROOT = Path(__file__).parents[2]
 TEXTS = ("The film is a charming and often affecting journey.", "ok", "Das Wetter ist heute schön. 日本語")
 
 
@@ -41,27 +48,36 @@ def row_sums():
 
 @pytest.fixture(scope="module")
 def repository(minilm_checkpoint, minilm_exported, tmp_path_factory):
-    """Packages in one repository: MiniLM with its tokenizer, and ONNX files without any."""
+    """Packages in one repository: MiniLM as sentences, as raw states and in int8, and plain ONNX files."""
     made = tmp_path_factory.mktemp("packages")
     tiny = graphs.write(made / "layers", graphs.layers())
     ort.save_options(tiny, level="extended")
-    largest = {"batch": 8, "sequence": 128}
-    minilm = Package(serving=Serving(model_name="minilm", ensemble="minilm_text", largest=largest))
-    layers = Package(serving=Serving(model_name="layers", ensemble="layers_text", largest=largest))
     sums = graphs.write(made / "sums", row_sums())
-    Package(serving=Serving(model_name="sums", ensemble="sums_text", largest=largest)).run(
-        made / "sums-package", validated=sums, checkpoint=sums
-    )
     whole = graphs.write(made / "whole", graphs.recurrent())
-    Package(serving=Serving(model_name="whole", ensemble="whole_text", largest=largest)).run(
-        made / "whole-package", validated=whole, checkpoint=whole
-    )
-    minilm.run(made / "minilm-package", validated=minilm_exported, checkpoint=minilm_checkpoint)
-    layers.run(made / "layers-package", validated=tiny, checkpoint=tiny)
+    sources = {
+        "minilm": (minilm_exported, minilm_checkpoint),
+        "states": (minilm_exported, minilm_checkpoint),
+        "small": (in_eight_bits(minilm_exported, made / "int8"), minilm_checkpoint),
+        "layers": (tiny, tiny),
+        "sums": (sums, sums),
+        "whole": (whole, whole),
+    }
+    for name, (model, checkpoint) in sources.items():
+        largest = {"batch": 8, "sequence": 128 if name == "states" else 512}
+        serving = Serving(model_name=name, ensemble=f"{name}_text", largest=largest, postprocess=name != "states")
+        Package(serving=serving).run(made / "packages" / name, validated=model, checkpoint=checkpoint)
     together = made / "repository"
-    for package in ("minilm-package", "layers-package", "sums-package", "whole-package"):
-        shutil.copytree(made / package, together, dirs_exist_ok=True)
+    for name in sources:
+        shutil.copytree(made / "packages" / name, together, dirs_exist_ok=True)
     return together
+
+
+def in_eight_bits(exported, made):
+    """The int8 model that a recipe for a CPU makes of an exported one."""
+    ShapeInfer().run(made / "shaped", exported=exported)
+    Fuse().run(made / "fused", shaped=made / "shaped")
+    Quantize().run(made / "quantized", fused=made / "fused")
+    return made / "quantized"
 
 
 @pytest.fixture(scope="module")
@@ -112,8 +128,8 @@ def test_the_ensemble_answers_texts_over_http_and_grpc(server, minilm_checkpoint
     data = {"TEXT": {"shape": [len(TEXTS), 1], "datatype": "BYTES", "data": [[text] for text in TEXTS]}}
     array = np.array([[text.encode()] for text in TEXTS], dtype=object)
     for answer in (
-        over_http(server, "minilm_text", data),
-        over_grpc(server, "minilm_text", {"TEXT": array}, {"TEXT": "BYTES"}),
+        over_http(server, "states_text", data),
+        over_grpc(server, "states_text", {"TEXT": array}, {"TEXT": "BYTES"}),
     ):
         assert list(answer) == ["last_hidden_state"]
         assert answer["last_hidden_state"].shape == wanted.shape
@@ -122,27 +138,27 @@ def test_the_ensemble_answers_texts_over_http_and_grpc(server, minilm_checkpoint
 
 def test_each_model_of_the_package_can_be_asked_by_itself(server, minilm_checkpoint, minilm_exported):
     row = tokenise.load(minilm_checkpoint).row(TEXTS[0])
-    answer = over_grpc(server, "minilm", row, dict.fromkeys(row, "INT64"))
+    answer = over_grpc(server, "states", row, dict.fromkeys(row, "INT64"))
     wanted = expected(minilm_checkpoint, minilm_exported, TEXTS[:1])
     assert np.abs(answer["last_hidden_state"] - wanted).max() < 1e-4
     text = np.array([[TEXTS[0].encode()]], dtype=object)
-    tokens = over_grpc(server, "minilm_tokenizer", {"TEXT": text}, {"TEXT": "BYTES"})
+    tokens = over_grpc(server, "states_tokenizer", {"TEXT": text}, {"TEXT": "BYTES"})
     assert set(tokens) == set(row)
     assert all(np.array_equal(tokens[name], row[name]) for name in row)
 
 
 def test_a_text_longer_than_the_profiles_is_cut_not_refused(server):
     text = np.array([[b"long " * 2000]], dtype=object)
-    answer = over_grpc(server, "minilm_text", {"TEXT": text}, {"TEXT": "BYTES"})
+    answer = over_grpc(server, "states_text", {"TEXT": text}, {"TEXT": "BYTES"})
     assert answer["last_hidden_state"].shape == (1, 128, 384)
 
 
 def test_bytes_that_are_no_text_are_an_error_of_that_request(server):
     broken = np.array([[b"\xff\xfe"]], dtype=object)
     with pytest.raises(Exception, match="utf-8"):
-        over_grpc(server, "minilm_text", {"TEXT": broken}, {"TEXT": "BYTES"})
+        over_grpc(server, "states_text", {"TEXT": broken}, {"TEXT": "BYTES"})
     whole = np.array([[b"fine"]], dtype=object)
-    assert over_grpc(server, "minilm_text", {"TEXT": whole}, {"TEXT": "BYTES"})
+    assert over_grpc(server, "states_text", {"TEXT": whole}, {"TEXT": "BYTES"})
 
 
 def test_a_model_without_a_tokenizer_is_served_over_http_and_grpc(server, repository):
@@ -167,8 +183,73 @@ def test_a_recurrent_model_is_served_with_its_whole_shape(server, repository):
 
 def test_triton_reports_the_configuration_that_was_packaged(server):
     client = grpc.InferenceServerClient(server.grpc)
-    config = client.get_model_config("minilm").config
+    config = client.get_model_config("states").config
     assert config.max_batch_size == 8
     assert config.platform == "onnxruntime_onnx"
     assert client.get_model_config("layers").config.optimization.graph.level == 1
     client.close()
+
+
+# Sentence embeddings
+
+
+def sentences():
+    """1,000 distinct lines of the project's own texts: mostly English, some code, and what is seldom in it."""
+    odd = ["", "word " * 600, "👍🏽 🎬 good!", "日本語のテキストです。"]
+    files = (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("engine/**/*.py"))
+    lines = (line.strip() for path in sorted(files) for line in path.read_text("utf-8").splitlines())
+    every = list(dict.fromkeys(line for line in lines if line))
+    count = 1000 - len(odd)
+    return [*odd, *(every[number * len(every) // count] for number in range(count))]
+
+
+@pytest.fixture(scope="module")
+def embedded(minilm_checkpoint):
+    """The lines, the shortest first, and their vectors by the original: the mean over visible tokens, of length 1."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(minilm_checkpoint)
+    model = transformers.AutoModel.from_pretrained(minilm_checkpoint).eval()
+    lines = sorted(sentences(), key=len)
+    vectors = []
+    for start in range(0, len(lines), 8):
+        some = lines[start : start + 8]
+        tokens = tokenizer(some, padding=True, truncation=True, max_length=256, return_tensors="pt")
+        with torch.inference_mode():
+            states = model(**tokens).last_hidden_state
+        mask = tokens["attention_mask"][..., None]
+        vectors.append(torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1)))
+    return lines, torch.cat(vectors).numpy()
+
+
+def vectors_of(server, entry, lines, *, together):
+    """The entry's vectors, asked in batches of so many lines over one connection."""
+    client = grpc.InferenceServerClient(server.grpc)
+    found = []
+    for start in range(0, len(lines), together):
+        array = np.array([[line.encode()] for line in lines[start : start + together]], dtype=object)
+        value = grpc.InferInput("TEXT", array.shape, "BYTES")
+        value.set_data_from_numpy(array)
+        answer = client.infer(entry, [value], client_timeout=60)
+        assert [output.name for output in answer.get_response().outputs] == ["sentence_embedding"]
+        found.append(answer.as_numpy("sentence_embedding"))
+    client.close()
+    return np.concatenate(found)
+
+
+def test_a_thousand_sentences_get_the_vectors_that_sentence_transformers_defines(server, embedded):
+    lines, wanted = embedded
+    assert len(set(lines)) == 1000
+    assert np.abs(vectors_of(server, "minilm_text", lines, together=8) - wanted).max() < 1e-4
+
+
+def test_in_int8_sentences_keep_a_mean_cosine_of_99_per_cent(server, embedded, repository, minilm_checkpoint):
+    lines, wanted = embedded
+    found = vectors_of(server, "small_text", lines, together=1)
+    cosines = (found * wanted).sum(axis=1)
+    print(f"cosine: mean {cosines.mean():.4f}, least {cosines.min():.4f}, {(cosines >= 0.99).mean():.1%} reach 0.99")
+    assert cosines.mean() >= 0.99
+    # What single lines lose, they lose in 8 bits and not on the way: the same model here gives the same vectors.
+    session = ort.session(repository / "small" / "1", threads=1, level="basic")
+    tokeniser = tokenise.load(minilm_checkpoint)
+    for number in [*range(0, len(lines), 25), int(cosines.argmin())]:
+        states = ort.run(session, tokeniser.row(lines[number]))["last_hidden_state"][0].mean(axis=0)
+        assert np.abs(states / np.linalg.norm(states) - found[number]).max() < 1e-5

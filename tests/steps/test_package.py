@@ -1,7 +1,5 @@
 import json
 import shutil
-import sys
-import types
 
 import graphs
 import models
@@ -9,15 +7,19 @@ import numpy as np
 import onnx
 import pytest
 from google.protobuf import text_format
+from onnx import helper
 from tritonclient.grpc import model_config_pb2
 
 from engine import digest
 from engine.errors import StepError
 from engine.kit import onnx_files, ort, tokenise
 from engine.kit.execution import Execution
-from engine.kit.triton.served.tokenizer import TritonPythonModel
+from engine.kit.triton import config as configs
+from engine.kit.triton import parts
+from engine.kit.triton.served.tokenizer import Work
 from engine.kit.triton.serving import Serving
 from engine.kit.trt import passport
+from engine.recipe.images import Images
 from engine.recipe.schema import ModelSection, Recipe, Target, Triton
 from engine.recipe.schema import Package as PackageSection
 from engine.steps.package import Package
@@ -54,14 +56,21 @@ def text(tmp_path_factory):
 def test_a_text_model_comes_with_its_tokenizer_and_an_ensemble(text, tmp_path):
     out = tmp_path / "package"
     report = run(step(), *text, out)
-    assert report["models"] == ["films", "films_tokenizer", "films_text"]
+    assert report["models"] == ["films", "films_tokenizer", "films_postprocess", "films_text"]
+    assert report["name"] == "films_text"
     assert digest.walk(out) == [
         "films/1/model.onnx",
         "films/config.pbtxt",
+        "films_postprocess/1/classify.py",
+        "films_postprocess/1/model.py",
+        "films_postprocess/1/settings.json",
+        "films_postprocess/config.pbtxt",
         "films_text/1/ensemble.txt",
         "films_text/config.pbtxt",
         "films_tokenizer/1/model.py",
+        "films_tokenizer/1/settings.json",
         "films_tokenizer/1/tokenizer.json",
+        "films_tokenizer/1/tokenizer.py",
         "films_tokenizer/config.pbtxt",
         "films_tokenizer/requirements.txt",
     ]
@@ -82,29 +91,19 @@ def test_the_same_inputs_give_the_same_bytes(text, tmp_path):
     assert made[0] == made[1]
 
 
-def served_tokenizer(out, monkeypatch, *, width="TYPE_INT64", names=("input_ids", "attention_mask", "token_type_ids")):
-    """The shipped model.py with the little of Triton's module that loading it takes."""
-    kinds = {"TYPE_INT64": np.int64, "TYPE_INT32": np.int32}
-    stand_in = types.SimpleNamespace(triton_string_to_numpy=kinds.__getitem__)
-    monkeypatch.setitem(sys.modules, "triton_python_backend_utils", stand_in)
-    model = TritonPythonModel()
-    outputs = [{"name": name, "data_type": width} for name in names]
-    model.initialize(
-        {
-            "model_repository": str(out / "films_tokenizer"),
-            "model_version": "1",
-            "model_config": json.dumps({"output": outputs}),
-        }
-    )
-    return model
+def served_tokenizer(out):
+    """What the shipped tokenizer makes of rows of texts."""
+    folder = out / "films_tokenizer" / "1"
+    work = Work(folder, json.loads((folder / "settings.json").read_text("utf-8")))
+    return lambda rows: work({"TEXT": np.array([[text.encode() for text in row] for row in rows], dtype=object)})
 
 
-def test_the_tokenizer_cuts_as_validation_does_and_pads_to_the_longest(text, tmp_path, monkeypatch):
+def test_the_tokenizer_cuts_as_validation_does_and_pads_to_the_longest(text, tmp_path):
     out = tmp_path / "package"
     run(Package(serving=Serving(model_name="films", ensemble="e", largest={"sequence": 12})), *text, out)
-    model = served_tokenizer(out, monkeypatch)
+    model = served_tokenizer(out)
     long, short = "a very good film " * 9, "boring plot"
-    made = model.tensors([[long], [short]])
+    made = model([[long], [short]])
     assert made["input_ids"].shape == (2, 12)
     tokeniser = tokenise.load(text[1], longest=12)
     for row, said in enumerate((long, short)):
@@ -130,22 +129,22 @@ def test_settings_of_a_tokenizer_that_are_no_object_leave_the_padding_to_its_fil
         run(step(), exported, odd, tmp_path / "broken")
 
 
-def test_a_pair_of_texts_is_told_apart_by_its_types(text, tmp_path, monkeypatch):
+def test_a_pair_of_texts_is_told_apart_by_its_types(text, tmp_path):
     out = tmp_path / "package"
     run(step(), *text, out)
-    made = served_tokenizer(out, monkeypatch).tensors([["a good film", "it was great"]])
+    made = served_tokenizer(out)([["a good film", "it was great"]])
     alone = tokenise.load(text[1]).row("a good film", "it was great")
     assert made["token_type_ids"].max() == 1
     assert all(np.array_equal(made[name], alone[name]) for name in made)
 
 
-def test_a_row_of_three_texts_is_refused(text, tmp_path, monkeypatch):
+def test_a_row_of_three_texts_is_refused(text, tmp_path):
     run(step(), *text, tmp_path / "package")
-    with pytest.raises(ValueError, match="one text, or two"):
-        served_tokenizer(tmp_path / "package", monkeypatch).tensors([["a", "b", "c"]])
+    with pytest.raises(ValueError, match="TEXT: each row holds one text, or two"):
+        served_tokenizer(tmp_path / "package")([["a", "b", "c"]])
 
 
-def test_a_fixed_length_is_padded_to_and_narrow_integers_are_given(text, tmp_path, monkeypatch):
+def test_a_fixed_length_is_padded_to_and_narrow_integers_are_given(text, tmp_path):
     model = onnx_files.load(text[0])
     for value in [*model.graph.input, *model.graph.output]:
         dims = value.type.tensor_type.shape.dim
@@ -154,11 +153,12 @@ def test_a_fixed_length_is_padded_to_and_narrow_integers_are_given(text, tmp_pat
     onnx_files.save(model, tmp_path / "fixed")
     out = tmp_path / "package"
     run(step(), tmp_path / "fixed", text[1], out)
-    made = served_tokenizer(out, monkeypatch, width="TYPE_INT32", names=("input_ids", "position_ids")).tensors(
-        [["good"]]
-    )
+    told = out / "films_tokenizer" / "1" / "settings.json"
+    said = json.loads(told.read_text("utf-8"))
+    told.write_text(json.dumps({**said, "outputs": dict.fromkeys(("input_ids", "position_ids"), "int32")}), "utf-8")
+    made = served_tokenizer(out)([["good"]])
     assert made["input_ids"].shape == (1, 24)
-    assert made["input_ids"].dtype == np.int32
+    assert made["input_ids"].dtype == made["position_ids"].dtype == np.int32
     assert list(config(out, "films_tokenizer").output[0].dims) == [24]
 
 
@@ -271,7 +271,7 @@ RTX = Execution(runtime="tensorrt-rtx", provider=None)
 def test_an_engine_is_described_by_its_passport_and_lists_its_profiles(tmp_path):
     engine = plan(tmp_path / "engine")
     out = tmp_path / "package"
-    run(step(execution=NATIVE), engine, engine, out)
+    run(step(execution=NATIVE), engine, graphs.write(tmp_path / "source", graphs.layers()), out)
     made = config(out, "films")
     assert made.platform == "tensorrt_plan"
     assert list(made.instance_group[0].profile) == ["0", "1"]
@@ -284,11 +284,11 @@ def test_an_engine_of_texts_comes_with_tokenizer_ensemble_and_graphs(text, tmp_p
     engine = plan(tmp_path / "engine", text=True)
     out = tmp_path / "package"
     made = step(execution=NATIVE.model_copy(update={"cuda_graph": True}), fields={"instance_group": [{"count": 2}]})
-    assert run(made, engine, text[1], out)["models"] == ["films", "films_tokenizer", "films_text"]
+    assert run(made, engine, text[1], out)["models"] == ["films", "films_tokenizer", "films_postprocess", "films_text"]
     told = config(out, "films")
     assert [spec.batch_size for spec in told.optimization.cuda.graph_spec] == [1, 8]
     assert list(told.instance_group[0].profile) == ["0", "1"]
-    with pytest.raises(StepError, match="more than the engine's profiles take: 32"):
+    with pytest.raises(StepError, match="more than the profiles take: 32"):
         run(step(execution=NATIVE, max_batch_size=64), engine, text[1], tmp_path / "other")
 
 
@@ -337,3 +337,147 @@ def test_the_packaged_model_is_the_validated_one(text, tmp_path):
     shipped = tmp_path / "package" / "films" / "1" / "model.onnx"
     assert shipped.samefile(text[0] / "model.onnx")
     onnx.checker.check_model(str(shipped))
+
+
+def made_of(model, checkpoint, out, *, task=None, **options):
+    """The names of a package's models, and what its entry gives."""
+    report = run(step(task=task, **options), model, checkpoint, out)
+    entry = config(out, report["name"])
+    assert entry.parameters["recipe_task"].string_value
+    assert not any("recipe_task" in config(out, name).parameters for name in report["models"][:-1])
+    return report["models"], [tensor.name for tensor in entry.output]
+
+
+def test_without_postprocess_the_entry_gives_the_model_s_own_outputs(text, tmp_path):
+    named, given = made_of(*text, tmp_path / "package", postprocess=False)
+    assert named == ["films", "films_tokenizer", "films_text"]
+    assert given == ["logits"]
+    assert Serving.for_recipe(recipe(postprocess=False)).postprocess is False
+
+
+def test_a_model_alone_is_what_clients_call(text, tmp_path):
+    named, given = made_of(*text, tmp_path / "package", tokenizer=False)
+    assert (named, given) == (["films"], ["logits"])
+    assert config(tmp_path / "package", "films").parameters["recipe_task"].string_value == "text-classification"
+    source = graphs.write(tmp_path / "layers", graphs.layers())
+    run(step(), source, source, tmp_path / "tensors")
+    assert config(tmp_path / "tensors", "films").parameters["recipe_task"].string_value == "tensors"
+
+
+def test_outputs_that_do_not_fit_the_task_are_given_as_they_are_and_the_log_says_why(text, tmp_path, capsys):
+    for task, why in {
+        "token-classification": "its output logits is float32 of 2 axes, not a float of 3",
+        "question-answering": "it has no output start_logits, but logits",
+    }.items():
+        named, given = made_of(*text, tmp_path / task, task=task)
+        assert named == ["films", "films_tokenizer", "films_text"]
+        assert given == ["logits"]
+        assert f"no answers to {task}: {why}" in capsys.readouterr().out
+
+
+def test_an_output_of_another_name_is_called_logits(text, tmp_path):
+    model = onnx_files.load(text[0])
+    model.graph.output[0].name = "scores_of_mine"
+    for node in model.graph.node:
+        node.output[:] = ["scores_of_mine" if name == "logits" else name for name in node.output]
+    onnx_files.save(model, tmp_path / "renamed")
+    _, given = made_of(tmp_path / "renamed", text[1], tmp_path / "package")
+    assert given == ["logits", "labels", "scores"]
+    steps = config(tmp_path / "package", "films_text").ensemble_scheduling.step
+    assert dict(steps[1].output_map) == {"scores_of_mine": "logits_before"}
+    assert dict(steps[2].input_map) == {"logits": "logits_before"}
+    assert steps[2].output_map["logits"] == "logits"
+
+
+def test_of_a_question_and_its_context_only_the_context_is_cut(text, tmp_path):
+    run(step(task="question-answering"), *text, tmp_path / "package")
+    tokens = served_tokenizer(tmp_path / "package")
+    question = tokenise.load(text[1]).row("where is the river?")["input_ids"][0]
+    made = tokens([["where is the river?", "a good film " * 99]])["input_ids"]
+    assert made.shape == (1, 64)
+    assert np.array_equal(made[0, : len(question)], question)
+    with pytest.raises(ValueError, match="the first text leaves no room for the second"):
+        tokens([["why " * 99, "a good film"]])
+
+
+def test_a_tokenizer_that_cuts_on_the_left_keeps_the_end(text, tmp_path):
+    odd = shutil.copytree(text[1], tmp_path / "odd")
+    said = json.loads((odd / "tokenizer_config.json").read_text())
+    (odd / "tokenizer_config.json").write_text(json.dumps({**said, "truncation_side": "left"}))
+    run(step(), text[0], odd, tmp_path / "package")
+    words = models.vocabulary()
+    made = served_tokenizer(tmp_path / "package")([["bad " * 99 + "good"]])["input_ids"]
+    assert made.shape == (1, 64)
+    assert made[0, -2:].tolist() == [words["good"], words["[SEP]"]]
+
+
+def test_a_text_without_a_token_is_an_error_of_its_request(text, tmp_path):
+    bare = shutil.copytree(text[1], tmp_path / "bare")
+    said = json.loads((bare / "tokenizer.json").read_text())
+    (bare / "tokenizer.json").write_text(json.dumps({**said, "post_processor": None}))
+    run(step(), text[0], bare, tmp_path / "package")
+    tokens = served_tokenizer(tmp_path / "package")
+    assert tokens([["good"], ["good film"]])["attention_mask"].tolist() == [[1, 0], [1, 1]]
+    for rows in ([[""]], [["good"], [""]]):
+        with pytest.raises(ValueError, match="a text without a single token"):
+            tokens(rows)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_a_model_of_timm_takes_image_files(tmp_path, monkeypatch, layout):
+    monkeypatch.setattr(parts, "version", lambda name: {"pillow": "12.0"}[name])
+    shape = [6, 8, 3] if layout == "NHWC" else [3, 6, 8]
+    nodes = [helper.make_node("ReduceMean", ["images"], ["logits"], axes=[2, 3], keepdims=0)]
+    graph = graphs.graph(nodes, [("images", graphs.FLOAT, ["batch", *shape])], [("logits", graphs.FLOAT, ["batch", 3])])
+    model = graphs.write(tmp_path / "model", graph)
+    checkpoint = tmp_path / "checkpoint"
+    checkpoint.mkdir()
+    told = {"architecture": "resnet18", "pretrained_cfg": {"crop_pct": 0.9, "mean": [0.1, 0.2, 0.3], "std": None}}
+    (checkpoint / "config.json").write_text(json.dumps(told))
+    made = Package(
+        serving=Serving(
+            model_name="m", ensemble="m_image", images=Images(layout=layout), largest={"batch": 4}, std=(2,)
+        )
+    )
+    report = run(made, model, checkpoint, tmp_path / "package")
+    assert report["models"] == ["m", "m_preprocess", "m_postprocess", "m_image"]
+    assert [tensor.name for tensor in config(tmp_path / "package", "m_image").input] == ["IMAGE"]
+    said = json.loads((tmp_path / "package" / "m_preprocess" / "1" / "settings.json").read_text())
+    assert said == {
+        "work": "image.py", "size": [6, 8], "mode": "RGB", "last": layout == "NHWC", "output": "images",
+        "share": 0.9, "crop": "center", "interpolation": "bicubic", "mean": [0.1, 0.2, 0.3], "std": [2.0, 2.0, 2.0],
+    }  # fmt: skip
+    assert "pillow==12.0" in (tmp_path / "package" / "m_preprocess" / "requirements.txt").read_text()
+    told["pretrained_cfg"]["crop_mode"] = "spiral"
+    (checkpoint / "config.json").write_text(json.dumps(told))
+    with pytest.raises(StepError, match="nobody here knows how this model's images are prepared") as caught:
+        run(made, model, checkpoint, tmp_path / "other")
+    assert "crop_mode in config.json is 'spiral'" in str(caught.value)
+
+
+def test_an_onnx_file_that_classifies_images_takes_tensors_and_gives_labels(tmp_path):
+    source = models.onnx_vision(tmp_path / "source" / "model.onnx").parent
+    named, given = made_of(source, source, tmp_path / "package", task="image-classification")
+    assert named == ["films", "films_postprocess", "films_text"]
+    assert given == ["logits", "labels", "scores"]
+    assert [tensor.name for tensor in config(tmp_path / "package", "films_text").input] == ["image"]
+    onnx_file = ModelSection(source="cats.onnx", task="image-classification")
+    assert Serving.for_recipe(Recipe(name="cats", model=onnx_file)).ensemble == "cats_image"
+
+
+def test_a_recipe_for_images_names_its_entry_so_and_counts_what_pins_its_code():
+    made = Recipe(
+        name="cats", model=ModelSection(source="timm:resnet18"), preprocess={"mean": (0.5,), "layout": "NHWC"}
+    )
+    serving = Serving.for_recipe(made)
+    assert serving.ensemble == "cats_image"
+    assert (serving.images.layout, serving.mean, serving.std) == ("NHWC", (0.5,), ())
+    assert "pillow" in Package.for_recipe(made).tools_used()
+    assert "pillow" not in Package.for_recipe(recipe()).tools_used()
+
+
+def test_a_package_that_cannot_pin_what_it_needs_is_an_error():
+    with pytest.raises(StepError, match="no-such-thing is not installed here"):
+        parts.python(
+            "x", configs.named("m", 1), takes=(), gives=(), work="tag.py", settings={}, needs=("no-such-thing",)
+        )

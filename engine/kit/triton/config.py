@@ -1,4 +1,4 @@
-"""Config: the configuration of a model, its tokenizer and the ensemble of both, as protobuf messages."""
+"""Config: the configuration of a model, as a protobuf message."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from engine.kit.onnx_files import Input
 
 Config = Any
 """A `ModelConfig`, the protobuf message that Triton reads as config.pbtxt."""
-
-TEXT = "TEXT"
-"""The input of the tokenizer and the ensemble: UTF-8 strings."""
 
 _TYPES = {
     "bool": "TYPE_BOOL",
@@ -102,7 +99,7 @@ def model_config(
     `batch` is the max_batch_size, `level` ONNX Runtime's optimisation level, `gpu` whether its instances are on GPUs.
     Raises StepError for a tensor that Triton cannot describe.
     """
-    config = _config(name, batch)
+    config = named(name, batch)
     config.platform = platform
     for tensor in signature.inputs.values():
         _describe(config.input.add(), tensor, batched=batch > 0)
@@ -118,38 +115,6 @@ def model_config(
     return config
 
 
-def tokenizer_config(name: str, model: Config, *, texts: int) -> Config:
-    """Return the configuration of the python model that turns texts into the tensors that `model` takes.
-
-    `texts` is how many make one row: 1, 2 for a question and its context, -1 for a text with or without a second.
-    """
-    config = _config(name, model.max_batch_size)
-    config.backend = "python"
-    _add_text(config, model, texts)
-    _add_outputs(config, model.input)
-    group = config.instance_group.add()
-    group.count, group.kind = 1, type(group).KIND_CPU
-    if model.max_batch_size > 1 and texts > 0:
-        config.dynamic_batching.SetInParent()
-    return config
-
-
-def ensemble_config(name: str, tokenizer: Config, model: Config, *, texts: int) -> Config:
-    """Return the configuration of the ensemble: texts in, the model's outputs out."""
-    config = _config(name, model.max_batch_size)
-    config.platform = "ensemble"
-    _add_text(config, model, texts)
-    _add_outputs(config, model.output)
-    for part in (tokenizer, model):
-        step = config.ensemble_scheduling.step.add()
-        step.model_name, step.model_version = part.name, -1
-        for tensor in part.input:
-            step.input_map[tensor.name] = tensor.name
-        for tensor in part.output:
-            step.output_map[tensor.name] = tensor.name
-    return config
-
-
 def as_text(config: Config) -> str:
     """Return config.pbtxt: the same configuration gives the same text."""
     from google.protobuf import text_format
@@ -157,28 +122,16 @@ def as_text(config: Config) -> str:
     return str(text_format.MessageToString(config, as_utf8=True))
 
 
-def _config(name: str, batch: int) -> Config:
+def named(name: str, batch: int) -> Config:
+    """Return the beginning of a configuration."""
     from tritonclient.grpc import model_config_pb2
 
     return model_config_pb2.ModelConfig(name=name, max_batch_size=batch)
 
 
-def _add_outputs(config: Config, tensors: Any) -> None:
-    """Let a model give tensors that another one takes or gives."""
-    for tensor in tensors:
-        output = config.output.add()
-        output.name, output.data_type = tensor.name, tensor.data_type
-        output.dims.extend(tensor.dims)
-
-
-def _add_text(config: Config, model: Config, texts: int) -> None:
-    """Describe the input TEXT: [texts] a row, or whole, [rows, texts], where the model's batch is not Triton's."""
-    from tritonclient.grpc import model_config_pb2
-
-    text = config.input.add()
-    text.name, text.data_type = TEXT, model_config_pb2.TYPE_STRING
-    rows = [] if model.max_batch_size else model.input[0].dims[:1]
-    text.dims.extend([*rows, texts])
+def dtype(triton_type: str) -> str:
+    """Return numpy's name of a type that Triton calls, say, TYPE_INT64."""
+    return next(name for name, called in _TYPES.items() if called == triton_type)
 
 
 def _describe(field: Any, tensor: Input, *, batched: bool) -> None:

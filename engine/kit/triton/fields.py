@@ -1,86 +1,154 @@
-"""Triton fields: what a recipe says under `package.triton`, verbatim, into a ModelConfig."""
+"""Triton fields: what a recipe says under `package.triton`, verbatim, into the ModelConfigs of its package."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from difflib import get_close_matches
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Literal, cast
 
 from engine.errors import StepError
+from engine.feasibility import triton
+from engine.feasibility.triton import About, Fault, Tensor
+from engine.kit.triton.serving import Serving
+from engine.recipe.model_config import Part
 
 Config = Any
 """A `ModelConfig`, the protobuf message that Triton reads as config.pbtxt."""
 
+_ENGINES = ("model", "encoder", "decoder")
+_KINDS = {"onnxruntime_onnx": "onnxruntime", "tensorrt_plan": "tensorrt", "ensemble": "ensemble"}
 
-def check_overrides(overrides: Mapping[str, Any]) -> None:
-    """Raise StepError for a field that Triton's ModelConfig does not have, or a value that does not fit it."""
-    from tritonclient.grpc import model_config_pb2
 
-    merge(model_config_pb2.ModelConfig(), overrides)
+def overridden(config: Config, serving: Serving, part: Literal["model"] | Part, *, profiles: int | None = None) -> None:
+    """Put what the recipe says of a part of the package into its configuration: its word stands over ours.
+
+    `part` is the model itself, or as `package.triton.models` calls it; `profiles` says how many a TensorRT engine has.
+    What is said of the model holds for each of two graphs, an encoder and a decoder, too.
+    Raises StepError for what Triton would refuse, or take and not do.
+    """
+    for where, said in _sections(serving, part):
+        try:
+            triton.check(said, _about(config, serving, part, profiles))
+        except Fault as fault:
+            place = ".".join(str(segment) for segment in (where, *fault.path))
+            raise StepError(fault.what, [f"at {place}", *fault.facts], fault.hint) from None
+        merge(config, said)
+    _place(config, on_gpu=_on_gpu(serving) and part in _ENGINES)
+
+
+def _place(config: Config, *, on_gpu: bool) -> None:
+    """Keep instances on what the package is for, where the recipe does not say a kind.
+
+    Left to Triton they would be on every GPU of the machine that serves, or of an engine use its first profile alone.
+    """
+    if config.platform == "ensemble":
+        return
+    if not config.instance_group:
+        config.instance_group.add(count=1)
+    for group in config.instance_group:
+        if group.kind == group.KIND_AUTO:
+            group.kind = group.KIND_GPU if on_gpu or group.gpus else group.KIND_CPU
+
+
+def _on_gpu(serving: Serving) -> bool:
+    return serving.execution.runtime != "onnxruntime" or serving.execution.provider not in ("cpu", None)
+
+
+def says(serving: Serving, part: Literal["model"] | Part, field: str) -> bool:
+    """Tell whether the recipe says anything of a field of this part."""
+    return any(field in said for _, said in _sections(serving, part))
+
+
+def refuse_unused(serving: Serving, parts: Collection[str]) -> None:
+    """Raise StepError where the recipe overrides a model that the package does not hold; `parts` are those it has."""
+    for part in serving.models:
+        if part not in parts:
+            raise StepError(
+                f"package.triton.models overrides the {part}, and the package has none",
+                [f"it has: {', '.join(sorted(parts)) or 'nothing but the model'}"],
+                "leave it out; what is said of the model itself stands directly under package.triton",
+            )
 
 
 def merge(config: Config, overrides: Mapping[str, Any]) -> None:
-    """Put fields, as YAML has them, into `config`: the recipe's word stands over ours.
+    """Put fields, as YAML has them, into `config`.
 
     A message (`optimization`, `dynamic_batching`) is merged field by field, a map (`parameters`) key by key, a list
-    (`instance_group`) is replaced, and `null` takes a field out. Raises StepError, as `check_overrides` does.
+    (`instance_group`) is replaced, and `null` takes a field out. Raises StepError where protobuf refuses a value.
     """
     from google.protobuf import json_format
 
-    given = {name: value for name, value in overrides.items() if value is not None}
-    _refuse_unknown(config.DESCRIPTOR, overrides, "package.triton")
     try:
-        wanted = json_format.ParseDict(given, type(config)())
+        wanted = json_format.ParseDict(_without_nulls(overrides), type(config)())
     except json_format.ParseError as error:
         raise StepError(
             "a field under package.triton has a value that Triton's ModelConfig cannot hold",
             [str(error)],
             "fields and values are those of config.pbtxt: model_config.proto in triton-inference-server/common",
         ) from error
-    for name in overrides:
-        field = _field(config.DESCRIPTOR, name)
-        if name not in given or (_is_repeated(field) and not _is_map(field)):
-            config.ClearField(field.name)
+    _make_room(config, overrides)
     config.MergeFrom(wanted)
-    for name, value in given.items():  # an empty message says something, too: dynamic_batching: {}
-        field = _field(config.DESCRIPTOR, name)
-        if value == {} and field.message_type is not None and not _is_repeated(field):
-            getattr(config, field.name).SetInParent()
 
 
-def _refuse_unknown(message: Any, given: Mapping[str, Any], where: str) -> None:
-    for name, value in given.items():
-        field = _field(message, name)
-        if field is None:
-            near = get_close_matches(str(name), message.fields_by_name, n=3)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"it has: {', '.join(message.fields_by_name)}"
-            raise StepError(f"Triton's {message.name} has no field {name!r}", [f"at {where}.{name}"], hint)
-        for inner, place in _messages(field, value, f"{where}.{name}"):
-            _refuse_unknown(field.message_type.fields_by_name["value"].message_type if _is_map(field) else
-                            field.message_type, inner, place)  # fmt: skip
+def _make_room(config: Config, overrides: Mapping[str, Any]) -> None:
+    """Take out what null takes out and what a list replaces; an empty message says something, too."""
+    for name, value in overrides.items():
+        field = config.DESCRIPTOR.fields_by_name[name]
+        is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+        if value is None or (field.is_repeated and not is_map):
+            config.ClearField(name)
+        elif is_map:
+            for key, inner in value.items():
+                if inner is None:
+                    getattr(config, name).pop(key, None)
+        elif field.message_type is None:
+            config.ClearField(name)  # false and 0 are words, too: merging would leave ours
+        else:
+            if field.containing_oneof is not None and config.WhichOneof(field.containing_oneof.name) != name:
+                config.ClearField(field.containing_oneof.name)
+            getattr(config, name).SetInParent()
+            _make_room(getattr(config, name), value)
 
 
-def _messages(field: Any, value: Any, where: str) -> list[tuple[Mapping[str, Any], str]]:
-    """Return the mappings in a value that must be messages themselves, each with its place."""
-    if field.message_type is None:
-        return []
-    if _is_map(field):
-        if field.message_type.fields_by_name["value"].message_type is None or not isinstance(value, Mapping):
-            return []
-        return [(inner, f"{where}.{key}") for key, inner in value.items() if isinstance(inner, Mapping)]
+def _without_nulls(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return [(value, where)]
-    listed = value if isinstance(value, list | tuple) else ()
-    return [(inner, f"{where}[{number}]") for number, inner in enumerate(listed) if isinstance(inner, Mapping)]
+        return {name: _without_nulls(inner) for name, inner in value.items() if inner is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _field(message: Any, name: str) -> Any:
-    return message.fields_by_name.get(name) or message.fields_by_camelcase_name.get(name)
+def _sections(serving: Serving, part: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield what the recipe says of a part, with where it says so."""
+    if part in _ENGINES and serving.fields:
+        yield "package.triton", serving.fields
+    if part in serving.models:
+        yield f"package.triton.models.{part}", serving.models[cast("Part", part)]
 
 
-def _is_map(field: Any) -> bool:
-    return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
+def _about(config: Config, serving: Serving, part: str, profiles: int | None) -> About:
+    from tritonclient.grpc import model_config_pb2
 
+    def tensors(listed: Iterable[Any]) -> dict[str, Tensor]:
+        name_of = model_config_pb2.DataType.Name
+        return {
+            tensor.name: Tensor(
+                name_of(tensor.data_type),
+                tuple(tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims),
+                sent=tuple(tensor.dims),
+                optional=getattr(tensor, "optional", False),  # of inputs
+            )
+            for tensor in listed
+        }
 
-def _is_repeated(field: Any) -> bool:
-    return bool(field.is_repeated)
+    return About(
+        kind=cast("triton.Kind", _KINDS.get(config.platform, "python")),
+        part=part,
+        name=config.name,
+        on_gpu=_on_gpu(serving),
+        provider=serving.execution.provider,
+        batch=config.max_batch_size,
+        most=config.max_batch_size,
+        profiles=profiles,
+        decoupled=config.model_transaction_policy.decoupled,
+        inputs=tensors(config.input),
+        outputs=tensors(config.output),
+        parameters={name: value.string_value for name, value in config.parameters.items()},
+    )

@@ -68,6 +68,6 @@ def check_batch(config: Config, greatest: int | None) -> None:
     """Raise StepError where Triton would put more requests together than any profile takes."""
     if greatest is not None and config.max_batch_size > greatest:
         raise StepError(
-            f"max_batch_size: {config.max_batch_size} is more than the engine's profiles take: {greatest}",
+            f"max_batch_size: {config.max_batch_size} is more than the profiles take: {greatest}",
             hint="widen a profile's batch, or lower package.triton.max_batch_size",
         )

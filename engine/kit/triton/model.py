@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 from engine.errors import StepError
 from engine.kit import onnx_files, ort, ort_tensorrt
@@ -14,6 +15,7 @@ from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.serving import Serving
 from engine.kit.trt import passport
 from engine.kit.trt.passport import Passport
+from engine.recipe.model_config import Part
 
 
 def engine_config(serving: Serving, engine: Passport) -> tuple[Config, Signature]:
@@ -24,15 +26,19 @@ def engine_config(serving: Serving, engine: Passport) -> tuple[Config, Signature
     if serving.execution.cuda_graph:
         usual = [{name: extents.opt for name, extents in profile.items()} for profile in engine.profiles]
         gpu.cuda_graphs(config, usual)
-    fields.merge(config, serving.fields)
-    axis = signature.batch_axis
-    gpu.check_batch(config, serving.largest.get(axis) if axis is not None else None)
+    _check_batch(config, signature, serving)
+    fields.overridden(config, serving, "model", profiles=len(engine.profiles))
     gpu.finish(config, profiles=len(engine.profiles))
     return config, signature
 
 
-def onnx_config(serving: Serving, model: Path, scratch: Path) -> tuple[Config, Signature]:
-    """Return the configuration of an ONNX model, for ONNX Runtime on a CPU or on a GPU."""
+def onnx_config(
+    serving: Serving, model: Path, scratch: Path, *, part: Literal["model"] | Part = "model"
+) -> tuple[Config, Signature]:
+    """Return the configuration of an ONNX model, for ONNX Runtime on a CPU or on a GPU.
+
+    `part` is what the recipe calls it, where it is one of two graphs.
+    """
     graph = onnx_files.load_graph(model)
     signature = Signature(onnx_files.inputs(graph), onnx_files.outputs(graph))
     config = configs.model_config(
@@ -45,10 +51,17 @@ def onnx_config(serving: Serving, model: Path, scratch: Path) -> tuple[Config, S
     )
     if serving.execution.provider == "tensorrt":
         gpu.tensorrt_provider(config, ort_tensorrt.options(signature.inputs, serving.execution))
-    fields.merge(config, serving.fields)
+    _check_batch(config, signature, serving)
+    fields.overridden(config, serving, part)
     if serving.execution.provider != "cpu":
         gpu.finish(config, profiles=1)
     return config, signature
+
+
+def _check_batch(config: Config, signature: Signature, serving: Serving) -> None:
+    """Raise StepError where Triton would put more requests together than any profile takes."""
+    axis = signature.batch_axis
+    gpu.check_batch(config, serving.largest.get(axis) if axis is not None else None)
 
 
 def files(model: Path) -> Iterator[str]:

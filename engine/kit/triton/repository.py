@@ -1,38 +1,39 @@
-"""Repository: a Triton model repository of a built model, with its tokenizer where it has one."""
+"""Repository: a Triton model repository of a built model: the model, what stands around it, and what clients call."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import get_args
 
 from engine.errors import StepError
 from engine.kit import checkpoint as checkpoints
-from engine.kit import onnx_files, token_rows, tokenise
+from engine.kit import graphs, onnx_files
+from engine.kit.triton import answers, embedding, fields, generation, images, parts, text, warmups
 from engine.kit.triton import config as configs
 from engine.kit.triton import model as models
-from engine.kit.triton import served
+from engine.kit.triton.answers import Answer
 from engine.kit.triton.config import Config, Signature
+from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
 from engine.kit.trt import engine_folder, passport
 from engine.kit.trt.passport import Passport
+from engine.recipe.model_config import Part as Kind
 from engine.step import Report
 
 _CONFIG = "config.pbtxt"
 _VERSION = "1"
-_TEXTS: Mapping[str, int] = {
-    "question-answering": 2,
-    "feature-extraction": 1,
-    "token-classification": 1,
-    "fill-mask": 1,
-}
-"""How many texts make one row of TEXT; any other model may be about one or about two (-1)."""
-_SIDES = ("left", "right")
-_EMPTY = "An ensemble has no files of its own, but Triton looks for the folder of its version.\n"
+_TENSORS = "tensors"
+"""The task of a model that takes tensors, of which nobody knows what they mean."""
 
 
-def write(out: Path, serving: Serving, *, validated: Path, checkpoint: Path) -> Report:
-    """Write the folders that Triton serves. Return {"name", "models", "bytes"}.
+def write(
+    out: Path, serving: Serving, *, validated: Path, checkpoint: Path, data: Mapping[str, Path] | None = None
+) -> Report:
+    """Write the folders that Triton serves. Return {"name", "models", "bytes"}: `name` is what clients call.
 
+    `data` are the files that warm-ups name; without them no model is warmed up by a file (`kit/triton/warmups.py`).
     A TensorRT-RTX engine, which no Triton backend loads, becomes one plain folder (`kit/trt/engine_folder.py`).
     Raises StepError where names collide, Triton has no such field, or cannot serve the model as it must be.
     """
@@ -42,93 +43,140 @@ def write(out: Path, serving: Serving, *, validated: Path, checkpoint: Path) -> 
         serving = serving.model_copy(update={"largest": engine.largest})
     if engine is not None and serving.execution.runtime == "tensorrt-rtx":
         return _plain(out, serving, engine, validated, checkpoint)
-    if engine is not None:
-        model, signature = models.engine_config(serving, engine)
-    else:
-        model, signature = models.onnx_config(serving, validated, out.parent)
-    folder = _folder(out, model)
-    for name in models.files(validated):
-        onnx_files.link_file(validated / name, folder / name)
-    listed = [model.name]
-    if serving.tokenizer:
-        listed += _add_text(out, serving, model, signature, checkpoint)
+    with TemporaryDirectory(dir=out.parent) as scratch:
+        folders = {serving.model_name: validated}
+        if engine is None and checkpoints.kind(checkpoint) == "transformers" and graphs.generates(validated):
+            made, folders = generation.parts(serving, validated, checkpoint, Path(scratch))
+        elif engine is not None:
+            made = _parts(serving, *models.engine_config(serving, engine), checkpoint)
+        else:
+            if _answers(serving) and _task(serving, checkpoint) == "feature-extraction":
+                folders[serving.model_name] = embedding.pooled(validated, checkpoint, Path(scratch) / "pooled")
+            config = models.onnx_config(serving, folders[serving.model_name], Path(scratch))
+            made = _parts(serving, *config, checkpoint)
+        _refuse_collisions(made)
+        fields.refuse_unused(serving, _kinds(serving, made))
+        for part in made:
+            warmups.add(out / part.config.name, part.config, data)
+            _write(out, part)
+        for model, folder in folders.items():
+            for name in models.files(folder):
+                onnx_files.link_file(folder / name, out / model / _VERSION / name)
+    listed = [part.config.name for part in made]
     print(f"a Triton repository of {', '.join(listed)}")
     return {"name": listed[-1], "models": listed, "bytes": _size(out)}
+
+
+def _parts(serving: Serving, model: Config, signature: Signature, checkpoint: Path) -> list[Part]:
+    """Return all models of the repository; the last is what clients call, and says so."""
+    task = _task(serving, checkpoint)
+    texts = text.load(serving, signature, checkpoint, task) if serving.tokenizer else None
+    answer = answers.of(task, signature, checkpoint, texts) if _answers(serving) else None
+    first = None
+    if texts is not None:
+        also = {*answer.takes, *answer.outputs} if answer is not None else ()
+        first = text.part(f"{model.name}_tokenizer", model, texts, also=also)
+        fields.overridden(first.config, serving, "tokenizer")
+    elif serving.tokenizer:
+        first = images.part(f"{model.name}_preprocess", model, signature, serving, checkpoint)
+        if first is not None:
+            fields.overridden(first.config, serving, "preprocess")
+    if first is None and answer is None:
+        parts.mark(model, task)
+        return [Part(model)]
+    return _around(serving, model, first, answer, task)
+
+
+def _around(serving: Serving, model: Config, first: Part | None, answer: Answer | None, task: str) -> list[Part]:
+    """Return the model with what stands before and behind it, and the ensemble of them."""
+    middle = Part(model, names={} if answer is None else answer.names)
+    chain = [middle] if first is None else [first, middle]
+    taken = parts.tensors(chain[0].config.input, model)
+    outputs = [tensor.name for tensor in model.output]
+    if answer is not None and answer.work is not None:
+        last = _postprocess(f"{model.name}_postprocess", model, chain, answer, answer.work)
+        fields.overridden(last.config, serving, "postprocess")
+        chain.append(last)
+    if answer is not None:
+        outputs = list(answer.outputs)
+    entry = parts.ensemble(serving.ensemble, chain, takes=taken, gives=outputs, task=task)
+    fields.overridden(entry.config, serving, "ensemble")
+    return [middle, *(part for part in chain if part is not middle), entry]
+
+
+def _postprocess(name: str, model: Config, chain: Sequence[Part], answer: Answer, work: str) -> Part:
+    """Return the python model that makes answers, of whatever the parts before it take and give."""
+    known = {}
+    for part in chain:
+        for tensor in (*parts.tensors(part.config.input, model), *parts.tensors(part.config.output, model)):
+            known[part.names.get(tensor.name, tensor.name)] = tensor
+    left_out = [each for each in answer.takes if each not in known]
+    if left_out:
+        raise StepError(
+            f"answers are made of {' and '.join(left_out)}, which package.triton.output leaves out",
+            hint="add it there, or say package.triton.postprocess: false",
+        )
+    takes = [parts.Tensor(each, known[each].type, known[each].dims) for each in answer.takes]
+    again = [tensor for tensor in takes if tensor.name in answer.outputs]
+    return parts.python(
+        name,
+        model,
+        takes=takes,
+        gives=(*again, *answer.gives),
+        work=work,
+        settings={**answer.settings, "again": [tensor.name for tensor in again]},
+        files=answer.files,
+    )
+
+
+def _answers(serving: Serving) -> bool:
+    """Tell whether clients are to get answers, not the model's own outputs."""
+    return serving.postprocess and serving.tokenizer
+
+
+def _task(serving: Serving, checkpoint: Path) -> str:
+    """Return what the model is for, by the recipe or by itself; a model that does not say takes tensors."""
+    if checkpoints.kind(checkpoint) != "onnx" or serving.task is not None:
+        return checkpoints.task(checkpoint, serving.task)
+    return _TENSORS
 
 
 def _plain(out: Path, serving: Serving, engine: Passport, validated: Path, checkpoint: Path) -> Report:
     """Write an engine's folder. Returns what `write` does, without models for Triton."""
     signature = Signature(engine.input_list, engine.output_list)
-    longest, fixed = _lengths(serving, signature) if token_rows.are_tokens(signature.inputs) else (None, None)
-    wanted = serving.tokenizer and token_rows.are_tokens(signature.inputs)
-    tokeniser = tokenise.load(checkpoint, longest=longest) if wanted else None
-    text = None if tokeniser is None else _padding(tokeniser, checkpoint, fixed)
-    engine_folder.write(out / serving.model_name, validated, version=engine.tensorrt, tokenizer=text)
+    texts = text.load(serving, signature, checkpoint, _task(serving, checkpoint)) if serving.tokenizer else None
+    engine_folder.write(
+        out / serving.model_name, validated, version=engine.tensorrt, tokenizer=None if texts is None else texts.file
+    )
     print(engine_folder.NOT_TRITON)
     return {"name": serving.model_name, "models": [], "bytes": _size(out)}
 
 
-def _add_text(out: Path, serving: Serving, model: Config, signature: Signature, checkpoint: Path) -> list[str]:
-    """Add the tokenizer and the ensemble of a text model that has one; return their names."""
-    if not token_rows.are_tokens(signature.inputs):
-        return []
-    longest, fixed = _lengths(serving, signature)
-    tokeniser = tokenise.load(checkpoint, longest=longest)
-    if tokeniser is None:
-        print("the model has no tokenizer: the package takes tokens")
-        return []
-    texts = _TEXTS.get(checkpoints.task(checkpoint, serving.task), -1)
-    tokenizer = configs.tokenizer_config(f"{model.name}_tokenizer", model, texts=texts)
-    ensemble = configs.ensemble_config(serving.ensemble, tokenizer, model, texts=texts)
-    names = [model.name, tokenizer.name, ensemble.name]
+def _refuse_collisions(made: Sequence[Part]) -> None:
+    names = [part.config.name for part in made]
     if len(set(names)) < len(names):
         raise StepError(
-            "two models of the package have the same name", [f"model, tokenizer, ensemble: {', '.join(names)}"],
+            "two models of the package have the same name", [f"its models: {', '.join(names)}"],
             "choose others with package.triton.name and package.triton.ensemble",
         )  # fmt: skip
-    folder = _folder(out, tokenizer)
-    (folder / "model.py").write_bytes(served.code(served.TOKENIZER))
-    (folder / "tokenizer.json").write_text(_padding(tokeniser, checkpoint, fixed), "utf-8")
-    (folder.parent / "requirements.txt").write_text(_requirements(), "utf-8")
-    (_folder(out, ensemble) / "ensemble.txt").write_text(_EMPTY, "utf-8")
-    return names[1:]
 
 
-def _lengths(serving: Serving, signature: Signature) -> tuple[int | None, int | None]:
-    """Return the most tokens that a row may have, and the number that it must have; None for no such limit."""
-    axis = signature.inputs["input_ids"].shape[1]
-    return (axis, axis) if isinstance(axis, int) else (serving.largest.get(axis), None)
+def _kinds(serving: Serving, made: Sequence[Part]) -> set[str]:
+    """Return the models beside the model itself, as `package.triton.models` calls them."""
+    own = {part.config.name.removeprefix(f"{serving.model_name}_") for part in made}
+    entry = ["ensemble" if made[-1].config.platform == "ensemble" else "generate"] if len(made) > 1 else []
+    return {*own, *entry} & set(get_args(Kind))
 
 
-def _folder(out: Path, config: Config) -> Path:
-    """Make a model's folder with its configuration, and return the folder of its version."""
-    folder: Path = out / config.name / _VERSION
+def _write(out: Path, part: Part) -> None:
+    """Write a model's folder: its configuration, its files, and those of its version."""
+    folder: Path = out / part.config.name / _VERSION
     folder.mkdir(parents=True)
-    (folder.parent / _CONFIG).write_text(configs.as_text(config), "utf-8")
-    return folder
+    (folder.parent / _CONFIG).write_text(configs.as_text(part.config), "utf-8")
+    for place, files in ((folder, part.files), (folder.parent, part.beside)):
+        for name, content in files.items():
+            (place / name).write_bytes(content)
 
 
 def _size(out: Path) -> int:
     return sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-
-
-def _padding(tokeniser: tokenise.Tokeniser, checkpoint: Path, fixed: int | None) -> str:
-    """Return tokenizer.json: cut as in validation, padded to the longest text of a request or to a fixed length."""
-    backend = tokeniser.backend
-    side = _side(checkpoint)
-    token = backend.id_to_token(tokeniser.pad) or ""
-    backend.enable_padding(direction=side, pad_id=tokeniser.pad, pad_token=token, length=fixed)
-    return str(backend.to_str(pretty=False))
-
-
-def _requirements() -> str:
-    import tokenizers
-
-    return f"# What model.py needs, beside numpy, in Triton's Python.\ntokenizers=={tokenizers.__version__}\n"
-
-
-def _side(checkpoint: Path) -> str:
-    """Return on which side texts are padded: as the tokenizer's settings say, else as its file does, else right."""
-    said = str(tokenise.settings(checkpoint / "tokenizer_config.json").get("padding_side")).lower()
-    own = (tokenise.settings(checkpoint / "tokenizer.json").get("padding") or {}).get("direction", "right")
-    return said if said in _SIDES else str(own).lower()

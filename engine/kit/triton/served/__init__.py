@@ -5,9 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 # Files that are named here count as data of whatever ships them.
+MODEL = "model.py"
 TOKENIZER = "tokenizer.py"
+IMAGE = "image.py"
+CLASSIFY = "classify.py"
+TAG = "tag.py"
+ANSWER = "answer.py"
+EMBED = "embed.py"
+FILL = "fill.py"
+GENERATE = ("generate.py", "asked.py", "past.py", "pieces.py", "prompts.py")
+"""A generating model: the first is its model.py, the others lie beside it."""
 
 
 def code(name: str) -> bytes:
-    """Return one of the files above, for a package's `model.py`."""
+    """Return one of the files above, for a package."""
     return (Path(__file__).parent / name).read_bytes()

@@ -1,0 +1,138 @@
+"""Generation: a model that generates text as parts: its graphs, and two python models that clients call."""
+
+# Sources: Triton's documentation: "Business Logic Scripting" and "Decoupled mode" of the python backend, "Generate
+# Extension", "Optional inputs" of the model configuration. Tensors of no extent, as the first past is one, are tested
+# with its onnxruntime backend in Triton's own L0_infer_zero.
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from engine.kit import graphs, tokenise
+from engine.kit.generation import greedy, past, settings
+from engine.kit.generation.settings import Settings
+from engine.kit.triton import fields, served
+from engine.kit.triton import model as models
+from engine.kit.triton import parts as python_models
+from engine.kit.triton.config import Config, Signature
+from engine.kit.triton.parts import Part, Tensor
+from engine.kit.triton.serving import Serving
+
+Graphs = Mapping[str, tuple[Config, Signature]]
+"""By the folders of a built model: `graphs.WHOLE`, or `graphs.ENCODER` and `graphs.DECODER`."""
+
+_TAKES = (
+    Tensor("TEXT", "TYPE_STRING", (1,)),
+    Tensor("MAX_NEW_TOKENS", "TYPE_INT32", (1,)),
+    Tensor("STOP", "TYPE_STRING", (-1,)),
+)
+"""What clients ask: the first is needed."""
+_GIVES = (
+    Tensor("text", "TYPE_STRING", (1,)),
+    Tensor("token_ids", "TYPE_INT64", (-1,)),
+    Tensor("finish_reason", "TYPE_STRING", (1,)),
+)
+_GREEDY = "generation/greedy.py"  # named from the folder of kits: it is shipped, and counts as data, too
+GraphKind = Literal["model", "encoder", "decoder"]
+_KINDS: Mapping[str, GraphKind] = {graphs.WHOLE: "model", graphs.ENCODER: "encoder", graphs.DECODER: "decoder"}
+"""What `package.triton.models` calls each graph; a single one is the model itself."""
+_CONTINUES, _ANSWERS = past.TASKS
+
+
+def parts(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) -> tuple[list[Part], dict[str, Path]]:
+    """Return the models of the repository, what clients call last, and the folder that each graph lies in, by model.
+
+    Raises StepError where the model's own settings ask for what greedy generation cannot honour.
+    """
+    made: dict[str, tuple[Config, Signature]] = {}
+    folders: dict[str, Path] = {}
+    for part in graphs.folders(validated):
+        name = serving.model_name if part == graphs.WHOLE else f"{serving.model_name}_{part}"
+        folders[name] = validated / part
+        kind = _KINDS[part]
+        made[part] = _graph(serving.model_copy(update={"model_name": name}), folders[name], scratch, kind)
+    listed = [Part(config) for config, _ in made.values()]
+    tokeniser = tokenise.load(checkpoint) if serving.tokenizer else None
+    if tokeniser is None:
+        print("the package has no tokenizer: it takes tokens and their past")
+        return listed, folders
+    longest = serving.largest.get("total_sequence")
+    said = settings.read(checkpoint, max_new_tokens=serving.max_new_tokens, longest=longest)
+    print("\n".join(said.notes) or "text is generated greedily, as the model's own settings have it")
+    tokeniser.backend.no_truncation()
+    files = _files(tokeniser.backend, _shipped(said, made, serving.largest))
+    for name, streams in ((f"{serving.model_name}_stream", True), (serving.ensemble, False)):
+        listed.append(_entry(name, made, files, streams=streams))
+        fields.overridden(listed[-1].config, serving, "stream" if streams else "generate")
+    return listed, folders
+
+
+def _graph(serving: Serving, folder: Path, scratch: Path, kind: GraphKind) -> tuple[Config, Signature]:
+    """Return the configuration of a graph.
+
+    Its requests are not put together: each is in the middle of texts of its own, so that their shapes differ, and a
+    past is large to copy. Rows are put together before, by the models that ask the graphs.
+    """
+    config, signature = models.onnx_config(serving, folder, scratch, part=kind)
+    if not fields.says(serving, kind, "dynamic_batching"):
+        config.ClearField("dynamic_batching")
+    return config, signature
+
+
+def _entry(name: str, made: Graphs, files: Mapping[str, bytes], *, streams: bool) -> Part:
+    """Return a model that clients call: whole answers, or their pieces."""
+    graph, _ = made[graphs.DECODER if graphs.DECODER in made else graphs.WHOLE]
+    part = python_models.python(
+        name, graph, takes=_TAKES, gives=_GIVES, work=served.GENERATE[0], settings={}, needs=("tokenizers",)
+    )
+    for tensor in part.config.input[1:]:
+        tensor.optional = True
+    if streams:
+        part.config.model_transaction_policy.decoupled = True
+    python_models.mark(part.config, _ANSWERS if graphs.ENCODER in made else _CONTINUES)
+    return Part(part.config, files, part.beside)
+
+
+def _files(tokenizer: Any, said: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return what lies in the folder of such a model's version."""
+    loop = Path(greedy.__file__).parents[1] / _GREEDY
+    return {
+        "model.py": served.code(served.GENERATE[0]),
+        **{name: served.code(name) for name in served.GENERATE[1:]},
+        loop.name: loop.read_bytes(),
+        "tokenizer.json": str(tokenizer.to_str(pretty=False)).encode(),
+        "generation.json": (json.dumps(said, indent=1, sort_keys=True) + "\n").encode(),
+    }
+
+
+def _shipped(said: Settings, made: Graphs, largest: Mapping[str, int]) -> dict[str, Any]:
+    """Return generation.json: what the served code must know of the model and its graphs."""
+    behind = graphs.ENCODER in made
+    decoder, signature = made[graphs.DECODER if behind else graphs.WHOLE]
+    # Behind an encoder the others are the encoder's, which gives them.
+    own = f".{past.OWN}." if behind else "."
+    first = {name: each for name, each in signature.inputs.items() if name.startswith(f"{past.PAST}.") and own in name}
+    sequence = largest.get("sequence")
+    limits = (largest.get("encoder_sequence", sequence), said.positions) if behind else (sequence,)
+    return {
+        "settings": said.as_json(),
+        "prompts": {
+            "longest": min((limit for limit in limits if limit is not None), default=None),
+            "positions": said.positions,
+            "encoder": behind,
+            "empty": said.first_token_id,
+        },
+        "graphs": {
+            "decoder": decoder.name,
+            "encoder": made[graphs.ENCODER][0].name if behind else None,
+            "outputs": {"decoder": list(signature.outputs), "encoder": list(_encoder_outputs(made))},
+            "past": {name: [each.dtype, each.shape[1], each.shape[3]] for name, each in first.items()},
+        },
+    }
+
+
+def _encoder_outputs(made: Graphs) -> Mapping[str, Any]:
+    return made[graphs.ENCODER][1].outputs if graphs.ENCODER in made else {}

@@ -1,0 +1,151 @@
+"""Parts: the models of a repository beside the model itself, each a configuration with files, and their ensemble."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from engine.errors import StepError
+from engine.kit.triton import served
+from engine.kit.triton.config import Config, named
+
+TASK = "recipe_task"
+"""The parameter that marks what clients call, and says what it is for."""
+_EMPTY = b"An ensemble has no files of its own, but Triton looks for the folder of its version.\n"
+_SETTINGS, _REQUIREMENTS = "settings.json", "requirements.txt"
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor between the parts: its name, Triton's name of its type, and its extents within a row; -1 is any."""
+
+    name: str
+    type: str
+    dims: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A model of the repository; `names` says what the ensemble calls those of its tensors that it calls otherwise."""
+
+    config: Config
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """What lies in the folder of its version."""
+    beside: Mapping[str, bytes] = field(default_factory=dict)
+    """What lies beside that folder."""
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+def python(
+    name: str,
+    model: Config,
+    *,
+    takes: Sequence[Tensor],
+    gives: Sequence[Tensor],
+    work: str,
+    settings: Mapping[str, Any],
+    files: Mapping[str, bytes] | None = None,
+    needs: Sequence[str] = (),
+) -> Part:
+    """Return a model of the python backend that does the `work` of one of the served files, in batches as `model` has.
+
+    `needs` are the packages, beside numpy, that must be in Triton's Python: in the versions that are here.
+    """
+    config = named(name, model.max_batch_size)
+    config.backend = "python"
+    for tensors, described in ((takes, config.input), (gives, config.output)):
+        for tensor in tensors:
+            _describe(described.add(), tensor, model)
+    group = config.instance_group.add()
+    group.count, group.kind = 1, type(group).KIND_CPU
+    if model.max_batch_size > 1:
+        config.dynamic_batching.SetInParent()
+        for tensor in config.input:  # each request is answered by itself: they need not be alike
+            tensor.allow_ragged_batch = -1 in tensor.dims
+    said = json.dumps({"work": work, **settings}, ensure_ascii=False, indent=1) + "\n"
+    shipped = {"model.py": served.code(served.MODEL), work: served.code(work), _SETTINGS: said.encode("utf-8")}
+    return Part(config, {**shipped, **(files or {})}, _requirements(needs))
+
+
+def ensemble(name: str, parts: Sequence[Part], *, takes: Sequence[Tensor], gives: Sequence[str], task: str) -> Part:
+    """Return the ensemble that clients call: what it takes, and those tensors of its parts that are named.
+
+    What the last part takes and gives again has another name on its way to it. A client that does not ask for an
+    output takes it out of the whole ensemble: were it what a later part needs, Triton would never get on.
+    """
+    model = parts[0].config
+    config = named(name, model.max_batch_size)
+    config.platform = "ensemble"
+    for tensor in takes:
+        _describe(config.input.add(), tensor, model)
+    last = parts[-1].config
+    again = {tensor.name for tensor in last.input} & {tensor.name for tensor in last.output}
+    known: dict[str, Any] = {}
+    for part in parts:
+        known |= {part.names.get(tensor.name, tensor.name): tensor for tensor in part.config.output}
+    for output in gives:
+        described = config.output.add()
+        described.name, described.data_type = output, known[output].data_type
+        described.dims.extend(known[output].dims)
+    used = {*gives, *(tensor.name for part in parts for tensor in part.config.input)}
+    for part in parts:
+        step = config.ensemble_scheduling.step.add()
+        step.model_name, step.model_version = part.config.name, -1
+        for tensor in part.config.input:
+            step.input_map[tensor.name] = _before(tensor.name, again)
+        for tensor in part.config.output:
+            called = part.names.get(tensor.name, tensor.name)
+            if called in used:
+                step.output_map[tensor.name] = called if part is parts[-1] else _before(called, again)
+    mark(config, task)
+    return Part(config, {"ensemble.txt": _EMPTY})
+
+
+def _before(name: str, again: Collection[str]) -> str:
+    return f"{name}_before" if name in again else name
+
+
+def mark(config: Config, task: str) -> None:
+    """Say that clients call this model, and what it is for, unless the recipe said so itself."""
+    if TASK not in config.parameters:
+        config.parameters[TASK].string_value = task
+
+
+def tensors(described: Any, model: Config) -> list[Tensor]:
+    """Return the tensors that a configuration describes, for another part to take or to give."""
+    from tritonclient.grpc import model_config_pb2
+
+    rows = 0 if model.max_batch_size else 1
+    types = model_config_pb2.DataType
+    return [Tensor(each.name, types.Name(each.data_type), tuple(each.dims)[rows:]) for each in described]
+
+
+def _describe(described: Any, tensor: Tensor, model: Config) -> None:
+    """Describe a tensor: by what a row has, or whole where the model's batch is not Triton's."""
+    from tritonclient.grpc import model_config_pb2
+
+    rows = () if model.max_batch_size else tuple(model.input[0].dims[:1])
+    described.name, described.data_type = tensor.name, model_config_pb2.DataType.Value(tensor.type)
+    described.dims.extend((*rows, *tensor.dims))
+
+
+def _requirements(needs: Sequence[str]) -> dict[str, bytes]:
+    if not needs:
+        return {}
+    pinned = (f"{each}=={_version(each)}" for each in needs)
+    lines = ["# What model.py needs, beside numpy, in Triton's Python.", *pinned]
+    return {_REQUIREMENTS: ("\n".join(lines) + "\n").encode()}
+
+
+def _version(package: str) -> str:
+    """Return the version that is installed here. Raises StepError where there is none."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        raise StepError(
+            f"{package} is not installed here, so the package cannot say which version it needs",
+            hint=f"pip install {package}",
+        ) from None

@@ -1,0 +1,65 @@
+"""Logits of starts and ends in, the answer as text out: the work of `{name}_postprocess` for questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Work:
+    """The likeliest span of the context, at most `longest` tokens (a setting).
+
+    As the question-answering pipeline of transformers (until 5.2) chose it: of all starts and ends within the context,
+    end not before start, the pair whose shares in the softmax over the context have the largest product; that product
+    is the score. A span here is that of its tokens: it is not widened to whole words.
+    """
+
+    def __init__(self, _: Path, settings: dict[str, Any]) -> None:
+        self.longest = settings["longest"]
+
+    def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return `answer`, `score`, `start` and `end`, each [rows, 1], the latter in characters of the context.
+
+        Of `start_logits` and `end_logits` [rows, tokens], `offsets` [rows, tokens, 2], which are -1 outside the
+        context, and TEXT [rows, 2]. Where nothing of the context was left the answer is "", 0, -1, -1.
+        """
+        import numpy as np
+
+        offsets = given["offsets"]
+        inside = offsets[:, :, 0] >= 0
+        begin, end = (_log_shares(given[name], inside) for name in ("start_logits", "end_logits"))
+        rows, tokens = inside.shape
+        length = min(self.longest, tokens)
+        spans = np.full((rows, tokens, length), -np.inf)
+        for more in range(length):
+            spans[:, : tokens - more, more] = begin[:, : tokens - more] + end[:, more:]
+        flat = spans.reshape(rows, -1)
+        first, more = np.divmod(flat.argmax(axis=1), length)
+        every = np.arange(rows)
+        start, behind = offsets[every, first, 0], offsets[every, first + more, 1]
+        behind = np.where(inside.any(axis=1), behind, -1)
+        contexts = (row[1].decode("utf-8") for row in given["TEXT"].tolist())
+        answers = [text[a:b].encode("utf-8") for text, a, b in zip(contexts, start, behind, strict=True)]
+        return {
+            "answer": np.array(answers, dtype=object)[:, None],
+            "score": np.exp(flat.max(axis=1)).astype(np.float32)[:, None],
+            "start": start[:, None],
+            "end": behind[:, None],
+        }
+
+
+def _log_shares(logits: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """Return the logarithm of each token's share in the softmax over those inside, float64; -inf outside.
+
+    Logarithms, because the product of two small shares may be too small for a number of its own.
+    """
+    import numpy as np
+
+    kept = np.where(inside, logits.astype(np.float64), -np.inf)
+    largest = kept.max(axis=1, keepdims=True)
+    moved = kept - np.where(np.isfinite(largest), largest, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # a row without a token inside has no shares
+        return np.asarray(np.where(inside, moved - np.log(np.exp(moved).sum(axis=1, keepdims=True)), -np.inf))

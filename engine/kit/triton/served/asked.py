@@ -1,0 +1,128 @@
+"""One request for generated text, from its tensors to its answer: shipped in packages beside model.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .pieces import Pieces
+
+_STOP = "stop"
+
+
+class Row:
+    """One text of a request, and its answer so far."""
+
+    def __init__(self, prompt: list[int], most: int, pieces: Pieces) -> None:
+        """Begin with the tokens of the prompt, the most new ones, and an empty answer."""
+        self.prompt = prompt
+        self.most = most
+        self.reason: str | None = None
+        """Why the answer ends: "stop" or "length"; None while it goes on."""
+        self.text = ""
+        """What of the answer was not sent yet, and `tokens` likewise."""
+        self.tokens: list[int] = []
+        self._pieces = pieces
+        self._seen = 0
+
+    def grow(self, made: Sequence[int], reason: str | None) -> None:
+        """Take the answer's tokens so far, and why it ends, if it does."""
+        if self.reason is not None:
+            return
+        self.text += self._pieces.next(made, finished=reason is not None)
+        self.tokens += made[self._seen :]
+        self._seen = len(made)
+        self.reason = _STOP if self._pieces.stopped else reason
+
+
+class Asked:
+    """A request, its rows, and how it is answered: at once, or piece by piece."""
+
+    def __init__(self, request: Any, *, streams: bool) -> None:
+        """Begin with a request as Triton gives it."""
+        self.rows: list[Row] = []
+        self.error: Any = None
+        """What is wrong with it, as Triton says it."""
+        self._request = request
+        self._sender = request.get_response_sender() if streams else None
+        self._ended = False
+
+    def texts(self, most: int) -> Iterator[tuple[str, int, list[str]]]:
+        """Yield each row's text, how many new tokens it gets (`most` unless it says) and its stop strings.
+
+        Raises ValueError for inputs that cannot be.
+        """
+        texts = self._input("TEXT")
+        limits, stops = self._input("MAX_NEW_TOKENS"), self._input("STOP")
+        if texts is None or texts.ndim != 2 or not len(texts) or texts.shape[1] != 1:  # noqa: PLR2004 - rows of one
+            raise ValueError("TEXT: each row holds one text")
+        for name, array in (("MAX_NEW_TOKENS", limits), ("STOP", stops)):
+            if array is not None and len(array) != len(texts):
+                raise ValueError(f"{name}: one for each row of TEXT, there are {len(texts)}")
+        for number, (text,) in enumerate(texts):
+            new = most if limits is None else int(limits[number].reshape(-1)[0])
+            if not 1 <= new <= most:
+                raise ValueError(f"MAX_NEW_TOKENS: {new} is not between 1 and {most}, the most of this model")
+            own = [] if stops is None else [_text(stop, "STOP") for stop in stops[number].reshape(-1)]
+            yield _text(text, "TEXT"), new, own
+
+    def fail(self, why: str) -> None:
+        """Make the answer an error."""
+        import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
+
+        self.error = triton.TritonError(why)
+
+    def look(self) -> None:
+        """End the rows of a request that nobody waits for any more."""
+        import triton_python_backend_utils as triton
+
+        if self.error is None and not self._finished and self._request.is_cancelled():
+            self.error = triton.TritonError("the request was cancelled", triton.TritonError.CANCELLED)
+            for row in self.rows:
+                row.reason = row.reason or _STOP
+
+    def send(self) -> None:
+        """Send what is new, where pieces are sent; the last piece, or an error, ends the answer."""
+        import triton_python_backend_utils as triton
+
+        new = self.error is not None or self._finished or any(row.text for row in self.rows)
+        if self._sender is None or self._ended or not new:
+            return
+        self._ended = self.error is not None or self._finished
+        flags = triton.TRITONSERVER_RESPONSE_COMPLETE_FINAL if self._ended else 0
+        self._sender.send(self.response(), flags=flags)
+        for row in self.rows:
+            row.text, row.tokens = "", []
+
+    def response(self) -> Any:
+        """Return what was not sent yet: `text`, `token_ids` (-1 behind shorter rows) and `finish_reason`, by row."""
+        import numpy as np
+        import triton_python_backend_utils as triton
+
+        if self.error is not None:
+            return triton.InferenceResponse(error=self.error)
+        ids = np.full((len(self.rows), max(len(row.tokens) for row in self.rows)), -1, dtype=np.int64)
+        for number, row in enumerate(self.rows):
+            ids[number, : len(row.tokens)] = row.tokens
+        texts = [[row.text.encode()] for row in self.rows]
+        reasons = [[(row.reason or "").encode()] for row in self.rows]
+        made = {"text": np.array(texts, object), "token_ids": ids, "finish_reason": np.array(reasons, object)}
+        return triton.InferenceResponse([triton.Tensor(name, array) for name, array in made.items()])
+
+    @property
+    def _finished(self) -> bool:
+        return all(row.reason is not None for row in self.rows)
+
+    def _input(self, name: str) -> Any:
+        import triton_python_backend_utils as triton
+
+        tensor = triton.get_input_tensor_by_name(self._request, name)
+        return None if tensor is None else tensor.as_numpy()
+
+
+def _text(value: bytes, name: str) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name}: {error}") from error

@@ -1,0 +1,120 @@
+"""A generating model of Triton's python backend: this very file is shipped in packages as model.py."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+from .asked import Asked, Row
+from .past import Past
+from .pieces import Pieces
+from .prompts import Prompts
+
+Request = Any
+Response = Any
+
+
+class TritonPythonModel:
+    """Texts in, what the model says to them out: whole, or in pieces where the configuration says decoupled.
+
+    The graphs are other models of the same server. Rows of all requests that come together go through them together.
+    """
+
+    def initialize(self, args: dict[str, str]) -> None:
+        """Load the tokenizer and the settings; Triton calls this once."""
+        import tokenizers
+        import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
+
+        from .greedy import Rules  # type: ignore[import-not-found]  # lies beside this file where it is served
+
+        folder = Path(args["model_repository"]) / args["model_version"]
+        said = json.loads((folder / "generation.json").read_text("utf-8"))
+        self.settings, self.graphs = said["settings"], said["graphs"]
+        self.rules = Rules(**self.settings["rules"])
+        self.tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.prompts = Prompts(self.tokenizer, said["prompts"])
+        self.streams = triton.using_decoupled_model_transaction_policy(json.loads(args["model_config"]))
+
+    def execute(self, requests: list[Request]) -> Any:
+        """Answer requests. In pieces that is a coroutine: while it waits for the graphs, the server hands in others."""
+        return self._stream(requests) if self.streams else self._answer(requests)
+
+    def _answer(self, requests: list[Request]) -> list[Response]:
+        asked = [self._read(request) for request in requests]
+        loop = self._generate([each for each in asked if each.error is None])
+        try:
+            call = next(loop)
+            while True:
+                call = loop.send(call.exec())
+        except StopIteration:
+            return [each.response() for each in asked]
+
+    async def _stream(self, requests: list[Request]) -> None:
+        asked = [self._read(request) for request in requests]
+        for each in asked:
+            each.send()  # what is wrong with a request is said at once
+        loop = self._generate([each for each in asked if each.error is None])
+        try:
+            call = next(loop)
+            while True:
+                call = loop.send(await call.async_exec())
+        except StopIteration:
+            return
+
+    def _generate(self, asked: list[Asked]) -> Generator[Request, Response, None]:
+        """Yield what is to be asked of the graphs, and take their answers, until every row is finished.
+
+        What goes wrong is an error of all requests whose rows went through the graphs together, of no others.
+        """
+        try:
+            if asked:
+                yield from self._together(asked)
+        except Exception as error:  # noqa: BLE001 - the server goes on, whatever it is
+            for each in asked:
+                each.fail(f"{type(error).__name__}: {error}")
+                each.send()
+
+    def _together(self, asked: list[Asked]) -> Generator[Request, Response, None]:
+        import numpy as np
+
+        from .greedy import Greedy, padded
+
+        rows = [row for each in asked for row in each.rows]
+        start = self.settings["decoder_start_token_id"]
+        begun = [row.prompt for row in rows] if start is None else [[start]] * len(rows)
+        greedy = Greedy(begun, self.rules, max_new_tokens=[row.most for row in rows])
+        pad = self.settings["pad_token_id"]
+        tokens, mask = padded([row.prompt for row in rows], pad, left=start is None)
+        past = Past(self.graphs, mask)
+        if start is not None:
+            yield from past.encoded(tokens)
+            tokens = np.array(begun, dtype=np.int64)
+        while not greedy.done:
+            logits = yield from past.step(tokens)
+            tokens = greedy.choose(logits)[:, None]
+            for number, row in enumerate(rows):
+                row.grow(greedy.made[number], greedy.reasons[number])
+            for each in asked:
+                each.look()
+                each.send()
+            for number, row in enumerate(rows):
+                if row.reason is not None:
+                    greedy.stop(number)
+
+    def _read(self, request: Request) -> Asked:
+        """Return what a request asks for; what is wrong with it is its own error."""
+        asked = Asked(request, streams=self.streams)
+        try:
+            for text, most, stops in asked.texts(self.settings["max_new_tokens"]):
+                prompt = self.prompts.tokens(text, new=most)
+                context = self.prompts.context(prompt)
+                every = [*self.settings["stop_strings"], *stops]
+                asked.rows.append(Row(prompt, most, Pieces(self._decode, context=context, stops=every)))
+        except ValueError as error:
+            asked.fail(str(error))
+        return asked
+
+    def _decode(self, tokens: list[int]) -> str:
+        return str(self.tokenizer.decode(tokens, skip_special_tokens=True))

@@ -1,0 +1,87 @@
+"""What is asked of the graphs of a generating model, call by call: shipped in packages beside model.py."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+Request = Any
+Response = Any
+Array = Any
+
+
+class Past:
+    """Rows in the middle of being generated: their masks, and the keys and values of all tokens that were seen.
+
+    Keys and values go from call to call as the tensors that Triton gave; nobody looks into them here.
+    """
+
+    def __init__(self, said: Mapping[str, Any], mask: Array) -> None:
+        """Begin. `said` is `graphs` of generation.json, `mask` that of the prompts, int64 [rows, longest]."""
+        self.model: str = said["decoder"]
+        self.encoder: str | None = said["encoder"]
+        self._outputs = {name: [*names] for name, names in said["outputs"].items()}
+        self._mask = mask
+        self._held = dict(_nothing(said["past"], len(mask)))
+        self._seen = 0
+
+    def encoded(self, tokens: Array) -> Generator[Request, Response, None]:
+        """Run the encoder on the prompts, int64 [rows, longest]: what it gives is held for all calls to come."""
+        import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
+
+        given = [triton.Tensor("input_ids", tokens), triton.Tensor("attention_mask", self._mask)]
+        response = yield _request(str(self.encoder), given, self._outputs["encoder"])
+        self._hold(response)
+
+    def step(self, tokens: Array) -> Generator[Request, Response, Array]:
+        """Run the decoder on new tokens, int64 [rows, new]; return the logits of the last of them, [rows, words]."""
+        import triton_python_backend_utils as triton
+
+        inputs = {"input_ids": tokens, **self._masks(tokens.shape[1])}
+        given = [triton.Tensor(name, array) for name, array in inputs.items()]
+        response = yield _request(self.model, [*given, *self._held.values()], self._outputs["decoder"])
+        self._seen += tokens.shape[1]
+        return self._hold(response)[:, -1]
+
+    def _masks(self, new: int) -> dict[str, Array]:
+        """Return what else a decoder takes; the mask of one that is alone grows by its new tokens."""
+        import numpy as np
+
+        from .greedy import positions  # type: ignore[import-not-found]  # lies beside this file where it is served
+
+        if self.encoder is not None:
+            return {"encoder_attention_mask": self._mask}
+        rows, masked = self._mask.shape
+        behind = np.ones((rows, self._seen + new - masked), dtype=np.int64)  # none for the prompts themselves
+        self._mask = np.hstack([self._mask, behind])
+        return {"attention_mask": self._mask, "position_ids": positions(self._mask, new)}
+
+    def _hold(self, response: Response) -> Array:
+        """Hold the keys and values of a response for the next call; return its logits, None where it has none."""
+        import triton_python_backend_utils as triton
+
+        if response.has_error():
+            raise RuntimeError(response.error().message())
+        logits = None
+        for tensor in response.output_tensors():
+            if tensor.name() == "logits":
+                logits = tensor.as_numpy()
+                continue
+            name = "past_key_values" + tensor.name()[len("present") :]
+            self._held[name] = triton.Tensor.from_dlpack(name, tensor.to_dlpack())
+        return logits
+
+
+def _nothing(past: Mapping[str, Sequence[Any]], rows: int) -> Generator[tuple[str, Any], None, None]:
+    """Yield the keys and values of no tokens: `past` has the type, heads and size of each, by name."""
+    import numpy as np
+    import triton_python_backend_utils as triton
+
+    for name, (dtype, heads, size) in past.items():
+        yield name, triton.Tensor(name, np.zeros((rows, heads, 0, size), dtype=dtype))
+
+
+def _request(model: str, given: list[Any], outputs: list[str]) -> Request:
+    import triton_python_backend_utils as triton
+
+    return triton.InferenceRequest(model_name=model, requested_output_names=outputs, inputs=given)

@@ -1,0 +1,86 @@
+"""Text: the tokenizer of a model as a part of its repository."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.kit import token_rows, tokenise
+from engine.kit.triton import config as configs
+from engine.kit.triton import parts, served
+from engine.kit.triton.config import Config, Signature
+from engine.kit.triton.parts import Part, Tensor
+from engine.kit.triton.serving import Serving
+
+NAME = "TEXT"
+"""The input of the tokenizer and of the ensemble: UTF-8 strings."""
+OFFSETS = "offsets"
+_PAIRS = "question-answering"
+_ROW: Mapping[str, int] = {_PAIRS: 2, "feature-extraction": 1, "token-classification": 1, "fill-mask": 1}
+"""How many texts make one row of TEXT; any other model may be about one or about two (-1)."""
+_EXTRA = {
+    "input_ids": Tensor("input_ids", "TYPE_INT64", (-1,)),
+    "attention_mask": Tensor("attention_mask", "TYPE_INT64", (-1,)),
+    OFFSETS: Tensor(OFFSETS, "TYPE_INT64", (-1, 2)),
+}
+"""What the tokenizer gives beside the model's own inputs, where an answer is made of it."""
+_SIDES = ("left", "right")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A tokenizer as it is served: how many texts make a row, and its file."""
+
+    tokeniser: tokenise.Tokeniser
+    row: Tensor
+    file: str
+
+
+def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) -> Text | None:
+    """Return the tokenizer of a model that takes nothing but tokens; None where it does not, or has none."""
+    if not token_rows.are_tokens(signature.inputs):
+        return None
+    axis = signature.inputs["input_ids"].shape[1]
+    fixed = axis if isinstance(axis, int) else None
+    tokeniser = tokenise.load(checkpoint, longest=fixed or serving.largest.get(str(axis)))
+    if tokeniser is None:
+        print("the model has no tokenizer: the package takes tokens")
+        return None
+    row = Tensor(NAME, "TYPE_STRING", (_ROW.get(task, -1),))
+    return Text(tokeniser, row, _file(tokeniser, checkpoint, fixed, task))
+
+
+def part(name: str, model: Config, text: Text, *, also: Collection[str]) -> Part:
+    """Return the python model that turns texts into the tensors that `model` takes, and those named in `also`."""
+    own = parts.tensors(model.input, model)
+    gives = [*own, *(_EXTRA[each] for each in _EXTRA if each in also and each not in {tensor.name for tensor in own})]
+    settings = {
+        "outputs": {tensor.name: configs.dtype(tensor.type) for tensor in gives},
+        "offsets_of": 1 if text.row.dims == (_ROW[_PAIRS],) else 0,
+    }
+    return parts.python(
+        name, model, takes=[text.row], gives=gives, work=served.TOKENIZER, settings=settings, needs=("tokenizers",),
+        files={"tokenizer.json": text.file.encode("utf-8")},
+    )  # fmt: skip
+
+
+def _file(tokeniser: tokenise.Tokeniser, checkpoint: Path, fixed: int | None, task: str) -> str:
+    """Return tokenizer.json: cut as in validation, padded to the longest text of a request or to a fixed length.
+
+    Of a question and its context only the context is cut: what was asked must be known whole.
+    """
+    backend = tokeniser.backend
+    cut = backend.truncation
+    if cut is not None and task == _PAIRS:
+        backend.enable_truncation(cut["max_length"], strategy="only_second", direction=cut["direction"])
+    token = backend.id_to_token(tokeniser.pad) or ""
+    backend.enable_padding(direction=_side(checkpoint), pad_id=tokeniser.pad, pad_token=token, length=fixed)
+    return str(backend.to_str(pretty=False))
+
+
+def _side(checkpoint: Path) -> str:
+    """Return on which side texts are padded: as the tokenizer's settings say, else as its file does, else right."""
+    said = str(tokenise.settings(checkpoint / "tokenizer_config.json").get("padding_side")).lower()
+    own = (tokenise.settings(checkpoint / "tokenizer.json").get("padding") or {}).get("direction", "right")
+    return said if said in _SIDES else str(own).lower()

@@ -1,0 +1,256 @@
+"""Generation on a real Triton server: over HTTP and gRPC, whole and in pieces, what `generate()` says."""
+
+import json
+import queue
+import shutil
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import generators
+import numpy as np
+import pytest
+import triton_server
+from generated import Oracle, ask, inputs, joined, pieces, post
+from tritonclient import grpc
+from tritonclient.utils import InferenceServerException
+
+from engine.kit.triton.serving import Serving
+from engine.steps.export import Export
+from engine.steps.package import Package
+
+pytestmark = pytest.mark.slow
+
+NEW = 12
+LONG = 900
+TEXTS = (
+    "Once upon a time",
+    "ok",
+    "",
+    "日本語と中文",
+    "emoji 😀 and 👩‍🚀!",
+    "The dog looked at the cat, who slept on the mat. " * 6,
+)
+SAID = {
+    "gpt2": {"eos_token_id": [0, 54, 26]},
+    "opt": {"repetition_penalty": 1.3, "suppress_tokens": [2]},
+    "llama": {"no_repeat_ngram_size": 2, "suppress_tokens": list(range(3, 259))},
+    "t5": {"no_repeat_ngram_size": 2, "min_new_tokens": 4, "bad_words_ids": [[33], [7, 27]]},
+    "bart": {"no_repeat_ngram_size": 3, "forced_bos_token_id": 0, "num_beams": 4},
+}
+"""What each model's generation_config.json says: every rule is met by one of them. Llama has no tokens of bytes."""
+POSITIONS = {"opt": 1024}
+MOST = {"opt": LONG}
+
+
+@pytest.fixture(scope="module")
+def environment(request):
+    try:
+        return triton_server.venv(request.config.cache.mkdir("triton"))
+    except triton_server.Unavailable as reason:
+        pytest.skip(f"no Triton server here: {reason}")
+
+
+@pytest.fixture(scope="module")
+def built(environment, tmp_path_factory):
+    """A checkpoint and a package of every family, and one of GPT-2 whose rows Triton does not know: no profile."""
+    made = tmp_path_factory.mktemp("generators")
+    for family in generators.FAMILIES:
+        checkpoint = made / "checkpoints" / family
+        generators.checkpoint(checkpoint, family, positions=POSITIONS.get(family, generators.POSITIONS), **SAID[family])
+        validated = made / "exported" / family
+        validated.parent.mkdir(exist_ok=True)
+        Export().run(validated, checkpoint=checkpoint)
+        profiles = {family: {"batch": 8}}
+        for name, largest in (profiles | {"whole": {}} if family == "gpt2" else profiles).items():
+            serving = Serving(
+                model_name=name, ensemble=f"{name}_text", largest=largest, max_new_tokens=MOST.get(family, NEW)
+            )
+            package = made / "packages" / name
+            package.parent.mkdir(exist_ok=True)
+            Package(serving=serving).run(package, validated=validated, checkpoint=checkpoint)
+            shutil.copytree(package, made / "repository", dirs_exist_ok=True)
+    return made
+
+
+@pytest.fixture(scope="module")
+def oracles(built):
+    positions = dict.fromkeys(generators.FAMILIES, generators.POSITIONS) | POSITIONS | {"t5": None}
+    every = {each: Oracle(built / "checkpoints" / each, each, positions[each]) for each in generators.FAMILIES}
+    return every | {"whole": every["gpt2"]}
+
+
+@pytest.fixture(scope="module")
+def server(built, tmp_path_factory, environment):
+    with triton_server.serving(built / "repository", tmp_path_factory.mktemp("server"), environment) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server):
+    with grpc.InferenceServerClient(server.grpc) as client:
+        yield client
+
+
+@pytest.mark.parametrize("family", [*generators.FAMILIES, "whole"])
+def test_every_text_of_a_batch_gets_the_tokens_and_the_text_of_generate(client, oracles, family):
+    answers = ask(client, f"{family}_text", TEXTS, most=NEW)
+    assert [(ids, text) for ids, text, _ in answers] == [oracles[family](text) for text in TEXTS]
+
+
+@pytest.mark.parametrize("family", generators.FAMILIES)
+def test_plain_http_gets_the_same(server, oracles, family):
+    data = {"name": "TEXT", "shape": [2, 1], "datatype": "BYTES", "data": [TEXTS[0], TEXTS[4]]}
+    most = {"name": "MAX_NEW_TOKENS", "shape": [2, 1], "datatype": "INT32", "data": [NEW, NEW]}
+    said = json.loads(post(server, f"{family}_text/infer", {"inputs": [data, most]}))
+    outputs = {each["name"]: each["data"] for each in said["outputs"]}
+    assert outputs["text"] == [oracles[family](text)[1] for text in (TEXTS[0], TEXTS[4])]
+
+
+@pytest.mark.parametrize("family", [*generators.FAMILIES, "whole"])
+def test_the_pieces_of_a_stream_joined_are_the_whole_answer(server, oracles, family):
+    for text in TEXTS:
+        ids, whole, reason = joined(pieces(server, f"{family}_stream", text, most=NEW))
+        assert (ids, whole) == oracles[family](text), text
+        assert reason == ("stop" if ids[-1] in ends(oracles[family]) else "length")
+
+
+def ends(oracle):
+    said = oracle.model.generation_config.eos_token_id
+    return said if isinstance(said, list) else [said]
+
+
+def test_http_streams_and_answers_by_the_generate_extension(server, oracles):
+    ids, text = oracles["llama"](TEXTS[0], 8)
+    body = {"TEXT": TEXTS[0], "MAX_NEW_TOKENS": 8}
+    whole = json.loads(post(server, "llama_text/generate", body))
+    assert (whole["text"], whole["token_ids"], whole["finish_reason"]) == (text, ids, "length")
+    said = post(server, "llama_stream/generate_stream", body)
+    events = [json.loads(line.removeprefix("data: ")) for line in said.splitlines() if line]
+    assert len(events) > 1
+    assert "".join(event["text"] for event in events) == text
+    assert events[-1]["finish_reason"] == "length"
+
+
+@pytest.mark.parametrize("family", generators.FAMILIES)
+def test_64_clients_at_once_each_get_their_own_answer(server, oracles, family):
+    wanted = {text: oracles[family](text) for text in TEXTS}
+    clients = threading.local()
+
+    def one(number):
+        if not hasattr(clients, "own"):
+            clients.own = grpc.InferenceServerClient(server.grpc)
+        text = TEXTS[number % len(TEXTS)]
+        return text, ask(clients.own, f"{family}_text", [text], most=NEW)[0][:2]
+
+    with ThreadPoolExecutor(64) as pool:
+        for text, answer in pool.map(one, range(64)):
+            assert answer == wanted[text], text
+
+
+@pytest.mark.parametrize("family", ["gpt2", "t5"])
+def test_64_streams_at_once_each_get_their_own_answer(server, oracles, family):
+    with ThreadPoolExecutor(64) as pool:
+        texts = [TEXTS[number % len(TEXTS)] for number in range(64)]
+        made = list(pool.map(lambda text: joined(pieces(server, f"{family}_stream", text, most=NEW)), texts))
+    assert [answer[:2] for answer in made] == [oracles[family](text) for text in texts]
+
+
+@pytest.mark.parametrize("family", ["gpt2", "bart"])
+def test_each_row_has_as_many_tokens_as_it_asks_for(client, oracles, family):
+    for most in (1, 3, NEW):
+        [(ids, text, _)] = ask(client, f"{family}_text", TEXTS[:1], most=most)
+        assert (ids, text) == oracles[family](TEXTS[0], most)
+    assert ask(client, f"{family}_text", TEXTS[:1])[0][:2] == oracles[family](TEXTS[0], NEW)
+
+
+def test_a_model_stops_at_its_end_token_whose_text_is_not_shown(client, oracles):
+    answers = ask(client, "gpt2_text", TEXTS)
+    stopped = [(ids, text) for ids, text, reason in answers if reason == "stop"]
+    assert 0 < len(stopped) < len(TEXTS)
+    assert all(ids[-1] in ends(oracles["gpt2"]) and len(ids) <= NEW for ids, _ in stopped)
+
+
+@pytest.mark.parametrize("family", generators.FAMILIES)
+def test_a_stop_string_ends_the_answer_and_is_no_part_of_it(server, client, oracles, family):
+    oracle = oracles[family]
+    asked = max(TEXTS, key=lambda text: len(oracle(text)[1]))
+    ids, text = oracle(asked)
+    stop = next(text[at : at + 2] for at in range(2, len(text)) if "\ufffd" not in text[at : at + 2])
+    until = next(end for end in range(len(ids) + 1) if stop in oracle.text(oracle.prompt(asked, NEW), ids[:end]))
+    wanted = (ids[:until], text[: text.index(stop)], "stop")
+    assert ask(client, f"{family}_text", [asked], most=NEW, stops=["never this", stop, ""]) == [wanted]
+    assert joined(pieces(server, f"{family}_stream", asked, most=NEW, stops=[stop])) == wanted
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"most": 0}, "MAX_NEW_TOKENS: 0 is not between 1 and 12"),
+        ({"most": NEW + 1}, "13 is not between 1 and 12"),
+        ({"text": b"\xff\xfe"}, "TEXT: 'utf-8'"),
+        ({"stop": b"\xff"}, "STOP: 'utf-8'"),
+    ],
+)
+def test_a_request_that_cannot_be_is_an_error_of_its_own(server, oracles, more, why):
+    given = inputs(TEXTS[:1], most=more.get("most"))
+    for name, value in (("TEXT", more.get("text")), ("STOP", more.get("stop"))):
+        if value is not None:
+            given = [each for each in given if each.name() != name]
+            given.append(grpc.InferInput(name, [1, 1], "BYTES"))
+            given[-1].set_data_from_numpy(np.array([[value]], dtype=object))
+
+    def one(number):
+        with grpc.InferenceServerClient(server.grpc) as client:
+            if number % 2:
+                return ask(client, "gpt2_text", TEXTS[:1])[0][:2]
+            with pytest.raises(InferenceServerException, match=why):
+                client.infer("gpt2_text", given, client_timeout=60)
+            return None
+
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(one, range(8)))
+    assert made[1::2] == [oracles["gpt2"](TEXTS[0])] * 4
+
+
+def test_a_stream_says_what_is_wrong_with_its_request(server):
+    with pytest.raises(InferenceServerException, match="is not between 1 and 12"):
+        pieces(server, "gpt2_stream", "ok", most=99)
+
+
+def steps(client, model):
+    [said] = client.get_inference_statistics(model).model_stats
+    return said.inference_count
+
+
+def test_a_request_that_is_cancelled_stops_computing(server, client):
+    got = queue.Queue()
+    before = steps(client, "opt")
+    with grpc.InferenceServerClient(server.grpc) as other:
+        other.start_stream(lambda result, error: got.put(error or result))
+        other.async_stream_infer("opt_stream", inputs(TEXTS[:1], most=LONG))
+        assert not isinstance(got.get(timeout=60), Exception)
+        other.stop_stream(cancel_requests=True)
+    seen, end = -1, time.monotonic() + 60
+    while (now := steps(client, "opt")) != seen and time.monotonic() < end:
+        seen = now
+        time.sleep(0.3)
+    assert seen == now, "it is still computing"
+    assert 0 < seen - before < LONG / 2
+
+
+def test_clients_find_the_entries_by_their_task(client):
+    marked = {}
+    for model in client.get_model_repository_index().models:
+        config = client.get_model_config(model.name).config
+        if "recipe_task" in config.parameters:
+            marked[model.name] = (
+                config.parameters["recipe_task"].string_value,
+                config.model_transaction_policy.decoupled,
+            )
+    wanted = {
+        f"{family}_{kind}": (f"text{'2text' if family in generators.BEHIND_AN_ENCODER else ''}-generation", streams)
+        for family in (*generators.FAMILIES, "whole")
+        for kind, streams in (("text", False), ("stream", True))
+    }
+    assert marked == wanted

@@ -1,0 +1,47 @@
+"""What a checkpoint calls its classes, and what makes a score of a logit."""
+
+import json
+
+import pytest
+
+from engine.kit import labels
+
+
+@pytest.fixture
+def saying(tmp_path):
+    def with_config(**config):
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        return tmp_path
+
+    return with_config
+
+
+def test_names_are_those_of_the_config(saying):
+    assert labels.names(saying(id2label={"1": "good", "0": "bad"}), 2) == ["bad", "good"]
+    assert labels.names(saying(architecture="resnet18", label_names=["cat", "dog"]), 2) == ["cat", "dog"]
+
+
+@pytest.mark.parametrize("said", [{"0": "bad"}, {"0": "a", "7": "b"}, ["a", "b"], None])
+def test_names_that_are_not_as_many_as_the_classes_are_not_used(saying, said):
+    assert labels.names(saying(id2label=said), 2) == ["LABEL_0", "LABEL_1"]
+
+
+def test_classes_of_a_model_that_is_not_transformers_own_are_numbers(saying, tmp_path):
+    assert labels.names(saying(architecture="resnet18"), 3) == ["0", "1", "2"]
+    (tmp_path / "model.onnx").touch()
+    assert labels.names(tmp_path, 2) == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "classes", "score"),
+    [
+        (None, 2, "softmax"),
+        (None, 1, "number"),
+        ("regression", 3, "number"),
+        ("single_label_classification", 2, "softmax"),
+        ("multi_label_classification", 3, "sigmoid"),
+        ("multi_label_classification", 1, "sigmoid"),
+    ],
+)
+def test_the_kind_of_problem_decides_the_score(saying, problem, classes, score):
+    assert labels.score(saying(problem_type=problem), classes) == score

@@ -1,0 +1,58 @@
+"""What a sentence-transformers model does to hidden states, read from its files."""
+
+import json
+
+import pytest
+
+from engine.errors import StepError
+from engine.kit import sentences
+from engine.kit.sentences import Sentences, Unsupported
+
+
+@pytest.fixture
+def model(tmp_path):
+    """Write a model of those modules, whose pooling says that."""
+
+    def write(*kinds, prompt=None, **pooling):
+        modules = [{"path": f"{number}_{kind}", "type": f"sentence_transformers.models.{kind}"}
+                   for number, kind in enumerate(kinds)]  # fmt: skip
+        (tmp_path / "modules.json").write_text(json.dumps(modules))
+        (tmp_path / "1_Pooling").mkdir(exist_ok=True)
+        (tmp_path / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+        (tmp_path / "config_sentence_transformers.json").write_text(json.dumps({"default_prompt_name": prompt}))
+        return tmp_path
+
+    return write
+
+
+def test_modes_are_read_by_word_and_by_switch(model):
+    plain = ("Transformer", "Pooling")
+    assert sentences.load(model(*plain, pooling_mode="lasttoken")) == Sentences(("lasttoken",), normalise=False)
+    assert sentences.load(model(*plain, pooling_mode=["mean", "cls"])) == Sentences(("mean", "cls"), normalise=False)
+    switches = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True, "pooling_mode_max_tokens": False}
+    assert sentences.load(model(*plain, **switches)) == Sentences(("cls", "mean"), normalise=False)
+    assert sentences.load(model(*plain)) == Sentences(("mean",), normalise=False)
+
+
+def test_vectors_are_normalised_only_where_the_model_has_a_module_for_it(model):
+    assert sentences.load(model("Transformer", "Pooling", "Normalize")).normalise
+    assert not sentences.load(model("Transformer", "Pooling")).normalise
+
+
+def test_what_is_not_known_is_named(model):
+    with pytest.raises(Unsupported, match="Transformer, Pooling, Dense, Normalize"):
+        sentences.load(model("Transformer", "Pooling", "Dense", "Normalize"))
+    with pytest.raises(Unsupported, match="median"):
+        sentences.load(model("Transformer", "Pooling", pooling_mode="median"))
+    with pytest.raises(Unsupported, match="the prompt 'query'"):
+        sentences.load(model("Transformer", "Pooling", prompt="query"))
+
+
+def test_a_directory_without_modules_is_no_such_model_unless_it_is_a_very_old_one(tmp_path):
+    assert sentences.load(tmp_path) is None
+    (tmp_path / "1_Pooling").mkdir()
+    (tmp_path / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    assert sentences.load(tmp_path) == Sentences(("cls",), normalise=False)
+    (tmp_path / "modules.json").write_text("[")
+    with pytest.raises(StepError, match=r"modules\.json of the model is no valid JSON"):
+        sentences.load(tmp_path)
