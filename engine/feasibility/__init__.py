@@ -20,6 +20,6 @@ def check(loaded: LoadedRecipe) -> None:
     devices = target.check(loaded)
     precision.check(loaded, devices)
     options.check(loaded, devices)
-    serving.check(loaded, devices)
+    serving.check(loaded)
     shapes.check(loaded)
     supported.check(loaded)

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from engine import gpus
-from engine.feasibility import shapes
+from engine.feasibility import generation, overrides, shapes
 from engine.feasibility.target import by_tensorrt, devices, place
 
 if TYPE_CHECKING:
@@ -27,12 +27,15 @@ def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
     """Raise RecipeError for what the model cannot do.
 
     `facts` has "kind", "parameters", "bytes", "max_sequence" (tokens or None), "axes" ({input: [size or axis name]}),
-    and where they are known "width" (numbers per token between two layers) and "operators" ({domain: [operator]},
-    those that are not ONNX's own).
+    and where they are known "types" ({input: dtype}), "outputs" ({output: [dtype, [size or axis name] or None]}),
+    "width" (numbers per token between two layers) and "operators" ({domain: [operator]}, those that are not ONNX's
+    own).
     """
+    generation.check_model(loaded, facts)
     _operators(loaded, facts)
     _memory(loaded, facts)
     shapes.check_model(loaded, facts)
+    overrides.check_model(loaded, facts)
 
 
 def _operators(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine import triton_images
-from engine.feasibility.target import ON_GPUS, TENSORRT
+from engine.feasibility import overrides
 from engine.triton_images import REPOSITORY, Image, Named, parts_of
 
 if TYPE_CHECKING:
-    from engine.gpus import Gpu
     from engine.recipe.load import LoadedRecipe
 
 _IMAGE = ("package", "triton", "image")
 
 
-def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+def check(loaded: LoadedRecipe) -> None:
     """Raise RecipeError for what Triton would not load."""
     _image(loaded)
-    _instances(loaded, devices)
     _batches(loaded)
+    overrides.check(loaded)
 
 
 def _image(loaded: LoadedRecipe) -> None:
@@ -89,46 +87,12 @@ def _others(wanted: str) -> str:
     return f"no image is known for TensorRT {wanted}"
 
 
-def _instances(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
-    groups = _groups(loaded)
-    target = loaded.recipe.target
-    on_gpu = bool(devices) and (target.runtime in TENSORRT or target.provider in ON_GPUS)
-    for index, group in enumerate(groups):
-        kind = group.get("kind")
-        at = ("package", "triton", "instance_group", index, "kind")
-        if on_gpu and kind == "KIND_CPU":
-            what = "KIND_CPU: this package is for a GPU, and its model runs on nothing else"
-            raise loaded.error(what, *at, hint="use KIND_GPU, or leave the group out")
-        if not devices and kind == "KIND_GPU":
-            what = "KIND_GPU: this package is for a cpu, and Triton would look for a GPU"
-            raise loaded.error(what, *at, hint="use KIND_CPU, or leave the group out")
-        _profiles(loaded, index, group)
-
-
-def _profiles(loaded: LoadedRecipe, index: int, group: Mapping[str, Any]) -> None:
-    count = max(1, len(loaded.recipe.profiles))
-    at = ("package", "triton", "instance_group", index, "profile")
-    if "profile" in group and loaded.recipe.target.runtime not in TENSORRT:
-        what = "`profile` is about TensorRT's optimisation profiles; this package has none"
-        raise loaded.error(what, *at, hint="leave it out")
-    listed = group.get("profile")
-    for number in listed if isinstance(listed, list | tuple) else ():
-        if str(number).isdecimal() and int(str(number)) >= count:
-            what = f"the engine has no profile {number}: it has {count}, counted from 0"
-            raise loaded.error(what, *at, hint="leave it out: the package lists all of them")
-
-
-def _groups(loaded: LoadedRecipe) -> Sequence[Mapping[str, Any]]:
-    said = (loaded.recipe.package.triton.model_extra or {}).get("instance_group")
-    return [group for group in said if isinstance(group, Mapping)] if isinstance(said, list | tuple) else []
-
-
 def _batches(loaded: LoadedRecipe) -> None:
-    """Refuse batches that no profile of the engine takes: Triton would not load it."""
+    """Refuse batches that no profile takes: an engine would not load, any other model was not validated with them."""
     recipe = loaded.recipe
     largest = [profile["batch"].max for profile in recipe.profiles if "batch" in profile]
     asked = recipe.package.triton.max_batch_size
-    if recipe.target.runtime in TENSORRT and largest and asked is not None and asked > max(largest):
+    if largest and asked is not None and asked > max(largest):
         what = f"Triton would send batches of {asked}, and the largest of the profiles is {max(largest)}"
         hint = f"say max_batch_size: {max(largest)}, or widen a profile"
         raise loaded.error(what, "package", "triton", "max_batch_size", hint=hint)

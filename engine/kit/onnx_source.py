@@ -57,7 +57,7 @@ def data_files(path: Path) -> list[str]:
 
 
 def describe(model: onnx.ModelProto) -> dict[str, Any]:
-    """Return what a report says of the model: "architecture", "parameters", "axes" and "operators".
+    """Return what a report says of the model: "architecture", "parameters", "axes", "types", "outputs" and "operators".
 
     The last are the operators that are not ONNX's own, by their domain.
 
@@ -77,6 +77,11 @@ def describe(model: onnx.ModelProto) -> dict[str, Any]:
         "architecture": f"ONNX, opset {opset}",
         "parameters": sum(math.prod(tensor.dims) for tensor in model.graph.initializer),
         "axes": {name: list(value.shape) for name, value in inputs.items()},
+        "types": {name: value.dtype for name, value in inputs.items()},
+        "outputs": {
+            name: [value.dtype, list(value.shape) if value.ranked else None]
+            for name, value in onnx_files.outputs(model).items()
+        },
         "operators": _foreign(model),
     }
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
-from engine.recipe.options import MODEL_CONFIG
+from engine.recipe import triton_schema
+from engine.recipe.model_config import Part
 from engine.recipe.schema import Recipe
 
 _SIZE = {"type": "integer", "minimum": 1, "maximum": 1_000_000}
@@ -31,8 +32,8 @@ def editor_schema() -> dict[str, Any]:
     definitions = schema["$defs"]
     for name, forms in _SHORT_FORMS.items():
         definitions[name] = {"anyOf": [definitions[name], *forms]}
-    triton = definitions["Triton"]
-    triton["propertyNames"] = {"enum": sorted({*triton["properties"], *MODEL_CONFIG})}
+    definitions |= triton_schema.definitions()
+    definitions["Triton"] = _with_tritons_fields(definitions["Triton"])
     definitions["Shape"] = _shape(definitions["Shape"])
     schema["properties"] |= {"extends": {"type": "string", "description": "A recipe to lay this one over."}}
     schema["properties"] |= {"matrix": _matrix()}
@@ -46,6 +47,19 @@ def editor_schema() -> dict[str, Any]:
     for name in schema["properties"].keys() - {"name", "model", "matrix", "extends"}:
         schema["properties"][name] = _or_nothing(schema["properties"][name])
     return schema | {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A recipe"}
+
+
+def _with_tritons_fields(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of `package.triton` with ModelConfig's own fields, also under each model that it names."""
+    config = {"$ref": "#/$defs/Triton.ModelConfig"}
+    models = {
+        "type": "object",
+        "description": "ModelConfig's fields for the other models of the package.",
+        "properties": dict.fromkeys(get_args(Part), config),
+        "additionalProperties": False,
+    }
+    properties = {**triton_schema.fields("ModelConfig"), **schema["properties"], "models": models}
+    return {**schema, "properties": properties, "additionalProperties": False}
 
 
 def _shape(schema: Mapping[str, Any]) -> dict[str, Any]:

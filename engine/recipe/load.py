@@ -47,9 +47,16 @@ class LoadedRecipe:
         """Return how the recipe names what became `uri`, the same on every machine; None for what it does not name."""
         return said(self._root, uri, self.project, self.path.parent)
 
-    def error(self, what: str, *path: str | int, facts: Sequence[str] = (), hint: str = "") -> RecipeError:
-        """Return the error about a field, at its place or at that of the nearest section around it."""
+    def error(
+        self, what: str, *path: str | int, facts: Sequence[str] = (), hint: str = "", at_key: bool = False
+    ) -> RecipeError:
+        """Return the error about a field, at its place or at that of the nearest section around it.
+
+        With `at_key` it is the name that is wrong, not what it says: the place is the name's.
+        """
         near = next(found for end in range(len(path), -1, -1) if (found := place(self._root, path[:end])))
+        section = self._root.find(path[:-1]) if at_key else None
+        near = section.keys.get(str(path[-1]), near) if section is not None else near
         facts = (*facts, f"variant: {self.variant}") if self.variant else facts
         return error_in(self._texts, what, near, facts=facts, hint=hint)
 

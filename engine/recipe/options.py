@@ -92,13 +92,3 @@ class Preprocess(TypedDict, total=False):
     size: Annotated[int, Field(strict=True, ge=1, le=65536)]
     mean: _Channels
     std: _Channels
-
-
-MODEL_CONFIG = (
-    *("name", "platform", "backend", "runtime", "version_policy", "max_batch_size", "input", "output"),
-    *("batch_input", "batch_output", "optimization", "dynamic_batching", "sequence_batching"),
-    *("ensemble_scheduling", "instance_group", "default_model_filename", "cc_model_filenames", "metric_tags"),
-    *("parameters", "model_warmup", "model_operations", "model_transaction_policy", "model_repository_agents"),
-    *("response_cache", "model_metrics"),
-)
-"""The fields of Triton's ModelConfig message (model_config.proto), which `package.triton` takes verbatim."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel
 from typing_extensions import is_typeddict
 
-from engine.recipe.options import MODEL_CONFIG
+from engine.recipe.model_config import MODEL_CONFIG
 from engine.recipe.schema import Recipe, Shape, Triton
 
 _ANYTHING = Any

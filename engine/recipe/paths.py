@@ -54,12 +54,24 @@ class PathField:
     """A field that may name something on the disk, and what it may name."""
 
     path: tuple[str, ...]
+    """`*` stands for every name of a mapping, or every item of a list."""
     forms: Sequence[str] = ()
     kind: Literal["model", "samples", "library", "file"] = "model"
     many: bool = False
     """It is a list of such names."""
 
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+        return dotted(self.path) if "*" not in self.path else self.path[-1]
 
+    def is_called(self, name: str) -> bool:
+        """Tell whether a dotted path of a recipe leads to this field."""
+        pattern = "[.]".join(".+" if segment == "*" else re.escape(segment) for segment in self.path)
+        return re.fullmatch(pattern, name) is not None
+
+
+_WARMUP = ("model_warmup", "*", "inputs", "*", "input_data_file")
 PATH_FIELDS = (
     PathField(("model", "source"), _MODEL_FORMS),
     PathField(("model", "tokenizer"), ("hf", "python")),
@@ -67,6 +79,8 @@ PATH_FIELDS = (
     PathField(("calibrate", "samples"), ("python",), "samples"),
     PathField(("tensorrt", "plugins"), kind="library", many=True),
     PathField(("tensorrt", "timing_cache"), kind="file"),
+    PathField(("package", "triton", *_WARMUP), kind="file"),
+    PathField(("package", "triton", "models", "*", *_WARMUP), kind="file"),
 )
 
 
@@ -94,13 +108,23 @@ def resolved(
 def _named(root: Node) -> Iterator[tuple[PathField, tuple[str, ...], Node]]:
     """Yield each value that names something on the disk, with its field and its path in the recipe."""
     for each in PATH_FIELDS:
-        node = root.find(each.path)
-        if node is None:
-            continue
-        items = {(*each.path, str(number)): item for number, item in enumerate(node.items or ())}
-        for path, item in items.items() if each.many else [(each.path, node)]:
-            if isinstance(item.value, str):
-                yield each, path, item
+        pattern = (*each.path, "*") if each.many else each.path
+        for path, node in _all(root, (), pattern):
+            if isinstance(node.value, str):
+                yield each, path, node
+
+
+def _all(node: Node | None, above: tuple[str, ...], pattern: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Node]]:
+    """Yield every value that a path with `*` leads to, with its own path."""
+    if node is None:
+        return
+    if not pattern:
+        yield above, node
+        return
+    head, rest = pattern[0], pattern[1:]
+    named = node.mapping.keys() if node.mapping is not None else map(str, range(len(node.items or ())))
+    for segment in [*named] if head == "*" else [head]:
+        yield from _all(node.child(segment), (*above, segment), rest)
 
 
 def _found(
@@ -135,7 +159,7 @@ def said(root: Node, uri: str, project: Path, home: Path) -> str | None:
 
 def _uri(field: PathField, node: Node, texts: Texts, bounds: Bounds, folder: Path, *, must_exist: bool) -> str:
     said = str(node.value)
-    name = dotted(field.path)
+    name = field.name
 
     def wrong(what: str, hint: str = "") -> RecipeError:
         return error_in(texts, f"`{name}` {what}", node.at, hint=hint)
@@ -189,7 +213,7 @@ def _absolute(path: Path) -> Path:
 
 def _remote(field: PathField, scheme: str, rest: str, *, wrong_at: tuple[Texts, Position]) -> str:
     texts, at = wrong_at
-    name = dotted(field.path)
+    name = field.name
     if scheme not in field.forms:
         allowed = ", ".join(f"{form}:" for form in field.forms)
         hint = did_you_mean(scheme, field.forms) if scheme.lower() not in ("http", "https", "file", "s3") else ""

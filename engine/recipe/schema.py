@@ -25,7 +25,8 @@ from engine.recipe.fields import (
     unknown,
     wrong,
 )
-from engine.recipe.options import MODEL_CONFIG, Generate, Preprocess, TensorRTOptions
+from engine.recipe.model_config import MODEL_CONFIG, Part
+from engine.recipe.options import Generate, Preprocess, TensorRTOptions
 
 Precision = Literal["fp32", "fp16", "bf16", "int8", "fp8", "int4"]
 Runtime = Literal["onnxruntime", "tensorrt", "tensorrt-rtx", "openvino", "auto"]
@@ -203,8 +204,11 @@ class Triton(Model):
     name: Name | None = None
     ensemble: Name | None = None
     tokenizer: Flag = True
+    postprocess: Flag = True
     image: Word | None = None
     max_batch_size: Annotated[int, Field(strict=True, ge=0, le=65536)] | None = None
+    models: Annotated[Mapping[Part, Mapping[str, Any]], Field(max_length=16)] = {}
+    """ModelConfig's fields for the other models of the package; those beside it are the model's own."""
 
     @model_validator(mode="after")
     def _known(self) -> Self:

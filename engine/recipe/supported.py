@@ -11,7 +11,11 @@ from engine.recipe.schema import Recipe
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
 
-_LATER_TASKS = ("text2text-generation", "text-generation")
+GENERATES = ("text2text-generation", "text-generation")
+"""The tasks whose models generate text."""
+MEASURED = 32
+"""New tokens of a call that is measured where the recipe does not say: so many that the prompt is not most of it."""
+ON_A_CPU = "device: cpu with runtime: onnxruntime"
 
 
 def _rivals(recipe: Recipe) -> bool:
@@ -20,8 +24,15 @@ def _rivals(recipe: Recipe) -> bool:
     return any(rival.precision not in can[rival.runtime] for rival in (recipe.bench.against if recipe.bench else ()))
 
 
-def _ways(recipe: Recipe) -> tuple[str, ...]:
-    return recipe.bench.via if recipe.bench else ()
+def off_the_cpu(recipe: Recipe) -> bool:
+    """Tell whether the model is for anything else than ONNX Runtime's CPU provider."""
+    target = recipe.target
+    return target.runtime != "onnxruntime" or not (target.device == "cpu" or target.provider == "cpu")
+
+
+def _served(recipe: Recipe) -> bool:
+    """Tell whether something is to be measured through a server."""
+    return recipe.bench is not None and bool(set(recipe.bench.via) - {"in-process"})
 
 
 Row = tuple[str, Callable[[Recipe], object], str, str]
@@ -29,15 +40,21 @@ Row = tuple[str, Callable[[Recipe], object], str, str]
 _ROWS: tuple[Row, ...] = (
     ("target.runtime", lambda r: r.target.runtime == "auto", "choosing a runtime", "onnxruntime or tensorrt"),
     ("target.runtime", lambda r: r.target.runtime == "openvino", "openvino", "onnxruntime"),
-    ("model.task", lambda r: r.model.task in _LATER_TASKS, "this task", "tasks of one pass over text"),
+    ("model.task", lambda r: r.model.task in GENERATES and off_the_cpu(r), "generating text on a GPU", ON_A_CPU),
     ("model.trust_remote_code", lambda r: r.model.trust_remote_code, "running a model's own code",
      "a model of an architecture that transformers has"),
     ("graphs", lambda r: r.graphs, "several graphs", "a model of one graph"),
-    ("generate", lambda r: r.generate, "generating text", "tasks of one pass over text"),
-    ("preprocess", lambda r: set(r.preprocess) - set(images.SAID), "preparing images", ".npz tensors as samples"),
+    ("generate.num_beams", lambda r: r.generate.get("num_beams", 1) > 1, "beam search",
+     "num_beams: 1: the likeliest token each time"),
+    ("generate", lambda r: r.generate and off_the_cpu(r), "generating text on a GPU", ON_A_CPU),
+    ("generate", lambda r: r.generate and r.model.task not in (None, *GENERATES), "generating text with this task",
+     "task: text-generation or text2text-generation, or leave it out"),
     ("preprocess", lambda r: r.preprocess and not images.of_timm(r.model), "preparing images for this model",
      "a model of timm (timm:NAME, or a directory with task: image-classification)"),
-    ("bench.via", lambda r: set(_ways(r)) - {"in-process"}, "measuring through a server", "via: [in-process]"),
+    ("bench.via", lambda r: _served(r) and r.model.task in GENERATES, "measuring generated text through a server",
+     "via: [in-process]"),
+    ("bench.via", lambda r: _served(r) and r.target.runtime == "tensorrt-rtx",
+     "measuring through a server what Triton has no backend for", "via: [in-process]"),
     ("bench.against", _rivals, "a rival in this precision", "precision: fp32, or for pytorch fp16 or bf16"),
     ("precision", lambda r: r.precision == "fp8" and r.target.provider == "tensorrt",
      "fp8 behind ONNX Runtime, whose optimiser takes such a graph apart", "runtime: tensorrt, or precision: fp16"),

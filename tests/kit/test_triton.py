@@ -7,6 +7,7 @@ from engine.kit.onnx_files import Input
 from engine.kit.triton import config as triton
 from engine.kit.triton import fields as triton_fields
 from engine.kit.triton import gpu as triton_gpu
+from engine.kit.triton import parts
 from engine.kit.triton.config import Signature
 
 
@@ -139,7 +140,7 @@ def test_the_tensorrt_provider_s_options_have_triton_s_names_and_keep_engines():
 def test_triton_does_not_put_more_together_than_a_profile_takes():
     triton_gpu.check_batch(model(), 8)
     triton_gpu.check_batch(model(), None)
-    with pytest.raises(StepError, match="max_batch_size: 8 is more than the engine's profiles take: 4"):
+    with pytest.raises(StepError, match="max_batch_size: 8 is more than the profiles take: 4"):
         triton_gpu.check_batch(model(), 4)
 
 
@@ -152,10 +153,20 @@ def test_a_type_that_triton_does_not_have_is_named():
         model(Signature({"x": Input("x", "float32", (), ranked=False)}, {}), batch=0)
 
 
+ROW = parts.Tensor("TEXT", "TYPE_STRING", (1,))
+
+
+def around(made, *, texts=ROW):
+    """The tokenizer of a model, and the ensemble of both."""
+    own = parts.tensors(made.input, made)
+    tokenizer = parts.python("m_tokenizer", made, takes=[texts], gives=own, work="tokenizer.py", settings={})
+    chain = [tokenizer, parts.Part(made)]
+    given = [tensor.name for tensor in made.output]
+    return tokenizer.config, parts.ensemble("m_text", chain, takes=[texts], gives=given, task="fill-mask").config
+
+
 def test_the_ensemble_joins_tokenizer_and_model_by_the_tensors_names():
-    made = model()
-    tokenizer = triton.tokenizer_config("m_tokenizer", made, texts=1)
-    ensemble = triton.ensemble_config("m_text", tokenizer, made, texts=1)
+    tokenizer, ensemble = around(model())
     assert [step.model_name for step in ensemble.ensemble_scheduling.step] == ["m_tokenizer", "m"]
     assert dict(ensemble.ensemble_scheduling.step[1].input_map) == {
         "input_ids": "input_ids",
@@ -165,11 +176,21 @@ def test_the_ensemble_joins_tokenizer_and_model_by_the_tensors_names():
     assert ensemble.input[0].data_type == model_config_pb2.TYPE_STRING
     assert [tensor.name for tensor in ensemble.output] == ["last_hidden_state"]
     assert ensemble.max_batch_size == tokenizer.max_batch_size == 8
+    assert ensemble.parameters["recipe_task"].string_value == "fill-mask"
+    assert "recipe_task" not in tokenizer.parameters
 
 
 def test_without_batches_a_row_of_texts_is_a_dimension_of_its_own():
-    whole = model(batch=0)
-    assert list(triton.tokenizer_config("t", whole, texts=2).input[0].dims) == [-1, 2]
+    tokenizer, ensemble = around(model(batch=0), texts=parts.Tensor("TEXT", "TYPE_STRING", (2,)))
+    assert list(tokenizer.input[0].dims) == list(ensemble.input[0].dims) == [-1, 2]
+    assert list(tokenizer.output[0].dims) == [-1, -1]
+
+
+def test_the_recipe_s_own_word_for_what_a_model_is_for_stands():
+    made = model()
+    parts.mark(made, "tensors")
+    parts.mark(made, "fill-mask")
+    assert made.parameters["recipe_task"].string_value == "tensors"
 
 
 def test_what_is_written_reads_back_as_the_same_configuration():
@@ -210,41 +231,22 @@ def test_a_message_is_merged_with_what_we_say_in_it():
 def test_null_takes_a_field_out_and_an_empty_one_puts_it_in():
     assert not merged({"dynamic_batching": None}).HasField("dynamic_batching")
     assert merged({"sequence_batching": {}}).HasField("sequence_batching")
+    assert merged({"version_policy": {"all": {}}}).version_policy.HasField("all")
 
 
-@pytest.mark.parametrize(
-    ("fields", "place", "hint"),
-    [
-        ({"dynamic_batchin": {}}, "package.triton.dynamic_batchin", "dynamic_batching"),
-        ({"dynamic_batching": {"max_queue_delay": 1}}, "dynamic_batching.max_queue_delay", "delay_microseconds"),
-        ({"instance_group": [{"count": 1}, {"knd": "KIND_CPU"}]}, "instance_group[1].knd", "kind"),
-        ({"parameters": {"a": {"string_valu": "1"}}}, "parameters.a.string_valu", "string_value"),
-        ({"zzz": 1}, "package.triton.zzz", "max_batch_size"),
-    ],
-)  # fmt: skip
-def test_an_unknown_field_is_refused_with_its_place_and_what_comes_near(fields, place, hint):
-    with pytest.raises(StepError, match="has no field") as caught:
-        triton_fields.check_overrides(fields)
-    assert place in caught.value.facts[0]
-    assert hint in caught.value.hint
+def test_false_and_zero_stand_over_what_the_package_says():
+    config = model(level="basic")
+    config.optimization.cuda.graphs = True
+    triton_fields.merge(config, {"optimization": {"graph": {"level": 0}, "cuda": {"graphs": False}}})
+    assert config.optimization.graph.level == 0
+    assert not config.optimization.cuda.graphs
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"instance_group": [{"count": "many"}]},
-        {"instance_group": [{"kind": "KIND_TPU"}]},
-        {"dynamic_batching": 3},
-        {"instance_group": {"count": 1}},
-        {"parameters": ["a"]},
-        {"version_policy": "latest"},
-    ],
-)
-def test_a_value_that_does_not_fit_is_refused_in_protobuf_s_words(fields):
-    with pytest.raises(StepError, match="a value that Triton's ModelConfig cannot hold") as caught:
-        triton_fields.check_overrides(fields)
-    assert caught.value.facts
-
-
-def test_good_fields_pass_the_check():
-    triton_fields.check_overrides({"dynamic_batching": {}, "model_warmup": [{"name": "w", "batch_size": 1}]})
+def test_null_takes_a_field_out_of_a_message_and_a_key_out_of_a_map():
+    config = model(level="basic")
+    config.parameters["a"].string_value = "1"
+    triton_fields.merge(config, {"optimization": {"graph": None, "eager_batching": True}, "parameters": {"a": None}})
+    assert not config.optimization.HasField("graph")
+    assert config.optimization.eager_batching
+    assert not config.parameters
+    assert config.HasField("dynamic_batching")

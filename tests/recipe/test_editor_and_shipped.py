@@ -9,7 +9,7 @@ import yaml
 
 from engine import feasibility
 from engine.recipe.load import json_schema, load
-from engine.recipe.options import MODEL_CONFIG
+from engine.recipe.model_config import MODEL_CONFIG
 from engine.recipe.outline import fields_at
 from engine.recipe.schema import Recipe
 
@@ -102,6 +102,7 @@ def test_a_recipe_that_ships_fits_the_editors_schema(path):
         "extends: base.yaml\n",
         MINIMAL + "tensorrt: {memory_pool: {workspace: 1024}}",
         MINIMAL + "tensorrt: {compatibility: version-compatible, plugins: [libmine.so], timing_cache: t4.cache}",
+        MINIMAL + "package: {triton: {input: [{name: x, data_type: TYPE_FP32, dims: [-1, '3']}], parameters: null}}",
         MINIMAL + "target: {device: [T4, L4]}\nmatrix: {target.device: [T4, [T4, L4]]}",
     ],
 )
@@ -126,6 +127,10 @@ def test_what_loads_fits_the_editors_schema(text):
         MINIMAL + "tensorrt: {plugins: libmine.so}",
         MINIMAL + "target: {device: []}",
         MINIMAL + "package: {triton: {ensmble: x}}",
+        MINIMAL + "package: {triton: {dynamic_batching: {max_queue_delay: 1}}}",
+        MINIMAL + "package: {triton: {instance_group: [{kind: KIND_TPU}]}}",
+        MINIMAL + "package: {triton: {models: {tokeniser: {}}}}",
+        MINIMAL + "package: {triton: {models: {ensemble: {response_cache: true}}}}",
     ],
 )
 def test_what_is_wrong_does_not_fit_the_editors_schema(text):

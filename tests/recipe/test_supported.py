@@ -13,14 +13,29 @@ LATER = {
     "openvino": (MINIMAL + "target: {runtime: openvino}", "3:19"),
     "auto": (MINIMAL + "target: {runtime: auto}", "3:19"),
     "graphs": (MINIMAL + "graphs: {encoder: {precision: fp32}}", "3:9"),
-    "generate": (MINIMAL + "generate: {num_beams: 2}", "3:11"),
+    "beams": (MINIMAL + "generate: {num_beams: 2}", "3:23"),
     "an image's size for any model": (MINIMAL + "preprocess: {size: 384}", "3:13"),
-    "an image's mean": (MINIMAL.replace("model}", "'timm:resnet18'}") + "preprocess: {mean: [0.5, 0.5, 0.5]}", "3:13"),
-    "a server": (MINIMAL + "bench: {via: [in-process, triton-http]}", "3:14"),
+    "an image's mean for any model": (MINIMAL + "preprocess: {mean: [0.5, 0.5, 0.5]}", "3:13"),
+    "a server for generated text": (
+        MINIMAL.replace("model}", "model, task: text-generation}") + "bench: {via: [in-process, triton-http]}",
+        "3:14",
+    ),
+    "a server for TensorRT-RTX": (
+        MINIMAL + "target: {device: T4, runtime: tensorrt-rtx}\nprecision: fp16\nbench: {via: [triton-grpc]}",
+        "5:14",
+    ),
     "a rival in int8": (MINIMAL + "bench: {against: [{runtime: pytorch, precision: int8}]}", "3:18"),
     "onnxruntime as a rival in fp16": (MINIMAL + "bench: {against: [{runtime: onnxruntime, precision: fp16}]}", "3:18"),
-    "seq2seq": (MINIMAL.replace("model}", "model, task: text2text-generation}"), "2:30"),
-    "generation": (MINIMAL.replace("model}", "model, task: text-generation}"), "2:30"),
+    "seq2seq on a GPU": (T4.replace("model}", "model, task: text2text-generation}"), "2:30"),
+    "generation through a provider": (
+        MINIMAL.replace("model}", "model, task: text-generation}") + "target: {device: L4, provider: cuda}",
+        "2:30",
+    ),
+    "an answer on a GPU": (T4 + "generate: {max_new_tokens: 8}", "4:11"),
+    "an answer of a classifier": (
+        MINIMAL.replace("model}", "model, task: fill-mask}") + "generate: {max_new_tokens: 8}",
+        "3:11",
+    ),
     "remote code": (MINIMAL.replace("model}", "model, trust_remote_code: true}"), "2:43"),
 }
 
@@ -39,6 +54,7 @@ def test_a_field_of_a_later_step_is_refused(project, text, place):
     [
         MINIMAL,
         MINIMAL + "precision: int8\ntarget: {device: cpu, isa: avx512_vnni, provider: cpu}\nbench: {threads: 2}",
+        MINIMAL + "bench: {via: [in-process, triton-grpc, triton-http]}",
         MINIMAL + "bench: {via: [in-process], against: [{runtime: pytorch}, {runtime: onnxruntime, precision: fp32}]}",
         T4 + "precision: fp16\ntensorrt: {version: '10', memory_pool: {workspace: 1GiB}, optimization_level: 5}",
         T4 + "tensorrt: {compatibility: same-compute-capability, version_compatible: true, strip_plan: true}",
@@ -53,8 +69,10 @@ def test_a_field_of_a_later_step_is_refused(project, text, place):
         MINIMAL + "target: {device: L4, provider: cuda}\nprecision: fp16",
         MINIMAL + "target: {device: T4, provider: tensorrt}\nprecision: int8",
         T4 + "package: {triton: {image: '24.05'}}",
-        MINIMAL.replace("model}", "'timm:resnet18'}") + "preprocess: {layout: NHWC, size: 384}",
+        MINIMAL.replace("model}", "'timm:resnet18'}") + "preprocess: {layout: NHWC, size: 384, mean: [0.5]}",
         MINIMAL.replace("model}", "model, task: image-classification}") + "preprocess: {layout: NHWC}",
+        MINIMAL.replace("model}", "model, task: text-generation}") + "precision: int8\ngenerate: {max_new_tokens: 8}",
+        MINIMAL.replace("model}", "model, task: text2text-generation}") + "generate: {num_beams: 1}",
         MINIMAL.replace("model}", "model, weights: pickle-tensors-only, task: fill-mask}"),
     ],
 )

@@ -1,0 +1,89 @@
+"""A fault of an override, and what is known of the model that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Literal
+
+Kind = Literal["onnxruntime", "tensorrt", "python", "ensemble"]
+Path = tuple[str | int, ...]
+
+
+class Fault(Exception):  # noqa: N818 - it becomes an error of the recipe or of the step
+    """What Triton would refuse, or take and not do.
+
+    `path` leads from the model's overrides to the value; `at_key` tells that the name there is wrong, not its value.
+    """
+
+    def __init__(
+        self, what: str, path: Iterable[str | int], hint: str = "", *, facts: Sequence[str] = (), at_key: bool = False
+    ) -> None:
+        super().__init__(what)
+        self.what, self.path, self.hint = what, tuple(path), hint
+        self.facts, self.at_key = tuple(facts), at_key
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor as config.pbtxt has it; None for what is not known. `dims` are without the batch that Triton makes."""
+
+    data_type: str | None = None
+    dims: tuple[int, ...] | None = None
+    """As the model takes it."""
+    sent: tuple[int, ...] | None = None
+    """As clients send it, where that is reshaped."""
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known of the model that overrides are about; None for what only its files will tell."""
+
+    kind: Kind
+    part: str = "model"
+    """`model`, or one of the parts that `package.triton.models` names."""
+    name: str | None = None
+    on_gpu: bool = False
+    """The package is for a GPU."""
+    provider: str | None = None
+    batch: int | None = None
+    """Its max_batch_size."""
+    most: int | None = None
+    """The most that max_batch_size can be: what the profiles allow."""
+    profiles: int | None = None
+    """How many profiles the TensorRT engine has."""
+    decoupled: bool = False
+    inputs: Mapping[str, Tensor] | None = None
+    outputs: Mapping[str, Tensor] | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """Parameters by which the package finds its own way."""
+
+    @property
+    def largest(self) -> int | None:
+        """The largest batch that can ever be sent."""
+        return self.batch if self.batch is not None else self.most
+
+
+Said = Mapping[str, Any]
+"""Overrides of one model whose types are right, without nulls."""
+Rule = Callable[[Said, About], Iterator[Fault]]
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """Return a hint with the known word that looks most like `word`, or with all of them where none does."""
+    choices = list(known)
+    found = get_close_matches(word, choices, n=1) or get_close_matches(word.lower(), choices, n=1, cutoff=0.5)
+    if found:
+        return f"did you mean `{found[0]}`?"
+    return f"known here: {', '.join(choices)}" if choices else "leave it out"
+
+
+def twice(names: Iterable[Any]) -> Iterator[int]:
+    """Yield the index of each item that was there before."""
+    seen: set[Any] = set()
+    for index, name in enumerate(names):
+        if name in seen:
+            yield index
+        seen.add(name)

@@ -1,0 +1,95 @@
+"""What a recipe, and its model where it is here, tell of the models that overrides are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from engine.feasibility.shapes import profiles
+from engine.feasibility.target import TENSORRT
+from engine.feasibility.triton.fault import About, Kind, Tensor
+
+if TYPE_CHECKING:
+    from engine.recipe.schema import Recipe
+
+_GENERATION = ("text2text-generation", "text-generation")
+_ENGINES = ("model", "encoder", "decoder")
+_TYPES = {
+    "bool": "TYPE_BOOL", "float16": "TYPE_FP16", "float32": "TYPE_FP32", "float64": "TYPE_FP64",
+    "bfloat16": "TYPE_BF16", "object": "TYPE_STRING",
+    **{f"{sign}int{bits}": f"TYPE_{sign.upper()}INT{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+_USUAL = {"transformers": "int64", "timm": "float32"}
+"""What inputs are, by the kind of checkpoint: tokens, or images."""
+
+
+def sections(recipe: Recipe) -> Iterator[tuple[str, tuple[str | int, ...], Mapping[str, Any]]]:
+    """Yield the overrides of each model: the part's name, the path to them in the recipe, and what they say."""
+    said = recipe.package.triton
+    above = ("package", "triton")
+    if said.model_extra:
+        yield "model", above, said.model_extra
+    for part, overrides in said.models.items():
+        yield part, (*above, "models", part), overrides
+
+
+def of_recipe(recipe: Recipe, part: str) -> About:
+    """Return what a recipe says of a part before its model is read."""
+    said, target = recipe.package.triton, recipe.target
+    by_tensorrt = target.runtime in TENSORRT
+    largest = [profile["batch"].max for profile in recipe.profiles if "batch" in profile]
+    limits = [*([said.max_batch_size] if said.max_batch_size is not None else []), *([max(largest)] if largest else [])]
+    engine: Kind = "tensorrt" if by_tensorrt else "onnxruntime"
+    other: Kind = "ensemble" if part == "ensemble" and recipe.model.task not in _GENERATION else "python"
+    return About(
+        kind=engine if part in _ENGINES else other,
+        part=part,
+        name=(said.name or recipe.name) if part == "model" else None,
+        on_gpu=target.device != "cpu",
+        provider=target.provider,
+        batch=said.max_batch_size,
+        most=min(limits) if limits else None,
+        profiles=max(1, len(recipe.profiles)) if by_tensorrt else None,
+        decoupled=part == "stream",
+    )
+
+
+def of_model(recipe: Recipe, facts: Mapping[str, Any]) -> About | None:
+    """Return what is known of the model itself by the report of its fetch; None where that tells no tensors."""
+    axes = facts.get("axes")
+    if not axes or (recipe.model.task or facts.get("task")) in _GENERATION:
+        return None
+    about = of_recipe(recipe, "model")
+    batch = about.batch
+    if batch is None:
+        batch = _batch(recipe, facts)
+    types = facts.get("types") or {}
+    usual = _USUAL.get(facts.get("kind", ""))
+    inputs = {name: _tensor(types.get(name, usual), shape, batch=batch) for name, shape in axes.items()}
+    outputs = {name: _tensor(kind, shape, batch=batch) for name, (kind, shape) in (facts.get("outputs") or {}).items()}
+    return replace(about, batch=batch, inputs=inputs, outputs=outputs or None)
+
+
+def _batch(recipe: Recipe, facts: Mapping[str, Any]) -> int | None:
+    """Return the max_batch_size that the package will have; None where it cannot be told yet."""
+    axis = (next(iter(facts["axes"].values())) or [0])[0]
+    if not isinstance(axis, str) or not says_batch(axis):
+        return 0
+    outputs = [shape for _, shape in (facts.get("outputs") or {}).values()]
+    if any(shape is None or shape[:1] != [axis] for shape in (*facts["axes"].values(), *outputs)):
+        return None  # an output's axis may have no name: the graph will tell
+    return max((profile[axis].max for profile in profiles(recipe, facts) if axis in profile), default=None)
+
+
+def says_batch(axis: str) -> bool:
+    """Tell whether an axis is called a batch: a recurrent model may well have time in the first place."""
+    return "batch" in axis.lower() or axis.lower() in {"n", "b"}
+
+
+def _tensor(kind: str | None, shape: list[int | str] | None, *, batch: int | None) -> Tensor:
+    if batch is None or shape is None:
+        return Tensor(_TYPES.get(kind or ""))
+    dims = [size if isinstance(size, int) else -1 for size in shape]
+    # Triton has no tensors without dimensions: one number a row is [1].
+    return Tensor(_TYPES.get(kind or ""), tuple(dims[1:] if batch else dims) or None)

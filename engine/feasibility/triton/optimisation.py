@@ -1,0 +1,118 @@
+"""Optimisation: levels, accelerators, CUDA graphs, and the parameters that backends know."""
+
+# Sources: README of triton-inference-server/onnxruntime_backend ("Model Config Options", "ONNX Runtime with TensorRT
+# optimization", "... with OpenVINO") and "Optimization" in Triton's documentation.
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+from engine.feasibility.triton.fault import About, Fault, Path, Said, near
+
+_FIELD = "optimization"
+_LEVELS = (-1, 0, 1, 2)
+_ON_CPU, _ON_GPU = ("openvino",), ("tensorrt", "cuda")
+_NUMBERS = ("intra_op_thread_count", "inter_op_thread_count", "enable_mem_arena", "enable_mem_pattern")
+"""Parameters that ONNX Runtime's backend reads as whole numbers."""
+
+
+def rule(said: Said, about: About) -> Iterator[Fault]:
+    """Yield what a backend refuses, or silently leaves undone."""
+    yield from _parameters(said, about)
+    yield from _metrics(said)
+    asked = said.get(_FIELD)
+    if asked is None:
+        return
+    if about.kind == "ensemble":
+        hint = "say it of the models that it is made of"
+        yield Fault("an ensemble has no `optimization`: Triton refuses it", (_FIELD,), hint, at_key=True)
+        return
+    yield from _graph(asked, about)
+    yield from _cuda(asked.get("cuda"), about)
+    for side in ("gpu_execution_accelerator", "cpu_execution_accelerator"):
+        for index, each in enumerate(asked.get("execution_accelerators", {}).get(side, ())):
+            yield from _accelerator(each, (_FIELD, "execution_accelerators", side, index), about)
+
+
+def _graph(asked: Mapping[str, Any], about: About) -> Iterator[Fault]:
+    if "graph" not in asked:
+        return
+    level, at = asked["graph"].get("level", 0), (_FIELD, "graph", "level")
+    if about.kind != "onnxruntime":
+        yield Fault("`graph.level` is about ONNX Runtime, and this model is not run by it", at, "leave it out")
+    elif level not in _LEVELS:
+        meant = "-1 (basic), 1 (extended), 2 (none) or 0 (all) is meant"
+        yield Fault(f"ONNX Runtime has no optimisation level {level}: it would take all of them", at, meant)
+
+
+def _cuda(asked: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:
+    if asked is None:
+        return
+    at: Path = (_FIELD, "cuda")
+    if not about.on_gpu:
+        yield Fault("`cuda`: this package is for a cpu", at, "leave it out", at_key=True)
+    elif about.kind != "tensorrt":
+        what = "`cuda` is about TensorRT engines, and this model is none"
+        yield Fault(what, at, "leave it out, or use runtime: tensorrt", at_key=True)
+    for index, spec in enumerate(asked.get("graph_spec", ())):
+        path = (*at, "graph_spec", index)
+        for name in spec.get("input", {}):
+            if about.inputs is not None and name not in about.inputs:
+                what = f"the model has no input {name!r}"
+                yield Fault(what, (*path, "input", name), near(name, about.inputs), at_key=True)
+        size = spec.get("batch_size", 0)
+        if size < 0 or (about.largest is not None and size > about.largest):
+            limit = "at least 0 is meant" if size < 0 else f"at most {about.largest} is meant"
+            yield Fault(f"a CUDA graph of batch {size}", (*path, "batch_size"), limit)
+
+
+def _accelerator(said: Mapping[str, Any], path: Path, about: About) -> Iterator[Fault]:
+    name, at = said.get("name", ""), (*path, "name")
+    side = str(path[2])
+    if about.kind != "onnxruntime":
+        what = f"`{side}` is about ONNX Runtime, and this model is not run by it: it would be ignored"
+        yield Fault(what, path, "leave it out")
+        return
+    if side.startswith("gpu") and not about.on_gpu:
+        yield Fault(f"`{side}`: this package is for a cpu", path, "leave it out; `openvino` is one for a cpu")
+        return
+    known = _ON_GPU if side.startswith("gpu") else _ON_CPU
+    if name not in known:
+        what = f"ONNX Runtime has no accelerator {name!r} here: Triton would refuse it"
+        yield Fault(what, at if name else path, near(name, known) if name else f"add name: {known[0]}")
+        return
+    if side.startswith("cpu") and about.on_gpu:
+        what = f"{name!r} computes on a cpu, and this package was built and measured for a GPU"
+        yield Fault(what, at, "leave it out; for a cpu, set target.device: cpu")
+    if name == "tensorrt" and about.provider != "tensorrt":
+        what = "the accelerator tensorrt, and the model was validated and measured without it"
+        yield Fault(what, at, "say target: {provider: tensorrt}")
+    if name == "tensorrt" and said.get("parameters", {}).get("precision_mode", "FP32") != "FP32":
+        what = f"`precision_mode: {said['parameters']['precision_mode']}` computes otherwise than what was validated"
+        yield Fault(what, (*path, "parameters", "precision_mode"), "leave it out: the recipe's `precision` decides")
+
+
+def _parameters(said: Said, about: About) -> Iterator[Fault]:
+    for name, value in said.get("parameters", {}).items():
+        text, at = value.get("string_value"), ("parameters", name)
+        if text is None:
+            yield Fault(f"the parameter {name!r} has no value", at, "as in {string_value: text}")
+            continue
+        if name in about.parameters and text != about.parameters[name]:
+            what = f"the parameter {name!r} is the package's own: {about.parameters[name]!r}"
+            yield Fault(what, (*at, "string_value"), "choose another name")
+        number = text.removeprefix("-").isdecimal()
+        if about.kind == "onnxruntime" and name in _NUMBERS and not number:
+            yield Fault(f"`{name}` is a whole number, as text: {text!r} is none", (*at, "string_value"), 'as in "4"')
+
+
+def _metrics(said: Said) -> Iterator[Fault]:
+    for index, control in enumerate(said.get("model_metrics", {}).get("metric_control", ())):
+        at = ("model_metrics", "metric_control", index)
+        buckets = control.get("histogram_options", {}).get("buckets", [])
+        if not control.get("metric_identifier", {}).get("family"):
+            yield Fault("this says not which metric it is about", at, "add metric_identifier: {family: ...}")
+        if any(later <= earlier for earlier, later in pairwise(buckets)):
+            yield Fault(f"the buckets {buckets} do not rise", (*at, "histogram_options", "buckets"), "sort them")

@@ -1,0 +1,152 @@
+"""Types: overrides as YAML has them, held against the messages of Triton's ModelConfig."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from engine.feasibility.triton.fault import Fault, Path, near
+from engine.recipe.model_config import ENUMS, MESSAGES, ONE_OF
+
+_BOUNDS = {
+    "int32": (-(1 << 31), (1 << 31) - 1),
+    "int64": (-(1 << 63), (1 << 63) - 1),
+    "uint32": (0, (1 << 32) - 1),
+    "uint64": (0, (1 << 64) - 1),
+}
+_REALS = ("float", "double")
+_LARGEST_FLOAT = 3.4028234663852886e38
+_OTHER_NAMES = {
+    "FLOAT32": "TYPE_FP32", "FLOAT": "TYPE_FP32", "FLOAT16": "TYPE_FP16", "HALF": "TYPE_FP16", "FLOAT64": "TYPE_FP64",
+    "DOUBLE": "TYPE_FP64", "BFLOAT16": "TYPE_BF16", "BYTES": "TYPE_STRING", "STR": "TYPE_STRING", "INT": "TYPE_INT64",
+}  # fmt: skip
+"""What others call the types of tensors."""
+
+
+def typed(value: Any, kind: str = "ModelConfig", path: Path = ()) -> Any:
+    """Return a value as protobuf would hold it, in plain Python and without nulls.
+
+    Whole numbers may be text, as in JSON. Raises Fault at the first that does not fit.
+    """
+    if kind.startswith("["):
+        return _list(value, kind[1:-1], path)
+    if kind.startswith("{"):
+        return _map(value, kind, path)
+    if kind in MESSAGES:
+        return _message(value, kind, path)
+    return _choice(value, kind, path) if kind in ENUMS else _scalar(value, kind, path)
+
+
+def _scalar(value: Any, kind: str, path: Path) -> Any:
+    if kind == "string":
+        return _text(value, path)
+    if kind != "bool":
+        return _real(value, kind, path) if kind in _REALS else _whole(value, kind, path)
+    if not isinstance(value, bool):
+        raise Fault(f"{_of(path)} is {_shown(value)}; true or false is meant", path)
+    return value
+
+
+def _message(value: Any, kind: str, path: Path) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        fields = MESSAGES[kind]
+        shape = f"{{{next(iter(fields))}: ...}}" if fields else "{}"
+        name = f"{path[-1]}: " if isinstance(path[-1], str) else ""
+        hint = f'write {{string_value: "{value}"}}' if kind == "ModelParameter" else f"as in {name}{shape}"
+        raise Fault(f"{_of(path)} is {_shown(value)}; a mapping of fields is meant", path, hint)
+    found = {}
+    for name, inner in value.items():
+        if name not in MESSAGES[kind]:
+            where = f" in `{path[-1]}`" if path and isinstance(path[-1], str) else ""
+            what = f"unknown field `{name}`{where}: Triton's {kind.rpartition('.')[2]} has none of this name"
+            raise Fault(what, (*path, str(name)), near(str(name), MESSAGES[kind]), at_key=True)
+        if inner is not None:
+            found[name] = typed(inner, MESSAGES[kind][name], (*path, name))
+    for group in ONE_OF.get(kind, ()):
+        both = [name for name in found if name in group]
+        if len(both) > 1:
+            what = f"`{both[1]}` and `{both[0]}` exclude each other: Triton's {kind.rpartition('.')[2]} has one of them"
+            raise Fault(what, (*path, both[1]), "leave one out", at_key=True)
+    return found
+
+
+def _list(value: Any, kind: str, path: Path) -> list[Any]:
+    if isinstance(value, list | tuple):
+        return [typed(item, kind, (*path, index)) for index, item in enumerate(value)]
+    plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+    hint = f"put it into a list: [{value if plain else '{...}'}]"
+    raise Fault(f"{_of(path)} is {_shown(value)}; a list is meant", path, hint)
+
+
+def _map(value: Any, type_of: str, path: Path) -> dict[Any, Any]:
+    key, kind = type_of[1:-1].split(":")
+    if not isinstance(value, Mapping):
+        hint = "as in {key: {string_value: text}}" if kind == "ModelParameter" else "as in {key: value}"
+        raise Fault(f"{_of(path)} is {_shown(value)}; a mapping is meant", path, hint)
+    return {
+        typed(name, key, (*path, name)): typed(inner, kind, (*path, name))
+        for name, inner in value.items()
+        if inner is not None
+    }
+
+
+def _choice(value: Any, kind: str, path: Path) -> str:
+    choices = ENUMS[kind]
+    if isinstance(value, str) and value in choices and value != "TYPE_INVALID":
+        return value
+    word = str(value).upper()
+    ends = [choice for choice in choices if choice.endswith(f"_{word}")]
+    guess = [_OTHER_NAMES[word]] if word in _OTHER_NAMES and kind == "DataType" else ends
+    guess = guess or get_close_matches(word, choices, n=1)
+    hint = f"did you mean {guess[0]}?" if guess and guess[0] != value else f"one of {', '.join(choices)}"
+    raise Fault(f"{_of(path)} cannot be {_shown(value)}", path, hint.replace("one of TYPE_INVALID, ", "one of "))
+
+
+def _text(value: Any, path: Path) -> str:
+    if isinstance(value, str):
+        return value
+    plain = isinstance(value, int | float)
+    written = str(value).lower() if isinstance(value, bool) else value
+    raise Fault(f"{_of(path)} is {_shown(value)}; text is meant", path, f'quote it: "{written}"' if plain else "")
+
+
+def _whole(value: Any, kind: str, path: Path) -> int:
+    digits = isinstance(value, str) and value.removeprefix("-").isascii() and value.removeprefix("-").isdigit()
+    if isinstance(value, bool) or not (isinstance(value, int) or digits):
+        raise Fault(f"{_of(path)} is {_shown(value)}; a whole number is meant", path)
+    number, (least, most) = int(value), _BOUNDS[kind]
+    if not least <= number <= most:
+        limit = f"at least {least:,}" if number < least else f"at most {most:,}"
+        raise Fault(f"{_of(path)} is {number:,}; {limit} is meant ({kind})", path)
+    return number
+
+
+def _real(value: Any, kind: str, path: Path) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Fault(f"{_of(path)} is {_shown(value)}; a number is meant", path)
+    if not math.isfinite(value) or (kind == "float" and abs(value) > _LARGEST_FLOAT):
+        raise Fault(f"{_of(path)} is {value}; a finite number is meant", path)
+    return float(value)
+
+
+def _of(path: Path) -> str:
+    """Return what a place is called: the last name on the way, with the numbers behind it."""
+    names = [index for index, segment in enumerate(path) if isinstance(segment, str)]
+    if not names:
+        return "the section"
+    head, *numbers = path[names[-1] :]
+    return f"`{head}{''.join(f'[{number}]' for number in numbers)}`"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "a mapping" if value else "an empty mapping"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}" if value else "an empty list"
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"the text {value[:60]!r}" if isinstance(value, str) else str(value)

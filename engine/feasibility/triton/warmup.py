@@ -1,0 +1,100 @@
+"""Warm-up: requests that Triton sends to a model before it calls it ready."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from engine.feasibility.triton.fault import About, Fault, Path, Said, Tensor, near, twice
+
+_FIELD = "model_warmup"
+_DATA = ("zero_data", "random_data", "input_data_file")
+
+
+def rule(said: Said, about: About) -> Iterator[Fault]:
+    """Yield samples that the model would not take: Triton then refuses to load it."""
+    samples = said.get(_FIELD)
+    if samples is None:
+        return
+    if about.kind == "ensemble":
+        hint = "warm up the models that it is made of"
+        yield Fault("an ensemble cannot be warmed up: Triton refuses it", (_FIELD,), hint, at_key=True)
+        return
+    tensors = _as_sent(said, about)
+    for index, sample in enumerate(samples):
+        path = (_FIELD, index)
+        if not sample.get("name"):
+            yield Fault("a warm-up needs a name: Triton's log calls it by that", path, "add name: ...")
+        yield from _batch(sample, path, about)
+        yield from _inputs(sample.get("inputs", {}), path, tensors)
+    names = [sample.get("name") for sample in samples]
+    for index in twice(names):
+        yield Fault(f"two warm-ups are called {names[index]!r}", (_FIELD, index, "name"), "name one otherwise")
+
+
+def _as_sent(said: Said, about: About) -> Mapping[str, Tensor] | None:
+    """Return the inputs as a request has them: as the recipe says, else as the package does."""
+    if about.inputs is None:
+        return None
+    own = {name: replace(tensor, dims=tensor.sent or tensor.dims) for name, tensor in about.inputs.items()}
+    for tensor in said.get("input", ()):
+        name = tensor.get("name")
+        if name in own and tensor.get("dims"):
+            own[name] = replace(own[name], dims=tuple(tensor["dims"]))
+    return own
+
+
+def _batch(sample: Mapping[str, Any], path: Path, about: About) -> Iterator[Fault]:
+    size, at = sample.get("batch_size", 0), (*path, "batch_size")
+    if about.batch == 0 and size > 1:
+        what = f"a warm-up of batch {size}, and the model takes no batches: max_batch_size is 0"
+        yield Fault(what, at, "leave it out, and say the whole shape as dims")
+    elif about.largest and size > about.largest:
+        exact = "max_batch_size is" if about.batch else "the largest of the profiles is"
+        yield Fault(f"a warm-up of batch {size}, and {exact} {about.largest}", at, f"at most {about.largest} is meant")
+    elif about.largest and size < 1:
+        where = at if "batch_size" in sample else path
+        yield Fault("a warm-up of no rows: Triton would skip it", where, "add batch_size: 1, or more")
+
+
+def _inputs(inputs: Mapping[str, Any], path: Path, tensors: Mapping[str, Tensor] | None) -> Iterator[Fault]:
+    for name, given in inputs.items():
+        at = (*path, "inputs", name)
+        if tensors is not None and name not in tensors:
+            facts = [f"it has: {', '.join(tensors)}"]
+            yield Fault(f"the model has no input {name!r}", at, near(name, tensors), facts=facts, at_key=True)
+            continue
+        yield from _data(given, at)
+        yield from _tensor(given, at, tensors[name] if tensors is not None else Tensor())
+    for name, tensor in (tensors or {}).items():
+        if name not in inputs and not tensor.optional:
+            yield Fault(f"the warm-up lacks the input {name!r}", path, "add it under inputs")
+
+
+def _data(given: Mapping[str, Any], at: Path) -> Iterator[Fault]:
+    chosen = [field for field in _DATA if field in given]
+    if not chosen:
+        yield Fault("the warm-up has no data for this input", at, "add zero_data: true or random_data: true")
+    for field in chosen:
+        if given[field] is False:
+            yield Fault(f"`{field}: false` is no data", (*at, field), "true is meant, or another source of data")
+        elif not given[field]:
+            yield Fault("the file has no name", (*at, field), "name a file beside the recipe")
+
+
+def _tensor(given: Mapping[str, Any], at: Path, own: Tensor) -> Iterator[Fault]:
+    kind, dims = given.get("data_type"), given.get("dims", [])
+    if kind is None:
+        yield Fault("the warm-up does not say this input's data_type", at, f"add data_type: {own.data_type or '...'}")
+    elif own.data_type is not None and kind != own.data_type:
+        yield Fault(f"the input is {own.data_type}, not {kind}", (*at, "data_type"), f"use {own.data_type}")
+    wrong = [size for size in dims if size < 1]
+    if wrong:
+        what = f"a warm-up has whole sizes, and {dims} has a {wrong[0]}"
+        yield Fault(what, (*at, "dims"), "as in dims: [16]")
+    elif own.dims is not None and (
+        len(dims) != len(own.dims) or any(mine not in (-1, size) for size, mine in zip(dims, own.dims, strict=True))
+    ):
+        what = f"the input cannot be {dims}: the model has {list(own.dims)}, the batch apart"
+        yield Fault(what, (*at, "dims") if "dims" in given else at, "say a size for each dimension")

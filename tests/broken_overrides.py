@@ -1,0 +1,263 @@
+"""Overrides of Triton's configuration that are broken, each in one way."""
+
+LAYERS = "name: tiny\nmodel: {source: layers.onnx}\nprofiles: [{batch: [1, 2, 8]}]\npackage: {triton: {%s}}\n"
+WHOLE = "name: tiny\nmodel: {source: whole.onnx}\npackage: {triton: {%s}}\n"
+TEXT = "name: tiny\nmodel: {source: model}\npackage: {triton: {%s}}\n"
+NAMED = "name: tiny\nmodel: {source: model, task: %s}\npackage: {triton: {models: {%s}}}\n"
+GPU = (
+    "name: tiny\nmodel: {source: model}\ntarget: {device: T4, runtime: tensorrt}\n"
+    "profiles: [{batch: [1, 8, 32], sequence: [1, 128, 256]}]\npackage: {triton: {%s}}\n"
+)
+CUDA = GPU.replace("runtime: tensorrt", "runtime: onnxruntime, provider: cuda")
+WARM = "model_warmup: [{name: w, batch_size: 1, inputs: {x: {data_type: TYPE_FP32, dims: [64], zero_data: true}}}]"
+
+# The recipe, what is written under package.triton with » where it is wrong, what is said, and the hint.
+REFUSED = {
+    # What protobuf has no place for.
+    "an unknown field": (LAYERS, "»dynamic_batchin: {}", "dynamic_batchin", "dynamic_batching"),
+    "an unknown field inside": (
+        LAYERS, "dynamic_batching: {»max_queue_delay: 5}", "unknown field `max_queue_delay` in `dynamic_batching`",
+        "max_queue_delay_microseconds"),
+    "an unknown field in a list": (
+        LAYERS, "instance_group: [{count: 1}, {»knd: KIND_CPU}]", "unknown field `knd`", "`kind`?"),
+    "an unknown field in a map": (
+        LAYERS, "parameters: {a: {»string_valu: '1'}}", "unknown field `string_valu`", "`string_value`?"),
+    "JSON's way to write a name": (
+        LAYERS, "dynamic_batching: {»maxQueueDelayMicroseconds: 5}", "maxQueueDelay", "max_queue_delay_microseconds"),
+    "text for a number": (
+        LAYERS, "instance_group: [{count: »many}]", "`count` is the text 'many'; a whole number is meant", ""),
+    "a fraction for a number": (LAYERS, "instance_group: [{count: »1.5}]", "a whole number is meant", ""),
+    "a truth value for a number": (LAYERS, "instance_group: [{count: »true}]", "`count` is true; a whole", ""),
+    "a number for text": (
+        LAYERS, "parameters: {a: {string_value: »1}}", "`string_value` is 1; text is meant", 'quote it: "1"'),
+    "a number for a truth value": (LAYERS, "response_cache: {enable: »1}", "true or false is meant", ""),
+    "a plain parameter": (
+        LAYERS, "parameters: {intra_op_thread_count: »'1'}", "a mapping of fields is meant", '{string_value: "1"}'),
+    "parameters in a list": (LAYERS, "parameters: »[a]", "`parameters` is a list of 1; a mapping is meant", "{key: {"),
+    "a group without its list": (
+        LAYERS, "instance_group: »{count: 1}", "`instance_group` is a mapping; a list is meant", "[{...}]"),
+    "one size without its list": (
+        LAYERS, "dynamic_batching: {preferred_batch_size: »8}", "a list is meant", "[8]"),
+    "a word for a message": (
+        LAYERS, "version_policy: »latest", "a mapping of fields is meant", "version_policy: {latest: ...}"),
+    "an unknown kind": (LAYERS, "instance_group: [{kind: »KIND_TPU}]", "cannot be the text 'KIND_TPU'", "KIND_GPU"),
+    "half a name of a kind": (LAYERS, "instance_group: [{kind: »cpu}]", "`kind` cannot be", "did you mean KIND_CPU?"),
+    "numpy's name of a type": (
+        LAYERS, "input: [{name: x, data_type: »float32, dims: [64]}]", "`data_type` cannot be", "TYPE_FP32?"),
+    "KServe's name of a type": (
+        LAYERS, "input: [{name: x, data_type: »BYTES, dims: [64]}]", "`data_type` cannot be", "TYPE_STRING?"),
+    "a negative delay": (
+        LAYERS, "dynamic_batching: {max_queue_delay_microseconds: »-1}", "is -1; at least 0 is meant", ""),
+    "a negative queue": (
+        LAYERS, "dynamic_batching: {default_queue_policy: {max_queue_size: »-5}}", "at least 0 is meant", ""),
+    "a number too large": (
+        LAYERS, "instance_group: [{count: »3000000000}]", "at most 2,147,483,647 is meant (int32)", ""),
+    "null in a list": (LAYERS, "instance_group: [»null]", "is null; a mapping of fields is meant", ""),
+    "two schedulers": (
+        LAYERS, "dynamic_batching: {}, »sequence_batching: {}", "exclude each other", "leave one out"),
+    "two policies": (
+        LAYERS, "version_policy: {all: {}, »latest: {num_versions: 1}}", "`latest` and `all` exclude", "leave one out"),
+    # Tensors that the model does not have.
+    "an unknown input": (
+        LAYERS, "input: [{name: »z, data_type: TYPE_FP32, dims: [64]}]", "the model has no input 'z'", "x"),
+    "an unknown output": (
+        LAYERS, "output: [{name: »logits, data_type: TYPE_FP32, dims: [4]}]", "no output 'logits'", "y"),
+    "another type": (
+        LAYERS, "input: [{name: x, data_type: »TYPE_FP16, dims: [64]}]", "is TYPE_FP32 in the model, not TYPE_FP16",
+        "use TYPE_FP32"),
+    "another type of an output": (
+        LAYERS, "output: [{name: y, data_type: »TYPE_INT64, dims: [4]}]", "is TYPE_FP32 in the model", "TYPE_FP32"),
+    "other dims": (
+        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: »[32]}]", "cannot be [32]: the model has [64]", "[64]"),
+    "free dims of a fixed axis": (
+        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: »[-1]}]", "cannot be [-1]: the model has [64]", "[64]"),
+    "the batch twice": (
+        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: »[-1, 64]}]", "has the batch in its dims", "use [64]"),
+    "no such dimension": (
+        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [»-2]}]", "a dimension of -2", "-1 for any size"),
+    "a dimension of nothing": (
+        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [»0]}]", "a dimension of 0", "at least 1"),
+    "no dims": (LAYERS, "input: [»{name: x, data_type: TYPE_FP32}]", "'x' has no dims", "add dims"),
+    "no type": (LAYERS, "input: [»{name: x, dims: [64]}]", "has no data_type", "TYPE_FP32"),
+    "no name": (LAYERS, "input: [»{data_type: TYPE_FP32, dims: [64]}]", "needs its name", "name: x"),
+    "no inputs": (LAYERS, "input: »[]", "`input` is an empty list", "leave it out"),
+    "inputs taken out": (LAYERS, "»input: null", "takes out what the package needs", "leave it out"),
+    "an input twice": (
+        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [64]}, {name: »x, data_type: TYPE_FP32, dims: [64]}]",
+        "listed twice", "leave one out"),
+    "a missing input": (
+        TEXT, "input: »[{name: input_ids, data_type: TYPE_INT64, dims: [-1]}]", "'attention_mask' is missing",
+        "leave `input` out"),
+    "tokens as int32": (
+        TEXT, "input: [{name: input_ids, data_type: »TYPE_INT32, dims: [-1]}]", "is TYPE_INT64 in", "TYPE_INT64"),
+    "an optional input": (
+        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [64], optional: »true}]", "computes nothing", "leave"),
+    "ragged rows": (
+        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [64], allow_ragged_batch: »true}]", "joins the rows",
+        "leave it out"),
+    "a reshape of another size": (
+        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [8, 9], reshape: »{shape: [64]}}]",
+        "different numbers of elements", "the same"),
+    "a reshape to another shape": (
+        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [64], reshape: »{shape: [8, 8]}}]", "reshaped to [8, 8]",
+        "[64]"),
+    "a layout of images": (
+        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [64], format: »FORMAT_NHWC}]", "about images", "leave"),
+    "a shape tensor": (
+        LAYERS, "input: [{name: x, data_type: TYPE_FP32, dims: [64], is_shape_tensor: »true}]", "TensorRT", "leave"),
+    "labels from a file": (
+        LAYERS, "output: [{name: y, data_type: TYPE_FP32, dims: [4], label_filename: »labels.txt}]", "no file 'lab",
+        "postprocess"),
+    "a made input from nowhere": (
+        LAYERS, ("batch_input: [{kind: BATCH_ELEMENT_COUNT, target_name: [x], data_type: TYPE_INT32, "
+        "source_input: [»z]}]"), "no input 'z'", "x"),
+    "a made input of int64": (
+        LAYERS, ("batch_input: [»{kind: BATCH_ELEMENT_COUNT, target_name: [x], data_type: TYPE_INT64, "
+        "source_input: [x]}]"), "TYPE_INT32 or TYPE_FP32", "data_type"),
+    # Batches and how requests wait.
+    "a batch beyond the profile": (LAYERS, "max_batch_size: »16", "batches of 16", "max_batch_size: 8"),
+    "a preferred batch beyond the profile": (
+        LAYERS, "dynamic_batching: {preferred_batch_size: [4, »16]}", "a preferred batch of 16", "profiles"),
+    "a preferred batch beyond the largest": (
+        LAYERS, "max_batch_size: 4, dynamic_batching: {preferred_batch_size: [»8]}", "max_batch_size is 4", "lower"),
+    "a preferred batch of none": (
+        LAYERS, "dynamic_batching: {preferred_batch_size: [»0]}", "a preferred batch of 0", "at least 1"),
+    "batches of a model without": (WHOLE, "»dynamic_batching: {}", "takes no batches", "leave it out"),
+    "a largest batch of a model without": (
+        WHOLE, "max_batch_size: »4", "first axis", "max_batch_size: 0"),
+    "batches that are switched off": (
+        LAYERS, "max_batch_size: 0, »dynamic_batching: {}", "takes no batches", "leave it out"),
+    "a default priority that is not there": (
+        LAYERS, "dynamic_batching: {priority_levels: 2, default_priority_level: »3}", "levels 1 to 2", "1 to 2"),
+    "no default priority": (
+        LAYERS, "dynamic_batching: {priority_levels: »2}", "`default_priority_level` is missing", "1 to 2"),
+    "a default priority alone": (
+        LAYERS, "dynamic_batching: {default_priority_level: »1}", "without `priority_levels`", "how many"),
+    "a policy for a priority that is not there": (
+        LAYERS, "dynamic_batching: {priority_levels: 2, default_priority_level: 1, priority_queue_policy: {»'5': {}}}",
+        "no request has the priority 5", "1 to 2"),
+    "order among priorities": (
+        LAYERS, "dynamic_batching: {priority_levels: 2, default_priority_level: 1, preserve_ordering: »true}",
+        "could not come first", "leave one"),
+    "more than all slots": (
+        LAYERS, "sequence_batching: {direct: {minimum_slot_utilization: »2.0}}", "it is a share", "0 to 1"),
+    "a control that the model lacks": (
+        LAYERS, "sequence_batching: {control_input: [{name: »START, control: [{int32_false_true: [0, 1]}]}]}",
+        "no input 'START'", "x"),
+    "half a control": (
+        TEXT, "sequence_batching: {control_input: [{name: input_ids, control: [{int32_false_true: »[0]}]}]}",
+        "has 1 values", "[0, 1]"),
+    "a state that the model lacks": (
+        LAYERS, "sequence_batching: {state: [{input_name: »past, output_name: y}]}", "no input 'past'", "x"),
+    "a state from a file": (
+        LAYERS, "sequence_batching: {state: [{input_name: x, output_name: y, initial_state: [{data_file: »s}]}]}",
+        "no file 's'", "zero_data"),
+    "pieces of one answer": (
+        LAYERS, "model_transaction_policy: {decoupled: »true}", "gives one answer", "leave it out"),
+    # Where instances run.
+    "a GPU on a cpu": (LAYERS, "instance_group: [{kind: »KIND_GPU}]", "this package is for a cpu", "KIND_CPU"),
+    "a numbered GPU on a cpu": (LAYERS, "instance_group: [{gpus: »[0]}]", "this package is for a cpu", "leave"),
+    "a tokenizer on a GPU that is not there": (
+        TEXT, "models: {tokenizer: {instance_group: [{kind: »KIND_GPU}]}}", "this package is for a cpu", "KIND_CPU"),
+    "a cpu on a GPU": (GPU, "instance_group: [{kind: »KIND_CPU}]", "this package is for a GPU", "KIND_GPU"),
+    "a kind of the model's own on a GPU": (GPU, "instance_group: [{kind: »KIND_MODEL}]", "is for a GPU", "KIND_GPU"),
+    "no instances": (LAYERS, "instance_group: [{count: »0}]", "a group of 0 instances", "at least 1"),
+    "less than no instances": (LAYERS, "instance_group: [{count: »-1}]", "a group of -1 instances", "at least 1"),
+    "only passive instances": (LAYERS, "instance_group: [{passive: »true}]", "nothing would answer", "active"),
+    "a GPU below zero": (GPU, "instance_group: [{gpus: [»-1]}]", "no GPU has the number -1", "from 0"),
+    "a GPU twice": (GPU, "instance_group: [{gpus: [0, »0]}]", "named twice", "count"),
+    "profiles of ONNX Runtime": (LAYERS, "instance_group: [{profile: »['0']}]", "TensorRT's", "leave it out"),
+    "a profile that is not there": (GPU, "instance_group: [{profile: »['1']}]", "no profile 1", "leave it out"),
+    "a profile without a number": (GPU, "instance_group: [{profile: [»large]}]", "'large' is none", '["0", "1"]'),
+    "an accelerator's cores": (
+        LAYERS, "instance_group: [{secondary_devices: »[{kind: KIND_NVDLA}]}]", "deep-learning", "leave them out"),
+    "a nameless resource": (
+        LAYERS, "instance_group: [{rate_limiter: {resources: [»{count: 1}]}}]", "needs a name", "name"),
+    # What the backends make of it.
+    "TensorRT on a cpu": (
+        LAYERS, "optimization: {execution_accelerators: {gpu_execution_accelerator: [»{name: tensorrt}]}}",
+        "this package is for a cpu", "openvino"),
+    "an unknown accelerator": (
+        LAYERS, "optimization: {execution_accelerators: {cpu_execution_accelerator: [{name: »openvin}]}}",
+        "no accelerator 'openvin'", "openvino"),
+    "TensorRT behind a provider that was measured": (
+        CUDA, "optimization: {execution_accelerators: {gpu_execution_accelerator: [{name: »tensorrt}]}}",
+        "validated and measured without it", "provider: tensorrt"),
+    "an accelerator of an engine": (
+        GPU, "optimization: {execution_accelerators: {gpu_execution_accelerator: [»{name: tensorrt}]}}",
+        "it would be ignored", "leave it out"),
+    "CUDA graphs on a cpu": (LAYERS, "optimization: {»cuda: {graphs: true}}", "is for a cpu", "leave it out"),
+    "CUDA graphs through a provider": (CUDA, "optimization: {»cuda: {graphs: true}}", "about TensorRT", "runtime: ten"),
+    "a CUDA graph beyond the profile": (
+        GPU, "optimization: {cuda: {graphs: true, graph_spec: [{batch_size: »64}]}}", "a CUDA graph of batch 64", "32"),
+    "a level that is none": (LAYERS, "optimization: {graph: {level: »7}}", "no optimisation level 7", "-1 (basic)"),
+    "a level of an engine": (GPU, "optimization: {graph: {level: »1}}", "about ONNX Runtime", "leave it out"),
+    "threads in words": (
+        LAYERS, "parameters: {intra_op_thread_count: {string_value: »four}}", "a whole number", '"4"'),
+    "a parameter without its value": (LAYERS, "parameters: {a: »{}}", "has no value", "string_value"),
+    "buckets that fall": (
+        LAYERS, ("model_metrics: {metric_control: [{metric_identifier: {family: f}, "
+        "histogram_options: {buckets: »[2.0, 1.0]}}]}"), "do not rise", "sort"),
+    "metrics that the image does not know": (
+        LAYERS, "image: '24.10', »model_metrics: {}", "24.10 has no `model_metrics` yet", "an image later"),
+    # What a package has decided.
+    "another platform": (LAYERS, "platform: »tensorrt_plan", "it is 'onnxruntime_onnx'", "`target`"),
+    "another backend": (LAYERS, "backend: »python", "it is 'onnxruntime'", "`target`"),
+    "another runtime": (LAYERS, "runtime: »libtriton_mine.so", "the package brings none", "target.runtime"),
+    "another file": (LAYERS, "default_model_filename: »best.onnx", "it is 'model.onnx'", "leave it out"),
+    "a file by compute capability": (LAYERS, "»cc_model_filenames: {'7.5': t4.plan}", "does not have: 't4.plan'", ""),
+    "a library of operators": (LAYERS, "»model_operations: {op_library_filename: [a.so]}", "does not have", "leave"),
+    "an ensemble inside the model": (LAYERS, "»ensemble_scheduling: {step: []}", "which is no ensemble", "leave"),
+    "the ensemble's steps": (
+        TEXT, "models: {ensemble: {ensemble_scheduling: {»step: []}}}", "how the package fits", "tokenizer: false"),
+    "a version that is not there": (
+        LAYERS, "version_policy: {specific: {versions: [1, »2]}}", "no version 2", "versions: [1]"),
+    "no version": (LAYERS, "version_policy: {specific: »{}}", "names no version", "versions: [1]"),
+    "the latest none": (LAYERS, "version_policy: {latest: »{}}", "`latest` of no versions", "num_versions: 1"),
+    # Warm-up.
+    "a warm-up of an unknown input": (LAYERS, WARM.replace("x:", "»z:"), "no input 'z'", "x"),
+    "a warm-up of another type": (LAYERS, WARM.replace("TYPE_FP32", "»TYPE_INT64"), "is TYPE_FP32", "TYPE_FP32"),
+    "a warm-up of other dims": (LAYERS, WARM.replace("[64]", "»[65]"), "cannot be [65]", "each dimension"),
+    "a warm-up of any dims": (LAYERS, WARM.replace("[64]", "»[-1]"), "whole sizes", "[16]"),
+    "a warm-up beyond the profile": (LAYERS, WARM.replace("batch_size: 1", "batch_size: »9"), "batch 9", "at most 8"),
+    "a warm-up of no rows": (LAYERS, WARM.replace("batch_size: 1", "batch_size: »0"), "skip it", "batch_size: 1"),
+    "a warm-up without data": (
+        LAYERS, WARM.replace(", zero_data: true", "").replace("{data", "»{data"), "has no data", "zero_data"),
+    "a warm-up of no zeros": (LAYERS, WARM.replace("zero_data: true", "zero_data: »false"), "is no data", "true is"),
+    "a warm-up from two sources": (
+        LAYERS, WARM.replace("zero_data: true", "zero_data: true, »random_data: true"), "exclude each other", "leave"),
+    "a warm-up from a file that is not there": (
+        LAYERS, WARM.replace("zero_data: true", "input_data_file: »none.bin"),
+        "`input_data_file` names", "no name like it"),
+    "a warm-up from the web": (
+        LAYERS, WARM.replace("zero_data: true", "input_data_file: »https://x.example/a.bin"),
+        "cannot be read from https:", "name a path"),
+    "a warm-up without a name": (LAYERS, WARM.replace("{name: w, ", "»{"), "needs a name", "name"),
+    "two warm-ups of a name": (
+        LAYERS, WARM[:-1] + ", " + WARM.partition("[")[2].replace("{name: ", "{name: »", 1), "are called 'w'", "other"),
+    "a warm-up that lacks an input": (
+        TEXT, ("model_warmup: [»{name: w, batch_size: 1, inputs: {input_ids: "
+        "{data_type: TYPE_INT64, dims: [8], zero_data: true}}}]"), "lacks the input 'attention_mask'", "add it"),
+    # Parts of a package.
+    "an unknown part": (TEXT, "models: {»tokeniser: {}}", "unknown field `tokeniser`", "tokenizer"),
+    "a part that the task does not have": (
+        NAMED % ("text-classification", "%s"), "»decoder: {}", "for text-classification has no model `decoder`", ""),
+    "a tokenizer that is left out": (
+        TEXT, "tokenizer: false, models: {»tokenizer: {parameters: {}}}", "tokenizer: false", "leave one"),
+    "instances of an ensemble": (
+        TEXT, "models: {ensemble: {»instance_group: [{count: 2}]}}", "has no instances", "made of"),
+    "a tokenizer of larger batches": (
+        LAYERS, "models: {tokenizer: {max_batch_size: »9}}", "is made for at most 8", "package.triton.max_batch_size"),
+    "batches of an ensemble": (TEXT, "models: {ensemble: {»dynamic_batching: {}}}", "an ensemble has no", "made of"),
+    "an optimised ensemble": (
+        TEXT, "models: {ensemble: {»optimization: {priority: PRIORITY_MAX}}}", "an ensemble has no", "made of"),
+    "a warm ensemble": (TEXT, "models: {ensemble: {»model_warmup: []}}", "cannot be warmed up", "made of"),
+    "a tokenizer on ONNX Runtime": (
+        TEXT, "models: {tokenizer: {backend: »onnxruntime}}", "it is 'python'", "leave it out"),
+    "a tokenizer of sequences": (
+        TEXT, "models: {tokenizer: {»sequence_batching: {}}}", "belong to no sequence", "leave it out"),
+    "a cache of pieces": (
+        NAMED % ("text-generation", "%s"), "stream: {response_cache: {enable: »true}}", "caches no answers", "leave"),
+    "a stream in one piece": (
+        NAMED % ("text-generation", "%s"), "stream: {model_transaction_policy: {decoupled: »false}}", "in pieces", ""),
+}  # fmt: skip

@@ -1,0 +1,173 @@
+"""Overrides of Triton's configuration on a real server: it takes them, reports them back, and does them."""
+
+import shutil
+from pathlib import Path
+
+import graphs
+import models
+import numpy as np
+import pytest
+import triton_server
+import yaml
+from overrides_of import PASTED
+from tritonclient import grpc
+
+from engine.errors import StepError
+from engine.kit import serving as servers
+from engine.kit.serving import packaged
+from engine.kit.serving.packaged import Packaged
+from engine.recipe.schema import Recipe
+from engine.steps.package import Package
+
+pytestmark = pytest.mark.slow
+
+TEXTS = """
+name: films
+model: {source: model, task: text-classification}
+profiles: [{batch: [1, 2, 8], sequence: [1, 16, 64]}]
+package:
+  triton:
+    instance_group: [{count: 2, kind: KIND_CPU}]
+    dynamic_batching: {preferred_batch_size: [8], max_queue_delay_microseconds: 200}
+    model_warmup:
+      - name: short
+        batch_size: 2
+        inputs:
+          input_ids: {data_type: TYPE_INT64, dims: [16], zero_data: true}
+          attention_mask: {data_type: TYPE_INT64, dims: [16], random_data: true}
+          token_type_ids: {data_type: TYPE_INT64, dims: [16], input_data_file: 'file:%s'}
+    models:
+      tokenizer:
+        instance_group: [{count: 2, kind: KIND_CPU}]
+        dynamic_batching: {max_queue_delay_microseconds: 100}
+        model_warmup:
+          - {name: empty, batch_size: 1, inputs: {TEXT: {data_type: TYPE_STRING, dims: [1], zero_data: true}}}
+      postprocess: {parameters: {note: {string_value: any}}, metric_tags: {team: search}}
+      ensemble: {response_cache: {enable: true}}
+"""
+
+
+def package(text, out, model, checkpoint):
+    step = Package.for_recipe(Recipe.model_validate(yaml.safe_load(text)))
+    data = {name: Path(source.uri.removeprefix("file:")) for name, source in step.sources().items()}
+    step.run(out, validated=model, checkpoint=checkpoint, **data)
+
+
+@pytest.fixture(scope="module")
+def environment(request):
+    try:
+        return triton_server.venv(request.config.cache.mkdir("triton"))
+    except triton_server.Unavailable as reason:
+        pytest.skip(f"no Triton server here: {reason}")
+
+
+@pytest.fixture(scope="module")
+def server(environment, tmp_path_factory):
+    made = tmp_path_factory.mktemp("packages")
+    layers = graphs.write(made / "layers", graphs.layers())
+    package(PASTED, made / "layers-package", layers, layers)
+    checkpoint = models.checkpoint(made / "checkpoint", "bert", task="text-classification")
+    np.ones(16, np.int64).tofile(made / "types.bin")
+    package(TEXTS % (made / "types.bin"), made / "texts-package", graphs.tiny("bert"), checkpoint)
+    for made_here in ("layers-package", "texts-package"):
+        shutil.copytree(made / made_here, made / "repository", dirs_exist_ok=True)
+    with triton_server.serving(made / "repository", tmp_path_factory.mktemp("server"), environment) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server):
+    made = grpc.InferenceServerClient(server.grpc)
+    yield made
+    made.close()
+
+
+def test_a_pasted_configuration_is_what_the_server_reports(client):
+    said = yaml.safe_load(PASTED)["package"]["triton"]
+    config = client.get_model_config("tiny").config
+    assert [(group.name, group.count) for group in config.instance_group] == [("workers", 2)]
+    assert config.instance_group[0].rate_limiter.priority == 2
+    batching = config.dynamic_batching
+    assert list(batching.preferred_batch_size) == said["dynamic_batching"]["preferred_batch_size"]
+    assert batching.max_queue_delay_microseconds == 500
+    assert (batching.priority_levels, batching.default_priority_level) == (2, 2)
+    assert batching.default_queue_policy.max_queue_size == 64
+    assert batching.priority_queue_policy[1].allow_timeout_override
+    assert list(config.version_policy.specific.versions) == [1]
+    assert config.optimization.graph.level == 1
+    assert config.parameters["intra_op_thread_count"].string_value == "1"
+    assert [warm.name for warm in config.model_warmup] == ["zeros", "any"]
+    assert config.response_cache.enable
+    assert config.metric_tags["team"] == "search"
+
+
+def test_a_model_is_warmed_up_by_a_file_that_came_with_the_package(client):
+    [sample] = client.get_model_config("films").config.model_warmup
+    assert sample.inputs["token_type_ids"].input_data_file == "types.bin"
+
+
+def test_the_overrides_of_each_part_arrive_there_and_nowhere_else(client):
+    configs = {
+        part: client.get_model_config(f"films{part}").config for part in ("", "_tokenizer", "_postprocess", "_text")
+    }
+    assert [configs[part].instance_group[0].count for part in ("", "_tokenizer", "_postprocess")] == [2, 2, 1]
+    assert configs[""].dynamic_batching.max_queue_delay_microseconds == 200
+    assert configs["_tokenizer"].dynamic_batching.max_queue_delay_microseconds == 100
+    assert configs["_postprocess"].parameters["note"].string_value == "any"
+    assert configs["_postprocess"].metric_tags["team"] == "search"
+    assert [part for part, config in configs.items() if config.response_cache.enable] == ["_text"]
+    assert configs["_text"].parameters["recipe_task"].string_value == "text-classification"
+
+
+def test_a_model_with_every_override_answers(client):
+    x = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
+    asked = grpc.InferInput("x", [3, 64], "FP32")
+    asked.set_data_from_numpy(x)
+    answer = client.infer("tiny", [asked], client_timeout=30, priority=1, timeout=10_000_000)
+    assert answer.as_numpy("y").shape == (3, 4)
+
+
+def test_the_second_answer_to_a_text_comes_from_the_cache(client):
+    def ask():
+        text = grpc.InferInput("TEXT", [1, 1], "BYTES")
+        text.set_data_from_numpy(np.array([[b"a film of note"]], dtype=object))
+        return client.infer("films_text", [text], client_timeout=30).as_numpy("scores")
+
+    def hits():
+        [found] = client.get_inference_statistics("films_text").model_stats
+        return found.inference_stats.cache_hit.count
+
+    before, first = hits(), ask()
+    assert np.array_equal(ask(), first)
+    assert hits() == before + 1
+
+
+# What is refused by a recipe's check, as a server meets it in a config.pbtxt: it would not have loaded it, either.
+REFUSED = {
+    "a-preferred-batch-beyond": "dynamic_batching { preferred_batch_size: 16 }",
+    "a-preferred-batch-of-none": "dynamic_batching { preferred_batch_size: 0 }",
+    "a-priority-that-is-not-there": "dynamic_batching { priority_levels: 2 default_priority_level: 3 }",
+    "an-order-among-priorities": (
+        "dynamic_batching { priority_levels: 2 default_priority_level: 1 preserve_ordering: true }"),
+    "a-version-that-is-not-there": "version_policy { specific { versions: 2 } }",
+    "the-latest-none": "version_policy { latest { } }",
+    "a-cache-of-pieces": "response_cache { enable: true } model_transaction_policy { decoupled: true }",
+    "more-than-all-slots": "sequence_batching { direct { minimum_slot_utilization: 2 } }",
+    "another-name": 'name: "other"',
+    "a-field-that-is-later": "model_metrics { }",
+}  # fmt: skip
+IO = 'backend: "python" max_batch_size: 8 input { name: "x" data_type: TYPE_FP32 dims: 4 } '
+
+
+def test_what_a_check_refuses_the_server_would_refuse(environment, tmp_path):
+    for name, said in REFUSED.items():
+        (tmp_path / name / "1").mkdir(parents=True)
+        (tmp_path / name / "1" / "model.py").touch()
+        (tmp_path / name / "config.pbtxt").write_text(IO + said)
+    log = tmp_path.with_suffix(".log")
+    found = Packaged("pip", packaged.VERSION, "for tests", environment=environment)
+    with pytest.raises(StepError), servers.start(tmp_path, found=found, log=log, patience=60.0):
+        pass
+    told = log.read_text(errors="replace")
+    assert [name for name in REFUSED if f"'{name}'" not in told] == []
+    assert "successfully loaded" not in told
