@@ -63,6 +63,12 @@ class StoreError(UserError):
     """The store cannot be read or written (exit 1)."""
 
 
+class HardwareError(UserError):
+    """What is here is fine, and needs hardware that is not (exit 3)."""
+
+    exit = Exit.WAITING
+
+
 class UsageError(UserError):
     """The command line asks for something that cannot be (exit 2)."""
 

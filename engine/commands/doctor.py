@@ -44,7 +44,21 @@ def run(_arguments: argparse.Namespace) -> Exit:
     for name, lacks in gpu_runtimes.table(lambda tool: machine.version_of(tool) != machine.MISSING).items():
         print(f"  {name:<31} {'missing: ' + ', '.join(lacks) if lacks else 'all that it needs is here'}")
     print()
+    print(f"a Triton server for `recipe serve`: {_triton()}")
+    print()
     print(f"steps: {', '.join(sorted(registry.steps()))}")
     if any(machine.version_of(tool) == machine.MISSING for tool in ("torch", "transformers", "onnxruntime")):
         print("hint: `pip install 'recipe[cpu]'` has all that a CPU build needs, `recipe[onnx]` all for ONNX files")
     return Exit.OK
+
+
+def _triton() -> str:
+    """Return which server was found, or why there is none; fetches nothing."""
+    from engine.errors import StepError
+    from engine.kit import serving
+
+    try:
+        found = serving.find(pull=False)
+    except StepError as error:
+        return "\n  ".join(["none", *error.facts, f"hint: {error.hint}"])
+    return f"{found.version or 'one'} ({found.kind}): {found.why}"

@@ -1,0 +1,220 @@
+"""Serve what recipes build on a real Triton server."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.commands import amounts, options
+from engine.errors import Exit, HardwareError, StepError, UsageError, UserError
+
+if TYPE_CHECKING:
+    from engine.api import Session
+    from engine.events import Event, Finished
+    from engine.kit.serving import Server
+    from engine.kit.serving.layout import Package
+    from engine.lookup import Variant
+
+_POLL_SECONDS = 0.2
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command line."""
+    options.add_recipes(parser, needed=False)
+    parser.add_argument("--install", action="store_true", help="install Triton for CPUs by pip, and serve nothing")
+    parser.add_argument(
+        "--server",
+        choices=("path", "container", "pip"),
+        help="only this kind: a tritonserver on the PATH, in a container, or the one that --install brings"
+        " (default: the first of them that fits)",
+    )
+    parser.add_argument(
+        "--address", metavar="ADDRESS", default="127.0.0.1", help="where to listen (default: 127.0.0.1)"
+    )
+    for name, usual in (("http", 8000), ("grpc", 8001), ("metrics", 8002)):
+        parser.add_argument(
+            f"--{name}-port", metavar="PORT", type=amounts.port, help=f"default: {usual} when it is free"
+        )
+    parser.add_argument("--log", metavar="FILE", type=Path, help="the server's log (default: build/serve-HTTPPORT.log)")
+    parser.add_argument("-j", "--jobs", metavar="N", type=amounts.count, help="build with at most N jobs at a time")
+    parser.add_argument("--locked", action="store_true", help="serve only what the recipe's lock says, else exit 2")
+    parser.add_argument("--frozen", action="store_true", help="trust the lock: look at no source, tool or code")
+    parser.add_argument(
+        "--allow-waiting", action="store_true", help="serve what is built, though other packages wait for hardware"
+    )
+    parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where packages go (default: build/)")
+    options.add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> Exit:
+    """Build, serve until Ctrl-C or SIGTERM, and leave nothing behind."""
+    if arguments.install:
+        return _install()
+    if not arguments.recipes:
+        raise UsageError("no recipe is named", hint="recipe serve recipes/minilm_cpu.yaml")
+    try:
+        return _serve(arguments)
+    except UserError as error:
+        if arguments.json:
+            print(json.dumps({"event": "serve", "state": "failed", "exit": int(error.exit), "error": error.fields()}))
+        raise
+
+
+def _install() -> Exit:
+    from engine.kit.serving import install, packaged
+
+    made = install.install(packaged.place_of_environment(), lambda line: print(line, file=sys.stderr, flush=True))
+    print(f"{packaged.SERVER} is in {made.environment}: {made.size / 1e6:.0f} MB, {made.seconds:.0f} s")
+    return Exit.OK
+
+
+def _serve(arguments: argparse.Namespace) -> Exit:
+    from engine import api
+    from engine.kit.serving import find, layout, needs_of, ports, start
+
+    session = api.session(arguments.recipes, **options.reading(arguments))
+    _refuse(session.variants)
+    image = _image(session.variants)
+    wished = (arguments.http_port, arguments.grpc_port, arguments.metrics_port)
+    ports.choose(arguments.address, *wished)  # what cannot be is said before anything is built
+    finished = _build(arguments, session)
+    if finished.exit != Exit.OK:
+        return _unbuilt(arguments, finished)
+    packages = _packages(session.variants, finished.packages, allow_waiting=arguments.allow_waiting)
+    beside = packages[0].folder.parent
+    with layout.together(packages, beside=beside) as repository:
+        found = find(needs_of(repository), only=arguments.server, image=image)
+        chosen = ports.choose(arguments.address, *wished)
+        log = arguments.log or beside / f"serve-{chosen.http}.log"
+        _talk(f"starting Triton ({found.why}); its log is {log}")
+        with start(
+            repository, found=found, ports=chosen, log=log, patience=math.inf, belongings=(repository,)
+        ) as server:
+            _say(arguments, server, found.why)
+            return _watch(server)
+
+
+def _refuse(variants: Sequence[Variant]) -> None:
+    """Refuse, before anything is built, what cannot be served, or not together."""
+    from engine.kit.trt import engine_folder
+
+    owners: dict[str, Variant] = {}
+    for variant in variants:
+        recipe = variant.loaded.recipe
+        if recipe.target.runtime == "tensorrt-rtx":
+            hint = "use runtime: tensorrt for a package that Triton serves"
+            raise variant.loaded.error(engine_folder.NOT_TRITON, "target", "runtime", hint=hint)
+        name = recipe.package.triton.name or recipe.name
+        if name in owners:
+            first = owners[name].loaded
+            at = first.position("package", "triton", "name") or first.path
+            facts = [f"the other one: {owners[name].name}, {at}"]
+            hint = "set package.triton.name to another in one of them, or serve them apart"
+            raise variant.loaded.error(
+                f"two packages hold a model called {name!r}", "package", "triton", "name", facts=facts, hint=hint
+            )
+        owners[name] = variant
+
+
+def _image(variants: Sequence[Variant]) -> str | None:
+    """Return the one image of Triton that the recipes name. Raises UsageError where they name several."""
+    said = {variant.loaded.recipe.package.triton.image: variant.name for variant in variants}
+    said.pop(None, None)
+    if len(said) > 1:
+        facts = [f"{name}: {image}" for image, name in said.items()]
+        raise UsageError("the recipes name different images of Triton", facts, "serve them apart")
+    return next(iter(said), None)
+
+
+def _build(arguments: argparse.Namespace, session: Session) -> Finished:
+    """Build what is not built; what is said of it goes to standard error."""
+    from engine.commands.build import report_for
+    from engine.events import Ended
+    from engine.report.plain import PlainReport
+
+    with report_for(json=False, many=len(session.variants) > 1) as report:
+
+        def on_event(event: Event) -> None:
+            old = isinstance(event, Ended) and event.state == "cached"
+            if not (old and isinstance(report, PlainReport)):
+                report.on_event(event)
+
+        return session.build(
+            out=arguments.output,
+            parallel=arguments.jobs,
+            force=(),
+            keep_going=False,
+            allow_waiting=arguments.allow_waiting,
+            on_event=on_event,
+        )
+
+
+def _unbuilt(arguments: argparse.Namespace, finished: Finished) -> Exit:
+    hint = "; --allow-waiting serves what is built" if finished.exit == Exit.WAITING and finished.packages else ""
+    _talk(f"nothing is served{hint}")
+    if arguments.json:
+        print(json.dumps({"event": "serve", "state": finished.state, "exit": int(finished.exit)}))
+    return finished.exit
+
+
+def _packages(variants: Sequence[Variant], built: Mapping[str, Path], *, allow_waiting: bool) -> list[Package]:
+    """Return the packages that can be served on this machine. Raises HardwareError where one waits, or all do."""
+    from engine import cuda
+    from engine.kit.serving import needs_of
+    from engine.kit.serving.layout import Package
+
+    packages: list[Package] = []
+    waiting: list[str] = []
+    for variant in variants:
+        place = built.get(variant.name)
+        device = variant.loaded.recipe.target.device
+        if place is None:
+            waiting.append(f"{variant.name} is not built, and waits for hardware")
+        elif needs_of(place).gpu and not cuda.devices():
+            waiting.append(f"{variant.name} runs on a GPU ({device}), and there is none here")
+        else:
+            packages.append(Package(f"{variant.name}, {variant.loaded.path}", place))
+    if waiting and (not packages or not allow_waiting):
+        hint = "--allow-waiting serves the others" if packages else "serve it on a machine with that GPU"
+        raise HardwareError("not every package can be served here", waiting, hint)
+    for each in waiting:
+        _talk(f"note: {each}: it is not served")
+    return packages
+
+
+def _say(arguments: argparse.Namespace, server: Server, why: str) -> None:
+    from engine.kit.client.client import Client
+    from engine.kit.client.curl import lines
+    from engine.report import served
+
+    with Client(f"grpc://{server.grpc}") as client:
+        curl = lines(f"http://{server.http}", client.entries())
+    if arguments.json:
+        print(json.dumps(served.fields(server, why, curl), ensure_ascii=False), flush=True)
+        return
+    print("\n".join(served.lines(server, why, curl)), flush=True)
+    _talk("ready; Ctrl-C stops it")
+
+
+def _watch(server: Server) -> Exit:
+    """Wait until somebody asks for the end. Raises StepError where the server ends by itself."""
+    from engine.kit.serving import said
+
+    try:
+        while (code := server.ended()) is None:
+            time.sleep(_POLL_SECONDS)
+    except KeyboardInterrupt:
+        _talk("stopping; once more ends it at once")
+        return Exit.OK
+    lines = server.last_words()
+    raise StepError(f"the Triton server ended by itself ({said.ended(code)})", lines, said.of_end(code, lines))
+
+
+def _talk(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

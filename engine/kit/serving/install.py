@@ -1,0 +1,77 @@
+"""Makes the environment of the pip-installed Triton: exact versions, in a folder that nothing else uses."""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from engine.errors import StepError
+from engine.kit.serving import packaged
+from engine.kit.serving.found import Lacking
+
+NUMPY = "numpy==1.26.4"
+"""With numpy 2 the python backend of this server loads models, and then fails on every request."""
+_LIKE_HERE = {"onnxruntime": "1.31.1", "tokenizers": "0.23.3", "pillow": "13.0.0"}
+"""What models need, in the version that is installed here, as packages are pinned to it; else in this one."""
+_SECONDS = 1800
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What was made: its size in bytes, the seconds that it took."""
+
+    environment: Path
+    size: int
+    seconds: float
+
+
+def install(environment: Path, say: Callable[[str], None] = print) -> Installed:
+    """Make the environment, or bring it up to date; of several processes, one at a time. Raises StepError."""
+    began = time.monotonic()
+    try:
+        packaged.refuse_platform()
+    except Lacking as reason:
+        raise StepError(f"no Triton server can be installed by pip: {reason}", hint=reason.hint) from None
+    environment.mkdir(parents=True, exist_ok=True)
+    ready = environment / packaged.READY
+    with (environment / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        python = environment / "bin" / "python"
+        if not python.exists():
+            say(f"making {environment}")
+            _run([sys.executable, "-m", "venv", "--without-pip", str(environment)])
+        for words in (["--no-deps", packaged.SERVER], pins()):
+            say(f"pip install {' '.join(words)}")
+            _run([sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", *words])
+        ready.write_text(packaged.SERVER, "utf-8")
+    size = sum(path.lstat().st_size for path in environment.rglob("*") if not path.is_dir())
+    return Installed(environment, size, time.monotonic() - began)
+
+
+def pins() -> list[str]:
+    """Return what is installed beside the server."""
+    return [NUMPY, *(f"{name}=={_here(name) or usual}" for name, usual in _LIKE_HERE.items())]
+
+
+def _here(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _run(command: Sequence[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603 - pip
+    except subprocess.TimeoutExpired:
+        raise StepError(f"`{' '.join(command[1:])}` did not end within {_SECONDS} s", hint="run it again") from None
+    if done.returncode:
+        lines = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
+        hint = "python -m ensurepip, or install pip for this Python" if "No module named pip" in lines[-1] else ""
+        raise StepError(f"`{' '.join(command[1:])}` failed", lines[-3:], hint or "run the same command again")

@@ -1,0 +1,106 @@
+"""One model repository of several packages, for as long as a server needs it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import StepError, UsageError
+from engine.kit.serving.needs import CONFIG
+from engine.kit.trt import engine_folder
+
+_PREFIX = ".serving-"
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package that was built: the recipe that it is of, as users know it, and its folder."""
+
+    recipe: str
+    folder: Path
+
+    @property
+    def models(self) -> list[str]:
+        """The models in it: the folders that Triton would take for one."""
+        return sorted(path.name for path in self.folder.iterdir() if path.is_dir())
+
+
+@contextlib.contextmanager
+def together(packages: Sequence[Package], beside: Path) -> Iterator[Path]:
+    """Lay the models of all packages out in one repository, a folder in `beside` that is gone after the block.
+
+    Its folders are its own and its files are links to those of the packages: what a server leaves beside a model, such
+    as compiled Python, gets into no package, and nothing is copied. What a killed one left is taken away.
+    Raises UsageError where two packages hold a model of one name, StepError for a package that no Triton loads.
+    """
+    _refuse_collisions(packages)
+    _refuse_plain(packages)
+    _sweep(beside)
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=beside.absolute()))
+    except OSError as error:
+        raise StepError(
+            f"no repository can be laid out in {beside}: {error.strerror}", hint="name a writable folder with -o"
+        ) from error
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for package in packages:
+            _link(package.folder.absolute(), folder)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def targets(repository: Path) -> list[Path]:
+    """Return the folder that holds all files which links in a repository lead to; none where there are no links."""
+    found = {str(path.resolve().parent) for path in repository.rglob("*") if path.is_symlink()}
+    return [Path(os.path.commonpath(found))] if found else []
+
+
+def _refuse_collisions(packages: Sequence[Package]) -> None:
+    owners: dict[str, str] = {}
+    for package in packages:
+        for model in package.models:
+            if model in owners:
+                raise UsageError(
+                    f"two packages hold a model called {model!r}",
+                    [owners[model], package.recipe],
+                    "in one of them, set package.triton.name (and package.triton.ensemble, where it is set) to another",
+                )
+            owners[model] = package.recipe
+
+
+def _refuse_plain(packages: Sequence[Package]) -> None:
+    for package in packages:
+        bare = [model for model in package.models if not (package.folder / model / CONFIG).is_file()]
+        if bare:
+            raise StepError(f"{package.recipe}: {bare[0]} is {engine_folder.NOT_TRITON}")
+
+
+def _link(package: Path, repository: Path) -> None:
+    for source in sorted(package.rglob("*")):
+        target = repository / source.relative_to(package)
+        if source.is_dir():
+            target.mkdir(parents=True, exist_ok=True)
+        else:
+            target.symlink_to(source)
+
+
+def _sweep(beside: Path) -> None:
+    """Take away the repositories whose makers are dead: a living one holds a lock on its folder."""
+    for folder in beside.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            lock = os.open(folder, os.O_RDONLY)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)

@@ -1,0 +1,93 @@
+"""What a model repository asks of its server, read from its own files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.errors import StepError
+
+CONFIG, REQUIREMENTS = "config.pbtxt", "requirements.txt"
+_PLATFORMS = {
+    "onnxruntime_onnx": "onnxruntime",
+    "tensorrt_plan": "tensorrt",
+    "pytorch_libtorch": "pytorch",
+    "ensemble": "",
+}
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A TensorRT engine of a repository: the version that built it, and whether later ones load it, too."""
+
+    model: str
+    tensorrt: str
+    version_compatible: bool = False
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What the models of a repository need, all together."""
+
+    models: tuple[str, ...] = ()
+    backends: frozenset[str] = frozenset()
+    gpu: tuple[str, ...] = ()
+    """The models that run on a GPU alone."""
+    engines: tuple[Engine, ...] = ()
+    requirements: Mapping[str, str] = field(default_factory=dict)
+    """What the python backend needs, as pip takes it -> the model that says so."""
+    cached: tuple[str, ...] = ()
+    """The models whose answers are to be kept in the server's cache."""
+
+
+def needs_of(repository: Path) -> Needs:
+    """Return what the models in a repository need. Raises StepError where one of them cannot be read."""
+    configs = {folder.name: _config(folder) for folder in sorted(repository.iterdir()) if (folder / CONFIG).is_file()}
+    return Needs(
+        models=tuple(configs),
+        backends=frozenset(backend for config in configs.values() if (backend := _backend(config))),
+        gpu=tuple(name for name, config in configs.items() if _on_gpu(config)),
+        engines=tuple(_engine(repository / name) for name, config in configs.items() if _backend(config) == "tensorrt"),
+        requirements={line: name for name in configs for line in _requirements(repository / name)},
+        cached=tuple(name for name, config in configs.items() if config.response_cache.enable),
+    )
+
+
+def _config(folder: Path) -> Any:
+    from google.protobuf import text_format
+    from tritonclient.grpc import model_config_pb2
+
+    try:
+        text = (folder / CONFIG).read_text("utf-8")
+        return text_format.Parse(text, model_config_pb2.ModelConfig(), allow_unknown_field=True)
+    except (OSError, ValueError, text_format.ParseError) as error:
+        raise StepError(f"{folder / CONFIG} cannot be read", [str(error)], "build the package again") from error
+
+
+def _backend(config: Any) -> str:
+    return str(config.backend) or _PLATFORMS.get(config.platform, str(config.platform))
+
+
+def _on_gpu(config: Any) -> bool:
+    groups = config.instance_group
+    return _backend(config) == "tensorrt" or any(group.kind == group.KIND_GPU for group in groups)
+
+
+def _engine(folder: Path) -> Engine:
+    from engine.kit.trt import passport
+
+    said = next(iter(sorted(folder.glob(f"*/{passport.FILE}"))), None)
+    if said is None:
+        return Engine(folder.name, "")
+    found = passport.load(said)
+    return Engine(folder.name, found.tensorrt, bool(found.options.get("version_compatible")))
+
+
+def _requirements(folder: Path) -> list[str]:
+    try:
+        lines = (folder / REQUIREMENTS).read_text("utf-8").splitlines()
+    except OSError:
+        return []
+    return [line for each in lines if (line := each.partition("#")[0].strip())]

@@ -1,0 +1,73 @@
+"""The Triton on the PATH: `tritonserver` with the backends that lie beside it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine import triton_images
+from engine.kit.serving import versions
+from engine.kit.serving.found import Found, Lacking, Launch, Place, options
+from engine.kit.serving.needs import Needs
+
+PROGRAM = "tritonserver"
+_USUAL = Path("/opt/tritonserver")
+_RELEASE, _VERSION = "NVIDIA_TRITON_SERVER_VERSION", "TRITON_SERVER_VERSION"
+"""What NVIDIA's images say of themselves: "24.10" and "2.51.0"."""
+_LIBRARIES = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/local/lib", "/usr/lib")
+
+
+@dataclass(frozen=True)
+class OnPath(Found):
+    """The server at `program`, with the backends in `backends`."""
+
+    program: str = ""
+    backends: Path = Path()
+
+    def launch(self, place: Place) -> Launch:
+        """Start it as it is, in the environment of the user: it may need more of it than we know."""
+        command = [self.program, *options(place, str(place.repository), place.ports)]
+        command += [f"--backend-directory={self.backends}"]
+        caches = self.backends.parent / "caches"
+        command += [f"--cache-directory={caches}"] if place.needs.cached and caches.is_dir() else []
+        return Launch(command, dict(os.environ))
+
+
+def find(needs: Needs) -> OnPath:
+    """Return the server on the PATH. Raises Lacking where there is none, or it cannot serve these models."""
+    program = shutil.which(PROGRAM)
+    if program is None:
+        raise Lacking(f"there is no {PROGRAM}")
+    homes = (Path(program).resolve().parent.parent, _USUAL)
+    backends = next((home / "backends" for home in homes if (home / "backends").is_dir()), None)
+    if backends is None:
+        raise Lacking(f"{program} has no folder of backends beside it, nor is one in {_USUAL}")
+    missing = sorted(name for name in needs.backends if not (backends / name).is_dir())
+    if missing:
+        raise Lacking(f"{program} has no backend for {', '.join(missing)} in {backends}")
+    tensorrt = _tensorrt()
+    for engine in needs.engines:
+        if tensorrt and not versions.loads(engine, tensorrt):
+            raise Lacking(
+                f"{engine.model} was built by TensorRT {engine.tensorrt}, and {program} has TensorRT {tensorrt}"
+            )
+    return OnPath("path", _version(backends.parent), program, program=program, backends=backends)
+
+
+def _version(home: Path) -> str:
+    """Return what can be known of it before it runs; empty where that is nothing."""
+    try:
+        return (home / "TRITON_VERSION").read_text("utf-8").strip()
+    except OSError:
+        return os.environ.get(_VERSION, "")
+
+
+def _tensorrt() -> str:
+    """Return the TensorRT beside the server: as its image is known to have, else by the library's own name."""
+    named = triton_images.read(os.environ.get(_RELEASE, ""))
+    if named is not None and named.image is not None:
+        return named.image.tensorrt
+    names = [path.name for folder in _LIBRARIES for path in Path(folder).glob("libnvinfer.so.*.*.*")]
+    return max((name.removeprefix("libnvinfer.so.") for name in names), default="")

@@ -1,0 +1,143 @@
+"""The pip-installed Triton: a real server for CPUs in an environment of its own, with a stand-in for ONNX Runtime."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from engine.kit.serving.found import Found, Lacking, Launch, Place, options
+from engine.kit.serving.needs import Needs
+
+SERVER = "nvidia-pytriton==0.7.0"
+VERSION = "2.51.0"
+"""The Triton in it."""
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+INSTALL = "recipe serve --install"
+_LAST_PYTHON = (3, 12)
+_STAND_IN = "stand_in.py"
+_BACKENDS = frozenset({"onnxruntime", "python"})
+_VARIABLE = "RECIPE_TRITON_VENV"
+READY = "ready"
+
+
+@dataclass(frozen=True)
+class Packaged(Found):
+    """The server in `environment`."""
+
+    environment: Path = Path()
+    stand_in = True
+
+    def launch(self, place: Place) -> Launch:
+        """Lay out the backends; the server sees nothing of this process's environment but HOME."""
+        site = packages(self.environment)
+        home = site / "pytriton" / "tritonserver"
+        backends = _backends(home, place.folder / "backends")
+        libraries = [str(site / "nvidia_pytriton.libs"), *_libpython_folder()]
+        command = [
+            str(home / "bin" / "tritonserver"),
+            *options(place, str(place.repository), place.ports),
+            f"--backend-directory={backends}",
+            f"--cache-directory={home / 'caches'}",
+        ]
+        environment = {
+            "HOME": os.environ.get("HOME", "/"),
+            "PATH": f"{self.environment / 'bin'}:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "LD_LIBRARY_PATH": ":".join(libraries),
+            "CUDA_VISIBLE_DEVICES": "",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        return Launch(command, environment)
+
+
+def find(needs: Needs) -> Packaged:
+    """Return the pip-installed server. Raises Lacking where it cannot be had or cannot serve these models."""
+    refuse_platform()
+    if needs.gpu:
+        raise Lacking(f"it is for CPUs, and {', '.join(needs.gpu)} runs on a GPU")
+    if needs.backends - _BACKENDS:
+        raise Lacking(f"it has no backend for {', '.join(sorted(needs.backends - _BACKENDS))}")
+    environment = place_of_environment()
+    if not (environment / READY).is_file():
+        raise Lacking(f"not installed in {environment}", INSTALL)
+    missing = lacks(environment, needs)
+    if missing:
+        raise Lacking(f"the environment {environment} lacks {', '.join(missing)}", INSTALL)
+    return Packaged("pip", VERSION, f"{SERVER} in {environment}", environment=environment)
+
+
+def refuse_platform() -> None:
+    """Raise Lacking where the pip-installed server does not run: on another system, or by this Python."""
+    if sys.platform != "linux" or os.uname().machine != "x86_64":
+        raise Lacking(f"it is made for Linux on x86-64, and this is {sys.platform} on {os.uname().machine}")
+    if sys.version_info[:2] > _LAST_PYTHON:
+        raise Lacking(f"it works with numpy 1 alone, which is there up to Python {'.'.join(map(str, _LAST_PYTHON))}")
+    if not _has_libpython():
+        name = f"libpython{PYTHON}.so.1.0"
+        raise Lacking(f"{name}, which its python backend loads, is missing", f"apt-get install libpython{PYTHON}")
+
+
+def place_of_environment() -> Path:
+    """Return where the environment is, or is to be: RECIPE_TRITON_VENV, else a folder of the user's cache."""
+    said = os.environ.get(_VARIABLE)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(said).absolute() if said else cache / "recipe" / f"triton-{PYTHON}"
+
+
+def packages(environment: Path) -> Path:
+    """Return the folder of installed packages. Raises Lacking where it is of another Python than this one."""
+    site = environment / "lib" / f"python{PYTHON}" / "site-packages"
+    if not site.is_dir():
+        raise Lacking(f"{environment} is no environment of Python {PYTHON}", INSTALL)
+    return site
+
+
+def lacks(environment: Path, needs: Needs) -> list[str]:
+    """Return which of the pinned packages that python models need are not there as they are pinned."""
+    site = packages(environment)
+    stub = site / "pytriton" / "tritonserver" / "python_backend_stubs" / PYTHON
+    found = {dist.name.lower().replace("_", "-"): dist.version for dist in metadata.distributions(path=[str(site)])}
+    missing = [] if stub.is_dir() else [f"a python backend for Python {PYTHON}"]
+    for line, model in needs.requirements.items():
+        name, _, version = (part.strip() for part in line.partition("=="))
+        here = found.get(name.lower().replace("_", "-"))
+        if here is None or (version and here != version):
+            missing.append(f"{line} for {model}" + (f" (it has {here})" if here else ""))
+    return missing
+
+
+def _backends(home: Path, folder: Path) -> Path:
+    """Lay out the python backend, and the stand-in for ONNX Runtime's own."""
+    python, stand_in = folder / "python", folder / "onnxruntime"
+    for each in (python, stand_in):
+        each.mkdir(parents=True)
+    for name in ("libtriton_python.so", "triton_python_backend_utils.py"):
+        shutil.copy(home / "backends" / "python" / name, python / name)
+    stub = python / "triton_python_backend_stub"
+    shutil.copy(home / "python_backend_stubs" / PYTHON / stub.name, stub)
+    stub.chmod(0o755)
+    shutil.copy(Path(__file__).with_name(_STAND_IN), stand_in / "model.py")
+    return folder
+
+
+def _has_libpython() -> bool:
+    import ctypes
+
+    if _libpython_folder():
+        return True
+    try:
+        ctypes.CDLL(f"libpython{PYTHON}.so.1.0")
+    except OSError:
+        return False
+    return True
+
+
+def _libpython_folder() -> list[str]:
+    """Return the folder of this Python's own shared library, where it has one."""
+    folder = str(sysconfig.get_config_var("LIBDIR") or "")
+    return [folder] if (Path(folder) / f"libpython{PYTHON}.so.1.0").is_file() else []

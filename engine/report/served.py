@@ -1,0 +1,51 @@
+"""A running server -> what a terminal and a program read of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.kit.serving import Server
+from engine.report.json_lines import shown
+
+_KINDS = {
+    "path": "found on the PATH",
+    "container": "in a container",
+    "pip": "installed by pip, for CPUs",
+}
+STAND_IN = (
+    "ONNX models are answered by a stand-in for Triton's own backend: the same answers, not the same speed "
+    "(docs/serving.md)"
+)
+
+
+def lines(server: Server, why: str, curl: Mapping[str, str]) -> list[str]:
+    """Return what is said once all models are ready; `curl` has a line for each model that clients call."""
+    width = max(map(len, server.models))
+    return [
+        f"Triton {server.version}, {_KINDS[server.kind]}: {why}",
+        *([STAND_IN] if server.stand_in else []),
+        *(f"  {name:<{width}}  {state.state}" for name, state in sorted(server.models.items())),
+        f"HTTP     http://{server.http}",
+        f"gRPC     grpc://{server.grpc}",
+        f"metrics  http://{server.metrics}/metrics",
+        f"log      {shown(server.log)}",
+        *curl.values(),
+    ]
+
+
+def fields(server: Server, why: str, curl: Mapping[str, str]) -> dict[str, Any]:
+    """Return the same for programs."""
+    return {
+        "event": "serve",
+        "state": "ready",
+        "server": {"kind": server.kind, "version": server.version, "why": why, "stand_in": server.stand_in},
+        "http": f"http://{server.http}",
+        "grpc": f"grpc://{server.grpc}",
+        "metrics": f"http://{server.metrics}/metrics",
+        "models": {name: state.state for name, state in sorted(server.models.items())},
+        "curl": dict(curl),
+        "pid": server.pid,
+        "log": str(Path(server.log).absolute()),
+    }

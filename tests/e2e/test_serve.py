@@ -1,0 +1,260 @@
+"""`recipe serve`: packages on a real Triton server that ends with it, however it ends, and leaves nothing."""
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import fake_docker
+import graphs
+import pytest
+import triton_server
+from program import Program
+
+from engine.kit.serving import keeper, ports, scratch
+
+pytestmark = pytest.mark.slow
+
+RECIPE = "name: {name}\nmodel: {{source: {name}.onnx}}\nprofiles: [{{batch: [1, 2, 8]}}]\n{more}"
+CACHED = "package: {triton: {response_cache: {enable: true}}}\n"
+ON_A_T4 = "target: {device: T4, runtime: tensorrt}\n"
+X = {"inputs": [{"name": "x", "shape": [1, 64], "datatype": "FP32", "data": [0.5] * 64}]}
+
+
+@pytest.fixture(scope="module")
+def environment(request):
+    try:
+        return triton_server.venv(request.config.cache.mkdir("triton"))
+    except triton_server.Unavailable as reason:
+        pytest.skip(f"no Triton server here: {reason}")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory, environment):
+    """Two recipes for a CPU, built, and one for a GPU; servers keep their scratch folders in it, too."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "pyproject.toml").write_text("")
+    for name, more in (("plain", ""), ("cached", CACHED), ("gpu", ON_A_T4)):
+        graphs.write(folder / name, graphs.layers())
+        (folder / name / "model.onnx").rename(folder / f"{name}.onnx")
+        (folder / f"{name}.yaml").write_text(RECIPE.format(name=name, more=more))
+    (folder / "tmp").mkdir()
+    program = Program(folder)
+    program.environment |= {"TMPDIR": str(folder / "tmp"), "RECIPE_TRITON_VENV": str(environment)}
+    program.environment["PATH"] = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    program("build", "plain.yaml", "cached.yaml", expect=0)
+    return program
+
+
+class Served:
+    """`recipe serve --json` in a process of its own, once it is ready."""
+
+    def __init__(self, project, *words, environment=None):
+        command = [sys.executable, "-m", "engine", "serve", *words, "--json"]
+        self.project = project
+        self.process = subprocess.Popen(
+            command, cwd=project.folder, env=environment or project.environment, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        line = self._line(120)
+        self.said = json.loads(line) if line else {}
+        if self.said.get("state") != "ready":
+            self.process.kill()
+            pytest.fail(f"not ready: {line}\n{self.process.stderr.read()}")
+        arguments = Path(f"/proc/{self.said['pid']}/cmdline").read_text().split("\0")
+        prefix = next(word for word in arguments if "shm-region-prefix-name" in word)
+        self.prefix = prefix.rpartition("=")[2]
+        self.session = os.getsid(self.said["pid"])
+        """Of the keeper, which leads it."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(40)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        for pipe in (self.process.stdout, self.process.stderr):
+            pipe.close()
+
+    def _line(self, seconds):
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            return self.process.stdout.readline() if selector.select(seconds) else ""
+
+    def ask(self, model):
+        return asked(self.said["http"], model)
+
+    def shared_memory(self):
+        return list(keeper.SHARED_MEMORY.glob(f"{self.prefix}*"))
+
+    def processes(self):
+        """The processes of the keeper's session: itself, the server, a process for each python model."""
+        found = []
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[0] != "Z" and int(fields[3]) == self.session:
+                found.append(int(stat.parent.name))
+        return found
+
+    def left(self):
+        """What is left of the server: shared memory, processes, folders."""
+        servers = [path for path in (self.project.folder / "tmp").glob("recipe-servers-*/*") if path.is_dir()]
+        repositories = list((self.project.folder / "build").glob(".serving-*"))
+        return [*self.shared_memory(), *self.processes(), *servers, *repositories]
+
+
+def asked(url, model):
+    request = urllib.request.Request(f"{url}/v2/models/{model}/infer", json.dumps(X).encode())
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.load(answer)["outputs"][0]["data"]
+
+
+def gone(left, seconds=30):
+    """Wait until nothing is left; return what is after that time."""
+    end = time.monotonic() + seconds
+    while (found := left()) and time.monotonic() < end:
+        time.sleep(0.1)
+    return found
+
+
+def given_ports():
+    free = ports.free()
+    return ["--http-port", str(free.http), "--grpc-port", str(free.grpc), "--metrics-port", str(free.metrics)]
+
+
+def test_two_packages_in_one_repository_are_served_shown_and_cleared(project):
+    given = given_ports()
+    with Served(project, "plain.yaml", "cached.yaml", "--server", "pip", *given) as served:
+        said = served.said
+        assert said["models"] == {"plain": "READY", "cached": "READY"}
+        assert said["server"] == said["server"] | {"kind": "pip", "version": "2.51.0", "stand_in": True}
+        assert [said["http"], said["grpc"]] == [f"http://127.0.0.1:{given[1]}", f"grpc://127.0.0.1:{given[3]}"]
+        assert served.ask("plain") == served.ask("cached") == served.ask("cached")
+        for line in said["curl"].values():
+            told = subprocess.run(["sh", "-c", line], capture_output=True, timeout=30, check=True).stdout
+            assert b'"outputs"' in told
+        metrics = urllib.request.urlopen(said["metrics"], timeout=10).read().decode()
+        hits = [line for line in metrics.splitlines() if line.startswith('nv_cache_num_hits_per_model{model="cached"')]
+        assert hits
+        assert float(hits[0].split()[-1]) >= 1
+        assert "Started HTTPService" in Path(said["log"]).read_text()
+        taken = project("serve", "plain.yaml", "--http-port", given[1], expect=2)
+        assert f"port {given[1]} of 127.0.0.1 is taken" in taken.stderr
+        assert served.shared_memory()
+        assert served.processes()
+        served.process.send_signal(signal.SIGINT)
+        assert served.process.wait(40) == 0
+        assert served.left() == []
+    assert project.states("plain.yaml", "cached.yaml")["package"] == "cached"
+
+
+def test_a_killed_server_is_said_and_cleared_and_served_again(project):
+    with Served(project, "plain.yaml") as served:
+        os.kill(served.said["pid"], signal.SIGKILL)
+        assert served.process.wait(40) == 1
+        said = served.process.stderr.read()
+        assert "ended by itself (killed by signal 9)" in said
+        assert "serve it again" in said
+        assert served.left() == []
+    with Served(project, "plain.yaml", "gpu.yaml", "--allow-waiting") as again:
+        assert list(again.said["models"]) == ["plain"]
+        assert again.ask("plain")
+        os.kill(again.process.pid, signal.SIGKILL)  # nobody is left to stop the server but its keeper
+        assert again.process.wait(10) == -signal.SIGKILL
+        assert gone(again.left) == []
+
+
+def test_when_all_that_watched_is_killed_the_server_dies_and_the_next_clears_it(project, monkeypatch):
+    with Served(project, "plain.yaml") as served:
+        session = served.session
+        os.kill(served.process.pid, signal.SIGSTOP)
+        os.kill(session, signal.SIGKILL)  # the keeper leads the session
+        assert gone(lambda: [pid for pid in served.processes() if pid == served.said["pid"]]) == []
+        os.kill(served.process.pid, signal.SIGKILL)
+        served.process.wait(10)
+        assert gone(served.processes) == []
+        assert served.left()
+        monkeypatch.setattr(scratch.tempfile, "gettempdir", lambda: str(project.folder / "tmp"))
+        assert scratch.sweep() == 1
+        assert [path for path in served.left() if ".serving-" not in str(path)] == []
+
+
+def test_a_container_runs_the_image_with_the_repository_read_only(project, environment, tmp_path):
+    home = tmp_path / "docker"
+    path = f"{fake_docker.install(tmp_path / 'bin', home)}:{project.environment['PATH']}"
+    changed = project.environment | {"PATH": path, "FAKE_DOCKER": str(home), "RECIPE_TRITON_VENV": str(environment)}
+    changed["PYTHONPATH"] = os.environ.get("PYTHONPATH", "")
+    command = [sys.executable, "-m", "engine", "serve", "plain.yaml", "--json", *given_ports()]
+    process = subprocess.Popen(
+        command, cwd=project.folder, env=changed, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        said = json.loads(process.stdout.readline())
+        assert said["server"]["kind"] == "container"
+        assert said["server"]["stand_in"] is False
+        assert asked(said["http"], "plain")
+    finally:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)  # does not wait for the server to unload its models
+        assert process.wait(60) == 0
+        process.stdout.close()
+        for left in keeper.SHARED_MEMORY.glob("fake_*"):
+            left.unlink()
+    lines = [each["words"] for each in fake_docker.calls(home)]
+    run = next(words for words in lines if words[0] == "run")
+    name = next(word for word in run if word.startswith("--name=")).partition("=")[2]
+    assert ["pull", "nvcr.io/nvidia/tritonserver:25.06-py3"] in lines
+    assert lines[-1] == ["rm", "--force", name]
+    assert any(word.endswith(":/models:ro") for word in run)
+    assert f"--volume={project.folder / 'build' / 'plain' / 'plain'}:" in " ".join(run)
+    assert "--gpus" not in run
+
+
+def test_a_waiting_package_serves_nothing(project):
+    done = project("serve", "gpu.yaml", "--json", expect=3)
+    assert json.loads(done.stdout)["exit"] == 3
+    assert "nothing is served" in done.stderr
+
+
+def test_without_any_server_the_one_command_is_named(project, tmp_path):
+    program = Program(project.folder)
+    program.environment |= {"RECIPE_TRITON_VENV": str(tmp_path), "PATH": str(tmp_path)}
+    done = program("serve", "plain.yaml", "--json", expect=1)
+    error = json.loads(done.stdout)["error"]
+    assert "recipe serve --install" in error["hint"]
+    assert [fact.partition(":")[0] for fact in error["facts"]] == ["on the PATH", "in a container", "installed by pip"]
+
+
+def test_two_packages_with_a_model_of_one_name_are_refused_before_they_are_built(project):
+    (project.folder / "twin.yaml").write_text(
+        RECIPE.format(name="twin", more="package: {triton: {name: plain}}\n").replace("twin.onnx", "plain.onnx")
+    )
+    done = project("serve", "plain.yaml", "twin.yaml", expect=2)
+    assert "two packages hold a model called 'plain'" in done.stderr
+    assert "package.triton.name" in done.stderr
+    assert not (project.folder / "build" / "twin").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--http-port", "0"], "0 is not from 1 to 65535"),
+        (["--http-port", "9100", "--grpc-port", "9100"], "two of the ports are the same"),
+        (["--address", "203.0.113.7"], "nothing can listen on 203.0.113.7"),
+    ],
+)
+def test_ports_that_cannot_be_are_refused_before_anything_is_built(project, words, says):
+    assert says in project("serve", "plain.yaml", *words, expect=2).stderr

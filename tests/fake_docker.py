@@ -1,0 +1,64 @@
+"""A fake `docker` for tests: it notes its command lines, and `run` is the pip-installed Triton in a process of its own.
+
+There is no container: what docker itself does is not tested. FAKE_DOCKER is a folder: `calls` gets a line of JSON for
+each call, `images` has the images that are here, a line each.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+HOME = Path(os.environ.get("FAKE_DOCKER", "."))
+
+
+def main(words):
+    text = sys.stdin.read() if words[-1] == "-" else ""
+    with (HOME / "calls").open("a") as calls:
+        calls.write(json.dumps({"words": words, "text": text}) + "\n")
+    images = (HOME / "images").read_text().splitlines() if (HOME / "images").exists() else []
+    if words[0] == "info" and (HOME / "silent").exists():
+        sys.exit("Cannot connect to the daemon")
+    if words[:2] == ["image", "inspect"]:
+        sys.exit(0 if words[2] in images else "no such image")
+    if words[0] in ("pull", "build"):
+        if (HOME / "offline").exists():
+            sys.exit("no route to host")
+        (HOME / "images").write_text("\n".join([*images, words[1] if words[0] == "pull" else words[2]]))
+    if words[0] == "run":
+        run(words)
+
+
+def run(words):
+    from engine.kit.serving import packaged
+    from engine.kit.serving.found import Place
+    from engine.kit.serving.needs import needs_of
+    from engine.kit.serving.packaged import Packaged
+    from engine.kit.serving.ports import Ports
+
+    published = [word.partition("=")[2].split(":") for word in words if word.startswith("--publish=")]
+    repository = Path(next(word for word in words if word.startswith("--volume="))[9:].split(":")[0])
+    ports = Ports(*(int(outside) for _, outside, _ in published), address=published[0][0])
+    place = Place(repository, ports, HOME, "fake", needs_of(repository))
+    environment = Path(os.environ["RECIPE_TRITON_VENV"])
+    launch = Packaged("pip", packaged.VERSION, "", environment=environment).launch(place)
+    os.execve(launch.command[0], list(launch.command), dict(launch.environment))
+
+
+def install(folder, home):
+    """Put the fake on a PATH: return the folder that has it. `home` is its memory."""
+    folder.mkdir(parents=True, exist_ok=True)
+    home.mkdir(parents=True, exist_ok=True)
+    program = folder / "docker"
+    root, tests = Path(__file__).parent.parent, Path(__file__).parent
+    program.write_text(
+        f"#!{sys.executable}\nimport sys\nsys.path[:0] = [{str(root)!r}, {str(tests)!r}]\n"
+        "import fake_docker\nfake_docker.main(sys.argv[1:])\n"
+    )
+    program.chmod(0o755)
+    return folder
+
+
+def calls(home):
+    """Return the command lines that the fake was given."""
+    return [json.loads(line) for line in (home / "calls").read_text().splitlines()]
