@@ -9,7 +9,22 @@ from typing import NoReturn
 
 from engine.errors import UsageError
 
-COMMANDS = ("build", "why", "check", "lock", "show", "logs", "cache", "gpus", "steps", "schema", "doctor")
+COMMANDS = (
+    "build",
+    "why",
+    "check",
+    "lock",
+    "show",
+    "serve",
+    "query",
+    "loadtest",
+    "logs",
+    "cache",
+    "gpus",
+    "steps",
+    "schema",
+    "doctor",
+)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -11,6 +11,7 @@ _UNITS |= {f"{letter}i": 1024**power for power, letter in enumerate("kmgt", 1)}
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _MOST_JOBS = 1024
 """More workers than any machine has CPUs."""
+_LAST_PORT = 65535
 
 
 def size(text: str) -> int:
@@ -34,6 +35,32 @@ def count(text: str) -> int:
     number = int(text)
     if not 1 <= number <= _MOST_JOBS:
         raise argparse.ArgumentTypeError(f"{number} is not from 1 to {_MOST_JOBS}")
+    return number
+
+
+def port(text: str) -> int:
+    """Return the number of a port."""
+    number = int(text)
+    if not 1 <= number <= _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{number} is not from 1 to {_LAST_PORT}")
+    return number
+
+
+def positive(text: str) -> int:
+    """Return a whole number from 1 on."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """Return a time of more than nothing: `60`, `0.5`."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
     return number
 
 

@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     if arguments.dry_run:
         return _dry_run(session)
     events: list[Event] = []
-    report = _report(arguments, session)
+    report = report_for(json=arguments.json, many=len(session.variants) > 1)
     with report:
 
         def on_event(event: Event) -> None:
@@ -80,9 +80,9 @@ def run(arguments: argparse.Namespace) -> Exit:
     return finished.exit
 
 
-def _report(arguments: argparse.Namespace, session: Session) -> Report:
-    many = len(session.variants) > 1
-    if arguments.json:
+def report_for(*, json: bool, many: bool) -> Report:
+    """Return what tells how a build goes: lines of JSON, a terminal's view, or plain lines."""
+    if json:
         from engine.report.json_lines import JsonReport
 
         return JsonReport()

@@ -1,0 +1,128 @@
+"""Answers: a model's outputs, row by row, for machines as JSON and for people as a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_BEST = 5
+_FIRST_NUMBERS = 6
+_OUTSIDE = "O"
+"""The label of a token that belongs to no entity (the IOB schemes)."""
+
+
+def rows(outputs: Mapping[str, np.ndarray], count: int) -> list[dict[str, np.ndarray]]:
+    """Return the outputs of each of `count` rows; of 0, everything as one."""
+    split = count > 0 and all(array.ndim and array.shape[0] == count for array in outputs.values())
+    if not split:
+        return [dict(outputs)]
+    return [{name: array[number] for name, array in outputs.items()} for number in range(count)]
+
+
+def as_json(row: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Return a row's outputs as JSON has them: texts decoded, bytes that are none replaced, not-a-number as null."""
+    return {name: _plain(array.tolist()) for name, array in row.items()}
+
+
+def shown(row: Mapping[str, np.ndarray]) -> Iterator[str]:
+    """Give the lines that tell people a row's outputs, by what they are called."""
+    names = set(row)
+    if {"offsets", "tokens", "labels", "scores"} <= names:
+        yield from _entities(row)
+    elif {"labels", "scores"} <= names:
+        yield from _labels(row)
+    elif {"answer", "score"} <= names:
+        yield _answer(row)
+    elif {"tokens", "scores"} <= names:
+        yield from _fillings(row)
+    elif {"text", "finish_reason"} <= names:
+        yield from _generated(row)
+    else:
+        for name, array in row.items():
+            yield _tensor(name, array)
+
+
+def text_of(row: Mapping[str, np.ndarray]) -> str:
+    """Return what was generated."""
+    return _texts(row["text"])[0]
+
+
+def reason_of(row: Mapping[str, np.ndarray]) -> str:
+    """Return why no more was generated; "" while it goes on."""
+    return _texts(row["finish_reason"])[0] if "finish_reason" in row else ""
+
+
+def _labels(row: Mapping[str, np.ndarray]) -> Iterator[str]:
+    labels, scores = _texts(row["labels"]), row["scores"].ravel()
+    longest = max((len(label) for label in labels[:_BEST]), default=0)
+    for label, score in list(zip(labels, scores, strict=True))[:_BEST]:
+        yield f"{label:<{longest}}  {score:.4f}"
+    if len(labels) > _BEST:
+        yield f"and {len(labels) - _BEST} more labels"
+
+
+def _entities(row: Mapping[str, np.ndarray]) -> Iterator[str]:
+    spans = row["offsets"].reshape(-1, 2)
+    every = zip(_texts(row["tokens"]), _texts(row["labels"]), row["scores"].ravel(), spans, strict=True)
+    found = [each for each in every if each[3][0] >= 0 and each[1] and each[1] != _OUTSIDE]
+    longest = max((len(each[0]) for each in found), default=0)
+    for token, label, score, (start, end) in found:
+        yield f"{token:<{longest}}  {label}  {score:.4f}  characters {start} to {end}"
+    if not found:
+        yield f"no token is labelled but {_OUTSIDE}"
+
+
+def _answer(row: Mapping[str, np.ndarray]) -> str:
+    place = ""
+    if {"start", "end"} <= set(row):
+        place = f"  characters {int(row['start'].ravel()[0])} to {int(row['end'].ravel()[0])}"
+    answer = _texts(row["answer"])[0]
+    return f"{answer or '(no answer)'}  {float(row['score'].ravel()[0]):.4f}{place}"
+
+
+def _fillings(row: Mapping[str, np.ndarray]) -> Iterator[str]:
+    tokens, scores = row["tokens"], row["scores"]
+    tokens, scores = tokens.reshape(-1, tokens.shape[-1]), scores.reshape(-1, scores.shape[-1])
+    for number, (words, shares) in enumerate(zip(tokens, scores, strict=True), 1):
+        pairs = [f"{word} {share:.4f}" for word, share in zip(_texts(words), shares, strict=True) if word]
+        if pairs:
+            yield f"{f'mask {number}: ' if len(tokens) > 1 else ''}{'  '.join(pairs)}"
+
+
+def _generated(row: Mapping[str, np.ndarray]) -> Iterator[str]:
+    yield text_of(row)
+    if "token_ids" in row:
+        yield f"({tokens_in(row['token_ids'])} tokens, finish_reason: {reason_of(row) or 'none'})"
+
+
+def tokens_in(token_ids: np.ndarray) -> int:
+    """Return how many tokens were generated: padding is -1."""
+    return int((token_ids >= 0).sum())
+
+
+def _tensor(name: str, array: np.ndarray) -> str:
+    shape = " x ".join(map(str, array.shape)) or "one value"
+    flat = array.ravel()
+    if array.dtype == object:
+        return (
+            f"{name}: {shape}: {', '.join(_texts(flat[:_FIRST_NUMBERS]))}{' ...' if flat.size > _FIRST_NUMBERS else ''}"
+        )
+    numbers = ", ".join(f"{value:.6g}" for value in flat[:_FIRST_NUMBERS].tolist())
+    return f"{name}: {shape} {array.dtype}: {numbers}{', ...' if flat.size > _FIRST_NUMBERS else ''}"
+
+
+def _texts(array: np.ndarray) -> list[str]:
+    return [value.decode(errors="replace") if isinstance(value, bytes) else str(value) for value in array.ravel()]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):  # noqa: PLR0124 - NaN
+        return None
+    return value

@@ -1,0 +1,120 @@
+"""Curl: a line for the shell that asks a model, with nothing but curl."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from engine.kit.client.entry import IMAGE, TEXT, Entry, Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_EXAMPLES = {
+    "question-answering": ("Who wrote it?", "It was written by Ada."),
+    "text-generation": ("Once upon a time",),
+    "text2text-generation": ("The house is wonderful.",),
+    "fill-mask": ("Paris is the [MASK] of France.",),
+}
+_PHOTO = "photo.png"
+_INLINE = 16
+"""The most numbers that are written out; more come as zeros from the shell."""
+_BYTES = {
+    "FP64": 8,
+    "INT64": 8,
+    "UINT64": 8,
+    "FP32": 4,
+    "INT32": 4,
+    "UINT32": 4,
+    "FP16": 2,
+    "BF16": 2,
+    "INT16": 2,
+    "UINT16": 2,
+}
+
+
+def lines(http: str, entries: Sequence[Entry]) -> dict[str, str]:
+    """Return a line by the name of each entry; `http` is HOST:PORT or an http(s) URL."""
+    return {entry.name: curl_line(http, entry) for entry in entries}
+
+
+def curl_line(http: str, entry: Entry, *, texts: Sequence[str] | None = None, image: str = _PHOTO) -> str:
+    """Return a line that works in sh and answers in JSON.
+
+    Texts go in as the KServe v2 protocol has them in JSON; generation by Triton's extension "generate". An image's
+    bytes are no JSON: they follow it as the extension "binary tensor data" says, each tensor with its length in
+    front. `texts` and `image` stand in for the examples. Tensors that are not small are zeros.
+    """
+    base = http.rstrip("/") if "://" in http else f"http://{http}"
+    url = f"{base}/v2/models/{entry.name}"
+    said = tuple(texts) if texts is not None else _example(entry)
+    if entry.generates and entry.input(TEXT):
+        way = "generate_stream" if entry.decoupled else "generate"
+        return f"curl -s{'N' if entry.decoupled else ''} {url}/{way} -d {_quoted({TEXT: said[0]})}"
+    if entry.input(IMAGE):
+        return _of_image(f"{url}/infer", entry, image)
+    needed = [tensor for tensor in entry.inputs if not tensor.optional]
+    if sum(prod(_shape(tensor, said)) for tensor in needed) > _INLINE and all(t.datatype != "BYTES" for t in needed):
+        return _of_zeros(f"{url}/infer", needed)
+    inputs = [_header(tensor, said) | {"data": _data(tensor, said)} for tensor in needed]
+    return f"curl -s {url}/infer -d {_quoted({'inputs': inputs})}"
+
+
+def _example(entry: Entry) -> tuple[str, ...]:
+    tensor = entry.input(TEXT)
+    count = tensor.shape[-1] if tensor and tensor.shape and tensor.shape[-1] > 0 else 1
+    said = _EXAMPLES.get(entry.task or "", ("A fine day.",))
+    return (*said, *["And another."] * count)[:count]
+
+
+def _shape(tensor: Tensor, texts: Sequence[str]) -> list[int]:
+    shape = [max(size, 1) if size else 0 for size in tensor.shape]
+    if tensor.name == TEXT and shape:
+        shape[-1] = len(texts)
+    return shape
+
+
+def _header(tensor: Tensor, texts: Sequence[str]) -> dict[str, Any]:
+    return {"name": tensor.name, "shape": _shape(tensor, texts), "datatype": tensor.datatype}
+
+
+def _data(tensor: Tensor, texts: Sequence[str]) -> list[Any]:
+    if tensor.name == TEXT:
+        return list(texts)
+    empty: Any = {"BYTES": "", "BOOL": False}.get(tensor.datatype, 1)
+    return [empty] * prod(_shape(tensor, texts))
+
+
+def _of_zeros(url: str, needed: Sequence[Tensor]) -> str:
+    sizes = [prod(_shape(tensor, ())) * _BYTES.get(tensor.datatype, 1) for tensor in needed]
+    inputs = [
+        _header(tensor, ()) | {"parameters": {"binary_data_size": size}}
+        for tensor, size in zip(needed, sizes, strict=True)
+    ]
+    head = json.dumps({"inputs": inputs}, separators=(",", ":"), ensure_ascii=False)
+    return (
+        f"{{ printf %s {shlex.quote(head)}; head -c {sum(sizes)} /dev/zero; }} | curl -s {url} "
+        f"-H 'Inference-Header-Content-Length: {len(head.encode())}' --data-binary @-"
+    )
+
+
+def _of_image(url: str, entry: Entry, image: str) -> str:
+    """Return a line whose shell writes the length of the file where the protocol wants it: four bytes, lowest first."""
+    tensor = entry.input(IMAGE)
+    shape = [1] * len(tensor.shape) if tensor else [1]
+    size = "%9d"  # spaces in front are JSON, too: the head is as long for every file
+    inputs = [{"name": IMAGE, "shape": shape, "datatype": "BYTES", "parameters": {"binary_data_size": size}}]
+    head = json.dumps({"inputs": inputs}, separators=(",", ":")).replace(f'"{size}"', size)
+    length = len(head % 0)
+    return (
+        f'f={shlex.quote(image)}; n=$(wc -c < "$f"); '
+        f"{{ printf {shlex.quote(head)} $((n+4)); "
+        f'printf "$(printf \'\\\\%03o\' $((n&255)) $((n>>8&255)) $((n>>16&255)) $((n>>24&255)))"; cat "$f"; }} | '
+        f"curl -s {url} -H 'Inference-Header-Content-Length: {length}' --data-binary @-"
+    )
+
+
+def _quoted(body: dict[str, Any]) -> str:
+    return shlex.quote(json.dumps(body, separators=(",", ":"), ensure_ascii=False))

@@ -1,0 +1,124 @@
+"""Wires: many requests at once over HTTP or gRPC, in one event loop, each as bytes that are ready to go."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import ssl
+from typing import Any
+
+from engine.kit.client import encoded
+from engine.kit.client.address import Address, Protocol
+
+_SHARED = 8
+"""Requests at once on one gRPC connection: one connection is one thread's work on either side."""
+_LIMIT = 1 << 20
+
+
+class WireError(Exception):
+    """A request that was not answered, or by an error; its text is what users read."""
+
+
+def prepare(protocol: Protocol, count_tokens: bool) -> None:  # noqa: FBT001 - both come as one message
+    """Import what the wire will need."""
+    modules = ["grpc.aio"] if protocol == "grpc" else []
+    for name in [*modules, f"tritonclient.{protocol}"] if count_tokens else modules:
+        importlib.import_module(name)
+
+
+class HttpWire:
+    """Connections that stay open, one for each request that is under way."""
+
+    def __init__(self, address: Address, *, count_tokens: bool) -> None:
+        self._address, self._count = address, count_tokens
+        self._tls = ssl.create_default_context() if address.tls else None
+        self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def send(self, request: bytes) -> int:
+        """Send a whole request and wait for the whole answer; return its tokens where they count. Raises WireError."""
+        try:
+            line = self._free.pop() if self._free else await self._open()
+            try:
+                head, body = await _exchange(*line, request)
+            except BaseException:
+                line[1].close()
+                raise
+        except (OSError, EOFError, ValueError) as error:
+            raise WireError(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+        if encoded.head_field(head, b"connection").lower() == b"close":
+            line[1].close()
+        else:
+            self._free.append(line)
+        if head.split(b" ", 2)[1] != b"200":
+            raise WireError(_said(head, body))
+        return encoded.tokens_of_http(head, body) if self._count else 0
+
+    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(self._address.host, self._address.port, ssl=self._tls, limit=_LIMIT)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for _, writer in self._free:
+            writer.close()
+
+
+class GrpcWire:
+    """Channels that share requests; as many connections as the load needs."""
+
+    def __init__(self, address: Address, *, count_tokens: bool, at_once: int) -> None:
+        from grpc import aio, ssl_channel_credentials  # type: ignore[import-untyped]
+
+        options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1),
+                   ("grpc.max_send_message_length", -1)]  # fmt: skip
+        count = max(1, -(-at_once // _SHARED))
+        self._channels = [
+            aio.secure_channel(address.place, ssl_channel_credentials(), options=options)
+            if address.tls
+            else aio.insecure_channel(address.place, options=options)
+            for _ in range(count)
+        ]
+        self._calls: list[Any] = [
+            channel.unary_unary("/inference.GRPCInferenceService/ModelInfer") for channel in self._channels
+        ]
+        self._count, self._next = count_tokens, 0
+
+    async def send(self, request: bytes) -> int:
+        """Send a message and wait for the answer; return its tokens where they count. Raises WireError."""
+        from grpc.aio import AioRpcError  # type: ignore[import-untyped]
+
+        self._next = (self._next + 1) % len(self._calls)
+        try:
+            body = await self._calls[self._next](request)
+        except AioRpcError as error:
+            raise WireError(f"{error.code().name}: {error.details()}") from error
+        return encoded.tokens_of_grpc(body) if self._count else 0
+
+    async def close(self) -> None:
+        """Close every channel."""
+        for channel in self._channels:
+            await channel.close(None)
+
+
+async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> tuple[bytes, bytes]:
+    writer.write(request)
+    await writer.drain()
+    head = await reader.readuntil(b"\r\n\r\n")
+    if encoded.head_field(head, b"transfer-encoding").lower() == b"chunked":
+        return head, await _chunks(reader)
+    return head, await reader.readexactly(int(encoded.head_field(head, b"content-length") or 0))
+
+
+async def _chunks(reader: asyncio.StreamReader) -> bytes:
+    body = b""
+    while size := int((await reader.readline()).split(b";")[0], 16):
+        body += (await reader.readexactly(size + 2))[:-2]
+    await reader.readline()
+    return body
+
+
+def _said(head: bytes, body: bytes) -> str:
+    try:
+        return str(json.loads(body)["error"])
+    except (ValueError, KeyError, TypeError):
+        return head.split(b"\r\n", 1)[0].decode(errors="replace")

@@ -1,0 +1,193 @@
+"""`recipe loadtest` of a server that takes its time by plan, and of a real Triton with perf_analyzer beside."""
+
+import json
+import os
+
+import generators
+import kserve_by_hand
+import perf_analyzer_here
+import pytest
+import triton_server
+from program import Program
+
+from engine.kit.triton.serving import Serving
+from engine.steps.export import Export
+from engine.steps.package import Package
+
+ASK = ("--model", "echo", "--input", "x=[1, 2]", "--with", "own", "--warm-up", "0.2")
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    return Program(tmp_path)
+
+
+def measured(recipe, *words, expect=0):
+    return [json.loads(line) for line in recipe("loadtest", *words, "--json", expect=expect).stdout.splitlines()]
+
+
+# A server by the specification alone, that answers one request after the other
+
+
+def test_a_slow_server_cannot_hide_its_queue_from_an_open_loop(recipe):
+    """Of 100 requests a second one in two must wait for the others; a caller that waits for its answer sees nothing."""
+    with kserve_by_hand.server(seconds=0.02) as slow:
+        closed, crowded = measured(recipe, slow, *ASK, "--concurrency", "1,4", "--duration", "1")
+        below, over = measured(recipe, slow, *ASK, "--rate", "10,100", "--arrivals", "constant", "--duration", "1")
+    service = closed["latency"]["p50_ms"]
+    assert crowded["latency"]["p50_ms"] > 2.5 * service
+    assert crowded["throughput"] < 1.5 * closed["throughput"]
+    assert over["latency"]["p99_ms"] > 15 * service
+    assert over["throughput"] < 75
+    assert over["requests"] == 100  # all that were planned, whenever they were answered
+    assert below["latency"]["p50_ms"] < 3 * service
+    assert below["requests"] == 10
+    assert all(point["errors"]["count"] == 0 for point in (closed, crowded, over, below))
+
+
+def test_more_processes_share_the_load(recipe):
+    with kserve_by_hand.server(seconds=0.005) as quick:
+        closed, opened = (
+            measured(recipe, quick, *ASK, *load, "--duration", "0.5", "--processes", "2")[0]
+            for load in (("--concurrency", "3"), ("--rate", "40", "--arrivals", "constant"))
+        )
+    assert closed["client"]["processes"] == opened["client"]["processes"] == 2
+    assert closed["requests"] > 10
+    assert opened["requests"] == 20
+
+
+def test_errors_are_counted_told_and_judged(recipe):
+    words = (*ASK, "--concurrency", "2", "--duration", "0.5")
+    with kserve_by_hand.server(seconds=0.002, fails=lambda number: number % 4 == 3) as broken:
+        (point,) = measured(recipe, broken, *words, "--max-errors", "0.5")
+    with kserve_by_hand.server(seconds=0.002, fails=lambda number: number % 4 == 3) as broken:
+        told = recipe("loadtest", broken, *words, expect=1)
+    assert 0.15 < point["errors"]["share"] < 0.35
+    assert list(point["errors"]["messages"]) == ["this one is refused"]
+    assert point["latency"]["requests"] == point["requests"] - point["errors"]["count"]
+    assert "this one is refused" in told.stdout
+    assert "requests failed" in told.stderr
+    assert "--max-errors" in told.stderr
+
+
+def test_a_server_without_statistics_is_measured_without_them(recipe):
+    with kserve_by_hand.server() as plain:
+        shown = recipe("loadtest", plain, *ASK, "--concurrency", "1,2", "--duration", "0.3", expect=0).stdout
+        refused = recipe("query", plain, "--input", "x=[1, 2]", expect=1).stderr
+        answer = recipe("query", plain, "--model", "echo", "--input", "x=[1, 2]", "--repeat", "5", expect=0).stdout
+    head, columns, *rows = shown.splitlines()
+    assert head.startswith("echo at ")
+    assert columns.split()[:4] == ["clients", "requests/s", "mean", "p50"]
+    assert [row.split()[0] for row in rows if row.split()[-1] == "0"] == ["1", "2"]
+    assert "not here" in refused
+    assert answer.startswith("y: 1 x 2 float32: 1, 2")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--concurrency", "1", "--rate", "5"], "closed loop"),
+        (["--concurrency", "8:1:2x"], "does not lead"),
+        (["--rate", "fast"], "no list of loads"),
+        (["--max-errors", "2"], "no share"),
+        (["--duration", "0"], "no number of seconds"),
+    ],
+)
+def test_a_load_that_cannot_be_is_a_wrong_command_line(recipe, words, says):
+    assert says in recipe("loadtest", "127.0.0.1:1", "--text", "a", *words, expect=2).stderr
+
+
+def test_an_unusable_perf_analyzer_is_told_in_its_own_words(recipe, tmp_path):
+    broken = tmp_path / "bin" / "perf_analyzer"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\necho 'cannot open shared object file' >&2\nexit 127\n")
+    broken.chmod(0o755)
+    with kserve_by_hand.server() as plain:
+        words = (plain, "--model", "echo", "--input", "x=[1, 2]", "--warm-up", "0.1", "--duration", "0.2")
+        must = recipe("loadtest", *words, "--perf-analyzer", str(broken), expect=1).stderr
+        assert "cannot open shared object file" in must
+        assert "--with own" in must
+        recipe.environment["PATH"] = f"{broken.parent}{os.pathsep}{recipe.environment['PATH']}"
+        may = recipe("loadtest", *words, expect=0)
+    assert "measured by recipe" in may.stdout
+    assert "cannot open shared object file" in may.stderr
+
+
+# A real Triton
+
+
+@pytest.fixture(scope="module")
+def server(request, tmp_path_factory):
+    try:
+        environment = triton_server.venv(request.config.cache.mkdir("triton"))
+    except triton_server.Unavailable as reason:
+        pytest.skip(f"no Triton server here: {reason}")
+    made = tmp_path_factory.mktemp("generates")
+    generators.checkpoint(made / "source", "gpt2")
+    Export().run(made / "exported", checkpoint=made / "source")
+    serving = Serving(model_name="story", ensemble="story_text", largest={"batch": 4}, max_new_tokens=6)
+    Package(serving=serving).run(made / "package", validated=made / "exported", checkpoint=made / "source")
+    with triton_server.serving(made / "package", made, environment) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def program(request, tmp_path_factory):
+    try:
+        return str(
+            perf_analyzer_here.program(request.config.cache.mkdir("perf-analyzer"), tmp_path_factory.mktemp("there"))
+        )
+    except perf_analyzer_here.Unavailable as reason:
+        pytest.skip(f"no perf_analyzer here: {reason}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+def test_generation_is_measured_in_tokens_too_and_the_servers_time_is_shown(recipe, server, protocol):
+    address = getattr(server, protocol)
+    words = (address, "--model", "story_text", "--text", "Once", "--text", "The cat", "--with", "own", "--batch", "2")
+    points = measured(recipe, *words, "--concurrency", "1,3", "--duration", "0.6", "--warm-up", "0.2")
+    for point, clients in zip(points, (1, 3), strict=True):
+        assert point["concurrency"] == clients
+        assert point["errors"]["count"] == 0
+        assert point["tokens_per_second"] == pytest.approx(2 * 6 * point["throughput"], rel=0.01)
+        entry = point["server"]["story_text"]
+        assert entry["requests"] > 0  # Triton counts a request's rows before it counts the request
+        assert 0 <= entry["rows"] - 2 * entry["requests"] <= 4 * clients
+        assert 0 < entry["total_ms"] < point["latency"]["mean_ms"] * 1.5
+        assert point["server"]["story"]["requests"] > entry["requests"]  # a step a token, asked by the python model
+
+
+@pytest.mark.slow
+def test_a_model_that_streams_is_not_measured_as_if_it_answered_whole(recipe, server):
+    refused = recipe("loadtest", server.grpc, "--model", "story_stream", "--text", "a", expect=2).stderr
+    assert "answers in pieces" in refused
+
+
+@pytest.mark.slow
+def test_perf_analyzer_measures_where_it_is_there(recipe, server, program):
+    words = ("--model", "story_text", "--text", "Once", "--text", 'a "quoted" ü', "--duration", "0.3")
+    (opened,) = measured(recipe, server.grpc, *words, "--rate", "40", "--perf-analyzer", program)
+    recipe.environment["PATH"] += f"{os.pathsep}{os.path.dirname(program)}"
+    (closed,) = measured(recipe, server.http, *words, "--concurrency", "2", "--batch", "2")
+    for point in (closed, opened):
+        assert point["by"].startswith("perf_analyzer 2.")
+        assert point["requests"] >= 50
+        assert 0 < point["latency"]["p50_ms"] <= point["latency"]["p99_ms"]
+        assert point["server"]["story_text"]["requests"] >= point["requests"]
+    assert opened["throughput"] == pytest.approx(40, rel=0.4)
+    assert closed["server"]["story_text"]["rows"] == 2 * closed["server"]["story_text"]["requests"]
+
+
+@pytest.mark.slow
+def test_what_perf_analyzer_says_when_it_fails_is_told(recipe, server, program, tmp_path):
+    failing = tmp_path / "perf_analyzer"
+    failing.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] || set -- "$@" --request-distribution never\nexec {program} "$@"\n'
+    )
+    failing.chmod(0o755)
+    words = (server.grpc, "--model", "story_text", "--text", "a", "--perf-analyzer", str(failing))
+    failed = recipe("loadtest", *words, expect=1).stderr
+    assert "perf_analyzer failed" in failed
+    assert "request-distribution" in failed
+    assert "--with own" in failed
