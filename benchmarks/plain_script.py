@@ -50,7 +50,7 @@ def steps(samples: Path) -> dict[str, Step]:
             {"name_of_ours": "onnxruntime-int8", "shapes": SHAPES, "against": RIVALS, "threads": 2, "budgets": ({}, {})}
         ),
         "package": Package.model_validate(
-            {"model_name": "minilm", "ensemble": "minilm_text", "largest": {"batch": 32, "sequence": 512}}
+            {"serving": {"model_name": "minilm", "ensemble": "minilm_text", "largest": {"batch": 32, "sequence": 512}}}
         ),
     }
 

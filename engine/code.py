@@ -53,6 +53,16 @@ def of_module(name: str) -> Code:
     return Code(digest.of_rows(sorted(rows)), tuple(dict.fromkeys(files)), before)
 
 
+def of_modules(names: tuple[str, ...]) -> Code:
+    """Return the code of several modules as one, and of a single one as `of_module` does."""
+    parts = [of_module(name) for name in dict.fromkeys(names)]
+    if len(parts) == 1:
+        return parts[0]
+    files = dict.fromkeys(file for part in parts for file in part.files)
+    before = {path: row for part in parts for path, row in part.before.items()}
+    return Code(digest.of_rows([("", part.digest) for part in parts]), tuple(files), before)
+
+
 def forget() -> None:
     """Read everything anew when it is asked for again."""
     of_module.cache_clear()

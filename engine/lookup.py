@@ -73,7 +73,7 @@ class Lookup:
             ) from None
         return key_of(
             job,
-            code=code.of_module(type(step).__module__).digest,
+            code=code.of_modules(step.code_used()).digest,
             inputs={**found, **inputs},
             tools=machine.tools(tool for tool in step.tools_used() if away is None or tool != away.tool),
             facts=facts,
@@ -135,7 +135,7 @@ class Lookup:
 
         A worker imports a step when its turn comes, perhaps long after the key was reckoned.
         """
-        for path, before in code.of_module(type(job.step).__module__).before.items():
+        for path, before in code.of_modules(job.step.code_used()).before.items():
             if _differs(path, row_of(before)):
                 return path
         for source in job.step.sources().values():

@@ -37,6 +37,8 @@ _ISA = {
 }  # fmt: skip
 """CPU features that choose between kernels, as Linux names them; all others leave results alone."""
 
+_SERVER = "triton.server"
+
 VARIABLES = ("PATH",)
 """Environment variables that decide what is found on this machine."""
 
@@ -108,12 +110,13 @@ def facts(names: Iterable[str], hardware: Hardware | None = None) -> dict[str, s
 
     Raises KeyError for a fact that nobody knows, and for one of a GPU that is not here.
     """
-    known: dict[str, Callable[[], str]] = {**_FACTS, **local_gpus.facts(hardware)}
+    server = {_SERVER: lambda: _triton_server(hardware)}
+    known: dict[str, Callable[[], str]] = {**_FACTS, **server, **local_gpus.facts(hardware)}
     return {name: known[name]() for name in names}
 
 
 def known_facts() -> Mapping[str, str]:
-    """Return all facts of this machine."""
+    """Return all facts of this machine but the server's, which takes a look at docker: few jobs depend on it."""
     return facts(_FACTS)
 
 
@@ -142,6 +145,12 @@ def _cpu_isa() -> str:
     info = _cpuinfo()
     flags = set((info.get("flags") or info.get("Features") or "").split())
     return " ".join(sorted(flags & _ISA)) or platform.machine()
+
+
+def _triton_server(hardware: Hardware | None) -> str:
+    from engine.kit import server_fact  # looking for a server takes modules that nothing else here needs
+
+    return server_fact.triton_server(gpu=hardware is not None)
 
 
 def cpu_count() -> int:

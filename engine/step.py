@@ -137,6 +137,13 @@ class Step(Frozen, ABC):
         """Return the machine facts behind this very job; `facts` unless the options decide."""
         return self.facts
 
+    def code_used(self) -> tuple[str, ...]:
+        """Return the modules whose code, with all that they reach, this very job runs; its own unless options decide.
+
+        What only some options lead to is named here and imported by that name, so that it counts for those alone.
+        """
+        return (type(self).__module__,)
+
     def inputs_used(self) -> tuple[str, ...]:
         """Return the inputs behind this very job; all that `run` can take unless the options decide."""
         return self.inputs()

@@ -11,7 +11,7 @@ _NAMES = {
     "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES",
     "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
     "VIRTUAL_ENV", "SYSTEMROOT", "CUDA_HOME", "CUDA_PATH", "CUDA_CACHE_PATH",
-    "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
+    "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "RECIPE_TRITON_VENV", "DOCKER_HOST",
 }  # fmt: skip
 _PREFIXES = ("LC_", "HF_", "HUGGING_FACE_", "XDG_")
 """Where things are and who may read them: nothing of these changes a result. What does, a step names itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -36,8 +37,23 @@ def draw(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarra
         drawn = [token_rows.draw(generator, vocabulary, length) for _ in range(rows)]
         return token_rows.fit(token_rows.batch(drawn, pad=vocabulary.pad), wanted)
     profile = {axis: Range(min=extent, opt=extent, max=extent) for axis, extent in axes.items()}
-    inputs = next(iter(random_inputs.tensors(wanted, ranges, [profile])))
+    inputs = next(iter(random_inputs.tensors(wanted, ranges, [profile], largest=math.inf)))
     return {name: np.ones_like(array) if "mask" in name.lower() else array for name, array in inputs.items()}
+
+
+def prompts(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarray]:
+    """Return seeded `input_ids` and `attention_mask`, [batch, sequence], for the graph that reads a prompt.
+
+    Its other axes follow from these. Raises StepError as `draw` does.
+    """
+    import numpy as np
+
+    rows = {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")}
+    _refuse_misfits(rows, axes)
+    vocabulary = random_inputs.vocabulary(rows, random_inputs.ranges(model))
+    generator = np.random.default_rng(_SEED)
+    drawn = [token_rows.draw(generator, vocabulary, axes["sequence"]) for _ in range(axes["batch"])]
+    return token_rows.fit(token_rows.batch(drawn, pad=vocabulary.pad), rows)
 
 
 def _refuse_misfits(wanted: Mapping[str, Input], axes: Mapping[str, int]) -> None:

@@ -51,17 +51,20 @@ def measure(
     names = list(contenders)
     share = 1 / len(names)
     turn = budget.seconds * share / budget.rounds
-    runs = {}
+    runs, settling = {}, {}
     for name in names:
         with contenders[name].active():
             usual = _warm_up(contenders[name].call, budget.warm_up * share, clock)
-        runs[name] = max(1, min(budget.most_runs // budget.rounds, int(turn / usual) - _SETTLING))
+        fitting = int(turn / usual)
+        # To a call that fills a turn, cold caches are nothing, and another one before it would double the time.
+        settling[name] = _SETTLING if fitting > 1 else 0
+        runs[name] = max(1, min(budget.most_runs // budget.rounds, fitting - settling[name]))
     measured: dict[str, list[list[float]]] = {name: [] for name in names}
     for number in range(budget.rounds):
         first = number % len(names)
         for name in names[first:] + names[:first]:
             with contenders[name].active():
-                measured[name].append(_turn(contenders[name].call, runs[name], 2 * turn, clock))
+                measured[name].append(_turn(contenders[name].call, runs[name], settling[name], 2 * turn, clock))
     return measured
 
 
@@ -83,10 +86,11 @@ def _is_even(batch: Sequence[float]) -> bool:
     return percentile(batch, 0.75) <= percentile(batch, 0.25) * (1 + 2 * _STABLE)
 
 
-def _turn(call: Call, runs: int, seconds: float, clock: Clock) -> list[float]:
+def _turn(call: Call, runs: int, settling: int, seconds: float, clock: Clock) -> list[float]:
     """Time some runs, fewer where the machine has become so slow that they would take too long."""
     end = clock() + seconds
-    _times(call, _SETTLING, clock, end=end)
+    if settling:
+        _times(call, settling, clock, end=end)
     return _times(call, runs, clock, end=end)
 
 

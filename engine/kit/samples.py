@@ -34,10 +34,10 @@ class Text:
     label: int | str | None = None
 
 
-def read(path: Path, checkpoint: Path, wanted: Mapping[str, Input]) -> list[Case]:
+def read(path: Path, checkpoint: Path, wanted: Mapping[str, Input], *, longest: int | None = None) -> list[Case]:
     """Return a case per sample, still without outputs, for a model that takes `wanted`.
 
-    A `.jsonl` file holds texts (see `texts`), an `.npz` file tensors (see `tensor_samples.read`).
+    A `.jsonl` file holds texts (see `texts`), cut to `longest` tokens, an `.npz` file tensors (`tensor_samples.read`).
     Raises StepError for a file that cannot be read or does not suit the model.
     """
     if path.suffix == ".npz":
@@ -46,7 +46,7 @@ def read(path: Path, checkpoint: Path, wanted: Mapping[str, Input]) -> list[Case
         raise StepError(
             f"samples come as .jsonl or .npz, and {path.name} is neither", [_FORMS, "an .npz has one array per input"]
         )
-    return tokenised(texts(path), checkpoint, wanted)
+    return tokenised(texts(path), checkpoint, wanted, longest=longest)
 
 
 def built_in(task: str) -> list[Text]:
@@ -72,15 +72,20 @@ def texts(path: Path) -> list[Text]:
     return found
 
 
-def tokenised(found: list[Text], checkpoint: Path, wanted: Mapping[str, Input]) -> list[Case]:
-    """Return the texts as cases. Raises StepError where the model takes no tokens or has no tokenizer."""
+def tokenised(
+    found: list[Text], checkpoint: Path, wanted: Mapping[str, Input], *, longest: int | None = None
+) -> list[Case]:
+    """Return the texts as cases, of `longest` tokens at most.
+
+    Raises StepError where the model takes no tokens or has no tokenizer.
+    """
     if not token_rows.are_tokens(wanted):
         raise StepError(
             "the samples are texts, but the model takes no tokens",
             [f"it takes {tensor_samples.describe(value)}" for value in wanted.values()],
             "give samples as .npz with one array per input",
         )
-    limits = token_rows.Limits.of(wanted)
+    limits = token_rows.Limits.of(wanted, longest)
     tokeniser = tokenise.load(checkpoint, longest=limits.sequence[1])
     if tokeniser is None:
         raise StepError(

@@ -54,8 +54,10 @@ def recipe_rows(variant: Variant) -> dict[str, str]:
     loaded = variant.loaded
     fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
     rows = dict(_flat("", fields))
-    named = {".".join(each.path) for each in PATH_FIELDS}
-    return {name: (loaded.said(value) or value) if name in named else value for name, value in rows.items()}
+    return {
+        name: (loaded.said(value) or value) if any(each.is_called(name) for each in PATH_FIELDS) else value
+        for name, value in rows.items()
+    }
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -120,6 +120,10 @@ def _inputs(session: Session) -> Iterator[str]:
     ours = Path(engine.__file__).parent.rglob("*")
     yield from (str(path) for path in ours if "__pycache__" not in path.parts)  # Python writes there as it goes
     yield from local_gpus.watched()
+    if any("triton.server" in job.step.facts_used() for job in session.jobs):
+        from engine.kit import server_fact
+
+        yield from server_fact.watched()
 
 
 def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished) -> Iterator[str]:

@@ -10,7 +10,8 @@ from engine.summary import Summary
 
 _NOISY = 0.5
 """From here on, the middle half of the rounds differs by half of the median: busy neighbours, not models."""
-_HEADER = ("shape", "runtime", "size", "cosine", "mean", "p50", "p95", "p99", "speed-up")
+_KINDS = {"path": "on the PATH", "container": "in a container", "pip": "installed by pip"}
+_HEADER = ("shape", "runtime", "via", "size", "cosine", "mean", "p50", "p95", "p99", "speed-up")
 
 
 def tables(summaries: Sequence[Summary]) -> str:
@@ -26,9 +27,11 @@ def table(summary: Summary) -> str:
     rows = [_row(summary, row) for row in bench.get("rows", [])]
     lines = [_title(summary)]
     if rows:
-        lines += _aligned([_HEADER, *_grouped(rows)])
+        lines += _aligned(_without_one_way([_HEADER, *_grouped(rows)]))
+        lines += _generated(bench["rows"])
         noise = max(row["noise"] for row in bench["rows"])
         lines.append(f"latencies in ms, interleaved in one run on {_where(bench)}; noise up to {noise:.0%}")
+        lines += _server(bench.get("server"))
         if noise > _NOISY:
             lines.append("the machine was busy: these numbers are no ground to stand on; --force bench measures again")
     lines += precisions.lines(summary.report("quantize"))
@@ -50,6 +53,16 @@ def _where(bench: Mapping[str, Any]) -> str:
     return f"{gpu['name']} at {least} MHz" if gpu.get("steady") else f"{gpu['name']} at {least} to {greatest} MHz"
 
 
+def _server(server: Mapping[str, Any] | None) -> list[str]:
+    """Return which server answered, and what of it is not Triton's own; nothing where none was asked."""
+    if server is None:
+        return []
+    triton = f"Triton {server['version']} ({_KINDS[server['kind']]})"
+    line = f"via triton: {server['asked']} on {triton}, one call at a time"
+    aside = "with a stand-in in Python for Triton's ONNX Runtime backend, which comes with its containers alone"
+    return [line, *([aside] if server["stand_in"] else [])]
+
+
 def size_in_words(size: int) -> str:
     """Return a size in bytes as people read it, in powers of ten."""
     return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"  # noqa: PLR2004 - below it reads 0.0 MB
@@ -65,13 +78,24 @@ def _title(summary: Summary) -> str:
 
 def _row(summary: Summary, row: Mapping[str, Any]) -> tuple[str, ...]:
     shape = " x ".join(str(extent) for extent in row["shape"].values())
+    if "new_tokens" in row:
+        shape += f" + {row['new_tokens']}"
     times = [f"{row[name]:.3f}" for name in ("mean_ms", "p50_ms", "p95_ms", "p99_ms")]
     if row["ours"]:
-        return (shape, row["runtime"], *_ours(summary), *times, "")
+        return (shape, row["runtime"], row["via"], *_ours(summary), *times, "")
     source = "export" if row["runtime"].startswith("onnxruntime") else "fetch"
     record = summary.records.get(source) or summary.records.get("fetch")
     ratio = _ratio_of_ours(summary, row)
-    return (shape, row["runtime"], size_in_words(record.size) if record else "", "", *times, ratio)
+    return (shape, row["runtime"], row["via"], size_in_words(record.size) if record else "", "", *times, ratio)
+
+
+def _generated(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what the times of a model that generates text are times of, and how many tokens that makes."""
+    ours = [row for row in rows if row["ours"] and "new_tokens" in row]
+    if not ours:
+        return []
+    speeds = ", ".join(f"{row['tokens_per_s']:,.0f}" for row in ours)
+    return [f"each call is a whole answer of {ours[0]['new_tokens']} new tokens; ours make {speeds} tokens a second"]
 
 
 def _ours(summary: Summary) -> tuple[str, str]:
@@ -89,6 +113,14 @@ def _ratio_of_ours(summary: Summary, rival: Mapping[str, Any]) -> str:
     return f"{ratio:.2f} x" if ratio else ""
 
 
+def _without_one_way(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Leave out the column that says the way, where there is only the one within the process."""
+    place = _HEADER.index("via")
+    if {row[place] for row in rows[1:]} - {"in-process"}:
+        return list(rows)
+    return [(*row[:place], *row[place + 1 :]) for row in rows]
+
+
 def _grouped(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Blank a shape that repeats the row above."""
     shown: list[tuple[str, ...]] = []
@@ -101,7 +133,7 @@ def _grouped(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    left = 2
+    left = rows[0].index("size")
     return [
         "  ".join(
             cell.ljust(width) if column < left else cell.rjust(width)

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Self
 
 from engine.errors import JudgementError, StepError
-from engine.kit import bench_inputs, checkpoint, cpu, devices, gpu_state, onnx_files, runners, stats, torch_runner
+from engine.kit import (
+    bench_inputs,
+    checkpoint,
+    cpu,
+    devices,
+    entrants,
+    gpu_state,
+    graphs,
+    onnx_files,
+    runners,
+    torch_runner,
+)
+from engine.kit.entrants import IN_PROCESS, Entrant
 from engine.kit.execution import Execution
-from engine.kit.interleaving import Budget, Contender, measure
+from engine.kit.interleaving import Budget
 from engine.kit.runner import Runner
-from engine.recipe import images
+from engine.kit.triton.serving import Serving
+from engine.recipe import images, supported
 from engine.recipe.images import Images
 from engine.recipe.schema import Recipe, Rival, Task
 from engine.step import Hardware, Report, Step
@@ -20,10 +37,24 @@ from engine.step import Hardware, Report, Step
 Axes = Mapping[str, int]
 
 LATENCIES = "latencies.json"
+_SERVER_TOOLS = ("protobuf", "tokenizers", "tritonclient")
+_SERVER = "engine.kit.measured_server"
+"""Imported by its name: what serves counts only where something is measured through a server."""
+
+
+@dataclass(frozen=True)
+class _Models:
+    """What lies where, how many threads run it, and how many tokens a call generates where it generates text."""
+
+    validated: Path
+    exported: Path
+    checkpoint: Path | None
+    threads: int
+    new_tokens: int | None
 
 
 class Bench(Step):
-    """Measure latencies in one process: our model and its rivals take turns, with the same threads and inputs."""
+    """Measure latencies: our model and its rivals take turns, with the same threads and inputs, each way to them."""
 
     makes: ClassVar[str] = "measurements"
     facts: ClassVar[tuple[str, ...]] = ("cpu.model", "cpu.isa", "cpu.count", "os", "arch")
@@ -43,8 +74,13 @@ class Bench(Step):
     random_head: bool = False
     images: Images | None = None
     """How images come to the original where it is a model of timm, and PyTorch runs it."""
+    new_tokens: int | None = None
+    """How many tokens a call generates where the model generates text; None: as many as are usually measured."""
+    via: tuple[str, ...] = (IN_PROCESS,)
+    serving: Serving | None = None
+    """How the model is served; only where it is measured through a server."""
     budgets: tuple[Mapping[str, float], ...] = ()
-    """The most milliseconds (`p95_ms` and so on) that our model may take, a mapping for each of `shapes`."""
+    """The most milliseconds (`p95_ms` and so on) that our model may take each way, a mapping for each of `shapes`."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
@@ -67,8 +103,21 @@ class Bench(Step):
             num_labels=model.num_labels if original else None,
             random_head=model.random_head if original else False,
             images=images.wanted(recipe) if original else None,
+            new_tokens=recipe.generate.get("max_new_tokens"),
+            via=bench.via,
+            serving=Serving.for_recipe(recipe) if set(bench.via) - {IN_PROCESS} else None,
             budgets=tuple({str(name): limit for name, limit in shape.budget.items()} for shape in bench.shapes),
         )
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the fields that are rows of the key: about a server only where there is one."""
+        kept = super().options()
+        served = () if self.serving is None else ("via", "serving")
+        return {name: value for name, value in kept.items() if name not in {"via", "serving"} - set(served)}
+
+    def code_used(self) -> tuple[str, ...]:
+        """Return this module, and what serves where something is measured through a server."""
+        return super().code_used() if self.serving is None else (*super().code_used(), _SERVER)
 
     def hardware(self) -> Hardware | None:
         """Return the GPU that runs the model."""
@@ -80,54 +129,63 @@ class Bench(Step):
         for rival in self.against:
             original = ("torch", "transformers" if self.images is None else "timm")
             tools += original if rival.runtime == "pytorch" else ("numpy", "onnxruntime")
-        return tuple(dict.fromkeys(tools))
+        return tuple(dict.fromkeys((*tools, *(() if self.serving is None else _SERVER_TOOLS))))
 
     def facts_used(self) -> tuple[str, ...]:
         """Return what a latency depends on: the CPU, which build of a runtime, and the GPU where there is one."""
         build = ("onnxruntime.build",) if any("onnxruntime" in tool for tool in self.tools_used()) else ()
-        return tuple(dict.fromkeys((*self.facts, *self.execution.facts, *build)))
+        server = () if self.serving is None else ("triton.server",)
+        return tuple(dict.fromkeys((*self.facts, *self.execution.facts, *build, *server)))
 
     def inputs_used(self) -> tuple[str, ...]:
-        """Return the models that run: the checkpoint only where PyTorch runs it."""
-        original = any(rival.runtime == "pytorch" for rival in self.against)
+        """Return the models that run: the checkpoint only where PyTorch runs it, or its tokenizer is served."""
+        original = self.serving is not None or any(rival.runtime == "pytorch" for rival in self.against)
         return tuple(name for name in self.inputs() if original or name != "checkpoint")
 
     def run(self, out: Path, *, validated: Path, exported: Path, checkpoint: Path | None = None) -> Report:
         """Write `latencies.json`, milliseconds of every call by row, and return the summary of each row.
 
         `noise` is how far the middle half of the rounds' medians lies apart, as a share; `ratio_to` how many times
-        longer each rival takes, as the median over rounds. On a GPU everything runs there: "gpu" says which it is and
-        what its clocks did. Raises StepError where a model cannot be run, or not where it should.
+        longer each rival takes that goes the same way, as the median over rounds. Of a model that generates text a
+        call is a whole answer of `new_tokens` to a prompt, and `tokens_per_s` counts those of all rows. On a GPU all
+        runs there: "gpu" says which it is and what its clocks did. "server" says what served. Raises StepError where a
+        model cannot be run, or not where it should, and where there is no server for what goes through one.
         """
         threads = self.threads or cpu.physical_cores()
         gpu = None if self.execution.hardware is None else devices.chosen(self.execution.hardware)
-        ours = runners.built(validated, self.execution, name=self.name_of_ours, threads=threads)
-        rivals = [self._rival(rival, exported, checkpoint, threads) for rival in self.against]
-        graph = onnx_files.load_graph(exported)
-        rows: list[dict[str, Any]] = []
+        new = (self.new_tokens or supported.MEASURED) if graphs.generates(exported) else None
+        models = _Models(validated, exported, checkpoint, threads, new)
+        here = self._in_process(models)
+        graph = onnx_files.load_graph(exported / graphs.folders(exported)[0])
+        measured: list[tuple[dict[str, Any], list[list[float]]]] = []
         states: list[Mapping[str, str]] = []
-        latencies: list[list[list[float]]] = []
-        for axes in self.shapes:
-            print(f"measuring {_words(axes)}, {threads} threads: {', '.join(each.name for each in (ours, *rivals))}")
-            made = self._measured(axes, bench_inputs.draw(graph, axes), ours, rivals)
-            rows += [row for row, _ in made]
-            latencies += [rounds for _, rounds in made]
-            states += gpu_state.look(gpu.name) if gpu else []
-            for row, _ in made:
-                print(_in_words(row))
+        with contextlib.ExitStack() as held:
+            served = self._served(models, out.parent, held)
+            taking_part = (*here, *(served.entrants if served else ()))
+            for axes in self.shapes:
+                print(f"measuring {_words(axes)}, {threads} threads: {', '.join(map(str, taking_part))}")
+                inputs = bench_inputs.draw(graph, axes) if new is None else bench_inputs.prompts(graph, axes)
+                made = entrants.measured(axes, inputs, taking_part, self.budget)
+                made = [({**row, **_generated(row, new)}, rounds) for row, rounds in made]
+                measured += made
+                states += gpu_state.look(gpu.name) if gpu else []
+                for row, _ in made:
+                    print(_in_words(row))
         out.mkdir(parents=True, exist_ok=True)
-        raw = [{"shape": row["shape"], "runtime": row["runtime"], "ours": row["ours"], "rounds_ms": rounds}
-               for row, rounds in zip(rows, latencies, strict=True)]  # fmt: skip
+        named = ("shape", "via", "runtime", "ours")
+        raw = [{**{name: row[name] for name in named}, "rounds_ms": rounds} for row, rounds in measured]
         (out / LATENCIES).write_text(json.dumps(raw) + "\n", "utf-8")
         told = {"gpu": {"name": gpu.name, **gpu_state.report(states)}} if gpu else {}
-        return {"threads": threads, "cpu": cpu.model(), **told, "rows": rows}
+        told |= {"server": dict(served.about)} if served else {}
+        return {"threads": threads, "cpu": cpu.model(), **told, "rows": [row for row, _ in measured]}
 
     def judge(self, report: Report) -> None:
         """Hold our rows against the budgets. Raises JudgementError, which lists every budget that was missed."""
         ours = [row for row in report["rows"] if row["ours"]]
+        ways = len({row["via"] for row in ours})
         missed = [
-            f"{_words(row['shape'])}: {name} is {row[name]:.3f}, {row[name] - limit:.3f} over its budget of {limit:g}"
-            for row, budget in zip(ours, self.budgets, strict=False)
+            f"{_place(row)}: {name} is {row[name]:.3f}, {row[name] - limit:.3f} over its budget of {limit:g}"
+            for row, budget in zip(ours, (each for each in self.budgets for _ in range(ways)), strict=False)
             for name, limit in budget.items()
             if not row[name] <= limit
         ]
@@ -141,11 +199,50 @@ class Bench(Step):
                 "set another budget under bench.shapes, or free the machine",
             )
 
-    def _rival(self, rival: Rival, exported: Path, directory: Path | None, threads: int) -> Runner:
+    def _in_process(self, models: _Models) -> tuple[Entrant, ...]:
+        """Return who is measured in this process: PyTorch always, all others only where the recipe asks for it."""
+        asked = IN_PROCESS in self.via
+        wanted = [rival for rival in self.against if asked or rival.runtime == "pytorch"]
+        rivals = [Entrant.in_process(self._rival(each, models)) for each in wanted]
+        if not asked:
+            return tuple(rivals)
+        ours = runners.built(
+            models.validated,
+            self.execution,
+            name=self.name_of_ours,
+            threads=models.threads,
+            new_tokens=models.new_tokens,
+        )
+        return (Entrant.in_process(ours, ours=True), *rivals)
+
+    def _served(self, models: _Models, folder: Path, held: contextlib.ExitStack) -> Any:
+        """Start a server until `held` ends; return who is measured through it, and what it is. None for none."""
+        if self.serving is None:
+            return None
+        server = importlib.import_module(_SERVER)
+        served = [server.Model(self.name_of_ours, ours=True, serving=self.serving, directory=models.validated)]
+        served += [
+            server.plain(self.serving, models.exported, runtime=_name(rival.runtime, rival.precision))
+            for rival in self.against
+            if rival.runtime == "onnxruntime"
+        ]
+        started = server.started(
+            served,
+            checkpoint=models.checkpoint or models.exported,
+            scratch=Path(held.enter_context(TemporaryDirectory(dir=folder))),
+            ways=[way for way in self.via if way != IN_PROCESS],
+            threads=models.threads,
+        )
+        return held.enter_context(started)
+
+    def _rival(self, rival: Rival, models: _Models) -> Runner:
+        directory, threads = models.checkpoint, models.threads
         name = _name(rival.runtime, rival.precision)
         print(f"loading {name}")
         if rival.runtime == "onnxruntime":
-            return runners.plain_onnxruntime(exported, self.execution, name=name, threads=threads)
+            return runners.plain_onnxruntime(
+                models.exported, self.execution, name=name, threads=threads, new_tokens=models.new_tokens
+            )
         if directory is None or checkpoint.kind(directory) == "onnx":
             raise StepError(
                 "An ONNX file cannot be measured against PyTorch: there is no PyTorch model of it",
@@ -161,35 +258,24 @@ class Bench(Step):
             num_labels=self.num_labels,
             random_head=self.random_head,
             images=self.images,
+            new_tokens=models.new_tokens,
         )
 
-    def _measured(
-        self, axes: Axes, inputs: bench_inputs.Tensors, ours: Runner, rivals: list[Runner]
-    ) -> list[tuple[dict[str, Any], list[list[float]]]]:
-        """Return a row and its latencies, milliseconds by round, for our model and then each rival."""
-        taking_part = {str(number): runner for number, runner in enumerate((ours, *rivals))}
-        contenders = {key: Contender(each.prepare(inputs), each.active) for key, each in taking_part.items()}
-        seconds = measure(contenders, self.budget)
-        rounds = {key: [[round(value * 1e3, 3) for value in turn] for turn in turns] for key, turns in seconds.items()}
-        ratios = {each.name: stats.ratio(seconds[key], seconds["0"]) for key, each in taking_part.items() if key != "0"}
-        return [
-            (
-                {
-                    "shape": dict(axes),
-                    "via": "in-process",
-                    "runtime": runner.name,
-                    "ours": runner is ours,
-                    **stats.summary([[value * 1e3 for value in turn] for turn in seconds[key]]),
-                    "ratio_to": ratios if runner is ours else {},
-                },
-                rounds[key],
-            )
-            for key, runner in taking_part.items()
-        ]
+
+def _generated(row: Mapping[str, Any], new_tokens: int | None) -> dict[str, Any]:
+    """Return what a row says of a model that generates text."""
+    if new_tokens is None:
+        return {}
+    made = row["shape"].get("batch", 1) * new_tokens
+    return {"new_tokens": new_tokens, "tokens_per_s": round(made / row["p50_ms"] * 1e3, 1)}
 
 
 def _name(runtime: str, precision: str) -> str:
     return f"{runtime}-{precision}"
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    return _words(row["shape"]) + ("" if row["via"] == IN_PROCESS else f" via {row['via']}")
 
 
 def _words(axes: Axes) -> str:
@@ -198,4 +284,6 @@ def _words(axes: Axes) -> str:
 
 def _in_words(row: Mapping[str, Any]) -> str:
     ratios = "".join(f", {ratio:.2f} x {name}" for name, ratio in row["ratio_to"].items())
-    return f"{row['runtime']}: p50 {row['p50_ms']:.3f} ms, p99 {row['p99_ms']:.3f} ms in {row['runs']} runs{ratios}"
+    tokens = f", {row['tokens_per_s']:g} tokens/s" if "tokens_per_s" in row else ""
+    took = f"p50 {row['p50_ms']:.3f} ms, p99 {row['p99_ms']:.3f} ms{tokens} in {row['runs']} runs"
+    return f"{row['runtime']} {row['via']}: {took}{ratios}"

@@ -35,6 +35,14 @@ def test_other_tensors_have_the_shape_that_is_asked_for():
     assert inputs["x"].shape == (7, 2, 32)
 
 
+def test_a_large_batch_of_images_is_drawn_too():
+    """32 images of 384 x 384 are more than a profile's far end is validated with."""
+    shape = ["batch", 384, 384, 3]
+    node = helper.make_node("Identity", ["images"], ["same"])
+    model = graphs.graph([node], [("images", graphs.FLOAT, shape)], [("same", graphs.FLOAT, shape)])
+    assert bench_inputs.draw(model, {"batch": 32})["images"].shape == (32, 384, 384, 3)
+
+
 def test_an_axis_that_the_model_lacks_is_named_with_the_axes_that_it_has():
     with pytest.raises(StepError, match="does not have: length") as caught:
         bench_inputs.draw(text_model(), {"batch": 1, "sequence": 8, "length": 8})

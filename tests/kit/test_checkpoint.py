@@ -72,12 +72,30 @@ def test_a_cross_encoder_stays_a_classifier(folder):
         ({"architectures": ["OPTForCausalLM"]}, "text-generation"),
         ({"architectures": ["GPT2LMHeadModel"]}, "text-generation"),
         ({"architectures": ["T5ForConditionalGeneration"]}, "text2text-generation"),
+        ({"architectures": ["T5WithLMHeadModel"], "is_encoder_decoder": True}, "text2text-generation"),
         ({"architectures": ["T5Model"], "is_encoder_decoder": True, "vocab_size": 9}, "text2text-generation"),
+    ],
+)
+def test_a_model_that_generates_says_which_way(folder, settings, task):
+    assert checkpoint.task(folder(**settings), None) == task
+
+
+@pytest.mark.parametrize("task", ["text-generation", "text2text-generation"])
+def test_an_onnx_file_cannot_be_asked_to_generate(tmp_path, task):
+    (tmp_path / "model.onnx").write_bytes(b"")
+    with pytest.raises(StepError, match=f"{task} needs a model of transformers") as caught:
+        checkpoint.task(tmp_path, task)
+    assert "give the checkpoint as the source" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "task"),
+    [
         ({"architectures": ["ViTForImageClassification"]}, "image-classification"),
         ({"architectures": ["ViTModel"]}, "image-classification"),
     ],
 )
-def test_models_that_generate_or_see_are_not_supported_yet(folder, settings, task):
+def test_models_that_see_are_not_supported_yet(folder, settings, task):
     with pytest.raises(StepError) as caught:
         checkpoint.task(folder(**settings), None)
     told = str(caught.value)
@@ -96,8 +114,8 @@ def test_a_model_of_timm_or_an_onnx_file_may_classify_images(folder, tmp_path):
 
 
 def test_an_unsupported_task_in_the_recipe_is_refused(folder):
-    with pytest.raises(StepError, match="the task text-generation is not supported yet") as caught:
-        checkpoint.task(folder(architectures=["BertModel"]), "text-generation")
+    with pytest.raises(StepError, match="the task image-classification is not supported yet") as caught:
+        checkpoint.task(folder(architectures=["BertModel"]), "image-classification")
     assert "the recipe asks for it" in caught.value.facts
 
 

@@ -98,3 +98,10 @@ def test_a_machine_that_becomes_slow_midway_makes_runs_fewer_and_not_the_measure
     measured = measure({"A": Contender(call, nullcontext)}, budget, clock=machine.clock)
     assert machine.now < 4 * 5
     assert [len(turn) for turn in measured["A"]][1:] == [1, 1, 1]
+
+
+def test_a_call_that_fills_a_turn_by_itself_is_made_once_in_it():
+    machine = Machine()
+    budget = Budget(seconds=10, warm_up=1, rounds=5)
+    measure({"A": machine.contender("A", 9.0)}, budget, clock=machine.clock)
+    assert len(machine.diary) == 1 + 5  # one to warm up

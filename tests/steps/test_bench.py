@@ -13,7 +13,7 @@ from engine.kit.execution import Execution
 from engine.kit.interleaving import Budget
 from engine.recipe.schema import Bench as BenchSection
 from engine.recipe.schema import ModelSection, Recipe, Rival, Shape
-from engine.steps.bench import LATENCIES, Bench
+from engine.steps.bench import LATENCIES, Bench, _Models
 
 
 class Quick(Bench):
@@ -181,7 +181,7 @@ def test_a_pytorch_without_cuda_is_no_rival_on_a_gpu(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     checkpoint = models.checkpoint(tmp_path / "checkpoint", "bert", task="text-classification")
     with pytest.raises(StepError, match="PyTorch cannot use the Tesla T4") as caught:
-        Quick(execution=ON_T4)._rival(EAGER, checkpoint, checkpoint, 1)
+        Quick(execution=ON_T4)._rival(EAGER, _Models(checkpoint, checkpoint, checkpoint, 1, None))
     assert "torch" in str(caught.value)
 
 
@@ -189,8 +189,8 @@ def test_a_pytorch_without_cuda_is_no_rival_on_a_gpu(tmp_path, monkeypatch):
 def test_pytorch_runs_in_the_precision_of_its_name(tmp_path, precision):
     checkpoint = models.checkpoint(tmp_path / "checkpoint", "bert", task="text-classification")
     rival = Rival(runtime="pytorch", precision=precision)
-    runner = Quick()._rival(rival, graphs.tiny("bert"), checkpoint, 1)
-    original = Quick()._rival(EAGER, graphs.tiny("bert"), checkpoint, 1)
+    runner = Quick()._rival(rival, _Models(graphs.tiny("bert"), graphs.tiny("bert"), checkpoint, 1, None))
+    original = Quick()._rival(EAGER, _Models(graphs.tiny("bert"), graphs.tiny("bert"), checkpoint, 1, None))
     inputs = bench_inputs.draw(onnx_files.load_graph(graphs.tiny("bert")), {"batch": 1, "sequence": 8})
     assert runner.name == f"pytorch-{precision}"
     lowered, whole = runner.run(inputs)["logits"], original.run(inputs)["logits"]
@@ -223,3 +223,55 @@ def test_clocks_are_left_out_where_nobody_tells_of_them(tmp_path, monkeypatch):
     broken.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert gpu_state.query() == []
+
+
+TEXT = ModelSection(source="hf:a/b")
+SERVED = BenchSection(via=("in-process", "triton-grpc"), against=(PLAIN,))
+
+
+def test_only_what_is_measured_through_a_server_depends_on_it():
+    here = Bench.for_recipe(recipe(bench=BenchSection(against=(PLAIN,))))
+    there = Bench.for_recipe(recipe(bench=SERVED))
+    assert not {"via", "serving"} & here.options().keys()
+    assert {"via", "serving"} <= there.options().keys()
+    assert "triton.server" in set(there.facts_used()) - set(here.facts_used())
+    assert {"tokenizers", "tritonclient"} <= set(there.tools_used()) - set(here.tools_used())
+    assert "checkpoint" in set(there.inputs_used()) - set(here.inputs_used())
+    assert here.code_used() == ("engine.steps.bench",)
+
+
+def test_the_code_that_serves_counts_only_where_something_is_measured_through_it():
+    from engine import code
+
+    here = Bench.for_recipe(recipe(bench=BenchSection()))
+    there = Bench.for_recipe(recipe(bench=SERVED))
+    names = [{file.name for file in code.of_modules(each.code_used()).files} for each in (here, there)]
+    assert {"measured_server.py", "repository.py", "stand_in.py"} <= names[1] - names[0]
+    assert code.of_modules(here.code_used()) == code.of_module("engine.steps.bench")
+
+
+def test_what_a_package_is_called_and_how_it_is_served_is_measured():
+    said = {"package": {"triton": {"name": "x", "dynamic_batching": {"max_queue_delay_microseconds": 9}}}}
+    one = Bench.for_recipe(Recipe(name="m", model=TEXT, bench=SERVED, **said))
+    assert one.serving.fields == {"dynamic_batching": {"max_queue_delay_microseconds": 9}}
+
+
+def test_a_budget_holds_for_every_way_that_is_asked():
+    def row(way, value, batch):
+        return {"shape": {"batch": batch}, "via": way, "runtime": "m", "ours": True, "p50_ms": value, "noise": 0.0}
+
+    rows = [
+        row("in-process", 1.0, 1),
+        row("triton-grpc", 3.0, 1),
+        row("in-process", 2.0, 8),
+        row("triton-grpc", 4.0, 8),
+    ]
+    report = {"rows": rows, "cpu": "some", "threads": 1}
+    Bench(budgets=({"p50_ms": 3.0}, {"p50_ms": 4.0})).judge(report)
+    with pytest.raises(JudgementError) as caught:
+        Bench(budgets=({"p50_ms": 2.0}, {"p50_ms": 1.5})).judge(report)
+    text = str(caught.value)
+    assert "batch 1 via triton-grpc: p50_ms is 3.000, 1.000 over its budget of 2" in text
+    assert "batch 8: p50_ms is 2.000" in text
+    assert "batch 8 via triton-grpc: p50_ms is 4.000" in text
+    assert "batch 1: p50_ms" not in text

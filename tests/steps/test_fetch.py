@@ -218,6 +218,8 @@ def test_an_onnx_file_comes_with_its_external_data_and_runs(tmp_path):
         "bytes": sum(file.stat().st_size for file in path.parent.iterdir()),
         "max_sequence": None,
         "axes": {"x": ["rows", "x_1", 256]},
+        "types": {"x": "float32"},
+        "outputs": {"y": ["float32", None]},
         "operators": {},
         "source": "a local file or directory",
     }

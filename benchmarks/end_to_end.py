@@ -1,0 +1,120 @@
+"""Builds a recipe that ships and prints what was measured, as Markdown: the tables of docs/measured.md.
+
+    python benchmarks/end_to_end.py recipes/minilm_served.yaml --into docs/measured.md
+    python benchmarks/end_to_end.py recipes/efficientnetv2.yaml --seeded tf_efficientnetv2_s --into docs/measured.md
+
+`--seeded` puts a model of that architecture of timm with seeded random weights in the place of the one on the hub:
+its latencies are those of the real weights, its answers mean nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import into_readme
+import program
+import timing
+
+_NOISY = 0.5
+"""As the program's own table has it: from here on the rounds differ by half of their median."""
+HEADER = ("recipe", "shape", "runtime", "via", "mean ms", "p50", "p95", "p99", "ours is faster")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("recipe")
+    parser.add_argument("--only", help="of the variants, as `recipe build` takes it", default=None)
+    parser.add_argument("--seeded", metavar="ARCHITECTURE")
+    parser.add_argument("--into", type=Path, help="a page with a mark for this recipe (default: print)")
+    said = parser.parse_args()
+    words = [said.recipe, *(["--only", said.only] if said.only else [])]
+    with tempfile.TemporaryDirectory() as folder:
+        program.project(Path(folder) / "project")
+        with seeded(said.seeded, Path(folder)) if said.seeded else contextlib.nullcontext({}) as more:
+            shown = measured(Path(folder) / "project", words, more)
+    text = f"{table(shown)}\n\n{told(shown, words, said.seeded)}"
+    if said.into:
+        into_readme.put(said.into, Path(said.recipe).name, text)
+    else:
+        print(text)
+
+
+def measured(project: Path, words: list[str], more: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Build a recipe and return what `recipe show --json` says of the variants that were measured."""
+    environment = {**program.environment(), **more}
+    done = subprocess.run([*program.command(), "build", *words], cwd=project, env=environment, check=False)
+    if done.returncode not in (0, 3):  # 3: the rest waits for other hardware
+        sys.exit(f"the build failed with exit code {done.returncode}")
+    show = subprocess.run(
+        [*program.command(), "show", *words, "--json"], cwd=project, env=environment, stdout=subprocess.PIPE, check=True
+    )
+    return [each for each in json.loads(show.stdout) if each["bench"]]
+
+
+@contextlib.contextmanager
+def seeded(architecture: str, folder: Path) -> Iterator[dict[str, str]]:
+    """Serve a model of timm with seeded weights as the one on the hub; yield the variables that lead there."""
+    sys.path[:0] = [str(program.ROOT / "tests")]
+    import fake_hub
+    import timm_here
+
+    folders = timm_here.folders(Path(tempfile.gettempdir()) / "recipe-timm")
+    with timm_here.importable(folders), fake_hub.FakeHub() as hub:
+        checkpoint = timm_here.checkpoint(folder / "model", architecture, size=384)
+        files = {path.name: path.read_bytes() for path in checkpoint.iterdir()}
+        hub.repositories[f"timm/{architecture}.in21k_ft_in1k"] = {fake_hub.FIRST: files}
+        path = os.pathsep.join([*folders, *filter(None, [program.environment().get("PYTHONPATH")])])
+        yield {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(folder / "hub"), "PYTHONPATH": path}
+
+
+def table(shown: list[dict[str, Any]]) -> str:
+    """Return a row for each that was measured."""
+    rows = []
+    for variant in shown:
+        for row in variant["bench"]:
+            shape = " x ".join(f"{extent}" for extent in row["shape"].values())
+            times = [f"{row[name]:.3f}" for name in ("mean_ms", "p50_ms", "p95_ms", "p99_ms")]
+            name = f"**{row['runtime']}**" if row["ours"] else row["runtime"]
+            rows.append([variant["recipe"], shape, name, row["via"], *times, _faster(variant["bench"], row)])
+    return timing.table(HEADER, rows)
+
+
+def told(shown: list[dict[str, Any]], words: list[str], architecture: str | None) -> str:
+    """Return where and how it was measured."""
+    reports = [step["report"] for each in shown for step in each["steps"] if step["job"] == "bench"]
+    noise = max(row["noise"] for each in shown for row in each["bench"])
+    runs = [row["runs"] for each in shown for row in each["bench"]]
+    lines = [
+        f"`recipe build {' '.join(words)}`, {reports[0]['threads']} threads, {min(runs)} to {max(runs)} runs a row."
+    ]
+    lines += [f"Seeded random weights of {architecture}, no download."] if architecture else []
+    server = reports[0].get("server")
+    if server:
+        aside = "; a stand-in in Python answers for its ONNX Runtime backend" if server["stand_in"] else ""
+        lines.append(f"Triton {server['version']} ({server['kind']}{aside}), asked as {server['asked']}.")
+    lines.append(f"Noise up to {noise:.0%}: how far the middle half of the rounds lies apart. {timing.machine()}.")
+    if noise > _NOISY:
+        lines.append("**The machine was busy: these numbers are no ground to stand on.**")
+    return " ".join(lines)
+
+
+def _faster(rows: list[dict[str, Any]], rival: dict[str, Any]) -> str:
+    """Return how many times faster ours is that goes the same way, as the median over rounds."""
+    if rival["ours"]:
+        return ""
+    same = (row for row in rows if row["ours"] and (row["shape"], row["via"]) == (rival["shape"], rival["via"]))
+    ratio = next(same, {"ratio_to": {}})["ratio_to"].get(rival["runtime"])
+    return timing.times(ratio) if ratio else ""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+"""What an ensemble costs: a package over gRPC, the same chain doing nothing, and FastAPI, in turns.
+
+    python benchmarks/ensemble_overhead.py
+
+The chain that does nothing has the very models of the package - same inputs, outputs, types and sizes, all on the
+python backend, where the stand-in for ONNX Runtime's backend is, too - which hand out arrays that were made before.
+What it takes is Triton's; what the package takes beyond that and beyond the work itself is ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import json
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import served
+import timing
+from served import Package
+from tritonclient import grpc
+
+from engine.kit import serving
+
+IDENTITY = '''
+import json
+
+import numpy as np
+import triton_python_backend_utils as triton
+
+
+class TritonPythonModel:
+    """Hands out arrays that were made when it was loaded, whatever comes in."""
+
+    def initialize(self, args):
+        config = json.loads(args["model_config"])
+        tokens = int(config["parameters"]["tokens"]["string_value"])
+        self.arrays = {}
+        for output in config["output"]:
+            dims = [tokens if int(size) == -1 else int(size) for size in output["dims"]]
+            dtype = triton.triton_string_to_numpy(output["data_type"])
+            value = b"label" if dtype == np.object_ else 1
+            self.arrays[output["name"]] = np.full([1, *dims], value, dtype)
+
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            [tensor.as_numpy() for tensor in request.inputs()]
+            tensors = [triton.Tensor(name, array) for name, array in self.arrays.items()]
+            answers.append(triton.InferenceResponse(tensors))
+        return answers
+'''
+HERE, OURS, NOTHING = "the package's own work, in this process", "the package over gRPC", "a chain that does nothing"
+BY_HAND, FASTAPI = "the same by hand, in this process", "FastAPI"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--package", type=Path, help="a package that is built already (default: of minilm_cpu.yaml)")
+    parser.add_argument("--tokens", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--calls", type=int, default=40, help="by contender and round")
+    said = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        made = served.package(said.package) if said.package else served.build(Path(folder) / "project", threads=1)
+        rounds, about = measure(made, Path(folder), tokens=said.tokens, rounds=said.rounds, calls=said.calls)
+    print(report(rounds, about, said.tokens))
+
+
+def measure(
+    made: Package, folder: Path, *, tokens: int, rounds: int, calls: int, fastapi: bool = True
+) -> tuple[dict[str, list[float]], Mapping[str, Any]]:
+    """Return the median seconds of each round by contender, and what to tell of the server."""
+    texts = made.texts(tokens)
+    repository = folder / "repository"
+    shutil.copytree(made.folder, repository)
+    add_identity(made, repository, tokens)
+    with contextlib.ExitStack() as held:
+        server = held.enter_context(serving.start(repository))
+        contenders: dict[str, Callable[[str], object]] = {HERE: made.in_process(threads=1)}
+        contenders[OURS] = held.enter_context(over_grpc(server.grpc, made.entry))
+        contenders[NOTHING] = held.enter_context(over_grpc(server.grpc, "identity_entry"))
+        if fastapi:
+            contenders[BY_HAND] = made.by_hand(threads=1)
+            contenders[FASTAPI] = over_http(held.enter_context(served.fastapi(made, threads=1)))
+        agree(contenders, texts)
+        return in_turns(contenders, texts, rounds=rounds, calls=calls), {"version": server.version, **_about(server)}
+
+
+def add_identity(made: Package, repository: Path, tokens: int) -> None:
+    """Add the chain that does nothing: each model of the package once more, under another name."""
+    entry = served.config_of(made.folder / made.entry)
+    parts = [step.model_name for step in entry.ensemble_scheduling.step]
+    for name in (*parts, made.entry):
+        config = served.config_of(made.folder / name)
+        last = name == made.entry
+        config.name = "identity_entry" if last else f"identity_{name}"
+        folder = repository / config.name / "1"
+        folder.mkdir(parents=True)
+        if last:
+            for step in config.ensemble_scheduling.step:
+                step.model_name = f"identity_{step.model_name}"
+            (folder / "ensemble.txt").write_text("nothing\n")
+        else:
+            config.backend, config.platform = "python", ""
+            config.ClearField("optimization")
+            config.ClearField("default_model_filename")
+            config.parameters["tokens"].string_value = str(tokens)
+            (folder / "model.py").write_text(IDENTITY)
+        (folder.parent / "config.pbtxt").write_text(served.text_format.MessageToString(config))
+
+
+@contextlib.contextmanager
+def over_grpc(address: str, model: str) -> Iterator[Callable[[str], np.ndarray]]:
+    """Ask a model about a text over gRPC; the answer is its first output of numbers."""
+    client = grpc.InferenceServerClient(address)
+    outputs = [each.name for each in client.get_model_config(model).config.output]
+
+    def ask(text: str) -> np.ndarray:
+        value = grpc.InferInput("TEXT", [1, 1], "BYTES")
+        value.set_data_from_numpy(np.array([[text.encode()]], dtype=object))
+        answer = client.infer(model, [value], client_timeout=60)
+        return {name: answer.as_numpy(name) for name in outputs}[outputs[0]]
+
+    try:
+        yield ask
+    finally:
+        client.close()
+
+
+def over_http(address: str) -> Callable[[str], np.ndarray]:
+    """Ask the FastAPI server about a text, on one connection that stays open."""
+    connection = http.client.HTTPConnection(address, timeout=60)
+
+    def ask(text: str) -> np.ndarray:
+        connection.request("GET", served.question(text))
+        return np.array(json.loads(connection.getresponse().read()), np.float32)
+
+    return ask
+
+
+def agree(contenders: Mapping[str, Callable[[str], Any]], texts: list[str]) -> None:
+    """End the benchmark unless all that compute something give one answer."""
+    for text in texts:
+        wanted = contenders[HERE](text)
+        for name, ask in contenders.items():
+            if name != NOTHING and not np.allclose(np.ravel(ask(text)), wanted, atol=1e-4):
+                sys.exit(f"{name} answers {text!r} otherwise than the model in this process")
+
+
+def in_turns(
+    contenders: Mapping[str, Callable[[str], object]], texts: list[str], *, rounds: int, calls: int
+) -> dict[str, list[float]]:
+    """Return the median seconds of each round: A B C D, then B C D A, ... The first calls of a turn do not count."""
+    names = list(contenders)
+    medians: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(-1, rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            took = [_seconds(contenders[name], texts[call % len(texts)]) for call in range(calls + 3)][3:]
+            if number >= 0:
+                medians[name].append(statistics.median(took))
+    return medians
+
+
+def overhead(rounds: Mapping[str, list[float]]) -> tuple[float, float]:
+    """Return how many times the chain that does nothing ours takes beyond the work, and its share of FastAPI's.
+
+    Medians over rounds of differences and ratios within a round; the second is NaN without FastAPI.
+    """
+    pairs = zip(rounds[OURS], rounds[HERE], rounds[NOTHING], strict=True)
+    of_nothing = statistics.median((ours - here) / nothing for ours, here, nothing in pairs)
+    if FASTAPI not in rounds:
+        return of_nothing, float("nan")
+    return of_nothing, beyond(rounds, OURS, HERE) / beyond(rounds, FASTAPI, BY_HAND)
+
+
+def beyond(rounds: Mapping[str, list[float]], whole: str, work: str) -> float:
+    """Return the seconds that a contender takes beyond the work that another one does alone."""
+    return statistics.median(a - b for a, b in zip(rounds[whole], rounds[work], strict=True))
+
+
+def report(rounds: Mapping[str, list[float]], about: Mapping[str, Any], tokens: int) -> str:
+    """Return the table: each contender's p50, and what of it is whose."""
+    middle = {name: statistics.median(values) for name, values in rounds.items()}
+    ours, triton = beyond(rounds, OURS, HERE), middle[NOTHING]
+    whose = {NOTHING: "all of it Triton's", OURS: f"{_ms(ours)}: {_ms(triton)} Triton's, {_ms(ours - triton)} ours"}
+    if FASTAPI in rounds:
+        whose[FASTAPI] = f"{_ms(beyond(rounds, FASTAPI, BY_HAND))}: FastAPI's"
+    rows = [[name, timing.duration(seconds), whose.get(name, "")] for name, seconds in middle.items()]
+    of_nothing, of_fastapi = overhead(rounds)
+    told = [f"Beyond the work itself the package takes {of_nothing:.2f} x what a chain that does nothing takes"]
+    told += [f"{of_fastapi:.2f} x what FastAPI takes"] if FASTAPI in rounds else []
+    servers = [
+        f"Triton {about['version']} {about['how']}",
+        *([served.fastapi_described()] if FASTAPI in rounds else []),
+    ]
+    return "\n\n".join((
+        timing.table([f"one text of {tokens} tokens, one thread", "p50", "beyond the work"], rows),
+        f"{', '.join(told)}.",
+        f"{len(rounds[OURS])} rounds in turns, medians. {'; '.join(servers)}. {timing.machine()}.",
+    ))  # fmt: skip
+
+
+def _about(server: Any) -> dict[str, str]:
+    aside = ", with a stand-in in Python for its ONNX Runtime backend" if server.stand_in else ""
+    return {"how": f"({server.kind}{aside})"}
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f} ms"
+
+
+def _seconds(call: Callable[[str], object], text: str) -> float:
+    begin = time.perf_counter()
+    call(text)
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""What the benchmarks of servers share: a package, the same model behind FastAPI, and texts of so many tokens."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import importlib.metadata
+import importlib.util
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import fastapi_server
+import numpy as np
+from google.protobuf import text_format
+from tritonclient.grpc import model_config_pb2
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))  # last: an installed program comes before the source tree
+
+from engine.kit import exact_texts
+from engine.kit.tokenise import Tokeniser
+
+THREADS = "intra_op_thread_count"
+_LEVELS = {-1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
+_PATIENCE = 60.0
+
+
+@dataclass(frozen=True)
+class Package:
+    """A built package of a text model: its folder, the name of the model in it, and what clients call."""
+
+    folder: Path
+    name: str
+    entry: str
+
+    @property
+    def model(self) -> Path:
+        return self.folder / self.name / "1"
+
+    @property
+    def tokenizer(self) -> Path:
+        return self.folder / f"{self.name}_tokenizer" / "1" / "tokenizer.json"
+
+    @property
+    def level(self) -> str:
+        """The optimisation level that Triton is told to use, in ONNX Runtime's words."""
+        return _LEVELS.get(config_of(self.folder / self.name).optimization.graph.level, "ORT_ENABLE_ALL")
+
+    def texts(self, tokens: int, rows: int = 8) -> list[str]:
+        """Return texts of just that many tokens."""
+        import tokenizers
+
+        backend = tokenizers.Tokenizer.from_file(str(self.tokenizer))
+        backend.no_padding()
+        return [text for [text] in exact_texts.draw(Tokeniser(backend, pad=0), rows=rows, tokens=tokens)]
+
+    def by_hand(self, threads: int) -> fastapi_server.Model:
+        """Return the model in this process, as the FastAPI server runs it."""
+        return fastapi_server.Model(self.model, self.tokenizer, threads=threads, level=self.level)
+
+    def in_process(self, threads: int) -> Callable[[str], np.ndarray]:
+        """Return all the work of the ensemble in this process: the package's own code, and ONNX Runtime."""
+        entry = config_of(self.folder / self.entry)
+        session = self.by_hand(threads).session
+        chain = []
+        for step in entry.ensemble_scheduling.step:
+            own = step.model_name == self.name
+            outputs = list(step.output_map)
+            work = partial(_run, session, outputs) if own else _work(self.folder / step.model_name / "1")
+            chain.append((work, dict(step.input_map), dict(step.output_map)))
+        wanted = entry.output[0].name
+
+        def answer(text: str) -> np.ndarray:
+            known = {"TEXT": np.array([[text.encode()]], dtype=object)}
+            for work, takes, gives in chain:
+                made = work({name: known[called] for name, called in takes.items()})
+                known |= {called: made[name] for name, called in gives.items()}
+            return known[wanted][0]
+
+        return answer
+
+
+def build(folder: Path, *, threads: int, instances: int = 1) -> Package:
+    """Build the README's recipe without measuring it, its model to be served by so many instances and threads."""
+    import program
+
+    program.project(folder)
+    said = {
+        "parameters": {THREADS: {"string_value": str(threads)}},
+        "instance_group": [{"count": instances, "kind": "KIND_CPU"}],
+    }
+    options = [f"package.triton.{name}={json.dumps(value)}" for name, value in said.items()]
+    words = ["build", program.RECIPE, "--set", "bench=null", *(word for each in options for word in ("--set", each))]
+    done = subprocess.run(
+        [*program.command(), *words, "--json"], cwd=folder, env=program.environment(), capture_output=True, check=False
+    )
+    if done.returncode:
+        sys.exit(f"{program.RECIPE} could not be built:\n{done.stderr.decode(errors='replace')[-2000:]}")
+    [place] = next(event for event in program.events(done.stdout) if event["event"] == "build")["packages"].values()
+    return package(folder / place)
+
+
+def package(folder: Path) -> Package:
+    """Return the package in a folder."""
+    configs = [config_of(each) for each in folder.iterdir()]
+    entry = next(each.name for each in configs if "recipe_task" in each.parameters)
+    model = next(each.name for each in configs if each.platform == "onnxruntime_onnx")
+    return Package(folder, model, entry)
+
+
+def config_of(folder: Path) -> Any:
+    """Return the ModelConfig of a model's folder."""
+    return text_format.Parse((folder / "config.pbtxt").read_text(), model_config_pb2.ModelConfig())
+
+
+def _run(session: Any, outputs: list[str], given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return dict(zip(outputs, session.run(outputs, given), strict=True))
+
+
+def _work(folder: Path) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]:
+    """Return what a python model of a package does, as the server loads it."""
+    settings = json.loads((folder / "settings.json").read_text())
+    spec = importlib.util.spec_from_file_location(f"{folder.parent.name}_work", folder / settings["work"])
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Work(folder, settings)
+
+
+@contextlib.contextmanager
+def fastapi(made: Package, *, threads: int) -> Iterator[str]:
+    """Serve the package's model by FastAPI and uvicorn, one process, until the block ends; yield HOST:PORT."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    said = {"MODEL": str(made.model), "TOKENIZER": str(made.tokenizer), "THREADS": str(threads), "LEVEL": made.level}
+    command = [sys.executable, "-m", "uvicorn", "--app-dir", str(Path(__file__).parent), "fastapi_server:app"]
+    command += ["--log-level", "warning", "--host", "127.0.0.1", "--port", str(port)]
+    process = subprocess.Popen(command, env={**os.environ, **said, "TOKENIZERS_PARALLELISM": "false"})
+    try:
+        _wait(process, port)
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def fastapi_described() -> str:
+    """Return which loop and parser uvicorn runs on, and the versions."""
+    extras = [name for name in ("uvloop", "httptools") if importlib.util.find_spec(name)]
+    how = f"uvicorn with {' and '.join(extras)}" if extras else "uvicorn without uvloop and httptools"
+    return f"FastAPI {importlib.metadata.version('fastapi')}, {how}"
+
+
+def question(text: str) -> str:
+    """Return the path that asks the FastAPI server about a text."""
+    return f"/predict?{urllib.parse.urlencode({'query': text})}"
+
+
+def _wait(process: subprocess.Popen[bytes], port: int) -> None:
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end and process.poll() is None:
+        with contextlib.suppress(OSError):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
+            connection.request("GET", question("ready?"))
+            if connection.getresponse().status == http.HTTPStatus.OK:
+                return
+        time.sleep(0.1)
+    sys.exit(f"the FastAPI server did not become ready (exit {process.poll()})")

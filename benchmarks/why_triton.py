@@ -1,0 +1,181 @@
+"""Why a server, and why Triton: one model in this process, behind FastAPI, behind Triton over HTTP and over gRPC.
+
+    python benchmarks/why_triton.py
+
+Texts of 16 and of 128 tokens; 1, 8 and 32 clients, each of which asks again when it is answered. All that speaks HTTP
+is asked by the same few lines: a thread a client, one connection each, JSON both ways.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import ensemble_overhead
+import served
+import timing
+from served import Package
+
+from engine.kit import serving, stats
+
+Ask = Callable[[str], object]
+Client = Callable[[], contextlib.AbstractContextManager[Ask]]
+HERE, FASTAPI, HTTP, GRPC = "in this process", "FastAPI", "Triton over HTTP", "Triton over gRPC"
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round of one contender took: seconds of each request, and how many a second were answered."""
+
+    seconds: Sequence[float]
+    rate: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--package", type=Path, help="a package that is built already (default: of minilm_cpu.yaml)")
+    parser.add_argument("--instances", type=int, default=os.cpu_count() or 1,
+                        help="of the model in Triton (default: one for each CPU, as FastAPI has)")  # fmt: skip
+    parser.add_argument("--tokens", type=int, nargs="+", default=[16, 128])
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=1.0, help="by contender and round")
+    said = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as held:
+        project = Path(folder) / "project"
+        made = (
+            served.package(said.package) if said.package else served.build(project, threads=1, instances=said.instances)
+        )
+        server = held.enter_context(serving.start(made.folder))
+        fastapi = held.enter_context(served.fastapi(made, threads=1))
+        rows = []
+        for tokens in said.tokens:
+            texts = made.texts(tokens)
+            for clients in said.clients:
+                asking = contenders(made, server.http, server.grpc, fastapi)
+                took = in_turns(asking, texts, clients, rounds=said.rounds, seconds=said.seconds)
+                rows += table_rows(took, tokens, clients)
+        aside = ", with a stand-in in Python for its ONNX Runtime backend" if server.stand_in else ""
+        print(timing.table(("tokens x clients", "", "p50", "p95", "requests a second", "of FastAPI's"), rows))
+        print(
+            f"\n{said.rounds} rounds of {said.seconds:g} s in turns, medians; the model has one thread. "
+            f"Triton {server.version} ({server.kind}{aside}); {served.fastapi_described()}. {timing.machine()}."
+        )
+
+
+def contenders(made: Package, rest: str, grpc: str, fastapi: str) -> dict[str, Client]:
+    """Return what makes a client of each contender: every thread has its own, but for the model in this process."""
+    here = made.by_hand(threads=1)
+    return {
+        HERE: lambda: contextlib.nullcontext(here),
+        FASTAPI: lambda: over_http(fastapi, "GET", served.question, lambda _: None),
+        HTTP: lambda: over_http(rest, "POST", lambda _: f"/v2/models/{made.entry}/infer", _body),
+        GRPC: lambda: ensemble_overhead.over_grpc(grpc, made.entry),
+    }
+
+
+@contextlib.contextmanager
+def over_http(
+    address: str, method: str, path: Callable[[str], str], body: Callable[[str], bytes | None]
+) -> Iterator[Ask]:
+    """Ask over one connection that stays open, JSON back."""
+    connection = http.client.HTTPConnection(address, timeout=60)
+
+    def ask(text: str) -> object:
+        connection.request(method, path(text), body(text))
+        answer = connection.getresponse()
+        said = json.loads(answer.read())
+        if answer.status != http.HTTPStatus.OK:
+            raise RuntimeError(f"{address} answers {answer.status}: {said}")
+        return said
+
+    try:
+        yield ask
+    finally:
+        connection.close()
+
+
+def in_turns(
+    asking: dict[str, Client],
+    texts: Sequence[str],
+    clients: int,
+    *,
+    rounds: int,
+    seconds: float,
+) -> dict[str, list[Round]]:
+    """Return the rounds of each contender: A B C D, then B C D A, ..."""
+    names = list(asking)
+    took: dict[str, list[Round]] = {name: [] for name in names}
+    for number in range(rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            took[name].append(closed_loop(asking[name], texts, clients, seconds))
+    return took
+
+
+def closed_loop(make: Client, texts: Sequence[str], clients: int, seconds: float) -> Round:
+    """Let so many clients ask for some seconds; raises what any of them raised.
+
+    The first requests of each, in which connections are made, do not count.
+    """
+    ready, results, failures = threading.Barrier(clients + 1), [], []
+
+    def client(number: int) -> None:
+        try:
+            with make() as ask:
+                for _ in range(2):
+                    ask(texts[number % len(texts)])
+                ready.wait(60)
+                own, end = [], time.perf_counter() + seconds
+                while (begin := time.perf_counter()) < end:
+                    ask(texts[(number + len(own)) % len(texts)])
+                    own.append(time.perf_counter() - begin)
+            results.append(own)
+        except Exception as error:  # noqa: BLE001 - told by the thread that waits
+            failures.append(error)
+            ready.abort()
+
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
+    for thread in threads:
+        thread.start()
+    with contextlib.suppress(threading.BrokenBarrierError):
+        ready.wait(60)
+    begin = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    every = [took for own in results for took in own]
+    return Round(every, len(every) / (time.perf_counter() - begin))
+
+
+def table_rows(took: dict[str, list[Round]], tokens: int, clients: int) -> list[list[str]]:
+    """Return a row for each contender."""
+    rows = []
+    for name, rounds in took.items():
+        every = [seconds for each in rounds for seconds in each.seconds]
+        pairs = zip(rounds, took[FASTAPI], strict=True)
+        share = statistics.median(each.rate / theirs.rate for each, theirs in pairs)
+        rate = statistics.median(each.rate for each in rounds)
+        cells = [timing.duration(stats.percentile(every, part)) for part in (0.5, 0.95)]
+        rows.append([f"{tokens} x {clients}", name, *cells, f"{rate:.0f}", timing.times(share)])
+    return rows
+
+
+def _body(text: str) -> bytes:
+    tensor = {"name": "TEXT", "shape": [1, 1], "datatype": "BYTES", "data": [[text]]}
+    return json.dumps({"inputs": [tensor]}).encode()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""The server fact: which Triton is measured here, and what of its environment a latency depends on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+from engine.errors import StepError
+from engine.kit import serving
+from engine.kit.serving import container, on_path, packaged
+
+NONE = "none"
+_INSIDE = ("numpy", "onnxruntime", "tokenizers")
+"""What answers in the pip-installed server's own Python."""
+
+
+def triton_server(*, gpu: bool) -> str:
+    """Return the kind and version of the server that would be started for a model on a CPU or a GPU; NONE for none.
+
+    Of the pip-installed one, whose models are answered in Python, also the packages that do so.
+    """
+    backends = frozenset({"python"} if gpu else {"python", "onnxruntime"})
+    try:
+        found = serving.find(serving.Needs(backends=backends, gpu=("model",) if gpu else ()), pull=False)
+    except StepError:
+        return NONE
+    inside = _inside(found) if isinstance(found, packaged.Packaged) else []
+    return ", ".join((f"{found.kind} {found.version}".strip(), *inside))
+
+
+def watched() -> Iterator[str]:
+    """Yield the places that tell whether another server would be found by now."""
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        yield from (os.path.join(folder, name) for name in (on_path.PROGRAM, *container.TOOLS))
+    program = shutil.which(on_path.PROGRAM)
+    yield from [os.path.realpath(program)] if program else []
+    environment = packaged.place_of_environment()
+    yield str(environment / packaged.READY)
+    yield str(environment / "lib" / f"python{packaged.PYTHON}" / "site-packages")
+
+
+def _inside(found: packaged.Packaged) -> list[str]:
+    names = [path.name for path in packaged.packages(found.environment).glob("*.dist-info")]
+    parts = (name.removesuffix(".dist-info").partition("-") for name in sorted(names))
+    return [f"{name} {version}" for name, _, version in parts if name in _INSIDE]
