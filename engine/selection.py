@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from engine import feasibility, jobs, machine, registry
-from engine.errors import StepError, UsageError
+from engine.errors import UsageError
 from engine.kit import overlap
-from engine.kit.triton import fields as triton_fields
 from engine.lookup import Variant
 from engine.recipe.load import LoadedRecipe, load
 from engine.recipe.project import project_of
@@ -114,7 +113,6 @@ def variants(selection: Selection) -> tuple[Variant, ...]:
 
 def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence[str]) -> Variant:
     feasibility.check(loaded)
-    _check_triton(loaded)
     _refuse_overlap(loaded)
     _refuse_version(loaded)
     for name in loaded.recipe.steps:
@@ -128,17 +126,6 @@ def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence
             )
     planned = _planned(loaded, steps)
     return Variant(loaded, jobs.up_to(planned, to) if to else planned)
-
-
-def _check_triton(loaded: LoadedRecipe) -> None:
-    """Refuse what Triton's ModelConfig cannot hold, where its definition is installed; `package` looks in any case."""
-    overrides = loaded.recipe.package.triton.model_extra
-    if not overrides or machine.version_of("tritonclient") == machine.MISSING:
-        return
-    try:
-        triton_fields.check_overrides(overrides)
-    except StepError as error:
-        raise loaded.error(error.what, "package", "triton", facts=error.facts, hint=error.hint) from None
 
 
 def _refuse_version(loaded: LoadedRecipe) -> None:

@@ -10,7 +10,7 @@ from program import Program
 ROOT = Path(__file__).parent.parent
 BLOCKS = [
     (path, block)
-    for path in (ROOT / "README.md", ROOT / "docs" / "recipe.md")
+    for path in (ROOT / "README.md", ROOT / "docs" / "recipe.md", ROOT / "docs" / "serving.md")
     for block in re.findall(r"```yaml\n(.*?)```", path.read_text(), flags=re.DOTALL)
 ]
 

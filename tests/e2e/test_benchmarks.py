@@ -1,5 +1,6 @@
 """The benchmarks run, and say what is not there instead of inventing it."""
 
+import importlib
 import shutil
 import subprocess
 import sys
@@ -53,3 +54,25 @@ def test_what_a_script_prints_replaces_what_the_page_said(tmp_path):
     (tmp_path / "README.md").write_text(page)
     subprocess.run([sys.executable, tmp_path / "into_readme.py", "toy.py"], check=True)
     assert (tmp_path / "README.md").read_text() == page.replace("old", "new")
+
+
+def test_the_end_to_end_table_has_a_row_for_each_way_and_ratios_among_equals(monkeypatch):
+    """The numbers are made up here, and appear nowhere else."""
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    monkeypatch.delitem(sys.modules, "program")  # the one beside the benchmarks is meant
+    end_to_end = importlib.import_module("end_to_end")
+    sys.modules.pop("program")
+
+    def row(runtime, way, *, ours=False, ratios=None):
+        times = {"mean_ms": 3.0, "p50_ms": 2.0, "p95_ms": 4.0, "p99_ms": 5.0}
+        return {"shape": {"batch": 1}, "runtime": runtime, "via": way, "ours": ours, "ratio_to": ratios or {}, **times}
+
+    rows = [
+        row("a", "in-process", ours=True, ratios={"b": 7.0}),
+        row("b", "in-process"),
+        row("b", "triton-grpc"),
+    ]
+    text = end_to_end.table([{"recipe": "r", "bench": rows}])
+    assert "| r | 1 | **a** | in-process | 3.000 | 2.000 | 4.000 | 5.000 |  |" in text
+    assert "| r | 1 | b | in-process | 3.000 | 2.000 | 4.000 | 5.000 | 7.00 x |" in text
+    assert "| r | 1 | b | triton-grpc | 3.000 | 2.000 | 4.000 | 5.000 |  |" in text

@@ -96,7 +96,8 @@ def _is_a_package_of_images(place, *, size):
     assert (given.name, sides) == ("images", ["batch", size, size, 3])
     said = (model / "config.pbtxt").read_text()
     assert "max_batch_size: 32" in said
-    assert [path.name for path in place.iterdir()] == ["efficientnetv2"]  # nothing about text
+    around = ["efficientnetv2", *(f"efficientnetv2_{part}" for part in ("image", "postprocess", "preprocess"))]
+    assert sorted(path.name for path in place.iterdir()) == around  # nothing about text
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])

@@ -103,9 +103,9 @@ def test_a_new_readme_beside_the_weights_rebuilds_nothing(project):
 @pytest.mark.parametrize(
     ("edits", "made", "row"),
     [
-        ([("name: tiny", "name: other")], {"package"}, "options.model_name"),
+        ([("name: tiny", "name: other")], {"package"}, "options.serving.model_name"),
         ([("sequence: 8", "sequence: 9")], {"bench"}, "options.shapes"),
-        ([("[1, 1, 4]", "[1, 1, 8]")], {"package"}, "options.largest.batch"),
+        ([("[1, 1, 4]", "[1, 1, 8]")], {"package"}, "options.serving.largest.batch"),
     ],
     ids=["name", "bench shape", "profile"],
 )

@@ -10,7 +10,7 @@ from mutations.workplace import Workplace
 
 Action = Callable[[Workplace], None]
 Rows = str | tuple[str, ...]
-"""A row of a key, or several; `options.largest` stands for every row below it, too."""
+"""A row of a key, or several; `options.serving.largest` stands for every row below it, too."""
 ALL = ""
 """The variant's name where a project has one variant."""
 

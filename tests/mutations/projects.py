@@ -54,7 +54,7 @@ extends: base.yaml
 name: net-${precision}-${package.triton.max_batch_size}
 matrix:
   precision: [fp32, int8]
-  package.triton.max_batch_size: [4, 8]
+  package.triton.max_batch_size: [4, 2]
 """
 STAMPED = """\
 name: stamped

@@ -34,9 +34,9 @@ _KIT = {
     "stats": "quantize validate bench",
     "token_rows": "export reference quantize bench package",
     "tokenise": "reference quantize package",
-    "triton": "package",
-    "triton_fields": "package",
-    "triton_tokenizer": "package",
+    "triton/config": "package",
+    "triton/fields": "package",
+    "triton/repository": "package",
 }
 """Who runs each module, as its imports say when a program for that runs over them, and as a reader sees."""
 _NEW_STEP = '''"""Marks."""

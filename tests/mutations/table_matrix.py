@@ -7,7 +7,7 @@ from mutations.actions_around import say
 from mutations.mutation import Rows, changes, nothing
 
 M = "matrix"
-_ALL = tuple(f"net-{precision}-{batch}" for precision in ("fp32", "int8") for batch in (4, 8))
+_ALL = tuple(f"net-{precision}-{batch}" for precision in ("fp32", "int8") for batch in (4, 2))
 _INT8 = tuple(name for name in _ALL if "int8" in name)
 
 
@@ -24,26 +24,26 @@ def _base(old: str, new: str):
 
 
 TABLE = (
-    changes("a value more on an axis", M, recipe("[4, 8]", "[4, 8, 16]"), causes=_in(("net-fp32-16", "net-int8-16"),
+    changes("a value more on an axis", M, recipe("[4, 2]", "[4, 2, 1]"), causes=_in(("net-fp32-1", "net-int8-1"),
             {"package": ()})),
-    changes("another value on an axis", M, recipe("[4, 8]", "[4, 9]"), causes=_in(("net-fp32-9", "net-int8-9"),
+    changes("another value on an axis", M, recipe("[4, 2]", "[4, 3]"), causes=_in(("net-fp32-3", "net-int8-3"),
             {"package": ()})),
-    nothing("a value less on an axis", M, recipe("[4, 8]", "[4]")),
+    nothing("a value less on an axis", M, recipe("[4, 2]", "[4]")),
     nothing("a precision less", M, recipe("[fp32, int8]", "[fp32]")),
     nothing("the values of an axis in another order", M, recipe("[fp32, int8]", "[int8, fp32]")),
-    nothing("the axes in another order", M, recipe("  precision: [fp32, int8]\n", ""), recipe("[4, 8]\n",
-            "[4, 8]\n  precision: [fp32, int8]\n")),
-    nothing("one combination left out", M, recipe("[4, 8]\n",
-            "[4, 8]\n  exclude: [{precision: fp32, package.triton.max_batch_size: 8}]\n")),
-    changes("a field for one precision alone", M, recipe("[4, 8]\n",
-            "[4, 8]\n  include: [{precision: int8, target.isa: avx2}]\n"),
+    nothing("the axes in another order", M, recipe("  precision: [fp32, int8]\n", ""), recipe("[4, 2]\n",
+            "[4, 2]\n  precision: [fp32, int8]\n")),
+    nothing("one combination left out", M, recipe("[4, 2]\n",
+            "[4, 2]\n  exclude: [{precision: fp32, package.triton.max_batch_size: 2}]\n")),
+    changes("a field for one precision alone", M, recipe("[4, 2]\n",
+            "[4, 2]\n  include: [{precision: int8, target.isa: avx2}]\n"),
             causes=_in(_INT8, {"quantize": "options.reduce_range"}), spreads=_each(_INT8, "validate package")),
     nothing("one variant alone", M, say("--only", "precision=int8")),
     nothing("one variant alone, by another axis", M, say("--only", "package.triton.max_batch_size=4")),
     nothing("an axis set on the command line", M, say("--set", "precision=int8")),
     changes("another name for each", M, recipe("name: net-", "name: mesh-"),
-            causes=_in((name.replace("net", "mesh") for name in _ALL), {"package": ("options.model_name",
-            "options.ensemble")})),
+            causes=_in((name.replace("net", "mesh") for name in _ALL), {"package": ("options.serving.model_name",
+            "options.serving.ensemble")})),
     nothing("a bound in the parent", M, _base("max_abs: 100", "max_abs: 99")),
     changes("a profile in the parent", M, _base("[1, 2, 4]", "[1, 3, 8]"), causes=_in(_ALL,
             {"reference": "options.profiles"}),
@@ -57,5 +57,5 @@ TABLE = (
             spreads=_each(_ALL, "reference shape-infer fuse validate package") + " " + _each(_INT8, "quantize")),
     changes("a field of Triton's in the recipe", M, recipe("matrix:",
             "package: {triton: {version_policy: {latest: {num_versions: 1}}}}\nmatrix:"),
-            causes=_in(_ALL, {"package": ("options.fields", "options.fields.version_policy")})),
+            causes=_in(_ALL, {"package": ("options.serving.fields", "options.serving.fields.version_policy")})),
 )  # fmt: skip

@@ -32,7 +32,7 @@ TABLE = (
             variable(LC_ALL="C")),
     changes("another name and another shape", B, recipe("name: tiny", "name: other"), recipe("sequence: 8",
             "sequence: 9"),
-            causes={"package": ("options.model_name", "options.ensemble"), "bench": "options.shapes"}),
+            causes={"package": ("options.serving.model_name", "options.serving.ensemble"), "bench": "options.shapes"}),
     changes("other samples in another place", B, append("samples.jsonl", '{"text": "slow"}\n'), elsewhere,
             causes={"reference": "inputs.samples"}, spreads="validate"),
     changes("other samples and no build folder", B, append("samples.jsonl", '{"text": "slow"}\n'), remove("build"),
