@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.kit import int8, onnx_files, ort, precisions
 from engine.kit.precisions import LeftAloneError
+from engine.kit.quantisation import evening
 
 if TYPE_CHECKING:
     import onnx
@@ -17,14 +18,15 @@ _FREE_INITIALIZERS = 4  # the IR version since which weights need not be inputs 
 
 
 def quantise(fused: Path, out: Path, *, reduce_range: bool) -> dict[str, Any]:
-    """Write the quantised model; return {"quantized": {operator: count}, "left": ["2 Conv", ...], "bytes": [...]}.
+    """Write the quantised model, and return a report.
 
-    `reduce_range` keeps weights to 7 bits. Raises LeftAloneError where nothing is to be quantised, StepError where
-    the quantiser breaks down.
+    {"quantized": {operator: count}, "left": ["2 Conv", ...], "evened": {"smoothed", "by_row"}, "bytes": [before,
+    after]}; "evened" counts tensors, as `evening.even` does. `reduce_range` keeps weights to 7 bits. Raises
+    LeftAloneError where nothing is to be quantised, StepError where the quantiser breaks down.
     """
     before = precisions.size(fused)
     with TemporaryDirectory(dir=out.parent) as folder:
-        model = _quantised(fused, Path(folder), reduce_range=reduce_range)
+        model, evened = _quantised(fused, Path(folder), reduce_range=reduce_range)
         counted, left = int8.counted(model), int8.left(model)
         _save(model, out, Path(folder))
     after = precisions.size(out)
@@ -32,10 +34,10 @@ def quantise(fused: Path, out: Path, *, reduce_range: bool) -> dict[str, Any]:
     if left:
         print(f"left as they are: {', '.join(left)}")
     ort.session(out, threads=1)  # a model that cannot be opened must not leave this step
-    return {"quantized": counted, "left": left, "bytes": [before, after]}
+    return {"quantized": counted, "left": left, "evened": evened, "bytes": [before, after]}
 
 
-def _quantised(fused: Path, scratch: Path, *, reduce_range: bool) -> onnx.ModelProto:
+def _quantised(fused: Path, scratch: Path, *, reduce_range: bool) -> tuple[onnx.ModelProto, dict[str, int]]:
     graph = onnx_files.load_graph(fused)
     precisions.refuse_quantised(graph)
     precisions.refuse_half(graph)
@@ -44,11 +46,12 @@ def _quantised(fused: Path, scratch: Path, *, reduce_range: bool) -> onnx.ModelP
     model = _recent(onnx_files.load(scratch / "folded"))
     if any(graph.sparse_initializer for graph in onnx_files.graphs(model.graph)):  # folding makes constants such
         raise LeftAloneError("it stores weights as sparse tensors, which ONNX Runtime's quantiser cannot read")
+    evened = evening.even(model, int8.prepare(model), scratch)
     print(f"quantising weights to {7 if reduce_range else 8} bits, a scale per channel")
     quantised = int8.quantise(model, scratch, reduce_range=reduce_range)
     if not int8.counted(quantised):
         raise LeftAloneError("it has no operator that dynamic quantisation makes faster")
-    return quantised
+    return quantised, evened
 
 
 def _recent(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -65,9 +65,7 @@ def quantise(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> on
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     model.metadata_props.add(key=_PREPARED, value="onnxruntime.quant")  # or it warns that nothing was
-    linear_layers.split(model)
-    _name_nodes(model)
-    fit = {node.name for node in _fit(model)}
+    fit = prepare(model)
     _unshare(model, fit)
     unfit = [node.name for node in model.graph.node if node.op_type in _WEIGHTS and node.name not in fit]
     with TemporaryDirectory(dir=scratch) as folder:
@@ -95,6 +93,13 @@ def quantise(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> on
     del quantised.metadata_props[:]
     tables.quantise(quantised)
     return quantised
+
+
+def prepare(model: onnx.ModelProto) -> set[str]:
+    """Take linear layers apart, name every node, and return the names of those that will be quantised."""
+    linear_layers.split(model)
+    _name_nodes(model)
+    return {node.name for node in _fit(model)}
 
 
 def counted(model: onnx.ModelProto) -> dict[str, int]:

@@ -29,14 +29,15 @@ _HALVES = ("fp16", "bf16")
 class Quantize(Step):
     """Lower the precision of what bears it; leave the rest and say so.
 
-    For a CPU that is dynamic int8. For a GPU the graph says the precision of every tensor, as TensorRT 11 and
-    TensorRT-RTX want it: fp16 or bf16; or int8, fp8 or int4 between Q/DQ pairs and the rest in fp16. Nothing here
-    depends on which GPU it is for, or on what compiles it.
+    For a CPU that is dynamic int8, of tensors that are evened out first. For a GPU the graph says the precision of
+    every tensor, as TensorRT 11 and TensorRT-RTX want it: fp16 or bf16; or int8, fp8 or int4 between Q/DQ pairs and
+    the rest in fp16. Nothing here depends on which GPU it is for, or on what compiles it.
     """
 
     makes: ClassVar[str] = "quantized"
     tools: ClassVar[tuple[str, ...]] = ("numpy", "onnx", "onnxruntime")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
+    """What chooses the kernels that inputs are run with, to see how large tensors become."""
 
     way: Literal["dynamic"] | Lower = "dynamic"
     reduce_range: bool = False
@@ -75,10 +76,6 @@ class Quantize(Step):
     def tools_used(self) -> tuple[str, ...]:
         """Return what changes the graph, and what makes inputs of the samples."""
         return (*self.tools, "tokenizers") if self.samples is not None or self.own_texts else self.tools
-
-    def facts_used(self) -> tuple[str, ...]:
-        """Return what chooses the kernels that samples are run with; none are for dynamic int8."""
-        return () if self.way == "dynamic" else self.facts
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the model, and where inputs to look at come from."""

