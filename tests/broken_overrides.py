@@ -10,6 +10,11 @@ GPU = (
 )
 CUDA = GPU.replace("runtime: tensorrt", "runtime: onnxruntime, provider: cuda")
 WARM = "model_warmup: [{name: w, batch_size: 1, inputs: {x: {data_type: TYPE_FP32, dims: [64], zero_data: true}}}]"
+WARM_ROW = WARM.replace("x:", "TEXT:").replace("TYPE_FP32", "TYPE_STRING").replace("[64]", "%s")
+WARM_TEXT = (
+    "model_warmup: [{name: w, batch_size: 1, inputs: {input_ids: {data_type: TYPE_INT64, dims: [%d], zero_data: true}, "
+    "attention_mask: {data_type: TYPE_INT64, dims: %s, zero_data: true}}}]"
+)
 
 # The recipe, what is written under package.triton with » where it is wrong, what is said, and the hint.
 REFUSED = {
@@ -139,6 +144,9 @@ REFUSED = {
     "order among priorities": (
         LAYERS, "dynamic_batching: {priority_levels: 2, default_priority_level: 1, preserve_ordering: »true}",
         "could not come first", "leave one"),
+    "order among those that wait longer": (
+        LAYERS, "dynamic_batching: {preserve_ordering: true, default_queue_policy: {timeout_action: »DELAY}}",
+        "could not come last", "REJECT"),
     "more than all slots": (
         LAYERS, "sequence_batching: {direct: {minimum_slot_utilization: »2.0}}", "it is a share", "0 to 1"),
     "a control that the model lacks": (
@@ -193,7 +201,10 @@ REFUSED = {
     "a level that is none": (LAYERS, "optimization: {graph: {level: »7}}", "no optimisation level 7", "-1 (basic)"),
     "a level of an engine": (GPU, "optimization: {graph: {level: »1}}", "about ONNX Runtime", "leave it out"),
     "threads in words": (
-        LAYERS, "parameters: {intra_op_thread_count: {string_value: »four}}", "a whole number", '"4"'),
+        LAYERS, "parameters: {intra_op_thread_count: {string_value: »four}}", "a whole number", '"1"'),
+    "fewer threads than none": (
+        LAYERS, "parameters: {intra_op_thread_count: {string_value: »'-1'}}", "a whole number from 0", '"1"'),
+    "a mode in words": (LAYERS, "parameters: {execution_mode: {string_value: »parallel}}", "a whole number from 0", ""),
     "a parameter without its value": (LAYERS, "parameters: {a: »{}}", "has no value", "string_value"),
     "buckets that fall": (
         LAYERS, ("model_metrics: {metric_control: [{metric_identifier: {family: f}, "
@@ -238,6 +249,22 @@ REFUSED = {
     "a warm-up that lacks an input": (
         TEXT, ("model_warmup: [»{name: w, batch_size: 1, inputs: {input_ids: "
         "{data_type: TYPE_INT64, dims: [8], zero_data: true}}}]"), "lacks the input 'attention_mask'", "add it"),
+    "a warm-up of rows of two lengths": (
+        TEXT, WARM_TEXT % (16, "»[8]"), "sequence is 8 in 'attention_mask' and 16 in 'input_ids'", "the same"),
+    "a warm-up of rows that no profile takes": (
+        TEXT, WARM_TEXT.replace("[%d]", "»[%d]") % (600, "[600]"), "the profiles take 1 to", "widen a"),
+    "a CUDA graph of rows that no profile takes": (
+        GPU, "optimization: {cuda: {graphs: true, graph_spec: [{batch_size: 2, input: {input_ids: {dim: »[512]}}}]}}",
+        "the profiles take 1 to 256", "widen"),
+    "inputs of two lengths": (
+        TEXT, ("input: [{name: input_ids, data_type: TYPE_INT64, dims: [16]}, "
+        "{name: attention_mask, data_type: TYPE_INT64, dims: »[32]}]"), "the model has one for both", "the same"),
+    "a warm-up of seven texts": (
+        TEXT, "models: {tokenizer: {" + WARM_ROW % "»[7]" + "}}", "one text, or two that belong", "[2] for pairs"),
+    "a warm-up of what asks the graphs": (
+        NAMED % ("text-generation", "%s"), "stream: {»" + WARM_ROW % "[1]" + "}", "cannot be warmed up", "the graphs"),
+    "seven texts a row": (
+        TEXT, "models: {ensemble: {input: [{name: TEXT, data_type: TYPE_STRING, dims: »[7]}]}}", "7 texts", "[1]"),
     # Parts of a package.
     "an unknown part": (TEXT, "models: {»tokeniser: {}}", "unknown field `tokeniser`", "tokenizer"),
     "a part that the task does not have": (

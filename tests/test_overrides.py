@@ -204,7 +204,7 @@ def test_an_override_of_a_model_that_the_package_lacks_is_refused():
 def test_a_parameter_by_which_clients_find_their_way_cannot_be_changed():
     config = configs.model_config("tiny", LAYER, platform="onnxruntime_onnx", batch=8)
     config.parameters["recipe_task"].string_value = "tensors"
-    for said in ({"recipe_task": {"string_value": "other"}}, None):
+    for said in ({"recipe_task": {"string_value": "other"}}, {"recipe_task": None}, None):
         serving = Serving(model_name="tiny", ensemble="t", fields={"parameters": said})
         with pytest.raises(StepError, match="the package"):
             fields.overridden(config, serving, "model")

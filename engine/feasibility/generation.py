@@ -28,6 +28,9 @@ def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
     if supported.off_the_cpu(recipe):
         what = f"not supported yet: generating text on a GPU; the model is for {task}"
         raise loaded.error(what, "target", hint=f"use {supported.ON_A_CPU}")
+    if supported.served(recipe):
+        what = f"not supported yet: measuring generated text through a server; the model is for {task}"
+        raise loaded.error(what, "bench", "via", hint="use via: [in-process]")
     _room(loaded, task, facts.get("max_sequence"))
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.feasibility.target import by_tensorrt
+from engine.recipe import supported
 from engine.recipe.outline import did_you_mean
 from engine.recipe.schema import Profile, Range, Recipe
 
@@ -47,6 +49,23 @@ def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
     for index, shape in enumerate(recipe.bench.shapes if recipe.bench else ()):
         _check_axes(loaded, ("bench", "shapes", index), shape.axes, facts, dynamic)
     _within(loaded, profiles(recipe, facts))
+    _served(loaded, profiles(recipe, facts))
+
+
+def _served(loaded: LoadedRecipe, profiles: Sequence[Profile]) -> None:
+    """Refuse shapes to measure through a server that the package does not take: it would refuse them, or cut texts."""
+    recipe = loaded.recipe
+    if recipe.bench is None or not supported.served(recipe):
+        return
+    limits = {axis: max(each[axis].max for each in profiles if axis in each) for axis in itertools.chain(*profiles)}
+    if recipe.package.triton.max_batch_size:
+        limits["batch"] = recipe.package.triton.max_batch_size
+    for index, shape in enumerate(recipe.bench.shapes):
+        for axis, size in shape.axes.items():
+            if size > limits.get(axis, size):
+                what = f"{axis} {size} through a server, and the package takes at most {limits[axis]}"
+                hint = "widen a profile (and package.triton.max_batch_size), or use via: [in-process]"
+                raise loaded.error(what, "bench", "shapes", index, axis, hint=hint)
 
 
 def profiles(recipe: Recipe | LoadedRecipe, facts: Mapping[str, Any]) -> tuple[Profile, ...]:

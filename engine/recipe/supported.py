@@ -30,7 +30,7 @@ def off_the_cpu(recipe: Recipe) -> bool:
     return target.runtime != "onnxruntime" or not (target.device == "cpu" or target.provider == "cpu")
 
 
-def _served(recipe: Recipe) -> bool:
+def served(recipe: Recipe) -> bool:
     """Tell whether something is to be measured through a server."""
     return recipe.bench is not None and bool(set(recipe.bench.via) - {"in-process"})
 
@@ -51,9 +51,9 @@ _ROWS: tuple[Row, ...] = (
      "task: text-generation or text2text-generation, or leave it out"),
     ("preprocess", lambda r: r.preprocess and not images.of_timm(r.model), "preparing images for this model",
      "a model of timm (timm:NAME, or a directory with task: image-classification)"),
-    ("bench.via", lambda r: _served(r) and r.model.task in GENERATES, "measuring generated text through a server",
+    ("bench.via", lambda r: served(r) and r.model.task in GENERATES, "measuring generated text through a server",
      "via: [in-process]"),
-    ("bench.via", lambda r: _served(r) and r.target.runtime == "tensorrt-rtx",
+    ("bench.via", lambda r: served(r) and r.target.runtime == "tensorrt-rtx",
      "measuring through a server what Triton has no backend for", "via: [in-process]"),
     ("bench.against", _rivals, "a rival in this precision", "precision: fp32, or for pytorch fp16 or bf16"),
     ("precision", lambda r: r.precision == "fp8" and r.target.provider == "tensorrt",

@@ -26,6 +26,12 @@ def test_generating_on_a_gpu_is_refused_once_the_model_is_known(project, text):
     assert error.hint == "use device: cpu with runtime: onnxruntime"
 
 
+def test_measuring_it_through_a_server_is_refused_once_the_model_is_known(project):
+    error = refusal(project, "bench: {via: [in-process, triton-grpc], shapes: [{batch: 1, sequence: 8}]}")
+    assert "measuring generated text through a server; the model is for text-generation" in str(error)
+    assert error.hint == "use via: [in-process]"
+
+
 @pytest.mark.parametrize("task", ["text-classification", None])
 def test_how_text_is_generated_is_never_ignored(project, task):
     error = refusal(project, "generate: {max_new_tokens: 8}", task=task)

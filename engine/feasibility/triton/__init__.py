@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from engine.feasibility.triton import identity, instances, optimisation, scheduling, tensors, warmup
+from engine.feasibility.triton import identity, instances, optimisation, scheduling, sizes, tensors, warmup
 from engine.feasibility.triton.fault import About, Fault, Kind, Rule, Tensor
 from engine.feasibility.triton.typed import typed
 
@@ -18,6 +18,7 @@ _RULES: tuple[Rule, ...] = (
     instances.rule,
     optimisation.rule,
     warmup.rule,
+    sizes.rule,
 )
 _NEEDED = ("input", "output", "platform", "backend", "name", "ensemble_scheduling", "model_transaction_policy")
 """Fields that a package cannot do without."""
@@ -36,13 +37,22 @@ def faults(overrides: Mapping[str, Any], about: About) -> Iterator[Fault]:
     for name in _NEEDED:
         if name in overrides and overrides[name] is None:
             yield Fault(f"`{name}: null` takes out what the package needs", (name,), "leave it out", at_key=True)
-    if about.parameters and overrides.get("parameters", {}) is None:
-        what = f"`parameters: null` takes out what the package needs: {', '.join(about.parameters)}"
-        yield Fault(what, ("parameters",), "leave it out", at_key=True)
+    yield from _kept(overrides.get("parameters", {}), about)
     if "max_batch_size" in said and about.part != "model":
         yield from _batches(said["max_batch_size"], about)
     for rule in _RULES:
         yield from rule(said, about)
+
+
+def _kept(parameters: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:
+    """Refuse to take out the parameters by which clients and the package find their way."""
+    if parameters is None and about.parameters:
+        what = f"`parameters: null` takes out what the package needs: {', '.join(about.parameters)}"
+        yield Fault(what, ("parameters",), "leave it out", at_key=True)
+    for name in about.parameters:
+        if parameters is not None and parameters.get(name, "") is None:
+            what = f"`{name}: null` takes out what the package needs"
+            yield Fault(what, ("parameters", name), "leave it out", at_key=True)
 
 
 def _batches(size: int, about: About) -> Iterator[Fault]:

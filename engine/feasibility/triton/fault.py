@@ -35,6 +35,8 @@ class Tensor:
     sent: tuple[int, ...] | None = None
     """As clients send it, where that is reshaped."""
     optional: bool = False
+    axes: tuple[str | None, ...] = ()
+    """What the model calls each of `dims` that may have any size; nothing where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class About:
     decoupled: bool = False
     inputs: Mapping[str, Tensor] | None = None
     outputs: Mapping[str, Tensor] | None = None
+    sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """The least and the most that the profiles take, by axis."""
     parameters: Mapping[str, str] = field(default_factory=dict)
     """Parameters by which the package finds its own way."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from engine.feasibility.target import TENSORRT
 from engine.feasibility.triton.fault import About, Kind, Tensor
 
 if TYPE_CHECKING:
-    from engine.recipe.schema import Recipe
+    from engine.recipe.schema import Profile, Recipe
 
 _GENERATION = ("text2text-generation", "text-generation")
 _ENGINES = ("model", "encoder", "decoder")
@@ -68,7 +68,14 @@ def of_model(recipe: Recipe, facts: Mapping[str, Any]) -> About | None:
     usual = _USUAL.get(facts.get("kind", ""))
     inputs = {name: _tensor(types.get(name, usual), shape, batch=batch) for name, shape in axes.items()}
     outputs = {name: _tensor(kind, shape, batch=batch) for name, (kind, shape) in (facts.get("outputs") or {}).items()}
-    return replace(about, batch=batch, inputs=inputs, outputs=outputs or None)
+    return replace(about, batch=batch, inputs=inputs, outputs=outputs or None, sizes=_sizes(profiles(recipe, facts)))
+
+
+def _sizes(taken: Sequence[Profile]) -> dict[str, tuple[int, int]]:
+    """Return what profiles take of each axis, from the least to the most."""
+    axes = {axis for profile in taken for axis in profile}
+    ranges = {axis: [profile[axis] for profile in taken if axis in profile] for axis in axes}
+    return {axis: (min(each.min for each in said), max(each.max for each in said)) for axis, said in ranges.items()}
 
 
 def _batch(recipe: Recipe, facts: Mapping[str, Any]) -> int | None:
@@ -90,6 +97,8 @@ def says_batch(axis: str) -> bool:
 def _tensor(kind: str | None, shape: list[int | str] | None, *, batch: int | None) -> Tensor:
     if batch is None or shape is None:
         return Tensor(_TYPES.get(kind or ""))
-    dims = [size if isinstance(size, int) else -1 for size in shape]
+    row = shape[1:] if batch else shape
+    dims = tuple(size if isinstance(size, int) else -1 for size in row)
+    axes = tuple(size if isinstance(size, str) else None for size in row)
     # Triton has no tensors without dimensions: one number a row is [1].
-    return Tensor(_TYPES.get(kind or ""), tuple(dims[1:] if batch else dims) or None)
+    return Tensor(_TYPES.get(kind or ""), dims or None, axes=axes)

@@ -14,8 +14,10 @@ from engine.feasibility.triton.fault import About, Fault, Path, Said, near
 _FIELD = "optimization"
 _LEVELS = (-1, 0, 1, 2)
 _ON_CPU, _ON_GPU = ("openvino",), ("tensorrt", "cuda")
-_NUMBERS = ("intra_op_thread_count", "inter_op_thread_count", "enable_mem_arena", "enable_mem_pattern")
-"""Parameters that ONNX Runtime's backend reads as whole numbers."""
+_NUMBERS = (
+    "intra_op_thread_count", "inter_op_thread_count", "execution_mode", "enable_mem_arena", "enable_mem_pattern",
+)  # fmt: skip
+"""Parameters that ONNX Runtime's backend reads as whole numbers, none of them negative."""
 
 
 def rule(said: Said, about: About) -> Iterator[Fault]:
@@ -103,9 +105,9 @@ def _parameters(said: Said, about: About) -> Iterator[Fault]:
         if name in about.parameters and text != about.parameters[name]:
             what = f"the parameter {name!r} is the package's own: {about.parameters[name]!r}"
             yield Fault(what, (*at, "string_value"), "choose another name")
-        number = text.removeprefix("-").isdecimal()
-        if about.kind == "onnxruntime" and name in _NUMBERS and not number:
-            yield Fault(f"`{name}` is a whole number, as text: {text!r} is none", (*at, "string_value"), 'as in "4"')
+        if about.kind == "onnxruntime" and name in _NUMBERS and not (text.isascii() and text.isdecimal()):
+            what = f"`{name}` is a whole number from 0, as text: {text!r} is none"
+            yield Fault(what, (*at, "string_value"), 'as in "1"')
 
 
 def _metrics(said: Said) -> Iterator[Fault]:

@@ -57,6 +57,21 @@ def _dynamic(said: Mapping[str, Any], about: About) -> Iterator[Fault]:
     if levels > 1 and said.get("preserve_ordering"):
         what = f"`preserve_ordering` with {levels} priority levels: what is urgent could not come first"
         yield Fault(what, (_DYNAMIC, "preserve_ordering"), "leave one of them out")
+    if said.get("preserve_ordering"):
+        yield from _delayed(said)
+
+
+def _delayed(said: Mapping[str, Any]) -> Iterator[Fault]:
+    """Refuse queues that answer the late after all others, where answers have to keep their order."""
+    policies = said.get("priority_queue_policy", {})
+    queues: list[tuple[Path, Mapping[str, Any]]] = [
+        (("default_queue_policy",), said.get("default_queue_policy", {})),
+        *((("priority_queue_policy", str(level)), policy) for level, policy in policies.items()),
+    ]
+    for at, policy in queues:
+        if policy.get("timeout_action") == "DELAY":
+            what = "`timeout_action: DELAY` with `preserve_ordering`: what is late could not come last"
+            yield Fault(what, (_DYNAMIC, *at, "timeout_action"), "use REJECT, or leave preserve_ordering out")
 
 
 def _preferred(sizes: Sequence[int], path: Path, about: About) -> Iterator[Fault]:

@@ -9,6 +9,8 @@ from typing import Any
 from engine.feasibility.triton.fault import About, Fault, Path, Said, Tensor, near, twice
 
 _FIELD = "model_warmup"
+_ASKING = ("generate", "stream")
+"""Parts that ask others: Triton warms up before it lets models ask each other, and ends with a stream that does."""
 _DATA = ("zero_data", "random_data", "input_data_file")
 
 
@@ -20,6 +22,10 @@ def rule(said: Said, about: About) -> Iterator[Fault]:
     if about.kind == "ensemble":
         hint = "warm up the models that it is made of"
         yield Fault("an ensemble cannot be warmed up: Triton refuses it", (_FIELD,), hint, at_key=True)
+        return
+    if about.part in _ASKING and samples:
+        what = f"the {about.part} cannot be warmed up: it asks the package's graphs, which answer when all is loaded"
+        yield Fault(what, (_FIELD,), "warm up the graphs themselves", at_key=True)
         return
     tensors = _as_sent(said, about)
     for index, sample in enumerate(samples):

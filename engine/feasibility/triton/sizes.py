@@ -1,0 +1,60 @@
+"""Sizes: what overrides make of the model's free axes, held against the profiles and against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from engine.feasibility.triton.fault import About, Fault, Path, Said, Tensor
+
+Shapes = Sequence[tuple[str, Sequence[int], Path]]
+"""Tensors that are sent together: the name of each, its dims, and where they are said."""
+
+_OF_TEXTS, _TEXT, _MOST_TEXTS = ("tokenizer", "ensemble"), "TEXT", 2
+
+
+def rule(said: Said, about: About) -> Iterator[Fault]:
+    """Yield sizes that no profile takes, and one axis that has two sizes in one request."""
+    for shapes in _together(said):
+        yield from _sizes(shapes, about)
+
+
+def _together(said: Said) -> Iterator[Shapes]:
+    inputs = said.get("input", ())
+    yield [
+        (tensor.get("name", ""), _taken(tensor), ("input", index, "reshape" if "reshape" in tensor else "dims"))
+        for index, tensor in enumerate(inputs)
+    ]
+    reshaped = {tensor.get("name") for tensor in inputs if "reshape" in tensor}
+    for number, sample in enumerate(said.get("model_warmup", ())):
+        within: Path = ("model_warmup", number, "inputs")
+        sent = {name: given for name, given in sample.get("inputs", {}).items() if name not in reshaped}
+        yield [(name, given.get("dims", ()), (*within, name, "dims")) for name, given in sent.items()]
+    for number, spec in enumerate(said.get("optimization", {}).get("cuda", {}).get("graph_spec", ())):
+        within = ("optimization", "cuda", "graph_spec", number, "input")
+        yield [(name, shape.get("dim", ()), (*within, name, "dim")) for name, shape in spec.get("input", {}).items()]
+
+
+def _taken(tensor: Said) -> Sequence[int]:
+    """Return the dims that reach the model."""
+    dims: Sequence[int] = tensor["reshape"].get("shape", ()) if "reshape" in tensor else tensor.get("dims", ())
+    return dims
+
+
+def _sizes(shapes: Shapes, about: About) -> Iterator[Fault]:
+    first: dict[str, tuple[int, str]] = {}
+    for name, dims, at in shapes:
+        if about.part in _OF_TEXTS and name == _TEXT and len(dims) == 1 and dims[0] > _MOST_TEXTS:
+            what = f"{dims[0]} texts a row: a row of {name} is one text, or two that belong together"
+            yield Fault(what, at, "use [1], or [2] for pairs")
+        tensor = (about.inputs or {}).get(name, Tensor())
+        for axis, size in zip(tensor.axes, dims, strict=False):  # another rank is for the rules of tensors
+            if axis is None or size < 1:
+                continue
+            least, most = about.sizes.get(axis, (size, size))
+            if not least <= size <= most:
+                what = f"{name!r} with {axis} {size}, and the profiles take {least} to {most}"
+                yield Fault(what, at, "stay within them, or widen a profile")
+            agreed, other = first.setdefault(axis, (size, name))
+            if size != agreed:
+                what = f"{axis} is {size} in {name!r} and {agreed} in {other!r}: the model has one for both"
+                yield Fault(what, at, "make them the same")
