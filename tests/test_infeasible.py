@@ -23,6 +23,7 @@ def rtx(device="T4"):
 
 
 TEXT = "profiles: [{batch: [1, 8, 32], sequence: [1, 128, 256]}]\n"
+SERVED = "profiles: [{batch: 8, sequence: 32}]\nbench: {via: [triton-http], shapes: [%s]}"
 IMAGE = "package: {triton: {image: »'%s'}}"
 GROUP = "package: {triton: {instance_group: [{count: 1, %s}]}}"
 
@@ -145,6 +146,12 @@ REFUSED = {
     "a profile that is not there": (gpu() + TEXT + GROUP % "profile: »['1']", "no profile 1", "leave it out"),
     "a batch that no profile takes": (
         gpu() + TEXT + "package: {triton: {max_batch_size: »64}}", "batches of 64", "max_batch_size: 32"),
+    "a batch that the measured server refuses": (
+        HEAD + SERVED % "{batch: »9, sequence: 8}", "batch 9 through a server, and the package takes at", "in-process"),
+    "a text that the measured server cuts": (
+        HEAD + SERVED % "{batch: 1, sequence: »64}", "sequence 64 through a server", "widen a profile"),
+    "a batch beyond that of the measured server": (
+        HEAD + SERVED % "{batch: »4, sequence: 8}" + "\npackage: {triton: {max_batch_size: 2}}", "at most 2", "widen"),
     "fusing for tensorrt": (gpu() + "steps: {fuse: »{}}", "the step 'fuse' takes no options", "docs/recipe.md"),
     "calibration for a cpu": (
         HEAD + "precision: int8\ncalibrate: »{samples: few.jsonl}", "nothing is calibrated for a cpu", "leave it out"),

@@ -116,7 +116,7 @@ def _program(points: list[Point], arguments: argparse.Namespace) -> tuple[Path |
         return None, ""
     program, said = perf_analyzer.find(arguments.perf_analyzer)
     if program is None and wanted:
-        raise StepError(said, hint="tritonclient's extra perf-analyzer brings it; --with own needs nothing")
+        raise StepError(said, hint=perf_analyzer.hint(said))
     if program is None and "PATH" not in said:
         print(f"measured by recipe's own clients: {said}", file=sys.stderr)
     return program, said

@@ -63,7 +63,7 @@ class Judged(Step):
         if self.max_abs is None:
             relative = report["relative"]
             limit = Bound(at_most=default.relative)
-            name = "the error as a share of the output's largest value"
+            name = "the error as a share of the output's largest value (unless max_abs is set)"
             found += bounds.missed(name, relative["worst"], limit, bounds.sample(relative))
         return found
 

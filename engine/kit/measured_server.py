@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import StepError
-from engine.kit import asking, serving
 from engine.kit import checkpoint as checkpoints
+from engine.kit import serving
+from engine.kit.client import prepared
 from engine.kit.entrants import Entrant
 from engine.kit.triton import repository
 from engine.kit.triton.serving import Serving
@@ -56,13 +57,13 @@ def started(
     for model in models:
         options = _with_threads(_asked_by_tensors(model.serving), threads)
         made = repository.write(folder, options, validated=model.directory, checkpoint=checkpoint)
-        entries.append(asking.Entry.read(folder, str(made["name"]), model=options.model_name))
+        entries.append(prepared.Entry.read(folder, str(made["name"]), model=options.model_name))
     with serving.start(folder) as server, contextlib.ExitStack() as held:
         entrants = []
         for way in ways:
-            client = held.enter_context(asking.client(way, server))
+            client = held.enter_context(prepared.client(way, server))
             entrants += [
-                Entrant(model.runtime, way, model.ours, partial(asking.prepare, client, entry))
+                Entrant(model.runtime, way, model.ours, partial(prepared.prepare, client, entry))
                 for model, entry in zip(models, entries, strict=True)
             ]
         about = {"kind": server.kind, "version": server.version, "stand_in": server.stand_in}

@@ -46,7 +46,7 @@ def _where(bench: Mapping[str, Any]) -> str:
     """Return what the latencies were measured on; of a GPU with what its clocks did meanwhile, where that is known."""
     gpu = bench.get("gpu")
     if gpu is None:
-        return f"{bench['cpu']}, {bench['threads']} threads"
+        return f"{bench['cpu']}, {bench['threads']} thread{'s' if bench['threads'] != 1 else ''}"
     least, greatest = gpu.get("sm_mhz", (None, None))
     if least is None:
         return f"{gpu['name']}, its clocks not known"

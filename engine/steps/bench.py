@@ -191,7 +191,8 @@ class Bench(Step):
         ]
         if missed:
             noise = max(row["noise"] for row in ours)
-            where = report["gpu"]["name"] if "gpu" in report else f"{report['cpu']}, {report['threads']} threads"
+            threads = f"{report['threads']} thread{'s' if report['threads'] != 1 else ''}"
+            where = report["gpu"]["name"] if "gpu" in report else f"{report['cpu']}, {threads}"
             facts = [*missed[1:], f"on {where}; noise up to {noise:.0%}"]
             raise JudgementError(
                 f"A latency is over its budget: {missed[0]}",

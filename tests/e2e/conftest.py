@@ -5,6 +5,7 @@ from pathlib import Path
 
 import models
 import pytest
+import triton_server
 from program import Program
 
 
@@ -27,3 +28,12 @@ def shipped(tmp_path):
     (tmp_path / "pyproject.toml").write_text("")
     shutil.copytree(Path(__file__).parent.parent.parent / "recipes", tmp_path / "recipes")
     return Program(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def environment(request):
+    """The environment with the pip-installed Triton server."""
+    try:
+        return triton_server.venv(request.config.cache.mkdir("triton"))
+    except triton_server.Unavailable as reason:
+        pytest.skip(f"no Triton server here: {reason}")

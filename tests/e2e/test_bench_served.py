@@ -4,7 +4,6 @@ import json
 import shutil
 
 import pytest
-import triton_server
 from program import Program
 from tiny_project import RECIPE, SAMPLES
 
@@ -15,12 +14,8 @@ SERVED = RECIPE.replace("bench:\n", f"bench:\n  via: [{', '.join(WAYS)}]\n  thre
 
 
 @pytest.fixture(scope="module")
-def built(tiny_bert, tmp_path_factory, request):
+def built(tiny_bert, environment, tmp_path_factory):
     """A project whose recipe was built once with a server; what it said."""
-    try:
-        environment = triton_server.venv(request.config.cache.mkdir("triton"))
-    except triton_server.Unavailable as reason:
-        pytest.skip(f"no Triton server here: {reason}")
     folder = tmp_path_factory.mktemp("served")
     (folder / "pyproject.toml").write_text("")
     (folder / "samples.jsonl").write_text(SAMPLES)

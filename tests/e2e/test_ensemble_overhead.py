@@ -9,7 +9,6 @@ from pathlib import Path
 
 import models
 import pytest
-import triton_server
 
 from engine.kit.triton.serving import Serving
 from engine.steps.export import Export
@@ -46,17 +45,13 @@ def package(tmp_path_factory, benchmark):
 
 
 @pytest.fixture(scope="module")
-def environment(request):
-    try:
-        environment = triton_server.venv(request.config.cache.mkdir("triton"))
-    except triton_server.Unavailable as reason:
-        pytest.skip(f"no Triton server here: {reason}")
+def installed(environment):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RECIPE_TRITON_VENV", str(environment))
         yield
 
 
-def test_a_package_costs_little_more_than_a_chain_that_does_nothing(benchmark, package, environment, tmp_path):
+def test_a_package_costs_little_more_than_a_chain_that_does_nothing(benchmark, package, installed, tmp_path):
     """The least of several attempts counts: neighbours can only make it look worse."""
     ratios = []
     while len(ratios) < ATTEMPTS and min(ratios, default=math.inf) > MOST:

@@ -100,12 +100,13 @@ def test_a_load_that_cannot_be_is_a_wrong_command_line(recipe, words, says):
 def test_an_unusable_perf_analyzer_is_told_in_its_own_words(recipe, tmp_path):
     broken = tmp_path / "bin" / "perf_analyzer"
     broken.parent.mkdir()
-    broken.write_text("#!/bin/sh\necho 'cannot open shared object file' >&2\nexit 127\n")
+    broken.write_text("#!/bin/sh\necho 'libcudart.so.12: cannot open shared object file' >&2\nexit 127\n")
     broken.chmod(0o755)
     with kserve_by_hand.server() as plain:
         words = (plain, "--model", "echo", "--input", "x=[1, 2]", "--warm-up", "0.1", "--duration", "0.2")
         must = recipe("loadtest", *words, "--perf-analyzer", str(broken), expect=1).stderr
         assert "cannot open shared object file" in must
+        assert "nvidia-cuda-runtime" in must
         assert "--with own" in must
         recipe.environment["PATH"] = f"{broken.parent}{os.pathsep}{recipe.environment['PATH']}"
         may = recipe("loadtest", *words, expect=0)
@@ -117,11 +118,7 @@ def test_an_unusable_perf_analyzer_is_told_in_its_own_words(recipe, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def server(request, tmp_path_factory):
-    try:
-        environment = triton_server.venv(request.config.cache.mkdir("triton"))
-    except triton_server.Unavailable as reason:
-        pytest.skip(f"no Triton server here: {reason}")
+def server(environment, tmp_path_factory):
     made = tmp_path_factory.mktemp("generates")
     generators.checkpoint(made / "source", "gpt2")
     Export().run(made / "exported", checkpoint=made / "source")

@@ -36,14 +36,6 @@ LARGEST = {"batch": 4, "sequence": 48}
 
 
 @pytest.fixture(scope="module")
-def environment(request):
-    try:
-        return triton_server.venv(request.config.cache.mkdir("triton"))
-    except triton_server.Unavailable as reason:
-        pytest.skip(f"no Triton server here: {reason}")
-
-
-@pytest.fixture(scope="module")
 def packages(tiny_bert, timm, environment, tmp_path_factory):
     """One package a kind of entry: texts and pairs, questions, images, generation, and tensors alone."""
     made = tmp_path_factory.mktemp("packages")

@@ -13,7 +13,6 @@ from pathlib import Path
 import fake_docker
 import graphs
 import pytest
-import triton_server
 from program import Program
 
 from engine.kit.serving import keeper, ports, scratch
@@ -24,14 +23,6 @@ RECIPE = "name: {name}\nmodel: {{source: {name}.onnx}}\nprofiles: [{{batch: [1, 
 CACHED = "package: {triton: {response_cache: {enable: true}}}\n"
 ON_A_T4 = "target: {device: T4, runtime: tensorrt}\n"
 X = {"inputs": [{"name": "x", "shape": [1, 64], "datatype": "FP32", "data": [0.5] * 64}]}
-
-
-@pytest.fixture(scope="module")
-def environment(request):
-    try:
-        return triton_server.venv(request.config.cache.mkdir("triton"))
-    except triton_server.Unavailable as reason:
-        pytest.skip(f"no Triton server here: {reason}")
 
 
 @pytest.fixture(scope="module")

@@ -44,14 +44,6 @@ MOST = {"opt": LONG}
 
 
 @pytest.fixture(scope="module")
-def environment(request):
-    try:
-        return triton_server.venv(request.config.cache.mkdir("triton"))
-    except triton_server.Unavailable as reason:
-        pytest.skip(f"no Triton server here: {reason}")
-
-
-@pytest.fixture(scope="module")
 def built(environment, tmp_path_factory):
     """A checkpoint and a package of every family, and one of GPT-2 whose rows Triton does not know: no profile."""
     made = tmp_path_factory.mktemp("generators")

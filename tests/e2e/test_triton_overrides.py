@@ -54,14 +54,6 @@ def package(text, out, model, checkpoint):
 
 
 @pytest.fixture(scope="module")
-def environment(request):
-    try:
-        return triton_server.venv(request.config.cache.mkdir("triton"))
-    except triton_server.Unavailable as reason:
-        pytest.skip(f"no Triton server here: {reason}")
-
-
-@pytest.fixture(scope="module")
 def server(environment, tmp_path_factory):
     made = tmp_path_factory.mktemp("packages")
     layers = graphs.write(made / "layers", graphs.layers())

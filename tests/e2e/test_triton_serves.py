@@ -27,14 +27,6 @@ ROOT = Path(__file__).parents[2]
 TEXTS = ("The film is a charming and often affecting journey.", "ok", "Das Wetter ist heute schön. 日本語")
 
 
-@pytest.fixture(scope="module")
-def environment(request):
-    try:
-        return triton_server.venv(request.config.cache.mkdir("triton"))
-    except triton_server.Unavailable as reason:
-        pytest.skip(f"no Triton server here: {reason}")
-
-
 def row_sums():
     """x [batch, 4] times weight [batch] -> y [batch]: tensors that have one number a row."""
     nodes = [
@@ -241,13 +233,14 @@ def test_a_thousand_sentences_get_the_vectors_that_sentence_transformers_defines
     assert np.abs(vectors_of(server, "minilm_text", lines, together=8) - wanted).max() < 1e-4
 
 
-def test_in_int8_sentences_keep_a_mean_cosine_of_99_per_cent(server, embedded, repository, minilm_checkpoint):
+def test_in_int8_every_sentence_keeps_a_cosine_of_99_per_cent(server, embedded, repository, minilm_checkpoint):
     lines, wanted = embedded
     found = vectors_of(server, "small_text", lines, together=1)
     cosines = (found * wanted).sum(axis=1)
     print(f"cosine: mean {cosines.mean():.4f}, least {cosines.min():.4f}, {(cosines >= 0.99).mean():.1%} reach 0.99")
-    assert cosines.mean() >= 0.99
-    # What single lines lose, they lose in 8 bits and not on the way: the same model here gives the same vectors.
+    assert cosines.min() >= 0.99
+    assert cosines.mean() >= 0.998
+    # What lines lose, they lose in 8 bits and not on the way: the same model here gives the same vectors.
     session = ort.session(repository / "small" / "1", threads=1, level="basic")
     tokeniser = tokenise.load(minilm_checkpoint)
     for number in [*range(0, len(lines), 25), int(cosines.argmin())]:

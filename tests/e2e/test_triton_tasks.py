@@ -59,14 +59,6 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def environment(request):
-    try:
-        return triton_server.venv(request.config.cache.mkdir("triton"))
-    except triton_server.Unavailable as reason:
-        pytest.skip(f"no Triton server here: {reason}")
-
-
-@pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory):
     """A tiny random model for each kind, and what sentence-transformers would add to one."""
     made = tmp_path_factory.mktemp("checkpoints")
@@ -352,7 +344,7 @@ def test_what_is_wrong_with_a_request_is_said_and_hurts_no_other(ask, files):
         ("masks_text", "TEXT", "no mask in here"): "a text without a mask",
         ("questions_text", "TEXT", ("why " * 60, "a context")): "leaves no room for the second",
         ("tags_text", "TEXT", b"\xff\xfe"): "utf-8",
-        ("middle_image", "IMAGE", b"no image at all"): "cannot identify image file",
+        ("middle_image", "IMAGE", b"no image at all"): "15 bytes that are no image",
         ("middle_image", "IMAGE", files["png"][:200]): "IMAGE: ",
     }
     for (model, name, row), said in wrong.items():

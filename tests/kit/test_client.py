@@ -266,6 +266,10 @@ def test_whatever_a_text_holds_the_shell_hands_it_over_as_it_is():
     assert json.loads(words[-1])["inputs"] == [{"name": "TEXT", "shape": [1, 1], "datatype": "BYTES", "data": [text]}]
 
 
+def test_a_word_to_be_filled_in_is_written_as_the_model_has_it():
+    assert "the <mask> of France" in curl.curl_line("h:1", model(task="fill-mask", mask="<mask>"))
+
+
 def test_answers_of_each_kind_are_shown_by_what_they_are_called():
     def shown(**row):
         texts = {name for name, value in row.items() if isinstance(np.ravel(value)[0], bytes)}

@@ -43,6 +43,30 @@ def test_bytes_that_never_become_a_character_are_shown_at_the_end(tokenizers):
     assert "".join(made) == tokenizers["gpt2"].decode(ids)
 
 
+def bytewise(ids):
+    """As a tokenizer that falls back to bytes does it: all bytes become characters, or none."""
+    try:
+        return bytes(ids).decode()
+    except UnicodeDecodeError:
+        return "\ufffd" * len(ids)
+
+
+def test_a_character_that_was_sent_is_not_sent_again_when_broken_bytes_take_it_back():
+    ids = [*"日本".encode()][:-1]
+    assert bytewise(ids) == "\ufffd" * 5
+    made = grown(Pieces(bytewise), ids)
+    assert made == ["", "", "日", "", "\ufffd\ufffd"]
+    assert grown(Pieces(bytewise), [*"日本".encode()]) == ["", "", "日", "", "", "本"]
+
+
+def test_an_answer_in_one_piece_is_what_the_tokenizer_makes_of_it():
+    ids = [*"日本".encode()][:-1]
+    assert grown(Pieces(bytewise, whole=True), ids) == ["", "", "", "", bytewise(ids)]
+    pieces = Pieces(letters, stops=["END"], whole=True)
+    assert grown(pieces, [*map(ord, "aEND")]) == ["", "", "", "a"]
+    assert pieces.stopped
+
+
 def test_a_space_that_begins_an_answer_is_kept_behind_its_prompt(tokenizers):
     whole = tokenizers["llama"].encode("the dog sat", add_special_tokens=False).ids
     prompt = tokenizers["llama"].encode("the dog", add_special_tokens=False).ids

@@ -1,8 +1,10 @@
 """Which Triton server is found, what it is started with, and what is refused."""
 
+import http.server
 import os
 import socket
 import subprocess
+import threading
 from pathlib import Path
 
 import fake_docker
@@ -12,8 +14,8 @@ import pytest
 
 from engine.errors import StepError, UsageError
 from engine.kit import serving
-from engine.kit.serving import install, layout, needs_of, packaged, ports, said, scratch, versions
-from engine.kit.serving.found import Lacking, Place
+from engine.kit.serving import asking, install, layout, needs_of, packaged, ports, said, scratch, versions
+from engine.kit.serving.found import Lacking, Place, options
 from engine.kit.serving.layout import Package
 from engine.kit.serving.needs import Engine, Needs
 from engine.kit.serving.ports import Ports
@@ -274,6 +276,30 @@ def test_ports_are_the_usual_ones_or_others_and_those_that_are_given():
     assert len({chosen.http, chosen.grpc, chosen.metrics}) == 3
     with pytest.raises(UsageError, match="two of the ports are the same"):
         ports.choose("127.0.0.1", given.http, given.http, None)
+
+
+class Another(http.server.BaseHTTPRequestHandler):
+    """A server that some other program has."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"name":"triton"}')
+
+    def log_message(self, *_):
+        pass
+
+
+def test_another_server_on_the_port_is_not_taken_for_ours(bare):
+    with http.server.HTTPServer(("127.0.0.1", 0), Another) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"127.0.0.1:{server.server_port}"
+        assert asking.is_there(address, "triton")
+        assert not asking.is_there(address, "recipe_0123")
+        server.shutdown()
+    assert not asking.is_there(address, "triton")
+    place = Place(bare, ports.free(), bare, "recipe_0123", Needs())
+    assert "--id=recipe_0123" in options(place, "models", place.ports)
 
 
 def test_packages_lie_in_one_repository_without_a_way_into_them(tmp_path):

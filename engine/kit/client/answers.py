@@ -95,7 +95,8 @@ def _fillings(row: Mapping[str, np.ndarray]) -> Iterator[str]:
 def _generated(row: Mapping[str, np.ndarray]) -> Iterator[str]:
     yield text_of(row)
     if "token_ids" in row:
-        yield f"({tokens_in(row['token_ids'])} tokens, finish_reason: {reason_of(row) or 'none'})"
+        count = tokens_in(row["token_ids"])
+        yield f"({count} token{'s' if count != 1 else ''}, finish_reason: {reason_of(row) or 'none'})"
 
 
 def tokens_in(token_ids: np.ndarray) -> int:

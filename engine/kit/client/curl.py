@@ -66,6 +66,7 @@ def _example(entry: Entry) -> tuple[str, ...]:
     tensor = entry.input(TEXT)
     count = tensor.shape[-1] if tensor and tensor.shape and tensor.shape[-1] > 0 else 1
     said = _EXAMPLES.get(entry.task or "", ("A fine day.",))
+    said = tuple(text.replace("[MASK]", entry.mask or "[MASK]") for text in said)
     return (*said, *["And another."] * count)[:count]
 
 

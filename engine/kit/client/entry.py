@@ -13,6 +13,8 @@ TEXT, IMAGE = "TEXT", "IMAGE"
 MAX_NEW_TOKENS, STOP = "MAX_NEW_TOKENS", "STOP"
 TASK = "recipe_task"
 """The parameter of a configuration that marks what clients call, and says its task."""
+MASK = "recipe_mask"
+"""The parameter that says how a word to be filled in is written."""
 GENERATION = ("text-generation", "text2text-generation")
 
 
@@ -44,6 +46,8 @@ class Entry:
     """Whether it answers in pieces, over a stream only."""
     ensemble: bool = False
     parts: tuple[str, ...] = ()
+    mask: str | None = None
+    """How a word to be filled in is written, where it fills in words."""
 
     @classmethod
     def of_config(cls, config: Mapping[str, Any]) -> Entry:
@@ -61,6 +65,7 @@ class Entry:
             decoupled=bool(policy.get("decoupled")),
             ensemble=bool(steps),
             parts=tuple(dict.fromkeys(step["model_name"] for step in steps)),
+            mask=(parameters.get(MASK) or {}).get("string_value"),
         )
 
     @classmethod

@@ -53,6 +53,17 @@ def find(named: str | None) -> tuple[Path | None, str]:
     return Path(found), f"{NAME} {version[0]}"
 
 
+def hint(said: str) -> str:
+    """Return what brings the program, or the library that it says it lacks."""
+    if "libcudart" in said:
+        brings = "pip install nvidia-cuda-runtime-cu12 brings it, for LD_LIBRARY_PATH to name its folder lib"
+    elif "libb64" in said:
+        brings = "apt-get install libb64-0d brings it"
+    else:
+        brings = "tritonclient's extra perf-analyzer brings it"
+    return f"{brings}; --with own needs nothing"
+
+
 def put(
     client: Client, entry: Entry, asked: Sequence[Asked], *, program: Path, named: str, point: Point, settings: Settings
 ) -> dict[str, Any]:

@@ -71,6 +71,7 @@ def options(place: Place, repository: str, ports: Ports) -> list[str]:
         f"--http-port={ports.http}",
         f"--grpc-port={ports.grpc}",
         f"--metrics-port={ports.metrics}",
+        f"--id={place.name}",  # by which it is told from another server on its port
         # It stays up when a model fails, so that it can be asked which one, and why.
         "--exit-on-error=false",
         f"--exit-timeout-secs={_EXIT_SECONDS}",

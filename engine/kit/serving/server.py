@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engine.errors import StepError
-from engine.kit.serving import asking, keeper, said, scratch
+from engine.kit.serving import health, keeper, said, scratch
 from engine.kit.serving import ports as choice
-from engine.kit.serving.asking import State
 from engine.kit.serving.find import find
 from engine.kit.serving.found import Found, Kind, Lacking, Place
+from engine.kit.serving.health import State
 from engine.kit.serving.needs import Needs, needs_of
 from engine.kit.serving.ports import Ports
 from engine.kit.serving.scratch import Scratch
@@ -151,7 +151,7 @@ def _try(wanted: _Wanted) -> Server:
         raise
     os.close(own.lock)  # the keeper has it now
     try:
-        return _ready(wanted, keeping, ports, log)
+        return _ready(wanted, own.name, keeping, ports, log)
     except BaseException:
         keeping.end(b"k")
         raise
@@ -188,13 +188,13 @@ def _kept(wanted: _Wanted, own: Scratch, ports: Ports, log: Path) -> Keeping:
     return Keeping(process, plan, file)
 
 
-def _ready(wanted: _Wanted, keeping: Keeping, ports: Ports, log: Path) -> Server:
-    """Wait until the server says how its models are. Raises StepError."""
+def _ready(wanted: _Wanted, name: str, keeping: Keeping, ports: Ports, log: Path) -> Server:
+    """Wait until the server of that name says how its models are. Raises StepError."""
     pid = int((keeping.process.stdout.readline() if keeping.process.stdout else b"") or 0)
     host = "127.0.0.1" if ports.address == "0.0.0.0" else ports.address  # noqa: S104 - where to ask, not to listen
     http = f"{host}:{ports.http}"
     deadline = time.monotonic() + wanted.patience
-    while not asking.is_live(http):
+    while not health.is_there(http, name):
         if keeping.process.poll() is not None:
             raise _gone(keeping)
         if time.monotonic() > deadline:
@@ -202,12 +202,12 @@ def _ready(wanted: _Wanted, keeping: Keeping, ports: Ports, log: Path) -> Server
                 f"the Triton server did not answer within {wanted.patience:.0f} s", said.tail(keeping.text())
             )
         time.sleep(_POLL_SECONDS)
-    states = asking.states(http, wanted.needs.models, said.polled(keeping.text()))
+    states = health.states(http, wanted.needs.models, said.polled(keeping.text()))
     failed = {name: state for name, state in states.items() if not state.ready}
     if failed:
         raise _failed(failed)
     return Server(
-        http, f"{host}:{ports.grpc}", f"{host}:{ports.metrics}", wanted.found.kind, asking.version(http),
+        http, f"{host}:{ports.grpc}", f"{host}:{ports.metrics}", wanted.found.kind, health.version(http),
         wanted.found.stand_in, states, log, pid, keeping,
     )  # fmt: skip
 

@@ -21,6 +21,8 @@ _LONGEST_ANSWER = 15
 """Tokens; `max_answer_len` of the question-answering pipeline of transformers."""
 _FILLINGS = 5
 """Words for each mask; `top_k` of the fill-mask pipeline of transformers."""
+MASK = "recipe_mask"
+"""The parameter of a configuration that says how a word to be filled in is written."""
 _MASKS = ("[MASK]", "<mask>")
 
 
@@ -38,6 +40,8 @@ class Answer:
     names: Mapping[str, str] = field(default_factory=dict)
     """What this calls those outputs of the model that have another name."""
     files: Mapping[str, bytes] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """What clients are told of it in the configuration, beside the task."""
 
 
 class _Unfit(Exception):  # noqa: N818 - a reason to say
@@ -123,7 +127,7 @@ def _fillings(signature: Signature, checkpoint: Path, text: Text) -> Answer:
     gives = tuple(Tensor(name, kind, (-1, count)) for name, kind in kinds.items())
     return Answer(
         served.FILL, ("logits", "input_ids"), gives, tuple(kinds), {"mask": mask, "count": count}, names,
-        {"vocabulary.json": _json(words)},
+        {"vocabulary.json": _json(words)}, {MASK: backend.id_to_token(mask)},
     )  # fmt: skip
 
 

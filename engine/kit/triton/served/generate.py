@@ -111,7 +111,8 @@ class TritonPythonModel:
                 prompt = self.prompts.tokens(text, new=most)
                 context = self.prompts.context(prompt)
                 every = [*self.settings["stop_strings"], *stops]
-                asked.rows.append(Row(prompt, most, Pieces(self._decode, context=context, stops=every)))
+                pieces = Pieces(self._decode, context=context, stops=every, whole=not self.streams)
+                asked.rows.append(Row(prompt, most, pieces))
         except ValueError as error:
             asked.fail(str(error))
         return asked

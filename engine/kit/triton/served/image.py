@@ -48,10 +48,12 @@ class Work:
 
     def prepared(self, encoded: bytes) -> Any:
         """Return the image in the model's size. Raises ValueError as calling does."""
-        from PIL import Image
+        from PIL import Image, UnidentifiedImageError
 
         try:
             image = Image.open(io.BytesIO(encoded)).convert(self.mode)
+        except UnidentifiedImageError as error:  # its own words name an address in memory
+            raise ValueError(f"IMAGE: {len(encoded)} bytes that are no image that Pillow can read") from error
         except Exception as error:
             raise ValueError(f"IMAGE: {type(error).__name__}: {str(error).splitlines()[0]}") from error
         size = self.target(image.width, image.height)

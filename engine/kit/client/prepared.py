@@ -1,4 +1,4 @@
-"""Asking: one request after the other to a model on a Triton server, over gRPC or HTTP, as tritonclient sends them."""
+"""Prepared calls: one request after the other to a model on a Triton server, as tritonclient sends them."""
 
 from __future__ import annotations
 

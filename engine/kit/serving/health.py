@@ -30,13 +30,16 @@ class State:
         return self.state == "READY"
 
 
-def is_live(server: str) -> bool:
-    """Tell whether a server at ADDRESS:PORT answers: Triton does once it has loaded its models, or failed to."""
+def is_there(server: str, name: str) -> bool:
+    """Tell whether the server of that name answers at ADDRESS:PORT: Triton does once it has loaded its models.
+
+    Until then the port is not its own yet: another server may take it, and answer there.
+    """
     try:
-        _ask(server, "/v2/health/live")
-    except StepError:
+        said = json.loads(_ask(server, "/v2"))
+    except (StepError, ValueError):
         return False
-    return True
+    return isinstance(said, dict) and said.get("name") == name
 
 
 def version(server: str) -> str:
