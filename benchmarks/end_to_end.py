@@ -93,9 +93,8 @@ def told(shown: list[dict[str, Any]], words: list[str], architecture: str | None
     reports = [step["report"] for each in shown for step in each["steps"] if step["job"] == "bench"]
     noise = max(row["noise"] for each in shown for row in each["bench"])
     runs = [row["runs"] for each in shown for row in each["bench"]]
-    lines = [
-        f"`recipe build {' '.join(words)}`, {reports[0]['threads']} threads, {min(runs)} to {max(runs)} runs a row."
-    ]
+    threads = f"{reports[0]['threads']} thread{'s' if reports[0]['threads'] != 1 else ''}"
+    lines = [f"`recipe build {' '.join(words)}`, {threads}, {min(runs)} to {max(runs)} runs a row."]
     lines += [f"Seeded random weights of {architecture}, no download."] if architecture else []
     server = reports[0].get("server")
     if server:
