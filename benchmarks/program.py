@@ -17,9 +17,11 @@ RECIPE = "recipes/minilm_cpu.yaml"
 def environment(*import_path: Path) -> dict[str, str]:
     """Return the environment for the program: ours without its own settings, with more folders on the import path.
 
-    The source tree is added only where the program is not installed.
+    Where the Triton server is installed is no such setting. The source tree is added only where the program is not
+    installed.
     """
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("RECIPE_")}
+    ours = {name for name in os.environ if name.startswith("RECIPE_")} - {"RECIPE_TRITON_VENV"}
+    kept = {name: value for name, value in os.environ.items() if name not in ours}
     folders = [*map(str, import_path), *filter(None, [os.environ.get("PYTHONPATH")])]
     if not _located(kept):
         folders.append(str(ROOT))
