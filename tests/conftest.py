@@ -87,3 +87,12 @@ def _forget_tensorrt(trt_log):
     for name in [name for name in sys.modules if name.partition(".")[0] in ("tensorrt", "fake_machine")]:
         del sys.modules[name]
     trt_log.forget()
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out what takes minutes and stands beside a shorter test of the same, unless all is asked for."""
+    if config.getoption("--whole"):
+        return
+    for item in items:
+        if item.get_closest_marker("whole"):
+            item.add_marker(pytest.mark.skip(reason="it takes minutes: --whole runs it"))

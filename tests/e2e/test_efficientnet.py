@@ -73,6 +73,7 @@ def test_the_real_architecture_becomes_a_package_on_a_cpu(shipped, serve, seeing
 
 
 @pytest.mark.slow
+@pytest.mark.whole
 def test_tensorrt_rtx_builds_its_engine_for_a_t4_in_fp16_without_one(shipped, serve, seeing):
     if importlib.util.find_spec("tensorrt_rtx") is None:
         pytest.skip("tensorrt-rtx-cu12 is not installed (the extra `rtx`): no engine can be built")

