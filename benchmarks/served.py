@@ -132,7 +132,8 @@ def _work(folder: Path) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarra
     spec = importlib.util.spec_from_file_location(f"{folder.parent.name}_work", folder / settings["work"])
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.Work(folder, settings)
+    work, again = module.Work(folder, settings), settings.get("again", [])
+    return lambda given: {**{name: given[name] for name in again}, **work(given)}
 
 
 @contextlib.contextmanager
