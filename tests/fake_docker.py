@@ -42,7 +42,9 @@ def run(words):
     place = Place(repository, ports, HOME, "fake", needs_of(repository))
     environment = Path(os.environ["RECIPE_TRITON_VENV"])
     launch = Packaged("pip", packaged.VERSION, "", environment=environment).launch(place)
-    os.execve(launch.command[0], list(launch.command), dict(launch.environment))
+    own = next(word for word in words if word.startswith("--id="))  # the server says who it is, wherever it runs
+    command = [own if word.startswith("--id=") else word for word in launch.command]
+    os.execve(command[0], command, dict(launch.environment))
 
 
 def install(folder, home):

@@ -80,13 +80,13 @@ def test_tensorrt_rtx_builds_its_engine_for_a_t4_in_fp16_without_one(shipped, se
     serve("tf_efficientnetv2_s", size=384)
     seeing(shipped)
     words = ["--only", "precision=fp16", "--set", "target.runtime=tensorrt-rtx"]
-    words += ["--set", "profiles=[{batch: [1, 1, 4]}]"]
+    words += ["--set", "profiles=[{batch: [1, 1, 32]}]"]
     states = shipped.states(RECIPE, *words, expect=3)
     assert (states["validate-onnx"], states["trt-build"], states["validate"]) == ("built", "built", "waiting")
     [passport] = (shipped.folder / "cache").rglob("passport.json")
     said = json.loads(passport.read_text())
     assert said["sms"] == [75]
-    assert said["profiles"][0]["images"]["max"] == [4, 384, 384, 3]
+    assert said["profiles"][0]["images"]["max"] == [32, 384, 384, 3]
 
 
 def _is_a_package_of_images(place, *, size):

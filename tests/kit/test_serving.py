@@ -14,7 +14,7 @@ import pytest
 
 from engine.errors import StepError, UsageError
 from engine.kit import serving
-from engine.kit.serving import asking, install, layout, needs_of, packaged, ports, said, scratch, versions
+from engine.kit.serving import health, install, layout, needs_of, packaged, ports, said, scratch, versions
 from engine.kit.serving.found import Lacking, Place, options
 from engine.kit.serving.layout import Package
 from engine.kit.serving.needs import Engine, Needs
@@ -294,10 +294,10 @@ def test_another_server_on_the_port_is_not_taken_for_ours(bare):
     with http.server.HTTPServer(("127.0.0.1", 0), Another) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"127.0.0.1:{server.server_port}"
-        assert asking.is_there(address, "triton")
-        assert not asking.is_there(address, "recipe_0123")
+        assert health.is_there(address, "triton")
+        assert not health.is_there(address, "recipe_0123")
         server.shutdown()
-    assert not asking.is_there(address, "triton")
+    assert not health.is_there(address, "triton")
     place = Place(bare, ports.free(), bare, "recipe_0123", Needs())
     assert "--id=recipe_0123" in options(place, "models", place.ports)
 
