@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from engine.feasibility.shapes import profiles
 from engine.feasibility.target import TENSORRT
 from engine.feasibility.triton.fault import About, Kind, Tensor
+from engine.recipe.supported import GENERATES
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Profile, Recipe
 
-_GENERATION = ("text2text-generation", "text-generation")
 _ENGINES = ("model", "encoder", "decoder")
 _TYPES = {
     "bool": "TYPE_BOOL", "float16": "TYPE_FP16", "float32": "TYPE_FP32", "float64": "TYPE_FP64",
@@ -41,7 +41,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
     largest = [profile["batch"].max for profile in recipe.profiles if "batch" in profile]
     limits = [*([said.max_batch_size] if said.max_batch_size is not None else []), *([max(largest)] if largest else [])]
     engine: Kind = "tensorrt" if by_tensorrt else "onnxruntime"
-    other: Kind = "ensemble" if part == "ensemble" and recipe.model.task not in _GENERATION else "python"
+    other: Kind = "ensemble" if part == "ensemble" and recipe.model.task not in GENERATES else "python"
     return About(
         kind=engine if part in _ENGINES else other,
         part=part,
@@ -58,7 +58,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
 def of_model(recipe: Recipe, facts: Mapping[str, Any]) -> About | None:
     """Return what is known of the model itself by the report of its fetch; None where that tells no tensors."""
     axes = facts.get("axes")
-    if not axes or (recipe.model.task or facts.get("task")) in _GENERATION:
+    if not axes or (recipe.model.task or facts.get("task")) in GENERATES:
         return None
     about = of_recipe(recipe, "model")
     batch = about.batch

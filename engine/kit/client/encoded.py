@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from engine.kit.client.address import Address
 from engine.kit.client.answers import tokens_in
 from engine.kit.client.entry import Entry
+from engine.kit.client.filling import filled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,12 +53,7 @@ def _tokens(result: Any) -> int:
 def _http(address: Address, entry: Entry, arrays: Mapping[str, np.ndarray]) -> bytes:
     from tritonclient import http as triton
 
-    inputs = []
-    for tensor in entry.inputs:
-        if tensor.name in arrays:
-            value = triton.InferInput(tensor.name, list(arrays[tensor.name].shape), tensor.datatype)
-            value.set_data_from_numpy(arrays[tensor.name])
-            inputs.append(value)
+    inputs = filled(triton.InferInput, entry, arrays)
     body, length = triton.InferenceServerClient.generate_request_body(inputs)
     fields = {
         "Host": address.place,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.kit.client.address import Address
 from engine.kit.client.entry import Entry
+from engine.kit.client.filling import filled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,13 +47,7 @@ class GrpcLine:
         """Return the inputs as they are sent."""
         from tritonclient import grpc as triton
 
-        inputs = []
-        for tensor in entry.inputs:
-            if tensor.name in arrays:
-                value = triton.InferInput(tensor.name, list(arrays[tensor.name].shape), tensor.datatype)
-                value.set_data_from_numpy(arrays[tensor.name])
-                inputs.append(value)
-        return inputs
+        return filled(triton.InferInput, entry, arrays)
 
     def ask(self, entry: Entry, inputs: Sequence[Any]) -> Any:
         """Send one request and return the undecoded answer."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.kit.client import failures
 from engine.kit.client.address import Address
-from engine.kit.client.entry import Entry, Tensor
+from engine.kit.client.entry import Entry
+from engine.kit.client.filling import filled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +51,7 @@ class HttpLine:
         """Return the inputs as they are sent, tensors in binary."""
         from tritonclient import http as triton
 
-        return [_filled(triton.InferInput, tensor, arrays) for tensor in entry.inputs if tensor.name in arrays]
+        return filled(triton.InferInput, entry, arrays)
 
     def ask(self, entry: Entry, inputs: Sequence[Any]) -> Any:
         """Send one request and return the undecoded answer."""
@@ -86,13 +87,6 @@ class HttpLine:
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
-
-
-def _filled(kind: Any, tensor: Tensor, arrays: Mapping[str, np.ndarray]) -> Any:
-    array = arrays[tensor.name]
-    value = kind(tensor.name, list(array.shape), tensor.datatype)
-    value.set_data_from_numpy(array)
-    return value
 
 
 def _plain(array: np.ndarray) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from engine.errors import StepError
 from engine.kit import exact_texts
 from engine.kit.tokenise import Tokeniser
+from engine.kit.triton import config as configs
 from engine.kit.triton import text
 
 if TYPE_CHECKING:
@@ -37,9 +38,9 @@ class Entry:
     @classmethod
     def read(cls, repository: Path, name: str, *, model: str) -> Self:
         """Return the entry of the package of `model` in a repository; `name` is what clients call."""
-        config = _config(repository / name)
+        config = configs.read(repository / name)
         takes_texts = [tensor.name for tensor in config.input] == [text.NAME]
-        config = config if takes_texts else _config(repository / model)
+        config = config if takes_texts else configs.read(repository / model)
         return cls(config.name, config, repository / f"{model}_tokenizer" / "1" / "tokenizer.json")
 
     def arrays(self, inputs: Tensors) -> dict[str, np.ndarray]:
@@ -123,10 +124,3 @@ def prepare(asker: Client, entry: Entry, inputs: Tensors) -> Callable[[], object
             "is the shape within the profiles and package.triton.max_batch_size?",
         ) from error
     return call
-
-
-def _config(folder: Path) -> Any:
-    from google.protobuf import text_format
-    from tritonclient.grpc import model_config_pb2
-
-    return text_format.Parse((folder / "config.pbtxt").read_text("utf-8"), model_config_pb2.ModelConfig())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from engine.errors import StepError
@@ -120,6 +121,14 @@ def as_text(config: Config) -> str:
     from google.protobuf import text_format
 
     return str(text_format.MessageToString(config, as_utf8=True))
+
+
+def read(folder: Path) -> Config:
+    """Return the configuration in a model's folder of a repository."""
+    from google.protobuf import text_format
+    from tritonclient.grpc import model_config_pb2
+
+    return text_format.Parse((folder / "config.pbtxt").read_text("utf-8"), model_config_pb2.ModelConfig())
 
 
 def named(name: str, batch: int) -> Config:
