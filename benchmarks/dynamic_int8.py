@@ -21,8 +21,11 @@ from timing import machine, table
 
 sys.path.append(str(program.ROOT))
 
-from engine.kit import onnx_files, ort, pooling, token_rows, tokenise
-from engine.kit.quantisation import even_channels, even_rows, evening, readings
+from engine.kit.accuracy import pooling
+from engine.kit.inputs import token_rows, tokenizer
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization.dynamic import even_channels, even_rows, evening, readings
+from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
 from engine.steps.fuse import Fuse
 from engine.steps.quantize import Quantize
@@ -81,7 +84,7 @@ class Bench:
         Fuse().run(folder / "fused", shaped=folder / "shaped")
         self.folder = folder
         wanted = onnx_files.inputs(onnx_files.load_graph(folder / "exported"))
-        tokeniser = tokenise.load(source, longest=LONGEST)
+        tokeniser = tokenizer.load(source, longest=LONGEST)
         if tokeniser is None:
             sys.exit("the model has no tokenizer")
         self.texts = [token_rows.fit(tokeniser.row(line), wanted) for line in _lines(lines)]

@@ -28,7 +28,7 @@ import timing
 from served import Package
 from tritonclient import grpc
 
-from engine.kit import serving
+from engine import server as serving
 
 IDENTITY = '''
 import json

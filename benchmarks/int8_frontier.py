@@ -19,9 +19,12 @@ sys.path.append(str(program.ROOT))
 
 from onnx import helper, numpy_helper
 
-from engine.kit import onnx_files, ort, pooling, samples
-from engine.kit.quantisation import matmuls, qdq, qdq_nodes, sensitivity, shortened
-from engine.kit.quantisation.trials import Trials
+from engine.kit.accuracy import pooling
+from engine.kit.inputs import samples
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization.qdq import matmuls, qdq, qdq_nodes, sensitivity, shortened
+from engine.kit.quantization.trials import Trials
+from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
 from engine.steps.shape_infer import ShapeInfer
 

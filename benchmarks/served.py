@@ -26,8 +26,8 @@ from tritonclient.grpc import model_config_pb2
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))  # last: an installed program comes before the source tree
 
-from engine.kit import exact_texts
-from engine.kit.tokenise import Tokeniser
+from engine.kit.inputs import exact_texts
+from engine.kit.inputs.tokenizer import Tokeniser
 
 THREADS = "intra_op_thread_count"
 _LEVELS = {-1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}

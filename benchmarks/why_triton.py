@@ -26,7 +26,8 @@ import served
 import timing
 from served import Package
 
-from engine.kit import serving, stats
+from engine import server as serving
+from engine.kit.bench import stats
 
 Ask = Callable[[str], object]
 Client = Callable[[], contextlib.AbstractContextManager[Ask]]

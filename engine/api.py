@@ -8,21 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from engine import feasibility, machine, registry, sources
+from engine import feasibility
+from engine.builder import registry, sources
+from engine.builder.executors.local import LocalExecutor
+from engine.builder.findings import Finding, examine
+from engine.builder.jobs import Job
+from engine.builder.lookup import Lookup, Variant
+from engine.builder.loop import Options, run
+from engine.builder.selection import Reading, Recipes, Selection, known_step, select, variants
+from engine.builder.summary import Summary, summarise
 from engine.digest import Digest
 from engine.errors import Exit, UsageError, UserError
 from engine.events import Event, Finished
-from engine.executors.local import LocalExecutor
-from engine.findings import Finding, examine
-from engine.jobs import Job
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
-from engine.lookup import Lookup, Variant
-from engine.run import Options, run
-from engine.selection import Reading, Recipes, Selection, known_step, select, variants
+from engine.machine import facts as machine
 from engine.steps.fetch import describe
-from engine.store import Store
-from engine.summary import Summary, summarise
+from engine.store.store import Store
 
 _MEMORY_PER_JOB = 4 << 30
 """What a job may need in bytes: a MiniLM-sized export peaks at about 1 GB, BERT-large at about 4 GB."""

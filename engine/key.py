@@ -1,4 +1,4 @@
-"""Everything that a Job's result depends on, as readable rows."""
+"""Everything that a job's result depends on, as readable rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 from engine import digest
 from engine.digest import Digest
-from engine.jobs import Job
 
 Key = dict[str, str]
 """Row -> value: "tools.onnxruntime" -> "1.31.1", "options.precision" -> "int8", ..."""
@@ -25,17 +24,18 @@ class Change:
 
 
 def key_of(
-    job: Job,
     *,
+    step: str,
+    options: Mapping[str, Any],
     code: str,
     inputs: Mapping[str, str],
     tools: Mapping[str, str],
     facts: Mapping[str, str],
     variables: Mapping[str, str],
 ) -> Key:
-    """Return the rows of a job, given the content of its inputs and what this machine says of all else."""
-    rows = {"step": job.name, "code": code}
-    rows.update(option_rows(job.step.options()))
+    """Return the rows of a job: its step and options, the content of its inputs, what this machine says of all else."""
+    rows = {"step": step, "code": code}
+    rows.update(option_rows(options))
     rows.update({f"inputs.{name}": value for name, value in inputs.items()})
     rows.update({f"tools.{name}": value for name, value in tools.items()})
     rows.update({f"facts.{name}": value for name, value in facts.items()})

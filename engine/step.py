@@ -87,7 +87,7 @@ class Step(Frozen, ABC):
     tools: ClassVar[tuple[str, ...]] = ()
     """Installed distributions whose version changes the result."""
     facts: ClassVar[tuple[str, ...]] = ()
-    """Machine facts that change the result, as `engine.machine` names them."""
+    """Machine facts that change the result, as `engine.machine.facts` names them."""
     variables: ClassVar[tuple[str, ...]] = ()
     """Environment variables that change the result. A worker sees no others but those that say where things are."""
     judged: ClassVar[tuple[str, ...]] = ()

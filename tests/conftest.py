@@ -71,8 +71,8 @@ def timm(timm_folders):
 @pytest.fixture
 def fake_tensorrt(monkeypatch):
     """The fake `tensorrt` of tests/fake_tensorrt as if it were installed, on a machine whose GPU is a T4."""
-    from engine import cuda
-    from engine.kit.trt import trt_log
+    from engine.machine import cuda
+    from engine.runtimes.tensorrt import log as trt_log
 
     monkeypatch.syspath_prepend(Path(__file__).with_name("fake_tensorrt"))
     for name in ("devices", "runtime_version"):

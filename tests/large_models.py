@@ -7,8 +7,10 @@ from typing import Any
 
 import models
 
-from engine.kit import cases, onnx_files, ort, samples
-from engine.kit.cases import Case
+from engine.kit.inputs import cases, samples
+from engine.kit.inputs.cases import Case
+from engine.kit.onnx import onnx_files
+from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
 from engine.steps.shape_infer import ShapeInfer
 
@@ -75,7 +77,7 @@ def shaped(directory: Path) -> Path:
 
 def reference(directory: Path) -> Path:
     """What the graph itself answers to sentences and to batches of them with masks of every kind."""
-    from engine.kit import calibration
+    from engine.kit.quantization import calibration
 
     graph = onnx_files.load_graph(directory / "shaped")
     lines = [samples.Text(f"line {number}", text) for number, text in enumerate(SENTENCES, 1)]

@@ -1,7 +1,7 @@
 """Passports of engines that were never built."""
 
-from engine.kit.trt import passport
-from engine.kit.trt.passport import Onnx, Passport, Precision, Tensor
+from engine.runtimes.tensorrt import passport
+from engine.runtimes.tensorrt.passport import Onnx, Passport, Precision, Tensor
 
 
 def make(**said):

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from engine.kit.client import perf_analyzer
+from engine.client import perf_analyzer
 
 WHEELS = ("tritonclient==2.51.0", "nvidia-cuda-runtime-cu12==12.9.79")
 _RUNTIME = "nvidia/cuda_runtime/lib"

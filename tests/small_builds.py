@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from engine import jobs
+from engine.builder import jobs
+from engine.builder.executors.local import LocalExecutor
+from engine.builder.lookup import Lookup, Variant
+from engine.builder.loop import Options, run
 from engine.events import Ended
-from engine.executors.local import LocalExecutor
-from engine.lookup import Lookup, Variant
 from engine.recipe.load import load
-from engine.run import Options, run
-from engine.store import Store
+from engine.store.store import Store
 
 
 def project_in(folder):

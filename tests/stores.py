@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from engine import digest, output
+from engine import digest
+from engine.store import output
 
 
 def put(store, key, files, log=b""):

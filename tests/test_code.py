@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from engine import code
+from engine.builder import code
 
 STEP = '''
 """A step."""
@@ -148,7 +148,7 @@ def test_a_folder_in_which_data_may_appear_is_watched(package):
 
 
 def test_every_step_of_ours_has_a_digest_of_its_own():
-    from engine import registry
+    from engine.builder import registry
 
     digests = {code.of_module(step.__module__).digest for step in registry.steps().values()}
     assert len(digests) == len(registry.steps())

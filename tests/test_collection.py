@@ -6,10 +6,11 @@ import time
 import pytest
 from stores import put
 
-from engine import collection, snapshot, verification
-from engine.collection import Limits, collect
+from engine import snapshot
 from engine.errors import StoreError
-from engine.store import Store
+from engine.store import collection, verification
+from engine.store.collection import Limits, collect
+from engine.store.store import Store
 
 DAY = 86400.0
 KEYS = [{"step": "x", "options.n": str(number)} for number in range(4)]
@@ -145,7 +146,7 @@ def test_a_clock_that_was_ahead_makes_nothing_eternal(store, monkeypatch):
 
 
 def test_without_working_locks_nothing_is_collected(store, monkeypatch):
-    monkeypatch.setattr("engine.locks.work", lambda _: False)
+    monkeypatch.setattr("engine.store.locks.work", lambda _: False)
     with pytest.raises(StoreError, match="no working locks"):
         collect(Store(store.root), Limits(reach=()), dry_run=False)
     assert left(store) == [0, 1, 2, 3]

@@ -6,13 +6,15 @@ from typing import ClassVar
 import pytest
 from small_builds import build, project_in, states, variant
 
-from engine import local_gpus, machine, output
-from engine.findings import examine
+from engine.builder.findings import examine
+from engine.builder.lookup import Lookup
 from engine.key import Change
-from engine.local_gpus import LocalGpu
-from engine.lookup import Lookup
+from engine.machine import facts as machine
+from engine.machine import local_gpus
+from engine.machine.local_gpus import LocalGpu
 from engine.step import Device, Hardware, Step
-from engine.store import Store
+from engine.store import output
+from engine.store.store import Store
 
 T4 = LocalGpu("Tesla T4", 75, 15360, "550.54")
 A10 = LocalGpu("NVIDIA A10", 86, 23028, "550.54")
@@ -187,7 +189,7 @@ class Recall(Step):
     text: str = "answers"
 
     def run(self, out: Path, *, checked: Path) -> None:
-        from engine import machine as here
+        from engine.machine import facts as here
 
         (out / "answers").write_text(self.text + here.known_facts()["cpu.isa"])
 

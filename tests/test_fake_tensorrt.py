@@ -5,11 +5,13 @@ import numpy as np
 import pytest
 
 from engine.errors import StepError
-from engine.kit import ort
-from engine.kit.execution import Execution
-from engine.kit.hardware import on
-from engine.kit.trt import trt_api, trt_log, trt_runner
 from engine.recipe.schema import Range
+from engine.runtimes.execution import Execution
+from engine.runtimes.hardware import on
+from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.tensorrt import api as trt_api
+from engine.runtimes.tensorrt import log as trt_log
+from engine.runtimes.tensorrt import runner as trt_runner
 from engine.steps.trt_build import TrtBuild
 
 BATCH = {"batch": Range(min=1, opt=2, max=8)}

@@ -8,8 +8,9 @@ import pytest
 from onnx import TensorProto, helper
 from program import Program
 
-from engine import api, machine
+from engine import api
 from engine.errors import RecipeError
+from engine.machine import facts as machine
 
 HEAD = "name: tiny\nmodel: {source: model}\n"
 

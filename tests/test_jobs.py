@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from engine import jobs
+from engine.builder import jobs
 from engine.errors import StepError
 from engine.recipe.schema import ModelSection, Recipe
 from engine.step import Step

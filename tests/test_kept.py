@@ -7,10 +7,10 @@ from typing import ClassVar
 import pytest
 from small_builds import build, project_in, states, variant
 
-from engine import kept, verification
-from engine.collection import Limits, collect
 from engine.step import KEPT, Step
-from engine.store import Store
+from engine.store import kept, verification
+from engine.store.collection import Limits, collect
+from engine.store.store import Store
 
 
 class Tune(Step):

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from engine.digest import Digest
-from engine.jobs import Job
 from engine.key import Change, changes, digest_of, key_of
 from engine.step import Source, Step
 
@@ -29,9 +28,9 @@ class Example(Step):
 
 
 def key(step, **inputs):
-    job = Job("r", "example", step, {})
     return key_of(
-        job,
+        step="example",
+        options=step.options(),
         code=Digest("c"),
         inputs=inputs,
         tools={"onnx": "1.0"},

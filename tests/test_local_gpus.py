@@ -2,7 +2,8 @@
 
 import pytest
 
-from engine import cuda, local_gpus, machine
+from engine.machine import cuda, local_gpus
+from engine.machine import facts as machine
 from engine.step import Device, Hardware
 
 T4 = Hardware(devices=(Device(name="T4", sm=75),), tool="pyyaml")

@@ -3,18 +3,18 @@
 import lock_steps
 import pytest
 
-from engine import machine
+from engine.builder.executors.local import LocalExecutor
+from engine.builder.jobs import Job
+from engine.builder.lookup import Lookup, Variant
+from engine.builder.loop import Options, run
 from engine.errors import Exit, LockError
 from engine.events import Ended, Started
-from engine.executors.local import LocalExecutor
-from engine.jobs import Job
 from engine.lockfile import locking
 from engine.lockfile.content import Made
-from engine.lookup import Lookup, Variant
+from engine.machine import facts as machine
 from engine.recipe.load import load
-from engine.run import Options, run
 from engine.step import Source
-from engine.store import Store
+from engine.store.store import Store
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_a_frozen_build_finds_everything_though_source_tool_and_code_changed(pro
     write(project, plan)
     (project / "t.txt").unlink()
     monkeypatch.setitem(machine._versions, "pyyaml", "99")
-    monkeypatch.setattr("engine.code.of_module", lambda _: pytest.fail("code was looked at"))
+    monkeypatch.setattr("engine.builder.code.of_module", lambda _: pytest.fail("code was looked at"))
     isa("avx512f")
     events = build(project, plan, frozen(project, plan))
     assert set(states(events).values()) == {"cached"}

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from engine import locks, presence
-from engine.store import Store
+from engine.store import locks, presence
+from engine.store.store import Store
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_presence_names_what_it_uses_until_it_leaves(tmp_path):
 
 def test_the_presence_of_a_dead_builder_counts_for_nothing(tmp_path):
     code = (
-        "import sys, os; from pathlib import Path; from engine.store import Store;"
+        "import sys, os; from pathlib import Path; from engine.store.store import Store;"
         "store = Store(Path(sys.argv[1])); store.use('a' * 32); os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "cache")], check=False)

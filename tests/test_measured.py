@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import cuda
+from engine.machine import cuda
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "tests" / "gpu" / "measure.py"

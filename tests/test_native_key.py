@@ -2,14 +2,15 @@
 
 import pytest
 
-from engine import local_gpus, machine
-from engine.jobs import Job
+from engine.builder.jobs import Job
+from engine.builder.lookup import Lookup
 from engine.key import changes
-from engine.local_gpus import LocalGpu
-from engine.lookup import Lookup
+from engine.machine import facts as machine
+from engine.machine import local_gpus
+from engine.machine.local_gpus import LocalGpu
 from engine.recipe.schema import Recipe
 from engine.steps.trt_build import TrtBuild
-from engine.store import Store
+from engine.store.store import Store
 
 OF_THE_DEVICE = (
     "device.name", "device.sm", "device.sm_count", "device.memory_bus_width", "device.l2_bytes",

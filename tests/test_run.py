@@ -9,15 +9,15 @@ import pytest
 import toy
 from small_builds import build, project_in, states, variant
 
-from engine import machine
+from engine.builder.executors.local import LocalExecutor
+from engine.builder.findings import examine
+from engine.builder.lookup import Lookup
+from engine.builder.loop import Options, run
 from engine.errors import Exit
 from engine.events import Ended, Finished, Noticed, Planned, Started
-from engine.executors.local import LocalExecutor
-from engine.findings import examine
-from engine.lookup import Lookup
-from engine.run import Options, run
+from engine.machine import facts as machine
 from engine.step import Device, Hardware, Source
-from engine.store import Store
+from engine.store.store import Store
 
 
 @pytest.fixture
@@ -250,7 +250,7 @@ def test_the_longest_way_goes_first_once_durations_are_known(project):
 
 
 def test_a_file_system_without_locks_is_told_once_and_built_on_all_the_same(project, monkeypatch):
-    monkeypatch.setattr("engine.locks.work", lambda _: False)
+    monkeypatch.setattr("engine.store.locks.work", lambda _: False)
     events = build(project, variant(project, *CHAIN))
     assert ["no working locks" in event.text for event in events if isinstance(event, Noticed)] == [True]
     assert events[-1].exit is Exit.OK

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.schedule import UNKNOWN_SECONDS, Queue, urgencies
+from engine.builder.schedule import UNKNOWN_SECONDS, Queue, urgencies
 
 
 def test_a_job_is_as_urgent_as_the_longest_way_behind_it():

@@ -6,7 +6,7 @@ import passports
 import pytest
 from program import Program
 
-from engine.kit.trt import passport
+from engine.runtimes.tensorrt import passport
 
 
 @pytest.fixture

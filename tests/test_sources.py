@@ -10,8 +10,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from engine import digest
+from engine.builder.sources import resolve
 from engine.errors import StepError
-from engine.sources import resolve
 from engine.step import Source
 
 

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from engine import stat_cache
-from engine.stat_cache import COARSE_NS, TICK_NS, StatCache, is_settled, settled_row
-from engine.store import Store
+from engine.store import stat_cache
+from engine.store.stat_cache import COARSE_NS, TICK_NS, StatCache, is_settled, settled_row
+from engine.store.store import Store
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from stores import put
 
-from engine import output
 from engine.errors import StepError, StoreError
 from engine.key import digest_of
-from engine.sealed import unsealed
-from engine.store import Store
+from engine.store import output
+from engine.store.sealed import unsealed
+from engine.store.store import Store
 
 KEY = {"step": "x", "options.a": "1"}
 
@@ -126,7 +126,7 @@ def test_an_output_that_is_no_folder_is_refused(tmp_path):
 
 def test_what_a_killed_builder_left_is_swept_and_what_a_living_one_makes_is_not(store):
     code = (
-        "import sys, os; from pathlib import Path; from engine.store import Store;"
+        "import sys, os; from pathlib import Path; from engine.store.store import Store;"
         "print(Store(Path(sys.argv[1])).presence.folder); sys.stdout.flush(); os.kill(os.getpid(), 9)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(store.root)], stdout=subprocess.PIPE, text=True, check=False)
@@ -192,7 +192,7 @@ def test_a_lock_is_held_by_one_and_freed_by_release(store):
 
 def test_a_dead_holder_frees_its_lock(store):
     code = (
-        "import sys, os; from pathlib import Path; from engine.store import Store;"
+        "import sys, os; from pathlib import Path; from engine.store.store import Store;"
         "Store(Path(sys.argv[1])).try_lock(sys.argv[2]); os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", code, str(store.root), digest_of(KEY)], check=False)
@@ -229,7 +229,7 @@ def test_a_full_disk_is_one_clear_error_and_leaves_the_old_content(store, monkey
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("engine.store.os.rename", full)
+    monkeypatch.setattr("engine.store.store.os.rename", full)
     with pytest.raises(StoreError, match="No space left") as caught:
         put(store, KEY | {"options.a": "2"}, {"a.txt": "B"})
     assert "free some disk space" in caught.value.hint

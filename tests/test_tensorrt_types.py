@@ -36,7 +36,7 @@ def test_the_native_path_has_the_types_of_tensorrt_10(stubs):
 def test_a_call_that_tensorrt_10_does_not_have_is_found(stubs, tmp_path):
     wrong = tmp_path / "wrong.py"
     text = (
-        "from engine.kit.trt.trt_api import trt\n"
+        "from engine.runtimes.tensorrt.api import trt\n"
         "def build(builder: trt.Builder) -> None:\n"
         "    builder.build_cuda_engine()\n"
         "    builder.create_builder_config().set_flag('FP16')\n"

@@ -4,8 +4,8 @@ import pytest
 
 from engine import feasibility, triton_images
 from engine.errors import RecipeError
-from engine.kit import hardware
 from engine.recipe.load import load
+from engine.runtimes import hardware
 
 
 @pytest.fixture

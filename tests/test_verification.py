@@ -7,10 +7,10 @@ import shutil
 import pytest
 from stores import every_file, flip, put
 
-from engine import heads, verification
 from engine.errors import StoreError
 from engine.key import digest_of
-from engine.store import Store
+from engine.store import heads, verification
+from engine.store.store import Store
 
 KEYS = [{"step": "x", "options.n": str(number)} for number in range(4)]
 

@@ -10,11 +10,11 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from engine import server as servers
 from engine.errors import StepError
-from engine.kit import serving as servers
-from engine.kit.serving import Server, install, packaged
-from engine.kit.serving.found import Lacking
-from engine.kit.serving.packaged import Packaged
+from engine.server import Server, install, packaged
+from engine.server.found import Lacking
+from engine.server.packaged import Packaged
 
 
 class Unavailable(Exception):  # noqa: N818 - a reason to skip, not an error

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from engine import kept
-from engine.disk import explained
+from engine.builder.executors import environment
+from engine.builder.jobs import Job
+from engine.builder.lookup import Lookup
+from engine.builder.worker import Outcome, Task
 from engine.errors import StepError, UserError
-from engine.executors import environment
-from engine.jobs import Job
 from engine.key import Key, digest_of
-from engine.locks import Lock
-from engine.lookup import Lookup
 from engine.step import KEPT
-from engine.store import Record
-from engine.worker import Outcome, Task
+from engine.store import kept
+from engine.store.disk import explained
+from engine.store.locks import Lock
+from engine.store.store import Record
 
 
 @dataclass(frozen=True)

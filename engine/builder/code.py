@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from engine import code_data, digest
+from engine import digest
+from engine.builder import code_data
 from engine.digest import Digest
 
-_COUNTED = ("engine.steps", "engine.kit")
-"""Of our own package only these hold what a step does; the floors below them only carry it."""
+_COUNTED = (
+    *("engine.steps", "engine.kit", "engine.runtimes", "engine.server", "engine.client"),
+    *("engine.store.copying", "engine.machine.cpu", "engine.machine.gpu_state"),
+)
+"""Of our own package only these hold what a step does; all else carries it."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ def of_module(name: str) -> Code:
     """Return the code of a module and of all that it reaches in its own package, compiled modules included.
 
     Counted are the syntax trees without docstrings, comments and layout, and the data beside a module that it names in
-    a string: files, and in a package of another also folders. Of `engine` itself only `steps` and `kit` count.
+    a string: files, and in a package of another also folders. Of `engine` itself only `_COUNTED` count.
     """
     rows: list[tuple[str, str]] = []
     files: list[Path] = []
@@ -108,7 +112,7 @@ def _counts(module: str, start: str) -> bool:
     if module == start:
         return True
     if _is_ours(module):
-        return ".".join(module.split(".")[:2]) in _COUNTED
+        return any(module == each or module.startswith(f"{each}.") for each in _COUNTED)
     return module.split(".", 1)[0] == start.split(".", 1)[0]
 
 

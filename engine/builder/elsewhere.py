@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from engine import gpus
 from engine.key import Change, Key, changes
 from engine.step import Hardware
-from engine.store import Record, Store
+from engine.store.store import Record, Store
 from engine.triton_images import agrees, parts_of
 
 _MACHINE = ("facts.", "env.")

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from engine.builder.jobs import Job
+from engine.builder.lookup import Lookup, Variant, content_of
 from engine.errors import UserError
-from engine.heads import rows_of
-from engine.jobs import Job
 from engine.key import Change, changes, digest_of
-from engine.lookup import Lookup, Variant, content_of
-from engine.store import Record
+from engine.store.heads import rows_of
+from engine.store.store import Record
 
 State = Literal["cached", "stale", "new", "unknown"]
 

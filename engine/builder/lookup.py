@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from engine import code, machine, sources
+from engine.builder import code, sources
+from engine.builder.elsewhere import Elsewhere
+from engine.builder.jobs import Job
+from engine.builder.sources import Resolved
 from engine.digest import Digest
-from engine.elsewhere import Elsewhere
 from engine.errors import StepError
-from engine.heads import Heads
-from engine.jobs import Job
 from engine.key import Key, key_of
+from engine.machine import facts as machine
 from engine.recipe.load import LoadedRecipe
-from engine.sources import Resolved
-from engine.stat_cache import Row, row_of, settled_row, stat_row
 from engine.step import Hardware, Source
-from engine.store import Record, Store
+from engine.store.heads import Heads
+from engine.store.stat_cache import Row, row_of, settled_row, stat_row
+from engine.store.store import Record, Store
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ class Lookup:
                 [f"facts: {', '.join(machine.known_facts())}"],
             ) from None
         return key_of(
-            job,
+            step=job.name,
+            options=step.options(),
             code=code.of_modules(step.code_used()).digest,
             inputs={**found, **inputs},
             tools=machine.tools(tool for tool in step.tools_used() if away is None or tool != away.tool),

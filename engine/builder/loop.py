@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from engine import feasibility
-from engine.attempt import Attempt
+from engine.builder.attempt import Attempt
+from engine.builder.executors.local import LocalExecutor
+from engine.builder.lookup import Lookup, Variant, content_of
+from engine.builder.schedule import Queue
+from engine.builder.tickets import Ticket, issue
+from engine.builder.worker import Outcome
 from engine.digest import Digest
 from engine.errors import Exit, UserError
 from engine.events import BuildState, Ended, Event, Finished, JobState, Noticed, Planned, Started
-from engine.executors.local import LocalExecutor
-from engine.heads import job_note
-from engine.locks import Lock
-from engine.lookup import Lookup, Variant, content_of
-from engine.materialise import materialise
-from engine.schedule import Queue
-from engine.store import Record
-from engine.tickets import Ticket, issue
-from engine.worker import Outcome
+from engine.store.heads import job_note
+from engine.store.locks import Lock
+from engine.store.materialise import materialise
+from engine.store.store import Record
 
 _LOCKED_POLL_SECONDS = 0.05
 _NO_LOCKS = (

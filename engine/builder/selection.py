@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from engine import feasibility, jobs, machine, registry
+from engine import feasibility
+from engine.builder import jobs, registry
+from engine.builder.lookup import Variant
 from engine.errors import UsageError
-from engine.kit import overlap
-from engine.lookup import Variant
+from engine.kit.inputs import overlap
+from engine.machine import facts as machine
 from engine.recipe.load import LoadedRecipe, load
 from engine.recipe.project import project_of
 from engine.step import Step

@@ -10,7 +10,8 @@ from pathlib import Path
 from engine import digest
 from engine.digest import Digest
 from engine.errors import StepError
-from engine.kit import hub, model_files, onnx_source, packages, weights
+from engine.kit.checkpoints import hub, model_files, packages, weights
+from engine.kit.onnx import onnx_source
 from engine.step import Source
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")

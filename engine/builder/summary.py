@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.lookup import Lookup, Variant
-from engine.store import Record
+from engine.builder.lookup import Lookup, Variant
+from engine.store.store import Record
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from engine.builder.jobs import Job
+from engine.builder.lookup import Variant
+from engine.builder.schedule import urgencies
 from engine.digest import Digest
 from engine.events import Ended
-from engine.heads import Head
-from engine.jobs import Job
 from engine.key import Key, digest_of
-from engine.lookup import Variant
-from engine.schedule import urgencies
-from engine.store import Record
+from engine.store.heads import Head
+from engine.store.store import Record
 
 
 @dataclass(eq=False)

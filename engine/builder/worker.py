@@ -17,10 +17,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from engine import output
 from engine.digest import Digest
 from engine.errors import StepError, UserError
-from engine.output import Files
+from engine.store import output
+from engine.store.output import Files
 
 _ROOM = 1 << 16
 """Fewer free bytes than this, and nothing can be written."""
@@ -56,7 +56,7 @@ class Outcome:
 
 def command() -> list[str]:
     """Return the command line of a worker: this interpreter, with this process's import path."""
-    code = "import sys,json; sys.path[:] = json.loads(sys.argv[1]); from engine.worker import main; main()"
+    code = "import sys,json; sys.path[:] = json.loads(sys.argv[1]); from engine.builder.worker import main; main()"
     return [sys.executable, "-P", "-s", "-c", code, json.dumps([os.path.abspath(entry) for entry in sys.path])]
 
 

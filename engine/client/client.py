@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 
+from engine.client import address as addresses
+from engine.client import counters, entry, failures
+from engine.client.address import Address
+from engine.client.entry import Entry
+from engine.client.grpc_line import GrpcLine
+from engine.client.http_line import HttpLine
 from engine.errors import StepError
-from engine.kit.client import address as addresses
-from engine.kit.client import counters, entry, failures
-from engine.kit.client.address import Address
-from engine.kit.client.entry import Entry
-from engine.kit.client.grpc_line import GrpcLine
-from engine.kit.client.http_line import HttpLine
 
 if TYPE_CHECKING:
     import numpy as np

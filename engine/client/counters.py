@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.kit.client.entry import Entry
+from engine.client.entry import Entry
 
 PARTS = ("queue", "compute_input", "compute_infer", "compute_output")
 """What Triton counts of a request's time.

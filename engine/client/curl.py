@@ -7,7 +7,7 @@ import shlex
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from engine.kit.client.entry import IMAGE, TEXT, Entry, Tensor
+from engine.client.entry import IMAGE, TEXT, Entry, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from engine.kit.client.address import Address
-from engine.kit.client.answers import tokens_in
-from engine.kit.client.entry import Entry
-from engine.kit.client.filling import filled
+from engine.client.address import Address
+from engine.client.answers import tokens_in
+from engine.client.entry import Entry
+from engine.client.filling import filled
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from engine.client.address import Address
 from engine.errors import StepError, UserError
-from engine.kit.client.address import Address
 
 _GONE = ("UNAVAILABLE", "CANCELLED")
 _LATE = ("DEADLINE_EXCEEDED", "timed out", "Deadline Exceeded", "499")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from engine.kit.client.entry import Entry
+from engine.client.entry import Entry
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.kit.client.address import Address
-from engine.kit.client.wires import GrpcWire, HttpWire, WireError, prepare
+from engine.client.address import Address
+from engine.client.wires import GrpcWire, HttpWire, WireError, prepare
 
 AT_ONCE = 512
 """The most requests under way in an open loop: those after them wait, and their time counts from their plan."""

@@ -8,10 +8,10 @@ import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine.kit.client import failures
-from engine.kit.client.address import Address
-from engine.kit.client.entry import Entry
-from engine.kit.client.filling import filled
+from engine.client import failures
+from engine.client.address import Address
+from engine.client.entry import Entry
+from engine.client.filling import filled
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,15 +10,15 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from engine.client import arrivals, counters, failures
+from engine.client.address import Protocol
+from engine.client.client import Client
+from engine.client.entry import Entry
+from engine.client.generator import Done, Load, serve
+from engine.client.load_table import FULL
+from engine.client.repeating import latencies
 from engine.errors import StepError
-from engine.kit import stats
-from engine.kit.client import arrivals, counters, failures
-from engine.kit.client.address import Protocol
-from engine.kit.client.client import Client
-from engine.kit.client.entry import Entry
-from engine.kit.client.generator import Done, Load, serve
-from engine.kit.client.load_table import FULL
-from engine.kit.client.repeating import latencies
+from engine.kit.bench import stats
 
 _LEAD = 0.3
 """Seconds until a load starts: every process has its plan by then."""

@@ -16,17 +16,17 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from engine.client.counters import between
+from engine.client.entry import Entry
+from engine.client.requests import Asked
 from engine.errors import StepError
-from engine.kit.client.counters import between
-from engine.kit.client.entry import Entry
-from engine.kit.client.requests import Asked
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from engine.kit.client.client import Client
-    from engine.kit.client.entry import Tensor
-    from engine.kit.client.load import Point, Settings
+    from engine.client.client import Client
+    from engine.client.entry import Tensor
+    from engine.client.load import Point, Settings
 
 NAME = "perf_analyzer"
 _WINDOWS = 3

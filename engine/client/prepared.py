@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from engine.errors import StepError
-from engine.kit import exact_texts
-from engine.kit.tokenise import Tokeniser
+from engine.kit.inputs import exact_texts
+from engine.kit.inputs.tokenizer import Tokeniser
 from engine.kit.triton import config as configs
 from engine.kit.triton import text
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from engine.kit.serving import Server
+    from engine.server import Server
 
     Tensors = Mapping[str, np.ndarray]
 

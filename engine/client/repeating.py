@@ -8,11 +8,11 @@ from math import fsum
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from engine.kit import stats
-from engine.kit.client import counters, failures
-from engine.kit.client.client import Client
-from engine.kit.client.entry import Entry
-from engine.kit.client.requests import Asked
+from engine.client import counters, failures
+from engine.client.client import Client
+from engine.client.entry import Entry
+from engine.client.requests import Asked
+from engine.kit.bench import stats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

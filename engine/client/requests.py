@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import cycle, groupby, islice
 from typing import TYPE_CHECKING, Any
 
+from engine.client.entry import IMAGE, MAX_NEW_TOKENS, STOP, TEXT, Entry, Tensor
+from engine.client.rows import Row, Said
 from engine.errors import UsageError
-from engine.kit.client.entry import IMAGE, MAX_NEW_TOKENS, STOP, TEXT, Entry, Tensor
-from engine.kit.client.rows import Row, Said
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,8 +8,8 @@ import json
 import ssl
 from typing import Any
 
-from engine.kit.client import encoded
-from engine.kit.client.address import Address, Protocol
+from engine.client import encoded
+from engine.client.address import Address, Protocol
 
 _SHARED = 8
 """Requests at once on one gRPC connection: one connection is one thread's work on either side."""

@@ -13,9 +13,9 @@ from engine.commands import amounts, options
 from engine.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from engine.collection import Collected
-    from engine.store import Record
-    from engine.verification import Verdict
+    from engine.store.collection import Collected
+    from engine.store.store import Record
+    from engine.store.verification import Verdict
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Do what is asked for."""
-    from engine.selection import store_of
+    from engine.builder.selection import store_of
 
     recipes = getattr(arguments, "recipes", [])
     root = store_of(arguments.cache, recipes[0] if recipes else Path("recipe.yaml"))
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 def _records(root: Path) -> Sequence[Record]:
-    from engine.store import Store
+    from engine.store.store import Store
 
     return sorted(Store(root).records(), key=lambda record: record.made_at)
 
@@ -80,8 +80,8 @@ def _list(_arguments: argparse.Namespace, root: Path) -> Exit:
 
 
 def _verify(arguments: argparse.Namespace, root: Path) -> Exit:
-    from engine import verification
-    from engine.machine import cpu_count
+    from engine.machine.facts import cpu_count
+    from engine.store import verification
 
     shown = sys.stderr.isatty() and not arguments.json
 
@@ -125,8 +125,8 @@ def _inside(path: Path, root: Path) -> str:
 
 def _collect(arguments: argparse.Namespace, root: Path) -> Exit:
     from engine import api
-    from engine.collection import Limits, collect
-    from engine.store import Store
+    from engine.store.collection import Limits, collect
+    from engine.store.store import Store
 
     reach = api.reach(arguments.recipes, **options.reading(arguments)) if arguments.recipes else None
     limits = Limits(reach, arguments.max_size, arguments.older_than)

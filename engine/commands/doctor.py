@@ -28,8 +28,9 @@ def arguments(_parser: argparse.ArgumentParser) -> None:
 
 def run(_arguments: argparse.Namespace) -> Exit:
     """Print the machine, its tools and what they are for."""
-    from engine import machine, registry
-    from engine.kit import gpu_runtimes
+    from engine.builder import registry
+    from engine.machine import facts as machine
+    from engine.runtimes import gpu_runtimes
 
     print(f"python       {platform.python_version()} on {platform.system()} {platform.machine()}")
     for name, value in machine.known_facts().items():
@@ -54,8 +55,8 @@ def run(_arguments: argparse.Namespace) -> Exit:
 
 def _triton() -> str:
     """Return which server was found, or why there is none; fetches nothing."""
+    from engine import server as serving
     from engine.errors import StepError
-    from engine.kit import serving
 
     try:
         found = serving.find(pull=False)

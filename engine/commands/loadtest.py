@@ -14,9 +14,9 @@ from engine.errors import Exit, StepError, UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from engine.kit.client.client import Client
-    from engine.kit.client.entry import Entry
-    from engine.kit.client.load import Point
+    from engine.client.client import Client
+    from engine.client.entry import Entry
+    from engine.client.load import Point
 
 _MOST_ERRORS = 0.01
 
@@ -57,7 +57,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Measure point after point, and print a row for each as it is done."""
-    from engine.kit.client.client import Client
+    from engine.client.client import Client
 
     points = _points(arguments)
     with Client(arguments.url, timeout=arguments.timeout) as client:
@@ -73,8 +73,8 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 def _points(arguments: argparse.Namespace) -> list[Point]:
-    from engine.kit.client import arrivals
-    from engine.kit.client.load import Point
+    from engine.client import arrivals
+    from engine.client.load import Point
 
     if arguments.concurrency and arguments.rate:
         raise UsageError("--concurrency is a closed loop and --rate an open one", hint="measure one after the other")
@@ -86,7 +86,7 @@ def _points(arguments: argparse.Namespace) -> list[Point]:
 def _measured(
     client: Client, entry: Entry, points: list[Point], arguments: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
-    from engine.kit.client import encoded, load, perf_analyzer
+    from engine.client import encoded, load, perf_analyzer
 
     asked = query.questions(entry, arguments, each=arguments.batch)
     client.infer(entry, asked[0].arrays)  # what the server does not take is told once, in its own words
@@ -109,7 +109,7 @@ def _measured(
 
 def _program(points: list[Point], arguments: argparse.Namespace) -> tuple[Path | None, str]:
     """Return perf_analyzer and its version where it is used. Raises StepError where it must be and cannot."""
-    from engine.kit.client import perf_analyzer
+    from engine.client import perf_analyzer
 
     wanted = arguments.by == "perf_analyzer" or arguments.perf_analyzer is not None
     if arguments.by == "own" or (not wanted and points[0].rate):
@@ -126,7 +126,7 @@ def _print(entry: Entry, measured: Iterator[dict[str, Any]], arguments: argparse
     """Print each point when it is measured; as JSON, a line a point."""
     import json
 
-    from engine.kit.client import load_table
+    from engine.client import load_table
 
     every = []
     for number, figures in enumerate(measured):

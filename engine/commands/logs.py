@@ -17,9 +17,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Print the logs, with a heading where there are several."""
-    from engine.heads import Heads
-    from engine.selection import select, variants
-    from engine.store import Store
+    from engine.builder.selection import select, variants
+    from engine.store.heads import Heads
+    from engine.store.store import Store
 
     selection = select(arguments.recipes, **options.reading(arguments))
     store = Store(selection.store)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.selection import Reading
+    from engine.builder.selection import Reading
 
 
 def add_recipes(

@@ -13,10 +13,10 @@ from engine.errors import Exit, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from engine.kit.client.client import Client
-    from engine.kit.client.entry import Entry
-    from engine.kit.client.requests import Asked
-    from engine.kit.client.rows import Row
+    from engine.client.client import Client
+    from engine.client.entry import Entry
+    from engine.client.requests import Asked
+    from engine.client.rows import Row
 
 _TIMEOUT = 60.0
 
@@ -68,7 +68,7 @@ def add_questions(parser: argparse.ArgumentParser) -> None:
 
 def questions(entry: Entry, arguments: argparse.Namespace, *, each: int | None = None) -> list[Asked]:
     """Return the requests that the command line says. Raises UsageError."""
-    from engine.kit.client import requests, rows
+    from engine.client import requests, rows
 
     said = rows.collect(
         texts=arguments.text, pairs=arguments.pair, files=arguments.file, images=arguments.image, inputs=arguments.input
@@ -78,7 +78,7 @@ def questions(entry: Entry, arguments: argparse.Namespace, *, each: int | None =
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Ask, and print the answers; then ask again if wanted, and print what it took."""
-    from engine.kit.client.client import Client
+    from engine.client.client import Client
 
     _sensible(arguments)
     with Client(arguments.url, timeout=arguments.timeout) as client:
@@ -103,7 +103,7 @@ def _wants_stream(arguments: argparse.Namespace) -> bool:
 
 
 def _ask(client: Client, entry: Entry, requests: Sequence[Asked], arguments: argparse.Namespace) -> None:
-    from engine.kit.client import answers, repeating
+    from engine.client import answers, repeating
 
     before = repeating.settled(client, entry) if arguments.statistics and not arguments.repeat else {}
     found: list[dict[str, Any]] = []
@@ -129,7 +129,7 @@ def _ask(client: Client, entry: Entry, requests: Sequence[Asked], arguments: arg
 
 
 def _show(rows: Sequence[dict[str, Any]], asked: Sequence[Row], *, several: bool) -> None:
-    from engine.kit.client import answers
+    from engine.client import answers
 
     for number, row in enumerate(rows):
         if several and number < len(asked):
@@ -143,7 +143,7 @@ def _short(label: str, most: int = 100) -> str:
 
 
 def _print_times(entry: Entry, said: dict[str, Any]) -> None:
-    from engine.kit.client import repeating
+    from engine.client import repeating
 
     if "latency" in said:
         times = said["latency"]
@@ -162,7 +162,7 @@ def _print_json(said: dict[str, Any]) -> None:
 
 def _stream(client: Client, entry: Entry, requests: Sequence[Asked], arguments: argparse.Namespace) -> None:
     """Print what is generated piece by piece; as JSON, a line a piece."""
-    from engine.kit.client import answers
+    from engine.client import answers
 
     if arguments.repeat or arguments.statistics:
         raise UsageError(f"{entry.name} answers in pieces: --repeat and --statistics are about whole answers")

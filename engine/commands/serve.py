@@ -16,10 +16,10 @@ from engine.errors import Exit, HardwareError, StepError, UsageError, UserError
 
 if TYPE_CHECKING:
     from engine.api import Session
+    from engine.builder.lookup import Variant
     from engine.events import Event, Finished
-    from engine.kit.serving import Server
-    from engine.kit.serving.layout import Package
-    from engine.lookup import Variant
+    from engine.server import Server
+    from engine.server.layout import Package
 
 _POLL_SECONDS = 0.2
 
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 def _install() -> Exit:
-    from engine.kit.serving import install, packaged
+    from engine.server import install, packaged
 
     made = install.install(packaged.place_of_environment(), lambda line: print(line, file=sys.stderr, flush=True))
     print(f"{packaged.SERVER} is in {made.environment}: {made.size / 1e6:.0f} MB, {made.seconds:.0f} s")
@@ -76,7 +76,7 @@ def _install() -> Exit:
 
 def _serve(arguments: argparse.Namespace) -> Exit:
     from engine import api
-    from engine.kit.serving import find, layout, needs_of, ports, start
+    from engine.server import find, layout, needs_of, ports, start
 
     session = api.session(arguments.recipes, **options.reading(arguments))
     _refuse(session.variants)
@@ -102,7 +102,7 @@ def _serve(arguments: argparse.Namespace) -> Exit:
 
 def _refuse(variants: Sequence[Variant]) -> None:
     """Refuse, before anything is built, what cannot be served, or not together."""
-    from engine.kit.trt import engine_folder
+    from engine.runtimes.tensorrt_rtx import engine_folder
 
     owners: dict[str, Variant] = {}
     for variant in variants:
@@ -165,9 +165,9 @@ def _unbuilt(arguments: argparse.Namespace, finished: Finished) -> Exit:
 
 def _packages(variants: Sequence[Variant], built: Mapping[str, Path], *, allow_waiting: bool) -> list[Package]:
     """Return the packages that can be served on this machine. Raises HardwareError where one waits, or all do."""
-    from engine import cuda
-    from engine.kit.serving import needs_of
-    from engine.kit.serving.layout import Package
+    from engine.machine import cuda
+    from engine.server import needs_of
+    from engine.server.layout import Package
 
     packages: list[Package] = []
     waiting: list[str] = []
@@ -189,8 +189,8 @@ def _packages(variants: Sequence[Variant], built: Mapping[str, Path], *, allow_w
 
 
 def _say(arguments: argparse.Namespace, server: Server, why: str) -> None:
-    from engine.kit.client.client import Client
-    from engine.kit.client.curl import lines
+    from engine.client.client import Client
+    from engine.client.curl import lines
     from engine.report import served
 
     with Client(f"grpc://{server.grpc}") as client:
@@ -204,7 +204,7 @@ def _say(arguments: argparse.Namespace, server: Server, why: str) -> None:
 
 def _watch(server: Server) -> Exit:
     """Wait until somebody asks for the end. Raises StepError where the server ends by itself."""
-    from engine.kit.serving import said
+    from engine.server import said
 
     try:
         while (code := server.ended()) is None:

@@ -37,8 +37,8 @@ def _is_engine(path: Path) -> bool:
 
 
 def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:
-    from engine.kit.trt import passport
     from engine.report import engine
+    from engine.runtimes.tensorrt import passport
 
     found = {str(path): passport.load(path) for path in paths}
     for place, about in zip(paths, found.values(), strict=True):

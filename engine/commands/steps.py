@@ -13,7 +13,7 @@ def arguments(_parser: argparse.ArgumentParser) -> None:
 
 def run(_arguments: argparse.Namespace) -> Exit:
     """Print a row per step: its name, what it takes and makes, and what it is."""
-    from engine import registry
+    from engine.builder import registry
 
     for name, step in sorted(registry.steps().items()):
         about = next(iter((step.__doc__ or "").strip().splitlines()), "")

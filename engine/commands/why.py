@@ -10,7 +10,7 @@ from engine.commands import options
 from engine.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from engine.findings import Finding
+    from engine.builder.findings import Finding
     from engine.key import Change
 
 

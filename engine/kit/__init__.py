@@ -1,1 +1,1 @@
-"""What several steps share, a file per tool."""
+"""What steps share, in rooms by what it is about."""

@@ -6,14 +6,14 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from engine import machine
+from engine.builder.jobs import Job
+from engine.builder.lookup import Lookup, Variant
 from engine.errors import LockError, StepError, UserError
-from engine.jobs import Job
 from engine.key import Key, digest_of, key_of
 from engine.lockfile import names, observe
 from engine.lockfile.content import Lock, Made, Place, Rows
-from engine.lookup import Lookup, Variant
-from engine.store import Record, Store
+from engine.machine import facts as machine
+from engine.store.store import Record, Store
 
 
 class LockedLookup(Lookup):
@@ -83,7 +83,8 @@ class FrozenLookup(Lookup):
         found = {name: names.row_of(source, lock.sources[source]) for name, source in said.items()}
         for facts in _facts(job, lock):
             yield key_of(
-                job,
+                step=job.name,
+                options=job.step.options(),
                 code=code,
                 inputs={**found, **inputs},
                 tools={tool: lock.tools[tool] for tool in tools},

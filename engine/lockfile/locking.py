@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.builder.lookup import Lookup, Variant
 from engine.lockfile import file
 from engine.lockfile.building import FrozenLookup, LockedLookup
 from engine.lockfile.content import Lock
@@ -13,8 +14,7 @@ from engine.lockfile.differences import Scope, refuse
 from engine.lockfile.merging import merged
 from engine.lockfile.names import pins
 from engine.lockfile.observe import observe
-from engine.lookup import Lookup, Variant
-from engine.store import Store
+from engine.store.store import Store
 
 
 @dataclass(frozen=True)

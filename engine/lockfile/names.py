@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from engine.builder.lookup import Variant
 from engine.key import text_of
 from engine.lockfile.content import Lock
-from engine.lookup import Variant
 from engine.recipe.paths import PATH_FIELDS
 from engine.step import Source
 

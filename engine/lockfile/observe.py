@@ -6,12 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from engine import code, local_gpus, machine
-from engine.jobs import Job
+from engine.builder import code
+from engine.builder.jobs import Job
+from engine.builder.lookup import Lookup, Variant, under
 from engine.key import digest_of, option_rows
 from engine.lockfile.content import Lock, LockedJob, LockedVariant, Made, Place, Rows, sections
 from engine.lockfile.names import is_on_hub, name_of, recipe_rows
-from engine.lookup import Lookup, Variant, under
+from engine.machine import facts as machine
+from engine.machine import local_gpus
 from engine.step import Hardware, Source
 
 _NOT_LOOKED_UP = "not looked up"

@@ -13,8 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine import cuda, local_gpus
-from engine.kit import cpu
+from engine.machine import cpu, cuda, local_gpus
 from engine.triton_images import agrees
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ def _cpu_isa() -> str:
 
 
 def _triton_server(hardware: Hardware | None) -> str:
-    from engine.kit import server_fact  # looking for a server takes modules that nothing else here needs
+    from engine.server import fact as server_fact  # looking for a server takes modules that nothing else here needs
 
     return server_fact.triton_server(gpu=hardware is not None)
 

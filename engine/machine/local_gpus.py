@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from engine import cuda
 from engine import gpus as catalogue
+from engine.machine import cuda
 
 if TYPE_CHECKING:
     from engine.step import Hardware

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
+    from engine.builder.summary import Summary
     from engine.events import Event
-    from engine.summary import Summary
 
 
 class Report(Protocol):

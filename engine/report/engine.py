@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.report.table import size_in_words
 
 if TYPE_CHECKING:
-    from engine.kit.trt.passport import Extents, Passport, Tensor
+    from engine.runtimes.tensorrt.passport import Extents, Passport, Tensor
 
 _TITLES = {"tensorrt": "TensorRT", "tensorrt-rtx": "TensorRT-RTX"}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from engine.events import Ended, Event, Finished, Noticed, Planned, Started
 
 if TYPE_CHECKING:
-    from engine.summary import Summary
+    from engine.builder.summary import Summary
 
 
 class JsonReport:

@@ -14,13 +14,13 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from engine.builder.executors.local import last_lines
 from engine.events import Ended, Event, Finished, Noticed, Planned, Started
-from engine.executors.local import last_lines
 from engine.report import plain
 from engine.report.reasons import Reasons
 
 if TYPE_CHECKING:
-    from engine.summary import Summary
+    from engine.builder.summary import Summary
 
 _MARKS = {
     "cached": ("=", "dim"),

@@ -12,7 +12,7 @@ from engine.report.reasons import Reasons
 from engine.report.table import tables
 
 if TYPE_CHECKING:
-    from engine.summary import Summary
+    from engine.builder.summary import Summary
 
 _WIDTH = 9
 

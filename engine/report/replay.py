@@ -10,16 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import engine
-from engine import code, local_gpus, machine, registry
 from engine.api import Session
+from engine.builder import code, registry
+from engine.builder.summary import Summary
 from engine.errors import Exit, StoreError
 from engine.events import Ended, Event, Finished, Noticed, Started
-from engine.file_systems import tells_changes
-from engine.materialise import is_in_place, marker
+from engine.machine import facts as machine
+from engine.machine import local_gpus
 from engine.report import json_lines, plain
 from engine.snapshot import Candidate
-from engine.stat_cache import TICK_NS
-from engine.summary import Summary
+from engine.store.file_systems import tells_changes
+from engine.store.materialise import is_in_place, marker
+from engine.store.stat_cache import TICK_NS
 
 
 def keep(
@@ -121,7 +123,7 @@ def _inputs(session: Session) -> Iterator[str]:
     yield from (str(path) for path in ours if "__pycache__" not in path.parts)  # Python writes there as it goes
     yield from local_gpus.watched()
     if any("triton.server" in job.step.facts_used() for job in session.jobs):
-        from engine.kit import server_fact
+        from engine.server import fact as server_fact
 
         yield from server_fact.watched()
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.kit.serving import Server
 from engine.report.json_lines import shown
+from engine.server import Server
 
 _KINDS = {
     "path": "found on the PATH",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from engine.builder.summary import Summary
 from engine.report import precisions
-from engine.summary import Summary
 
 _NOISY = 0.5
 """From here on, the middle half of the rounds differs by half of the median: busy neighbours, not models."""

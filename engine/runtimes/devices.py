@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine import cuda, gpus
+from engine import gpus
 from engine.errors import StepError
+from engine.machine import cuda
 from engine.step import Hardware
 
 

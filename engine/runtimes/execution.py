@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from engine.kit import hardware as gpus
 from engine.recipe.schema import Profile, Recipe, Runtime
+from engine.runtimes import hardware as gpus
 from engine.step import Frozen, Hardware
 
 Provider = Literal["cpu", "cuda", "tensorrt"]

@@ -7,7 +7,7 @@ import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from engine import cuda
+from engine.machine import cuda
 
 _DRIVER = "an NVIDIA driver that shows a GPU (libcuda.so.1)"
 _CUDA_BINDINGS = ("cuda-bindings", "cuda.bindings")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.kit import ort_runner
-from engine.kit.execution import Execution
-from engine.kit.generation import driver
-from engine.kit.runner import Runner
-from engine.kit.trt import passport, trt_runner
+from engine.runtimes.execution import Execution
+from engine.runtimes.onnxruntime import generation as driver
+from engine.runtimes.onnxruntime import runner as ort_runner
+from engine.runtimes.runner import Runner
+from engine.runtimes.tensorrt import passport
+from engine.runtimes.tensorrt import runner as trt_runner
 
 __all__ = ["Runner", "built", "plain_onnxruntime"]
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine import digest
-from engine.kit.serving import versions
-from engine.kit.serving.found import Found, Lacking, Launch, Place, options
-from engine.kit.serving.layout import targets
-from engine.kit.serving.needs import Needs
-from engine.kit.serving.ports import USUAL, Ports
+from engine.server import versions
+from engine.server.found import Found, Lacking, Launch, Place, options
+from engine.server.layout import targets
+from engine.server.needs import Needs
+from engine.server.ports import USUAL, Ports
 
 TOOLS = ("docker", "podman")
 _GPUS: Mapping[str, Sequence[str]] = {"docker": ("--gpus", "all"), "podman": ("--device", "nvidia.com/gpu=all")}

@@ -6,9 +6,9 @@ import os
 import shutil
 from collections.abc import Iterator
 
+from engine import server as serving
 from engine.errors import StepError
-from engine.kit import serving
-from engine.kit.serving import container, on_path, packaged
+from engine.server import container, on_path, packaged
 
 NONE = "none"
 _INSIDE = ("numpy", "onnxruntime", "tokenizers")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from engine.errors import StepError
-from engine.kit.serving import container, on_path, packaged
-from engine.kit.serving.found import Found, Kind, Lacking
-from engine.kit.serving.needs import Needs
+from engine.server import container, on_path, packaged
+from engine.server.found import Found, Kind, Lacking
+from engine.server.needs import Needs
 
 KINDS: tuple[Kind, ...] = ("path", "container", "pip")
 """The order in which they are looked for."""

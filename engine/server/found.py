@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from engine.kit.serving.needs import Needs
-from engine.kit.serving.ports import Ports
+from engine.server.needs import Needs
+from engine.server.ports import Ports
 
 Kind = Literal["path", "container", "pip"]
 _CACHE_BYTES = 256 << 20

@@ -12,8 +12,8 @@ from importlib import metadata
 from pathlib import Path
 
 from engine.errors import StepError
-from engine.kit.serving import packaged
-from engine.kit.serving.found import Lacking
+from engine.server import packaged
+from engine.server.found import Lacking
 
 NUMPY = "numpy==1.26.4"
 """With numpy 2 the python backend of this server loads models, and then fails on every request."""

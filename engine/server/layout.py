@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import StepError, UsageError
-from engine.kit.serving.needs import CONFIG
-from engine.kit.trt import engine_folder
+from engine.runtimes.tensorrt_rtx import engine_folder
+from engine.server.needs import CONFIG
 
 _PREFIX = ".serving-"
 

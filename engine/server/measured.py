@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from engine import server as serving
+from engine.client import prepared
 from engine.errors import StepError
-from engine.kit import checkpoint as checkpoints
-from engine.kit import serving
-from engine.kit.client import prepared
-from engine.kit.entrants import Entrant
-from engine.kit.generation import past
+from engine.kit.bench.entrants import Entrant
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.onnx import past
 from engine.kit.triton import repository
 from engine.kit.triton.serving import Serving
 

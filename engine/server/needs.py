@@ -76,7 +76,7 @@ def _on_gpu(config: Any) -> bool:
 
 
 def _engine(folder: Path) -> Engine:
-    from engine.kit.trt import passport
+    from engine.runtimes.tensorrt import passport
 
     said = next(iter(sorted(folder.glob(f"*/{passport.FILE}"))), None)
     if said is None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine import triton_images
-from engine.kit.serving import versions
-from engine.kit.serving.found import Found, Lacking, Launch, Place, options
-from engine.kit.serving.needs import Needs
+from engine.server import versions
+from engine.server.found import Found, Lacking, Launch, Place, options
+from engine.server.needs import Needs
 
 PROGRAM = "tritonserver"
 _USUAL = Path("/opt/tritonserver")

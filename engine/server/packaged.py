@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from engine.kit.serving.found import Found, Lacking, Launch, Place, options
-from engine.kit.serving.needs import Needs
+from engine.server.found import Found, Lacking, Launch, Place, options
+from engine.server.needs import Needs
 
 SERVER = "nvidia-pytriton==0.7.0"
 VERSION = "2.51.0"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import StepError
-from engine.kit.serving import keeper
+from engine.server import keeper
 
 _LOCK = "lock"
 

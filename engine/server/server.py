@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engine.errors import StepError
-from engine.kit.serving import health, keeper, said, scratch
-from engine.kit.serving import ports as choice
-from engine.kit.serving.find import find
-from engine.kit.serving.found import Found, Kind, Lacking, Place
-from engine.kit.serving.health import State
-from engine.kit.serving.needs import Needs, needs_of
-from engine.kit.serving.ports import Ports
-from engine.kit.serving.scratch import Scratch
+from engine.server import health, keeper, said, scratch
+from engine.server import ports as choice
+from engine.server.find import find
+from engine.server.found import Found, Kind, Lacking, Place
+from engine.server.health import State
+from engine.server.needs import Needs, needs_of
+from engine.server.ports import Ports
+from engine.server.scratch import Scratch
 
 STOP_SECONDS = 20.0
 _CLEARED_SECONDS = 90.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine import triton_images
-from engine.kit.serving.found import Lacking
-from engine.kit.serving.needs import Engine
+from engine.server.found import Lacking
+from engine.server.needs import Engine
 from engine.triton_images import IMAGES, REPOSITORY, Image, Named, parts_of
 
 USUAL = "25.06-py3"

@@ -12,33 +12,28 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Self
 
 from engine.errors import JudgementError, StepError
-from engine.kit import (
-    bench_inputs,
-    checkpoint,
-    cpu,
-    devices,
-    entrants,
-    gpu_state,
-    graphs,
-    onnx_files,
-    runners,
-    torch_runner,
-)
-from engine.kit.entrants import IN_PROCESS, Entrant
-from engine.kit.execution import Execution
-from engine.kit.interleaving import Budget
-from engine.kit.runner import Runner
+from engine.kit.bench import entrants
+from engine.kit.bench.entrants import IN_PROCESS, Entrant
+from engine.kit.bench.interleaving import Budget
+from engine.kit.checkpoints import checkpoint
+from engine.kit.inputs import bench_inputs
+from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton.serving import Serving
+from engine.machine import cpu, gpu_state
 from engine.recipe import images, supported
 from engine.recipe.images import Images
 from engine.recipe.schema import Recipe, Rival, Task
+from engine.runtimes import devices, runners
+from engine.runtimes.execution import Execution
+from engine.runtimes.pytorch import runner as torch_runner
+from engine.runtimes.runner import Runner
 from engine.step import Hardware, Report, Step
 
 Axes = Mapping[str, int]
 
 LATENCIES = "latencies.json"
 _SERVER_TOOLS = ("protobuf", "tokenizers", "tritonclient")
-_SERVER = "engine.kit.measured_server"
+_SERVER = "engine.server.measured"
 """Imported by its name: what serves counts only where something is measured through a server."""
 
 

@@ -8,12 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from engine.errors import StepError
-from engine.kit import checkpoint as checkpoints
-from engine.kit import graphs, onnx_files, ort, outputs, probes, tied, timm_padding, torch_models
-from engine.kit.generation import driver, modules, past
-from engine.kit.quiet import quiet
+from engine.kit.accuracy import outputs
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.generation import modules
+from engine.kit.onnx import graphs, onnx_files, past
+from engine.kit.onnx.passes import tied
+from engine.kit.reference import probes, timm_padding, torch_models
+from engine.kit.reference.quiet import quiet
 from engine.recipe import images
 from engine.recipe.images import Images
+from engine.runtimes.onnxruntime import generation as driver
+from engine.runtimes.onnxruntime import session as ort
 from engine.step import Report, Step
 
 if TYPE_CHECKING:

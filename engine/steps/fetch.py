@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine.errors import StepError
-from engine.kit import checkpoint, hub, model_files, onnx_source, pickles, weights
-from engine.kit.copying import copy
+from engine.kit.checkpoints import checkpoint, hub, model_files, pickles, weights
+from engine.kit.onnx import onnx_source
 from engine.step import Report, Source, Step
+from engine.store.copying import copy
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe

@@ -6,7 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from engine.kit import equivalence, fusion, graphs, int8, onnx_files, ort
+from engine.kit.accuracy import equivalence
+from engine.kit.onnx import graphs, onnx_files
+from engine.kit.quantization import int8
+from engine.runtimes.onnxruntime import fusion
+from engine.runtimes.onnxruntime import session as ort
 from engine.step import Report, Step
 
 if TYPE_CHECKING:

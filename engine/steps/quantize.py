@@ -6,13 +6,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from engine.kit import calibration, dynamic_int8, graphs, hardware, int8, onnx_files, precisions
-from engine.kit import checkpoint as checkpoints
-from engine.kit.cases import Case
-from engine.kit.half_precision import half_search
-from engine.kit.precisions import LeftAloneError
-from engine.kit.quantisation import qdq
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.inputs.cases import Case
+from engine.kit.onnx import graphs, onnx_files
+from engine.kit.quantization import calibration, int8, precisions
+from engine.kit.quantization.dynamic import dynamic_int8
+from engine.kit.quantization.half import half_search
+from engine.kit.quantization.precisions import LeftAloneError
+from engine.kit.quantization.qdq import qdq
 from engine.recipe.schema import Profile
+from engine.runtimes import hardware
 from engine.step import Report, Source, Step
 
 if TYPE_CHECKING:

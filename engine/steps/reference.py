@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from engine.errors import StepError
-from engine.kit import cases, originals, questions
-from engine.kit import checkpoint as checkpoints
-from engine.kit.cases import Case
-from engine.kit.originals import Original
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.inputs import cases
+from engine.kit.inputs.cases import Case
+from engine.kit.reference import originals, questions
+from engine.kit.reference.originals import Original
 from engine.recipe import images
 from engine.recipe.images import Images
 from engine.recipe.schema import Profile

@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.errors import StepError
-from engine.kit import graphs, onnx_files, ort, shapes
+from engine.kit.onnx import graphs, onnx_files, shapes
+from engine.runtimes.onnxruntime import session as ort
 from engine.step import Report, Step
 
 if TYPE_CHECKING:

@@ -6,31 +6,29 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from engine import cuda, feasibility, gpus, triton_images
-from engine.kit import checkpoint as checkpoints
-from engine.kit import devices, hardware, onnx_files
-from engine.kit.trt import (
-    cudart,
-    memory,
-    passport,
-    trt_api,
-    trt_builder,
-    trt_failures,
-    trt_inspector,
-    trt_options,
-    trt_passport,
-    trt_profiles,
-)
-from engine.kit.trt.passport import Precision
-from engine.kit.trt.trt_options import BuilderOptions
+from engine import feasibility, gpus, triton_images
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.onnx import onnx_files
+from engine.machine import cuda
 from engine.recipe.schema import Profile, Recipe
+from engine.runtimes import devices, hardware
+from engine.runtimes.tensorrt import api as trt_api
+from engine.runtimes.tensorrt import builder as trt_builder
+from engine.runtimes.tensorrt import cudart, memory, passport
+from engine.runtimes.tensorrt import failures as trt_failures
+from engine.runtimes.tensorrt import inspector as trt_inspector
+from engine.runtimes.tensorrt import options as trt_options
+from engine.runtimes.tensorrt import passport_writer as trt_passport
+from engine.runtimes.tensorrt import profiles as trt_profiles
+from engine.runtimes.tensorrt.options import BuilderOptions
+from engine.runtimes.tensorrt.passport import Precision
 from engine.step import KEPT, Hardware, Report, Source, Step
 
 if TYPE_CHECKING:
     import onnx
 
-    from engine.kit.devices import Gpu
-    from engine.kit.trt.trt_builder import Order
+    from engine.runtimes.devices import Gpu
+    from engine.runtimes.tensorrt.builder import Order
 
 _SYSTEM = ("os", "arch")
 _DEVICE = (

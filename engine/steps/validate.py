@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Self
 
-from engine.kit import accuracy, onnx_files, runners
-from engine.kit import checkpoint as checkpoints
-from engine.kit.execution import Execution
-from engine.kit.generation import past
-from engine.kit.judgement import Judged
-from engine.kit.trt import passport
+from engine.kit.accuracy import measure as accuracy
+from engine.kit.accuracy.gate import Judged
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.onnx import onnx_files, past
 from engine.recipe.schema import Recipe
+from engine.runtimes import runners
+from engine.runtimes.execution import Execution
+from engine.runtimes.tensorrt import passport
 from engine.step import Hardware, Report
 
 
@@ -24,7 +25,7 @@ class Validate(Judged):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
-        """Every recipe is validated; a bound that it does not set has a default (`kit/bounds.py`)."""
+        """Every recipe is validated; a bound that it does not set has a default (`kit/accuracy/thresholds.py`)."""
         return cls(execution=Execution.for_recipe(recipe), **cls.asked(recipe))
 
     def hardware(self) -> Hardware | None:

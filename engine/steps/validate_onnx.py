@@ -6,10 +6,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from engine.kit import accuracy, calibration, hardware, onnx_files, ort
-from engine.kit.half_precision import emulation
-from engine.kit.judgement import Judged
+from engine.kit.accuracy import measure as accuracy
+from engine.kit.accuracy.gate import Judged
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization import calibration
+from engine.kit.quantization.half import emulation
 from engine.recipe.schema import Recipe
+from engine.runtimes import hardware
+from engine.runtimes.onnxruntime import session as ort
 from engine.step import Report, Source
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine import digest, heads, kept, locks, presence, snapshot
+from engine import digest, snapshot
 from engine.digest import Digest
 from engine.errors import StoreError
-from engine.store import Record, Store
+from engine.store import heads, kept, locks, presence
+from engine.store.store import Record, Store
 
 
 @dataclass(frozen=True)

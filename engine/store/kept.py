@@ -11,7 +11,7 @@ from pathlib import Path
 from engine import digest
 from engine.key import Key
 from engine.step import Step
-from engine.store import Store
+from engine.store.store import Store
 
 _DIGITS = 32
 """A kept file begins with the digest of the rest."""

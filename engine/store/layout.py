@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from engine import locks
 from engine.digest import Digest
 from engine.errors import StoreError
-from engine.sealed import sealed, unsealed
+from engine.store import locks
+from engine.store.sealed import sealed, unsealed
 
 FORMAT = 2
 """The version of the layout on disk."""
@@ -60,7 +60,7 @@ class Layout:
 
     @cached_property
     def kept(self) -> Path:
-        """What saves jobs work and decides nothing, such as timing caches (`engine.kept`)."""
+        """What saves jobs work and decides nothing, such as timing caches (`engine.store.kept`)."""
         return self.root / "kept"
 
     @cached_property

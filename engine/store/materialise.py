@@ -8,10 +8,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine import digest, locks
+from engine import digest
 from engine.errors import StoreError
-from engine.kit.copying import copy
-from engine.store import Record, Store
+from engine.store import locks
+from engine.store.copying import copy
+from engine.store.store import Record, Store
 
 
 def materialise(store: Store, record: Record, place: Path) -> None:

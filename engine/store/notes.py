@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import StoreError
-from engine.sealed import sealed, unsealed
+from engine.store.sealed import sealed, unsealed
 
 KINDS = ("heads", "stat", "resolutions")
 """The folders that hold notes: what each recipe's last build was, digests by stat row, commits of moving revisions."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from engine import digest
 from engine.digest import Digest
-from engine.disk import flush
 from engine.errors import StepError
+from engine.store.disk import flush
 
 Files = Mapping[str, tuple[int, Digest]]
 """Relative path -> size in bytes and content."""

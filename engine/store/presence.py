@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from engine import locks
 from engine.digest import Digest
+from engine.store import locks
 
 _USES = "uses"
 

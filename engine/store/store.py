@@ -12,18 +12,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from engine import digest, layout, locks, output
+from engine import digest
 from engine.digest import Digest
-from engine.disk import explained, link_or_copy, same_file
 from engine.errors import StoreError
 from engine.key import Key, digest_of
-from engine.layout import Layout
-from engine.locks import Lock
-from engine.notes import Notes
-from engine.output import Files
-from engine.presence import Presence, sweep
-from engine.sealed import sealed, unsealed
-from engine.stat_cache import StatCache, stat_row
+from engine.store import layout, locks, output
+from engine.store.disk import explained, link_or_copy, same_file
+from engine.store.layout import Layout
+from engine.store.locks import Lock
+from engine.store.notes import Notes
+from engine.store.output import Files
+from engine.store.presence import Presence, sweep
+from engine.store.sealed import sealed, unsealed
+from engine.store.stat_cache import StatCache, stat_row
 
 
 @dataclass(frozen=True)

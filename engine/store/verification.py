@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from engine import digest, heads, kept, layout, locks, presence, snapshot
+from engine import digest, snapshot
 from engine.digest import Digest
-from engine.notes import KINDS
-from engine.sealed import sealed
-from engine.stat_cache import Row, stat_row
-from engine.store import Record, Store
+from engine.store import heads, kept, layout, locks, presence
+from engine.store.notes import KINDS
+from engine.store.sealed import sealed
+from engine.store.stat_cache import Row, stat_row
+from engine.store.store import Record, Store
 
 _PROGRESS = ("stat", "verified")
 _SAVE_SECONDS = 2.0

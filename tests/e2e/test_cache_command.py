@@ -8,7 +8,7 @@ from program import Program
 from stores import flip, put
 
 from engine.commands import amounts
-from engine.store import Store
+from engine.store.store import Store
 
 KEYS = [{"step": "export", "options.n": str(number)} for number in range(3)]
 

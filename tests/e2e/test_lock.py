@@ -172,7 +172,7 @@ MUTATIONS = {
     "another tool": (upgrade("tritonclient"), "tools.tritonclient: locked "),
     "a step's code": (code("steps/quantize.py", "print(", "print('!', "), "code of quantize: locked "),
     "shared code": (code("kit/triton/served/tokenizer.py", "self", "this"), "code of package: locked "),
-    "data of the code": (code("kit/texts.txt", "\n", "!\n"), "code of reference: locked "),
+    "data of the code": (code("kit/inputs/texts.txt", "\n", "!\n"), "code of reference: locked "),
     "a new step": (
         lambda folder, _: (folder / "src" / "engine" / "steps" / "mark.py").write_text(MARK),
         "job mark of tiny: not locked, here",

@@ -6,7 +6,7 @@ import os
 import models
 import pytest
 
-from engine import cuda
+from engine.machine import cuda
 
 pytestmark = [
     pytest.mark.slow,

@@ -21,11 +21,11 @@ import triton_server
 from PIL import Image
 from program import Program
 
-from engine.kit import ort
-from engine.kit.client import counters, curl
-from engine.kit.client.client import Client
+from engine.client import counters, curl
+from engine.client.client import Client
 from engine.kit.triton.serving import Serving
 from engine.recipe.images import Images
+from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
 from engine.steps.package import Package
 

@@ -15,7 +15,7 @@ import graphs
 import pytest
 from program import Program
 
-from engine.kit.serving import keeper, ports, scratch
+from engine.server import keeper, ports, scratch
 
 pytestmark = pytest.mark.slow
 

@@ -33,7 +33,7 @@ def test_a_new_file_in_steps_is_a_new_step_even_after_an_up_to_date_build(projec
     ("file", "old", "new", "made"),
     [
         ("kit/triton/served/tokenizer.py", "self", "this", {"package"}),
-        ("kit/texts.txt", "\n", "!\n", {"reference"}),
+        ("kit/inputs/texts.txt", "\n", "!\n", {"reference"}),
         ("steps/shape_infer.py", '"""', '"""Anew: ', set()),
     ],
     ids=["code that is shipped", "data that is read", "docstring"],

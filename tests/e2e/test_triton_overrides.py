@@ -12,11 +12,11 @@ import yaml
 from overrides_of import PASTED
 from tritonclient import grpc
 
+from engine import server as servers
 from engine.errors import StepError
-from engine.kit import serving as servers
-from engine.kit.serving import packaged
-from engine.kit.serving.packaged import Packaged
 from engine.recipe.schema import Recipe
+from engine.server import packaged
+from engine.server.packaged import Packaged
 from engine.steps.package import Package
 
 pytestmark = pytest.mark.slow

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.executors.environment import for_worker, redacted
-from engine.executors.local import LocalExecutor, last_lines
-from engine.worker import Task
+from engine.builder.executors.environment import for_worker, redacted
+from engine.builder.executors.local import LocalExecutor, last_lines
+from engine.builder.worker import Task
 
 
 @pytest.fixture
@@ -118,7 +118,8 @@ def test_a_worker_that_knows_the_tools_is_reused(executor, run):
 
 def test_the_end_of_the_builder_ends_its_workers_in_mid_job(tmp_path):
     code = (
-        "import sys, os, time; from engine.executors.local import LocalExecutor; from engine.worker import Task;"
+        "import sys, os, time; from engine.builder.executors.local import LocalExecutor;"
+        "from engine.builder.worker import Task;"
         "e = LocalExecutor(1); d = sys.argv[1];"
         "t = Task('toy:Slow', 'slow', {'seconds': 60}, {}, d + '/out', d + '/log');"
         "e.submit(1, t, tools=(), variables=(), time_limit=99);"

@@ -7,7 +7,7 @@ workers believe it, too; it needs a fake `nvidia-smi` besides.
 import json
 from pathlib import Path
 
-from engine import cuda
+from engine.machine import cuda
 
 GPU = json.loads(Path(__file__).with_name("gpu.json").read_text())
 _device = cuda.Device(**GPU)

@@ -15,7 +15,8 @@ import sys
 
 MODULES = (
     "engine.cli", "engine.snapshot", "engine.commands", "engine.commands.build", "engine.commands.cache", "engine.api",
-    "engine.collection", "engine.verification", "engine.report", "engine.report.json_lines", "engine.report.replay",
+    "engine.store.collection", "engine.store.verification", "engine.report", "engine.report.json_lines",
+    "engine.report.replay",
     "engine.steps.fetch", "engine.steps.package", "networkx", "yaml", "pydantic",
 )  # fmt: skip
 

@@ -18,7 +18,8 @@ sys.path[:0] = [str(_TESTS.parent), str(_TESTS)]
 
 import gpu_ways as ways  # noqa: E402 - this is a script: nobody has set the path for it
 
-from engine import cuda, local_gpus, machine  # noqa: E402
+from engine.machine import cuda, local_gpus  # noqa: E402
+from engine.machine import facts as machine  # noqa: E402
 
 _HEADER = ("way", "shape", "mean ms", "p50", "p95", "p99", "against pytorch fp32", "pytorch fp16", "worst cosine", "MB")
 _TOOLS = ("onnxruntime-gpu", "tensorrt", "tensorrt_rtx", "torch", "transformers")

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 from engine.errors import StepError
-from engine.kit import bench_inputs, hardware, onnx_files, runners
-from engine.kit.execution import Execution
+from engine.kit.inputs import bench_inputs
+from engine.kit.onnx import onnx_files
+from engine.runtimes import hardware, runners
+from engine.runtimes.execution import Execution
 
 pytestmark = pytest.mark.gpu
 

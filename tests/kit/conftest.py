@@ -7,8 +7,8 @@ import pytest
 from fake_hub import FIRST, REPO, SECOND, TOKEN, FakeHub
 
 from engine import digest
+from engine.builder.sources import resolve
 from engine.errors import StepError
-from engine.sources import resolve
 from engine.step import Source
 from engine.steps.fetch import Fetch
 

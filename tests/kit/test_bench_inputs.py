@@ -4,7 +4,7 @@ import pytest
 from onnx import helper
 
 from engine.errors import StepError
-from engine.kit import bench_inputs
+from engine.kit.inputs import bench_inputs
 
 
 def text_model():

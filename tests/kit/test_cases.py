@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from engine.errors import StepError
-from engine.kit import cases
-from engine.kit.cases import Case
+from engine.kit.inputs import cases
+from engine.kit.inputs.cases import Case
 
 
 def some_cases():

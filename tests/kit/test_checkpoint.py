@@ -7,7 +7,7 @@ import models
 import pytest
 
 from engine.errors import StepError
-from engine.kit import checkpoint
+from engine.kit.checkpoints import checkpoint
 
 
 @pytest.fixture

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.kit import choices
+from engine.kit.accuracy import agreement
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0,)])
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 def test_an_output_without_elements_chooses_nothing(shape, dtype):
     empty = np.zeros(shape, dtype)
-    assert choices.predicted(empty) is None
-    assert choices.compare("y", empty, empty, None) == (0, 0)
+    assert agreement.predicted(empty) is None
+    assert agreement.compare("y", empty, empty, None) == (0, 0)
 
 
 def test_logits_choose_the_class_of_the_largest():
-    assert choices.predicted(np.array([[0.1, 0.7, 0.2]])) == 1
-    assert choices.compare("y", np.eye(3), np.eye(3)[[0, 2, 2]], None) == (3, 1)
+    assert agreement.predicted(np.array([[0.1, 0.7, 0.2]])) == 1
+    assert agreement.compare("y", np.eye(3), np.eye(3)[[0, 2, 2]], None) == (3, 1)

@@ -10,13 +10,13 @@ import kserve_by_hand
 import numpy as np
 import pytest
 
+from engine.client import address, answers, arrivals, counters, curl, encoded, entry, load, requests, rows
+from engine.client.address import Address
+from engine.client.entry import Entry, Tensor
+from engine.client.generator import Done, Load
+from engine.client.repeating import latencies
+from engine.client.requests import Asked
 from engine.errors import StepError, UsageError
-from engine.kit.client import address, answers, arrivals, counters, curl, encoded, entry, load, requests, rows
-from engine.kit.client.address import Address
-from engine.kit.client.entry import Entry, Tensor
-from engine.kit.client.generator import Done, Load
-from engine.kit.client.repeating import latencies
-from engine.kit.client.requests import Asked
 
 TEXT = Tensor("TEXT", "BYTES", (-1, -1))
 

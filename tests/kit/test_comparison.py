@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from engine.errors import StepError
-from engine.kit import choices, comparison, outputs, pooling
-from engine.kit.cases import Case
+from engine.kit.accuracy import agreement, comparison, outputs, pooling
+from engine.kit.inputs.cases import Case
 
 
 def case(outputs, *, mask=None, name="one", kind="sample", label=None):
@@ -123,13 +123,13 @@ def texts(vectors, kind="sample"):
 def test_a_nearest_neighbour_that_changes_clearly_is_named():
     original = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]
     built = [{"embedding": np.array([vector])} for vector in ([1.0, 0.0], [0.1, 0.9], [0.0, 1.0])]
-    assert choices.neighbours(texts(original), built, "mean") == {"0": True, "1": False, "2": True}
+    assert agreement.neighbours(texts(original), built, "mean") == {"0": True, "1": False, "2": True}
 
 
 def test_two_texts_have_no_choice_of_neighbours():
     original = [[1.0, 0.0], [0.0, 1.0]]
     built = [{"embedding": np.array([vector])} for vector in original]
-    assert choices.neighbours(texts(original), built, "mean") == {}
+    assert agreement.neighbours(texts(original), built, "mean") == {}
 
 
 def test_a_missing_output_is_named():

@@ -6,9 +6,10 @@ import numpy as np
 import onnx
 import pytest
 
-from engine.kit import onnx_files, ort
+from engine.kit.onnx import onnx_files
 from engine.kit.triton import embedding
 from engine.kit.triton.served.embed import Work
+from engine.runtimes.onnxruntime import session as ort
 
 
 @pytest.fixture(scope="module")

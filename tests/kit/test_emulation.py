@@ -6,8 +6,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from engine.kit import onnx_files, ort
-from engine.kit.half_precision import emulation, half, ranges
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization.half import emulation, half, ranges
+from engine.runtimes.onnxruntime import session as ort
 
 X = ("x", graphs.FLOAT, ["n"])
 Y = ("y", graphs.FLOAT, ["n"])

@@ -5,7 +5,9 @@ import pytest
 from graphs import FLOAT, INT64
 from onnx import helper, numpy_helper
 
-from engine.kit import equivalence, onnx_files, ort
+from engine.kit.accuracy import equivalence
+from engine.kit.onnx import onnx_files
+from engine.runtimes.onnxruntime import session as ort
 
 
 def changed(tmp_path, original, change):

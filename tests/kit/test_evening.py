@@ -6,8 +6,10 @@ import pytest
 from graphs import FLOAT, INT64
 from onnx import helper, numpy_helper
 
-from engine.kit import int8, onnx_files, ort
-from engine.kit.quantisation import evening
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization import int8
+from engine.kit.quantization.dynamic import evening
+from engine.runtimes.onnxruntime import session as ort
 from engine.steps.quantize import Quantize
 
 WORDS, WIDE = 200, 64

@@ -4,7 +4,7 @@ import models
 import pytest
 
 from engine.errors import StepError
-from engine.kit import exact_texts, tokenise
+from engine.kit.inputs import exact_texts, tokenizer
 
 
 @pytest.fixture(scope="module", params=["bert", "roberta"])
@@ -12,7 +12,7 @@ def tokeniser(request, tmp_path_factory):
     directory = tmp_path_factory.mktemp(request.param)
     (directory / "config.json").write_text(f'{{"model_type": "{request.param}"}}')
     models.save_tokenizer(directory, request.param)
-    return tokenise.load(directory, longest=64)
+    return tokenizer.load(directory, longest=64)
 
 
 def lengths(tokeniser, rows):

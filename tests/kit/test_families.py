@@ -8,7 +8,7 @@ import pytest
 import transformers
 
 from engine.errors import StepError
-from engine.kit import torch_models
+from engine.kit.reference import torch_models
 from engine.steps.export import Export
 
 TEXT = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}

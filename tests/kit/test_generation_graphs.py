@@ -10,9 +10,12 @@ import torch
 import transformers
 
 from engine.errors import StepError
-from engine.kit import checkpoint as checkpoints
-from engine.kit import graphs, onnx_files, ort, torch_models
-from engine.kit.generation import driver, modules
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.generation import modules
+from engine.kit.onnx import graphs, onnx_files
+from engine.kit.reference import torch_models
+from engine.runtimes.onnxruntime import generation as driver
+from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export, _difference
 
 LAYERS = range(2)

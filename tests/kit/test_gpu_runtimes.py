@@ -1,7 +1,7 @@
 import pytest
 
-from engine import cuda
-from engine.kit import gpu_runtimes
+from engine.machine import cuda
+from engine.runtimes import gpu_runtimes
 
 
 @pytest.mark.skipif(bool(cuda.devices()), reason="there is a GPU here")

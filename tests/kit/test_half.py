@@ -5,8 +5,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from engine.kit import onnx_files, ort
-from engine.kit.half_precision import half, infinities, ranges, signatures
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization.half import half, infinities, ranges, signatures
+from engine.runtimes.onnxruntime import session as ort
 
 FLOAT = graphs.FLOAT
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 
-from engine.kit import onnx_files
-from engine.kit.cases import Case
-from engine.kit.half_precision import half, half_choice, half_search, matmul_work, normalisations, ranges
+from engine.kit.inputs.cases import Case
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization.half import half, half_choice, half_search, matmul_work, normalisations, ranges
 
 FLOAT = graphs.FLOAT
 
@@ -59,8 +59,8 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.kit import onnx_files
-from engine.kit.half_precision import ranges
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization.half import ranges
 
 model = onnx_files.load(Path(sys.argv[1]))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -2,7 +2,7 @@ from contextlib import contextmanager, nullcontext
 
 import pytest
 
-from engine.kit.interleaving import Budget, Contender, measure
+from engine.kit.bench.interleaving import Budget, Contender, measure
 
 
 class Machine:

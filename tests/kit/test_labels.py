@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from engine.kit import labels
+from engine.kit.checkpoints import labels
 
 
 @pytest.fixture

@@ -8,7 +8,9 @@ import pytest
 from graphs import FLOAT
 from onnx import TensorProto, checker, helper
 
-from engine.kit import linear_layers, onnx_files, ort
+from engine.kit.onnx import onnx_files
+from engine.kit.onnx.passes import linear_layers
+from engine.runtimes.onnxruntime import session as ort
 
 
 def answers(directory, model, inputs):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.kit.quantisation import low_bits
+from engine.kit.quantization import low_bits
 
 
 @pytest.mark.parametrize(("kind", "most"), [("int8", 127), ("fp8", 448), ("int4", 7)])

@@ -3,7 +3,7 @@ import pytest
 from graphs import FLOAT
 from onnx import TensorProto, helper
 
-from engine.kit.trt import memory
+from engine.runtimes.tensorrt import memory
 
 KIB = 1 << 10
 
@@ -78,7 +78,7 @@ def test_an_axis_may_be_an_expression_of_others(axis, size):
 
 
 def test_a_real_models_forecast_grows_with_its_profile():
-    from engine.kit import onnx_files
+    from engine.kit.onnx import onnx_files
 
     model = onnx_files.load(graphs.tiny("bert"))
     found = [memory.forecast(model, {"batch": 8, "sequence": length}) for length in (16, 128)]

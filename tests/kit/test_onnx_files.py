@@ -9,7 +9,7 @@ from graphs import FLOAT, INT64
 from onnx import TensorProto, helper, numpy_helper
 
 from engine.errors import StepError
-from engine.kit import onnx_files
+from engine.kit.onnx import onnx_files
 
 
 def test_a_model_comes_back_as_it_was_saved(tmp_path):

@@ -8,7 +8,7 @@ from graphs import FLOAT, INT64
 from onnx import TensorProto, helper
 
 from engine.errors import StepError
-from engine.kit import onnx_source
+from engine.kit.onnx import onnx_source
 
 
 def test_a_model_is_described_by_its_opset_its_numbers_and_its_axes():

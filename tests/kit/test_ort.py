@@ -9,9 +9,11 @@ from graphs import FLOAT
 from onnx import TensorProto, helper
 
 from engine.errors import StepError
-from engine.kit import onnx_files, ort, ort_providers
-from engine.kit.devices import Gpu
-from engine.kit.ort_providers import CPU
+from engine.kit.onnx import onnx_files
+from engine.runtimes.devices import Gpu
+from engine.runtimes.onnxruntime import providers as ort_providers
+from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.onnxruntime.providers import CPU
 
 CUDA = ort_providers.cuda(Gpu(0, "Tesla T4", 75))
 

@@ -7,11 +7,15 @@ import graphs
 import numpy as np
 import pytest
 
-from engine import cuda
 from engine.errors import StepError
-from engine.kit import devices, hardware, onnx_files, ort, ort_runner, ort_tensorrt, runners
-from engine.kit.execution import Execution
+from engine.kit.onnx import onnx_files
+from engine.machine import cuda
 from engine.recipe.schema import ModelSection, Range, Recipe, Target
+from engine.runtimes import devices, hardware, runners
+from engine.runtimes.execution import Execution
+from engine.runtimes.onnxruntime import runner as ort_runner
+from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
 
 T4 = hardware.on(["T4"], tool="onnxruntime-gpu")
 IDS = {"input_ids": onnx_files.Input("input_ids", "int64", ("batch", "sequence"))}
@@ -120,6 +124,8 @@ def test_a_recipe_says_how_its_model_is_run():
 
 def test_the_cpu_s_part_reaches_nothing_of_tensorrt():
     """What a CPU session needs must not change its key when the TensorRT part does."""
-    code = "import sys, engine.kit.ort; print(sorted(name for name in sys.modules if name.startswith('engine.kit.')))"
+    code = "import sys, engine.runtimes.onnxruntime.session; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "trt" not in done.stdout.replace("ort", "")
+    reached = [name for name in done.stdout.split() if name.startswith("engine.runtimes.")]
+    assert reached
+    assert not [name for name in reached if name.startswith("engine.runtimes.tensorrt")]

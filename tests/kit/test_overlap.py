@@ -6,7 +6,7 @@ import pytest
 
 from engine import plan
 from engine.errors import RecipeError
-from engine.kit import overlap
+from engine.kit.inputs import overlap
 
 RECIPE = """
 name: m

@@ -2,8 +2,8 @@ import passports
 import pytest
 
 from engine.errors import StepError
-from engine.kit.trt import passport
-from engine.kit.trt.passport import Here
+from engine.runtimes.tensorrt import passport
+from engine.runtimes.tensorrt.passport import Here
 
 T4 = Here(kind="tensorrt", gpu="Tesla T4", sm=75, tensorrt="10.13.0.35", os="Linux", arch="x86_64")
 L4 = Here(kind="tensorrt-rtx", gpu="NVIDIA L4", sm=89, tensorrt="1.7.1.116", os="Linux", arch="x86_64")

@@ -6,7 +6,7 @@ import numpy as np
 import tokenizers
 from onnx import TensorProto, helper, numpy_helper
 
-from engine.kit.client.prepared import Entry
+from engine.client.prepared import Entry
 from engine.kit.triton import repository
 from engine.kit.triton.serving import Serving
 

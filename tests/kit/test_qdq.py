@@ -10,8 +10,10 @@ import pytest
 from graphs import FLOAT
 from onnx import TensorProto, checker, helper, numpy_helper
 
-from engine.kit import onnx_files, ort
-from engine.kit.quantisation import activation_ranges, qdq
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization import activation_ranges
+from engine.kit.quantization.qdq import qdq
+from engine.runtimes.onnxruntime import session as ort
 
 CHANNELS = 128
 

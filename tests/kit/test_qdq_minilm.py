@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 from onnx import checker
 
-from engine.kit import onnx_files, ort, pooling, samples
-from engine.kit.cases import Case
-from engine.kit.half_precision import half_search
-from engine.kit.quantisation import qdq
+from engine.kit.accuracy import pooling
+from engine.kit.inputs import samples
+from engine.kit.inputs.cases import Case
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization.half import half_search
+from engine.kit.quantization.qdq import qdq
 from engine.recipe.schema import Recipe
+from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
 from engine.steps.shape_infer import ShapeInfer
 from engine.steps.trt_build import TrtBuild

@@ -9,9 +9,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from engine.errors import StepError
-from engine.kit import onnx_files, random_inputs
-from engine.kit.onnx_files import Input
-from engine.kit.token_rows import Limits, Vocabulary
+from engine.kit.inputs import random_inputs
+from engine.kit.inputs.token_rows import Limits, Vocabulary
+from engine.kit.onnx import onnx_files
+from engine.kit.onnx.onnx_files import Input
 from engine.recipe.schema import Range
 
 

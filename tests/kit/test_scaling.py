@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 
-from engine.kit import onnx_files, ort
-from engine.kit.half_precision import half, half_choice, ranges, scaling
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization.half import half, half_choice, ranges, scaling
+from engine.runtimes.onnxruntime import session as ort
 
 LIMIT = half_choice.largest_limit("fp16")
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from engine.kit.quantisation import sensitivity
-from engine.kit.quantisation.matmuls import Group
+from engine.kit.quantization.qdq import sensitivity
+from engine.kit.quantization.qdq.matmuls import Group
 
 GROUPS = tuple(Group(name, (f"{name}_out",), (f"{name}_weight",)) for name in "abcd")
 SHARES = dict(zip(GROUPS, (0.1, 0.1, 0.2, 0.6), strict=True))

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from engine.errors import StepError
-from engine.kit import sentences
-from engine.kit.sentences import Sentences, Unsupported
+from engine.kit.checkpoints import sentences
+from engine.kit.checkpoints.sentences import Sentences, Unsupported
 
 
 @pytest.fixture

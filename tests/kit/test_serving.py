@@ -12,13 +12,13 @@ import graphs
 import passports
 import pytest
 
+from engine import server as serving
 from engine.errors import StepError, UsageError
-from engine.kit import serving
-from engine.kit.serving import health, install, layout, needs_of, packaged, ports, said, scratch, versions
-from engine.kit.serving.found import Lacking, Place, options
-from engine.kit.serving.layout import Package
-from engine.kit.serving.needs import Engine, Needs
-from engine.kit.serving.ports import Ports
+from engine.server import health, install, layout, needs_of, packaged, ports, said, scratch, versions
+from engine.server.found import Lacking, Place, options
+from engine.server.layout import Package
+from engine.server.needs import Engine, Needs
+from engine.server.ports import Ports
 
 ONNX = 'name: "a"\nplatform: "onnxruntime_onnx"\nmax_batch_size: 8\n'
 GPU = "instance_group { kind: KIND_GPU }\n"

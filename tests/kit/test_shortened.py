@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from engine.kit.quantisation import shortened
+from engine.kit.quantization.qdq import shortened
 
 
 def text(*tokens, mask=None):

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from engine.kit import stats
+from engine.kit.bench import stats
 
 latencies = some.lists(some.floats(0.001, 1e4), min_size=1, max_size=60)
 

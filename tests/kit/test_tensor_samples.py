@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from engine.errors import StepError
-from engine.kit import tensor_samples
-from engine.kit.onnx_files import Input
+from engine.kit.inputs import tensor_samples
+from engine.kit.onnx.onnx_files import Input
 
 IMAGE = {"image": Input("image", "float32", ("batch", 3, 8, 8))}
 FRAMES = {"frames": Input("frames", "float32", ("time", "batch", 5))}

@@ -4,7 +4,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from engine.kit import onnx_files, ort, tied
+from engine.kit.onnx import onnx_files
+from engine.kit.onnx.passes import tied
+from engine.runtimes.onnxruntime import session as ort
 
 TABLE = np.random.default_rng(0).standard_normal((40, 8)).astype("float32")
 

@@ -11,7 +11,7 @@ import pytest
 import timm_here
 
 from engine.errors import StepError
-from engine.kit import timm_models, timm_padding, torch_models
+from engine.kit.reference import timm_models, timm_padding, torch_models
 from engine.recipe.images import Images
 
 TASK = "image-classification"

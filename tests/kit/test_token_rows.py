@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.kit import token_rows
-from engine.kit.onnx_files import Input
-from engine.kit.token_rows import Limits, Vocabulary
+from engine.kit.inputs import token_rows
+from engine.kit.inputs.token_rows import Limits, Vocabulary
+from engine.kit.onnx.onnx_files import Input
 
 
 def row(*ids):

@@ -9,7 +9,8 @@ import models
 import pytest
 
 from engine.errors import StepError
-from engine.kit import tokenise
+from engine.kit.checkpoints import json_files
+from engine.kit.inputs import tokenizer
 
 FILES = {
     "albert": ("spiece.model", "AlbertTokenizer", ("[CLS]", "[SEP]")),
@@ -59,7 +60,7 @@ def test_a_sentencepiece_model_alone_is_read_piece_by_piece(architecture, pieces
     import sentencepiece
 
     text = "the film was good"
-    made = tokenise.load(directory(tmp_path / architecture, architecture, pieces.read_bytes()))
+    made = tokenizer.load(directory(tmp_path / architecture, architecture, pieces.read_bytes()))
     tokens = [made.backend.id_to_token(number) for number in made.row(text)["input_ids"][0]]
     own = sentencepiece.SentencePieceProcessor(model_file=str(pieces)).encode(text, out_type=str)
     begin, end = FILES[architecture][2]
@@ -70,7 +71,7 @@ def test_a_sentencepiece_model_alone_is_read_piece_by_piece(architecture, pieces
 @pytest.mark.parametrize("architecture", FILES)
 def test_a_sentencepiece_model_that_cannot_be_read_is_named(architecture, tmp_path):
     broken = directory(tmp_path / architecture, architecture, b"no model at all")
-    told = refusal(tokenise.load, broken)
+    told = refusal(tokenizer.load, broken)
     assert told.startswith("the tokenizer has no tokenizer.json, and its files cannot be converted\n  ")
     assert FILES[architecture][0] in told
     assert "tiktoken" not in told
@@ -83,7 +84,7 @@ def test_a_sentencepiece_that_does_not_fit_its_protobuf_is_what_the_message_spea
     monkeypatch.delattr("sentencepiece.sentencepiece_model_pb2", raising=False)
     error = ValueError("`tiktoken` is required to read a `tiktoken` file")
     whole = directory(tmp_path / "albert", "albert", pieces.read_bytes())
-    first, second = tokenise._why(whole, error)
+    first, second = tokenizer._why(whole, error)
     assert first == "neither transformers nor sentencepiece can read spiece.model"
     assert second.startswith("sentencepiece does not work here: ")
 
@@ -96,7 +97,7 @@ def test_a_vocabulary_without_the_token_for_unknown_words_is_said_with_the_text(
     del said["model"]["vocab"]["[UNK]"]
     said["added_tokens"] = [token for token in said["added_tokens"] if token["content"] != "[UNK]"]
     file.write_text(json.dumps(said))
-    made = tokenise.load(tmp_path)
+    made = tokenizer.load(tmp_path)
     assert made.row("the film")["input_ids"].shape == (1, 4)
     told = refusal(made.row, "the film was 好")
     assert told.startswith("the tokenizer cannot read a text\n  tokenizers says: ")
@@ -106,8 +107,8 @@ def test_a_vocabulary_without_the_token_for_unknown_words_is_said_with_the_text(
 
 def test_settings_that_are_no_object_say_nothing_and_broken_ones_are_named(tmp_path):
     path = tmp_path / "tokenizer_config.json"
-    assert tokenise.settings(path) == {}
+    assert json_files.settings(path) == {}
     path.write_text("[]")
-    assert tokenise.settings(path) == {}
+    assert json_files.settings(path) == {}
     path.write_text("[" * 100_000)
-    assert refusal(tokenise.settings, path).startswith("tokenizer_config.json of the tokenizer is no valid JSON\n")
+    assert refusal(tokenizer.settings, path).startswith("tokenizer_config.json of the tokenizer is no valid JSON\n")

@@ -13,7 +13,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from engine.errors import StepError
-from engine.kit import torch_models
+from engine.kit.reference import torch_models
 
 
 @pytest.fixture(scope="module")

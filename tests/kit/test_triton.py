@@ -3,7 +3,7 @@ from google.protobuf import text_format
 from tritonclient.grpc import model_config_pb2
 
 from engine.errors import StepError
-from engine.kit.onnx_files import Input
+from engine.kit.onnx.onnx_files import Input
 from engine.kit.triton import config as triton
 from engine.kit.triton import fields as triton_fields
 from engine.kit.triton import gpu as triton_gpu

@@ -2,9 +2,9 @@
 
 import pytest
 
-from engine.kit.trt import trt_failures
-from engine.kit.trt.memory import Forecast
-from engine.kit.trt.trt_failures import Circumstances
+from engine.runtimes.tensorrt import failures as trt_failures
+from engine.runtimes.tensorrt.failures import Circumstances
+from engine.runtimes.tensorrt.memory import Forecast
 
 AROUND = Circumstances(Forecast(1 << 30, 1 << 20, 0, {"batch": 32}), ("query", "key"), ("profile 0: x 1 / 2 / 4",))
 FORECAST = "forecast: 1.0 GiB of weights and up to 1.0 MiB of activations at batch 32"

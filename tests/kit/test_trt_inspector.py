@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.kit.trt import trt_inspector
+from engine.runtimes.tensorrt import inspector as trt_inspector
 
 
 def layer(**output):

@@ -1,7 +1,7 @@
 import pytest
 
-from engine.kit.trt import trt_progress
-from engine.kit.trt.trt_progress import Progress
+from engine.runtimes.tensorrt import progress as trt_progress
+from engine.runtimes.tensorrt.progress import Progress
 
 
 @pytest.fixture

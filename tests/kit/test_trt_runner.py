@@ -7,11 +7,12 @@ import fake_gpu
 import numpy as np
 import pytest
 
-from engine import cuda
 from engine.errors import StepError
-from engine.kit import devices, hardware, runners
-from engine.kit.execution import Execution
-from engine.kit.trt import cudart, passport, trt_log
+from engine.machine import cuda
+from engine.runtimes import devices, hardware, runners
+from engine.runtimes.execution import Execution
+from engine.runtimes.tensorrt import cudart, passport
+from engine.runtimes.tensorrt import log as trt_log
 
 NARROW, WIDE = ((1, 4), (1, 4), (1, 4)), ((1, 4), (8, 4), (32, 4))
 FIELDS = ("sm_count", "memory", "memory_bus_width", "l2_bytes", "shared_memory_per_block", "shared_memory_per_sm")
@@ -209,7 +210,8 @@ def test_without_a_driver_the_real_cuda_runtime_says_so():
 @pytest.mark.skipif(bool(cuda.devices()), reason="there is a GPU here")
 def test_the_real_tensorrt_rtx_refuses_what_is_no_engine(tmp_path, monkeypatch):
     pytest.importorskip("tensorrt_rtx", reason="tensorrt-rtx is not installed (the extra `rtx`)")
-    from engine.kit.trt import trt_api, trt_runner
+    from engine.runtimes.tensorrt import api as trt_api
+    from engine.runtimes.tensorrt import runner as trt_runner
 
     assert trt_api.use("tensorrt-rtx")
     with pytest.raises(StepError, match="cannot load the engine") as caught:

@@ -7,36 +7,36 @@ from mutations.mutation import changes, nothing
 S = "source"
 _STEPS = ("fetch", "export", "reference", "shape_infer", "fuse", "quantize", "validate", "bench", "package")
 _KIT = {
-    "accuracy": "validate",
-    "bench_inputs": "bench",
-    "bounds": "validate",
-    "cases": "reference quantize validate bench",
-    "checkpoint": "fetch export reference quantize validate bench package",
-    "comparison": "quantize validate",
-    "copying": "fetch",
-    "cpu": "bench",
-    "dynamic_int8": "quantize",
-    "equivalence": "fuse quantize",
-    "fusion": "fuse",
-    "half": "quantize",
-    "hub_files": "fetch",
-    "int8": "fuse quantize",
-    "interleaving": "bench",
-    "judgement": "validate",
-    "linear_layers": "fuse quantize",
-    "model_files": "fetch",
-    "onnx_files": "fetch export reference shape-infer fuse quantize validate bench package",
-    "ort": "export reference shape-infer fuse quantize validate bench package",
-    "questions": "reference quantize",
-    "runners": "validate bench package",
-    "samples": "reference quantize",
-    "shapes": "shape-infer quantize",
-    "stats": "quantize validate bench",
-    "token_rows": "export reference quantize bench package",
-    "tokenise": "reference quantize package",
-    "triton/config": "package",
-    "triton/fields": "package",
-    "triton/repository": "package",
+    "kit/accuracy/measure": "validate",
+    "kit/inputs/bench_inputs": "bench",
+    "kit/accuracy/thresholds": "validate",
+    "kit/inputs/cases": "reference quantize validate bench",
+    "kit/checkpoints/checkpoint": "fetch export reference quantize validate bench package",
+    "kit/accuracy/comparison": "quantize validate",
+    "store/copying": "fetch",
+    "machine/cpu": "bench",
+    "kit/quantization/dynamic/dynamic_int8": "quantize",
+    "kit/accuracy/equivalence": "fuse quantize",
+    "runtimes/onnxruntime/fusion": "fuse",
+    "kit/quantization/half/half": "quantize",
+    "kit/checkpoints/hub_files": "fetch",
+    "kit/quantization/int8": "fuse quantize",
+    "kit/bench/interleaving": "bench",
+    "kit/accuracy/gate": "validate",
+    "kit/onnx/passes/linear_layers": "fuse quantize",
+    "kit/checkpoints/model_files": "fetch",
+    "kit/onnx/onnx_files": "fetch export reference shape-infer fuse quantize validate bench package",
+    "runtimes/onnxruntime/session": "export reference shape-infer fuse quantize validate bench package",
+    "kit/reference/questions": "reference quantize",
+    "runtimes/runners": "validate bench package",
+    "kit/inputs/samples": "reference quantize",
+    "kit/onnx/shapes": "shape-infer quantize",
+    "kit/bench/stats": "quantize validate bench",
+    "kit/inputs/token_rows": "export reference quantize bench package",
+    "kit/inputs/tokenizer": "reference quantize package",
+    "kit/triton/config": "package",
+    "kit/triton/fields": "package",
+    "kit/triton/repository": "package",
 }
 """Who runs each module, as its imports say when a program for that runs over them, and as a reader sees."""
 _NEW_STEP = '''"""Marks."""
@@ -71,10 +71,15 @@ _WANTED = _NEW_STEP.replace(
 )
 
 
-def _edited(kind: str, name: str, jobs: str):
+def _edited(file: str, jobs: str):
     causes, spreads = split(jobs, "code")
-    says = f"a statement more in {kind}/{name}.py"
-    return changes(says, S, append(f"src/engine/{kind}/{name}.py", "\n_EDITED = 1\n"), causes=causes, spreads=spreads)
+    return changes(
+        f"a statement more in {file}",
+        S,
+        append(f"src/engine/{file}", "\n_EDITED = 1\n"),
+        causes=causes,
+        spreads=spreads,
+    )
 
 
 def _changed(says: str, file: str, old: str, new: str, jobs: str):
@@ -90,32 +95,33 @@ def _spread_out(text: str) -> str:
 
 
 TABLE = (
-    *(_edited("steps", name, name.replace("_", "-")) for name in _STEPS),
-    *(_edited("kit", name, jobs) for name, jobs in _KIT.items()),
+    *(_edited(f"steps/{name}.py", name.replace("_", "-")) for name in _STEPS),
+    *(_edited(f"{name}.py", jobs) for name, jobs in _KIT.items()),
     _changed("another constant in a step", "steps/reference.py", "_PROGRESS = 100", "_PROGRESS = 50", "reference"),
-    _changed("another comparison in the kit", "kit/dynamic_int8.py", "<= operators.count", "< operators.count",
-            "quantize"),
+    _changed("another comparison in the kit", "kit/quantization/dynamic/dynamic_int8.py", "<= operators.count",
+            "< operators.count", "quantize"),
     _changed("another default of an option that the recipe sets", "steps/bench.py", "threads: int | None = None",
             "threads: int | None = 1", "bench"),
-    _changed("another word among the built-in sentences", "kit/texts.txt", "\n", "!\n", "reference quantize"),
+    _changed("another word among the built-in sentences", "kit/inputs/texts.txt", "\n", "!\n", "reference quantize"),
     *(nothing(f"a docstring in {file}", S, edit(f"src/engine/{file}", '"""', '"""Anew: '))
-      for file in ("steps/bench.py", "steps/export.py", "kit/ort.py", "kit/onnx_files.py")),
+      for file in ("steps/bench.py", "steps/export.py", "runtimes/onnxruntime/session.py", "kit/onnx/onnx_files.py")),
     nothing("the docstring of a field", S, edit("src/engine/steps/bench.py", '"""None: as many as',
             '"""None: just as many as')),
-    nothing("the remark on a constant", S, edit("src/engine/kit/model_files.py", '"""Folders of a model',
+    nothing("the remark on a constant", S, edit("src/engine/kit/checkpoints/model_files.py", '"""Folders of a model',
             '"""All folders of a model')),
     nothing("comments and blank lines in a step", S, rewrite("src/engine/steps/fuse.py", _spread_out)),
-    nothing("comments and blank lines in the kit", S, rewrite("src/engine/kit/checkpoint.py", _spread_out)),
+    nothing("comments and blank lines in the kit", S, rewrite("src/engine/kit/checkpoints/checkpoint.py", _spread_out)),
     nothing("other quotes", S, rewrite("src/engine/steps/shape_infer.py", lambda text: text.replace('"symbolic": ',
             "'symbolic': "))),
     nothing("line ends of another system in a step", S, rewrite("src/engine/steps/fuse.py",
             lambda text: text.replace("\n", "\r\n"))),
     nothing("the code touched", S, touch("src/engine")),
-    nothing("the code read-only", S, mode(0o444, "src/engine/steps/fuse.py", "src/engine/kit/ort.py")),
+    nothing("the code read-only", S, mode(0o444, "src/engine/steps/fuse.py",
+            "src/engine/runtimes/onnxruntime/session.py")),
     nothing("the compiled code removed", S, remove("src/engine/steps/__pycache__", "src/engine/kit/__pycache__")),
     *(nothing(f"a statement more in {file}", S, append(f"src/engine/{file}", "\n_EDITED = 1\n"))
-      for file in ("run.py", "report/plain.py", "commands/why.py", "cli.py", "events.py", "kit/packages.py",
-            "steps/trt_build.py", "steps/validate_onnx.py")),
+      for file in ("builder/loop.py", "report/plain.py", "commands/why.py", "cli.py", "events.py",
+            "kit/checkpoints/packages.py", "steps/trt_build.py", "steps/validate_onnx.py")),
     nothing("a new module that nobody imports", S, write("src/engine/kit/unrelated.py", '"""New."""\n\nVALUE = 1\n')),
     nothing("a new step that the recipe does not want", S, write("src/engine/steps/mark.py", _NEW_STEP)),
     changes("a new step that every recipe wants", S, write("src/engine/steps/mark.py", _WANTED), causes={"mark": ()}),

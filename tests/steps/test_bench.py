@@ -6,13 +6,15 @@ import graphs
 import models
 import pytest
 
-from engine import cuda
 from engine.errors import JudgementError, StepError
-from engine.kit import bench_inputs, cpu, gpu_state, hardware, onnx_files
-from engine.kit.execution import Execution
-from engine.kit.interleaving import Budget
+from engine.kit.bench.interleaving import Budget
+from engine.kit.inputs import bench_inputs
+from engine.kit.onnx import onnx_files
+from engine.machine import cpu, cuda, gpu_state
 from engine.recipe.schema import Bench as BenchSection
 from engine.recipe.schema import ModelSection, Recipe, Rival, Shape
+from engine.runtimes import hardware
+from engine.runtimes.execution import Execution
 from engine.steps.bench import LATENCIES, Bench, _Models
 
 
@@ -241,7 +243,7 @@ def test_only_what_is_measured_through_a_server_depends_on_it():
 
 
 def test_the_code_that_serves_counts_only_where_something_is_measured_through_it():
-    from engine import code
+    from engine.builder import code
 
     here = Bench.for_recipe(recipe(bench=BenchSection()))
     there = Bench.for_recipe(recipe(bench=SERVED))

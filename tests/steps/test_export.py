@@ -8,8 +8,11 @@ import onnx
 import pytest
 
 from engine.errors import StepError
-from engine.kit import onnx_files, ort, token_rows, torch_models
+from engine.kit.inputs import token_rows
+from engine.kit.onnx import onnx_files
+from engine.kit.reference import torch_models
 from engine.recipe.schema import ModelSection, Recipe
+from engine.runtimes.onnxruntime import session as ort
 from engine.steps import export
 from engine.steps.export import Export
 

@@ -7,9 +7,12 @@ import onnx
 import pytest
 import timm_here
 
-from engine.kit import cases, onnx_files, ort, timm_models, torch_models
+from engine.kit.inputs import cases
+from engine.kit.onnx import onnx_files
+from engine.kit.reference import timm_models, torch_models
 from engine.recipe.images import Images
 from engine.recipe.schema import ModelSection, Range, Recipe
+from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
 from engine.steps.reference import Reference
 from engine.steps.shape_infer import ShapeInfer

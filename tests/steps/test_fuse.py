@@ -10,8 +10,10 @@ import numpy as np
 import onnx
 import pytest
 
-from engine.kit import equivalence, fusion, onnx_files
+from engine.kit.accuracy import equivalence
+from engine.kit.onnx import onnx_files
 from engine.recipe.schema import ModelSection, Recipe, Target
+from engine.runtimes.onnxruntime import fusion
 from engine.steps.fuse import Fuse
 
 ROOT = Path(__file__).parent.parent.parent

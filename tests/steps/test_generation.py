@@ -9,8 +9,9 @@ import generators
 import pytest
 
 from engine.errors import JudgementError, StepError
-from engine.kit import cases, graphs, onnx_files
-from engine.kit.interleaving import Budget
+from engine.kit.bench.interleaving import Budget
+from engine.kit.inputs import cases
+from engine.kit.onnx import graphs, onnx_files
 from engine.recipe.schema import Bench as BenchSection
 from engine.recipe.schema import ModelSection, Recipe, Rival, Shape
 from engine.steps.bench import LATENCIES, Bench

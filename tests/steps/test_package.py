@@ -12,16 +12,18 @@ from tritonclient.grpc import model_config_pb2
 
 from engine import digest
 from engine.errors import StepError
-from engine.kit import onnx_files, ort, tokenise
-from engine.kit.execution import Execution
+from engine.kit.inputs import tokenizer
+from engine.kit.onnx import onnx_files
 from engine.kit.triton import config as configs
 from engine.kit.triton import parts
 from engine.kit.triton.served.tokenizer import Work
 from engine.kit.triton.serving import Serving
-from engine.kit.trt import passport
 from engine.recipe.images import Images
 from engine.recipe.schema import ModelSection, Recipe, Target, Triton
 from engine.recipe.schema import Package as PackageSection
+from engine.runtimes.execution import Execution
+from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.tensorrt import passport
 from engine.steps.package import Package
 
 PROFILES = ({"batch": 1, "sequence": [1, 16, 64]}, {"batch": [1, 8, 32], "sequence": [1, 32, 48]})
@@ -105,7 +107,7 @@ def test_the_tokenizer_cuts_as_validation_does_and_pads_to_the_longest(text, tmp
     long, short = "a very good film " * 9, "boring plot"
     made = model([[long], [short]])
     assert made["input_ids"].shape == (2, 12)
-    tokeniser = tokenise.load(text[1], longest=12)
+    tokeniser = tokenizer.load(text[1], longest=12)
     for row, said in enumerate((long, short)):
         alone = tokeniser.row(said)
         tokens = alone["input_ids"].shape[1]
@@ -133,7 +135,7 @@ def test_a_pair_of_texts_is_told_apart_by_its_types(text, tmp_path):
     out = tmp_path / "package"
     run(step(), *text, out)
     made = served_tokenizer(out)([["a good film", "it was great"]])
-    alone = tokenise.load(text[1]).row("a good film", "it was great")
+    alone = tokenizer.load(text[1]).row("a good film", "it was great")
     assert made["token_type_ids"].max() == 1
     assert all(np.array_equal(made[name], alone[name]) for name in made)
 
@@ -392,7 +394,7 @@ def test_an_output_of_another_name_is_called_logits(text, tmp_path):
 def test_of_a_question_and_its_context_only_the_context_is_cut(text, tmp_path):
     run(step(task="question-answering"), *text, tmp_path / "package")
     tokens = served_tokenizer(tmp_path / "package")
-    question = tokenise.load(text[1]).row("where is the river?")["input_ids"][0]
+    question = tokenizer.load(text[1]).row("where is the river?")["input_ids"][0]
     made = tokens([["where is the river?", "a good film " * 99]])["input_ids"]
     assert made.shape == (1, 64)
     assert np.array_equal(made[0, : len(question)], question)

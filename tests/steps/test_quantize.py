@@ -13,8 +13,11 @@ from graphs import FLOAT, INT64
 from onnx import TensorProto, helper, numpy_helper
 
 from engine.errors import StepError
-from engine.kit import equivalence, int8, onnx_files, ort
+from engine.kit.accuracy import equivalence
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization import int8
 from engine.recipe.schema import ModelSection, Recipe, Target
+from engine.runtimes.onnxruntime import session as ort
 from engine.steps.fuse import Fuse
 from engine.steps.quantize import Quantize
 

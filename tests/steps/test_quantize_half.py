@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 from engine.errors import StepError
-from engine.kit import calibration, cases, onnx_files, ort, samples
-from engine.kit.half_precision import half, half_search, ranges
-from engine.kit.half_precision.half_search import GOAL
+from engine.kit.inputs import cases, samples
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization import calibration
+from engine.kit.quantization.half import half, half_search, ranges
+from engine.kit.quantization.half.half_search import GOAL
+from engine.runtimes.onnxruntime import session as ort
 from engine.step import Source
 from engine.steps.fuse import Fuse
 from engine.steps.quantize import Quantize

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from engine.errors import StepError
-from engine.kit import cases, torch_models
+from engine.kit.inputs import cases
+from engine.kit.reference import torch_models
 from engine.recipe.schema import ModelSection, Range, Recipe, Validation
 from engine.step import Source
 from engine.steps.reference import Reference

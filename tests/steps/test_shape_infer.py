@@ -12,8 +12,9 @@ from graphs import FLOAT, INT64
 from onnx import TensorProto, helper
 
 from engine.errors import StepError
-from engine.kit import onnx_files, ort
+from engine.kit.onnx import onnx_files
 from engine.recipe.schema import ModelSection, Recipe, Target
+from engine.runtimes.onnxruntime import session as ort
 from engine.steps.shape_infer import ShapeInfer
 
 ROOT = Path(__file__).parent.parent.parent

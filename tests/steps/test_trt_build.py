@@ -12,10 +12,11 @@ from onnxruntime.transformers import float16
 
 from engine import digest
 from engine.errors import StepError
-from engine.kit import checkpoint as checkpoints
-from engine.kit import onnx_files
-from engine.kit.trt import passport, trt_api
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.onnx import onnx_files
 from engine.recipe.schema import ModelSection, Range, Recipe, Target
+from engine.runtimes.tensorrt import api as trt_api
+from engine.runtimes.tensorrt import passport
 from engine.step import KEPT, KEY_VARIABLE, Source
 from engine.steps.export import Export
 from engine.steps.trt_build import TrtBuild
@@ -281,7 +282,7 @@ def test_both_can_be_built_with_in_one_process(rtx, fake_tensorrt, half, folder)
 
 
 def test_progress_is_told_in_lines_that_end_at_all(runtime, half, folder, monkeypatch, capfd):
-    monkeypatch.setattr("engine.kit.trt.trt_progress._PAUSE", 0.0)
+    monkeypatch.setattr("engine.runtimes.tensorrt.progress._PAUSE", 0.0)
     step(runtime).run(folder(), checked=half)
     told = [int(line.partition("%")[0]) for line in capfd.readouterr().out.splitlines() if re.match(r"\d+%  ", line)]
     assert told == sorted(told)
@@ -434,12 +435,12 @@ def test_an_engine_for_another_gpu_than_the_one_here_is_not_built(fake_tensorrt,
 def test_of_several_gpus_the_one_that_is_meant_builds(fake_tensorrt, half, folder, monkeypatch):
     from dataclasses import replace
 
-    from engine import cuda
+    from engine.machine import cuda
 
     [turing] = cuda.devices()
     used = []
     monkeypatch.setattr(cuda, "devices", lambda: (replace(turing, name="NVIDIA A10", sm=86), turing))
-    monkeypatch.setattr("engine.kit.trt.cudart.use", used.append)
+    monkeypatch.setattr("engine.runtimes.tensorrt.cudart.use", used.append)
     out = folder()
     step(device="T4").run(out, checked=half)
     assert used == [1]
@@ -447,7 +448,7 @@ def test_of_several_gpus_the_one_that_is_meant_builds(fake_tensorrt, half, folde
 
 
 def test_where_cuda_shows_no_gpu_no_native_engine_is_built(fake_tensorrt, half, folder, monkeypatch):
-    monkeypatch.setattr("engine.cuda.devices", tuple)
+    monkeypatch.setattr("engine.machine.cuda.devices", tuple)
     with pytest.raises(StepError, match="There is no GPU here"):
         step().run(folder(), checked=half)
 

@@ -6,12 +6,14 @@ import onnx
 import pytest
 
 from engine.errors import JudgementError, StepError
-from engine.kit import cases, onnx_files, ort, tokenise
-from engine.kit.cases import Case
-from engine.kit.execution import Execution
-from engine.kit.token_rows import Limits, masked
-from engine.kit.trt import passport
+from engine.kit.inputs import cases, tokenizer
+from engine.kit.inputs.cases import Case
+from engine.kit.inputs.token_rows import Limits, masked
+from engine.kit.onnx import onnx_files
 from engine.recipe.schema import Bound, Metric, ModelSection, Recipe, Target
+from engine.runtimes.execution import Execution
+from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.tensorrt import passport
 from engine.steps.validate import Validate
 
 FILMS = (
@@ -226,7 +228,7 @@ def test_a_tensorrt_recipe_is_validated_on_its_gpu():
 
 
 def minilm_cases(checkpoint, exported):
-    tokeniser = tokenise.load(checkpoint)
+    tokeniser = tokenizer.load(checkpoint)
     rows = [tokeniser.row(text) for text in FILMS]
     asked = [
         Case(f"line {n}", text, "sample", dict(row), {})

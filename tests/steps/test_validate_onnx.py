@@ -5,12 +5,14 @@ import numpy as np
 import onnx
 import pytest
 
-from engine import jobs, registry
+from engine.builder import jobs, registry
 from engine.errors import JudgementError
-from engine.kit import cases, onnx_files, ort
-from engine.kit.cases import Case
-from engine.kit.half_precision import half, ranges
+from engine.kit.inputs import cases
+from engine.kit.inputs.cases import Case
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization.half import half, ranges
 from engine.recipe.schema import Bound, ModelSection, Recipe, Target
+from engine.runtimes.onnxruntime import session as ort
 from engine.steps.validate_onnx import ValidateOnnx
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from engine import worker
+from engine.builder import worker
+from engine.builder.executors import environment
+from engine.builder.worker import Outcome, Task
 from engine.errors import StepError
-from engine.executors import environment
-from engine.worker import Outcome, Task
 
 _POLL_SECONDS = 0.2
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engine.kit.outputs import SPANS, vectors
-from engine.kit.pooling import Pooling, normalise
+from engine.kit.accuracy.outputs import SPANS, vectors
+from engine.kit.accuracy.pooling import Pooling, normalise
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from engine.kit.cases import Case
+    from engine.kit.inputs.cases import Case
 
 NEAR_TIE = 0.05
 """A choice counts as the same where the original values it this much worse at most, as a share of its largest logit.

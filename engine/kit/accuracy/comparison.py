@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit import choices
-from engine.kit.outputs import Usual, positions, vectors
-from engine.kit.pooling import Pooling
+from engine.kit.accuracy import agreement
+from engine.kit.accuracy.outputs import Usual, positions, vectors
+from engine.kit.accuracy.pooling import Pooling
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from engine.kit.cases import Case
+    from engine.kit.inputs.cases import Case
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def distance(
         rows = [vectors(name, each, case.inputs, pooling=pooling) for each in (original, answer)]
         cosines += _cosines(*rows, faint=usual[name].faint)
         if pooling is None:
-            counted = choices.compare(name, original, answer, real)
+            counted = agreement.compare(name, original, answer, real)
             made, changed = made + counted[0], changed + counted[1]
     return Distance(min(cosines, default=None), worst, relative, made, changed)
 

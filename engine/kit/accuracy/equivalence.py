@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit import onnx_files, ort
-from engine.kit.onnx_files import Input
+from engine.kit.onnx import onnx_files
+from engine.kit.onnx.onnx_files import Input
+from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from engine.errors import JudgementError
-from engine.kit import bounds
-from engine.kit.bounds import DEFAULTS, Miss
+from engine.kit.accuracy import thresholds
+from engine.kit.accuracy.thresholds import DEFAULTS, Miss
 from engine.recipe.schema import Bound, Metric, Precision, Recipe, Task
 from engine.step import Report, Step
 
@@ -55,24 +55,24 @@ class Judged(Step):
         found: list[Miss] = []
         if "cosine" in report:
             bound = self.cosine or Bound(at_least=default.cosine)
-            found += bounds.missed("cosine", report["cosine"]["worst"], bound, bounds.sample(report["cosine"]))
+            found += thresholds.missed("cosine", report["cosine"]["worst"], bound, thresholds.sample(report["cosine"]))
         elif self.cosine is not None:
             raise _unmeasured("cosine", "no output is a vector, or all are too small to have a direction")
-        where = bounds.sample(report["max_abs"])
-        found += bounds.missed("max_abs", report["max_abs"]["worst"], self.max_abs, where)
+        where = thresholds.sample(report["max_abs"])
+        found += thresholds.missed("max_abs", report["max_abs"]["worst"], self.max_abs, where)
         if self.max_abs is None:
             relative = report["relative"]
             limit = Bound(at_most=default.relative)
             name = "the error as a share of the output's largest value (unless max_abs is set)"
-            found += bounds.missed(name, relative["worst"], limit, bounds.sample(relative))
+            found += thresholds.missed(name, relative["worst"], limit, thresholds.sample(relative))
         return found
 
     def _shares(self, report: Report) -> list[Miss]:
         found: list[Miss] = []
         if agreement := report.get("agreement"):
-            least = bounds.allowed_changes(DEFAULTS[self.precision].agreement, agreement["choices"])
+            least = thresholds.allowed_changes(DEFAULTS[self.precision].agreement, agreement["choices"])
             differ = f", differing: {_names(agreement['differ'])}" if agreement["differ"] else ""
-            found += bounds.missed("agreement", agreement["share"], self.agreement or Bound(at_least=least), differ)
+            found += thresholds.missed("agreement", agreement["share"], self.agreement or Bound(at_least=least), differ)
         elif self.agreement is not None:
             raise _unmeasured("agreement", "the outputs choose nothing, or there are fewer than three texts")
         if self.metric is not None:
@@ -80,7 +80,7 @@ class Judged(Step):
                 raise _unmeasured("metric", "no sample has a label, or the outputs are no classes")
             measured = report["metric"]
             original = f" (the original: {measured['original']:.6g}, of {measured['samples']} samples)"
-            found += bounds.missed(self.metric.name, measured["value"], self.metric, original)
+            found += thresholds.missed(self.metric.name, measured["value"], self.metric, original)
         return found
 
 

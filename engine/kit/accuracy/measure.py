@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit import cases, checkpoint, choices, comparison, outputs
-from engine.kit.cases import Case
-from engine.kit.comparison import Distance
+from engine.kit.accuracy import agreement, comparison, outputs
+from engine.kit.accuracy.comparison import Distance
+from engine.kit.checkpoints import checkpoint
+from engine.kit.inputs import cases
+from engine.kit.inputs.cases import Case
 from engine.recipe.schema import Task
 
 if TYPE_CHECKING:
@@ -89,7 +91,7 @@ def _measured(
         report["cosine"] = _worst(directions, min)
     report["max_abs"] = _worst([(case, distance.max_abs) for case, distance in finite], max)
     report["relative"] = _worst([(case, distance.relative) for case, distance in finite], max)
-    neighbours = None if pooling is None else choices.neighbours(tried, answers, pooling)
+    neighbours = None if pooling is None else agreement.neighbours(tried, answers, pooling)
     report |= _agreement(finite) if neighbours is None else _same_neighbours(neighbours)
     return report | _accuracy(pairs)
 
@@ -121,7 +123,7 @@ def _accuracy(pairs: Sequence[tuple[Case, Mapping[str, np.ndarray]]]) -> dict[st
     ours, theirs = [], []
     for case, answer in pairs:
         name = next(iter(case.outputs))
-        expected, got = choices.predicted(case.outputs[name]), choices.predicted(answer[name])
+        expected, got = agreement.predicted(case.outputs[name]), agreement.predicted(answer[name])
         if case.label is not None and expected is not None:
             ours.append(got == case.label)
             theirs.append(expected == case.label)

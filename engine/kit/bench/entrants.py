@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from engine.kit import stats
-from engine.kit.interleaving import Budget, Contender, measure
-from engine.kit.runner import Runner
+from engine.kit.bench import stats
+from engine.kit.bench.interleaving import Budget, Contender, measure
+from engine.runtimes.runner import Runner
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import inf
 
-from engine.kit.stats import median, percentile
+from engine.kit.bench.stats import median, percentile
 
 Call = Callable[[], object]
 Clock = Callable[[], float]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.errors import StepError
-from engine.kit.generation import past
+from engine.kit.onnx import past
 
 SUPPORTED_TASKS = (
     "text-classification",

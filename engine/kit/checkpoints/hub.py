@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import StepError
-from engine.kit import hub_errors, hub_files, model_files
-from engine.kit.copying import copy
-from engine.kit.hub_errors import Hub
-from engine.kit.hub_files import File, Repository
+from engine.kit.checkpoints import hub_errors, hub_files, model_files
+from engine.kit.checkpoints.hub_errors import Hub
+from engine.kit.checkpoints.hub_files import File, Repository
+from engine.store.copying import copy
 
 _DEFAULT_ENDPOINT = "https://huggingface.co"
 _COMMIT = re.compile(r"[0-9a-f]{40}")

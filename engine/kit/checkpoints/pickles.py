@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit import model_files, weights
+from engine.kit.checkpoints import model_files, weights
 
 if TYPE_CHECKING:
     import torch

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import StepError
-from engine.kit import tokenise
+from engine.kit.checkpoints import json_files
 
 MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 """The ways to pool, in the order in which several stand one behind the other (`modules/pooling.py`)."""
@@ -43,10 +43,10 @@ def load(checkpoint: Path) -> Sentences | None:
     kinds = [kind for kind, _ in modules]
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise Unsupported(f"modules.json has {', '.join(kinds)}")
-    default = tokenise.settings(checkpoint / "config_sentence_transformers.json").get("default_prompt_name")
+    default = json_files.settings(checkpoint / "config_sentence_transformers.json").get("default_prompt_name")
     if default:
         raise Unsupported(f"texts get the prompt {default!r} in front")
-    said = tokenise.settings(checkpoint / modules[1][1] / "config.json")
+    said = json_files.settings(checkpoint / modules[1][1] / "config.json")
     modes = _modes(said)
     unknown = [mode for mode in modes if mode not in MODES]
     if unknown:

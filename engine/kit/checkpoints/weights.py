@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import StepError
-from engine.kit import model_files
+from engine.kit.checkpoints import model_files
 
 _POINTER = b"version https://git-lfs.github.com/spec"
 _POINTER_LIMIT = 1024

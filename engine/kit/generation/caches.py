@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit.generation import past
+from engine.kit.onnx import past
 
 if TYPE_CHECKING:
     import torch

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from engine.kit import graphs
-from engine.kit.generation import caches, past
+from engine.kit.generation import caches
 from engine.kit.generation.caches import Layer
-from engine.kit.onnx_files import Input
+from engine.kit.onnx import graphs, past
+from engine.kit.onnx.onnx_files import Input
 
 if TYPE_CHECKING:
     import torch

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import StepError
-from engine.kit import checkpoint as checkpoints
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.checkpoints.json_files import settings as json_object
 from engine.kit.generation.greedy import Rules
-from engine.kit.tokenise import settings as json_object
 
 _DEFAULT_NEW_TOKENS = 128
 """How many tokens an answer has at most where neither the recipe nor the model says."""

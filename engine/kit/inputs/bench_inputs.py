@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit import onnx_files, random_inputs, token_rows
-from engine.kit.onnx_files import Input
+from engine.kit.inputs import random_inputs, token_rows
+from engine.kit.onnx import onnx_files
+from engine.kit.onnx.onnx_files import Input
 from engine.recipe.schema import Range
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from itertools import cycle, islice
 
 from engine.errors import StepError
-from engine.kit import samples
-from engine.kit.tokenise import Tokeniser
+from engine.kit.inputs import samples
+from engine.kit.inputs.tokenizer import Tokeniser
 
 _FILLERS = ("a", "1", ".", "x")
 """What a text is filled up with where no word of ours fits: nearly every tokenizer makes one token of one of them."""

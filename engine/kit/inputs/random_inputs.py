@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit import tensor_samples, token_rows
-from engine.kit.onnx_files import Input
-from engine.kit.token_rows import Limits, Row, Vocabulary
+from engine.kit.inputs import tensor_samples, token_rows
+from engine.kit.inputs.token_rows import Limits, Row, Vocabulary
+from engine.kit.onnx.onnx_files import Input
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit import checkpoint as checkpoints
-from engine.kit import tensor_samples, token_rows, tokenise
-from engine.kit.cases import Case
-from engine.kit.onnx_files import Input
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.inputs import tensor_samples, token_rows, tokenizer
+from engine.kit.inputs.cases import Case
+from engine.kit.onnx.onnx_files import Input
 
 if TYPE_CHECKING:
-    from engine.kit.tokenise import Tokeniser
+    from engine.kit.inputs.tokenizer import Tokeniser
 
 LABEL = "label"
 _DEFAULT_LABELS = 2
@@ -86,7 +86,7 @@ def tokenised(
             "give samples as .npz with one array per input",
         )
     limits = token_rows.Limits.of(wanted, longest)
-    tokeniser = tokenise.load(checkpoint, longest=limits.sequence[1])
+    tokeniser = tokenizer.load(checkpoint, longest=limits.sequence[1])
     if tokeniser is None:
         raise StepError(
             "the samples are texts, but the model has no tokenizer",

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit.cases import Case
-from engine.kit.onnx_files import Input
+from engine.kit.inputs.cases import Case
+from engine.kit.onnx.onnx_files import Input
 
 if TYPE_CHECKING:
     import numpy as np

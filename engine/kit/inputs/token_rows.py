@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     import numpy as np
 
-    from engine.kit.onnx_files import Input
+    from engine.kit.onnx.onnx_files import Input
 
 NAMES = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 """What text models call the tensors that a tokenizer fills, each [batch, sequence]."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from engine.errors import StepError
-from engine.kit import checkpoint as checkpoints
-from engine.kit.token_rows import Row
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.checkpoints import json_files
+from engine.kit.inputs.token_rows import Row
 
 _FILES = ("tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "spm.model")
 _ENDLESS = 1_000_000
@@ -58,7 +58,7 @@ def load(checkpoint: Path, *, longest: int | None = None) -> Tokeniser | None:
     backend = _backend(checkpoint)
     if backend is None:
         return None
-    said = settings(checkpoint / "tokenizer_config.json")
+    said = json_files.settings(checkpoint / "tokenizer_config.json")
     # What the file was last used with: a good guess at the limit only where nothing else tells it.
     last = (backend.truncation or {}).get("max_length")
     limit = min(_limits(checkpoint, said, longest), default=last)
@@ -71,20 +71,8 @@ def load(checkpoint: Path, *, longest: int | None = None) -> Tokeniser | None:
     return Tokeniser(backend, pad)
 
 
-def settings(path: Path) -> dict[str, Any]:
-    """Return what a JSON file of the tokenizer says; {} where there is none, or it is no object.
-
-    Raises StepError where it is no JSON.
-    """
-    try:
-        said = json.loads(path.read_bytes()) if path.is_file() else {}
-    except (ValueError, RecursionError) as error:
-        raise StepError(f"{path.name} of the tokenizer is no valid JSON", [str(error)]) from error
-    return said if isinstance(said, dict) else {}
-
-
 def _limits(checkpoint: Path, tokenizer: dict[str, Any], longest: int | None) -> list[int]:
-    sentences = settings(checkpoint / "sentence_bert_config.json")
+    sentences = json_files.settings(checkpoint / "sentence_bert_config.json")
     own = checkpoints.max_sequence(checkpoint)
     limits = (longest, own, tokenizer.get("model_max_length"), sentences.get("max_seq_length"))
     return [int(limit) for limit in limits if isinstance(limit, int | float) and 0 < limit < _ENDLESS]

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit import onnx_files
-from engine.kit.generation import past
+from engine.kit.onnx import onnx_files, past
 from engine.step import Report
 
 if TYPE_CHECKING:

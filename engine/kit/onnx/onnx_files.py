@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit import external_data
+from engine.kit.onnx import external_data
 
 if TYPE_CHECKING:
     import onnx

@@ -7,7 +7,8 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit import onnx_files, weights
+from engine.kit.checkpoints import weights
+from engine.kit.onnx import onnx_files
 
 if TYPE_CHECKING:
     import onnx

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit import external_data, onnx_files
+from engine.kit.onnx import external_data, onnx_files
 
 if TYPE_CHECKING:
     import onnx

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.kit import ort
-from engine.kit.quantisation import low_bits, smoothing
-from engine.kit.quantisation.low_bits import Kind
-from engine.kit.quantisation.trials import Trials
+from engine.kit.quantization import low_bits, smoothing
+from engine.kit.quantization.low_bits import Kind
+from engine.kit.quantization.trials import Trials
+from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit import cases, onnx_files, questions, random_inputs, samples, token_rows, tokenise
-from engine.kit import checkpoint as checkpoints
-from engine.kit.cases import Case
-from engine.kit.onnx_files import Input
-from engine.kit.originals import Original
-from engine.kit.token_rows import Limits
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.inputs import cases, random_inputs, samples, token_rows, tokenizer
+from engine.kit.inputs.cases import Case
+from engine.kit.inputs.token_rows import Limits
+from engine.kit.onnx import onnx_files
+from engine.kit.onnx.onnx_files import Input
+from engine.kit.reference import questions
+from engine.kit.reference.originals import Original
 
 if TYPE_CHECKING:
     import onnx
@@ -33,7 +35,7 @@ def from_file(path: Path, checkpoint: Path, wanted: Mapping[str, Input], *, limi
 
 def of_our_own(checkpoint: Path, wanted: Mapping[str, Input]) -> list[Case]:
     """Return texts of our own, and batches of them as above; nothing for a model that takes no text."""
-    if not token_rows.are_tokens(wanted) or tokenise.load(checkpoint, longest=None) is None:
+    if not token_rows.are_tokens(wanted) or tokenizer.load(checkpoint, longest=None) is None:
         return []
     return padded(samples.tokenised(samples.built_in(""), checkpoint, wanted), checkpoint, wanted)
 
@@ -41,7 +43,7 @@ def of_our_own(checkpoint: Path, wanted: Mapping[str, Input]) -> list[Case]:
 def padded(asked: list[Case], checkpoint: Path, wanted: Mapping[str, Input]) -> list[Case]:
     """Return texts and batches of them with masks of every kind; only the texts where there is no tokenizer."""
     longest = checkpoints.max_sequence(checkpoint)
-    tokeniser = tokenise.load(checkpoint, longest=longest)
+    tokeniser = tokenizer.load(checkpoint, longest=longest)
     if tokeniser is None:
         return asked
     return [*asked, *questions.masked(asked, wanted, pad=tokeniser.pad, limits=Limits.of(wanted, longest))]

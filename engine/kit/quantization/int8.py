@@ -9,7 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit import linear_layers, onnx_files, tables
+from engine.kit.onnx import onnx_files
+from engine.kit.onnx.passes import linear_layers
+from engine.kit.quantization import tables
 
 if TYPE_CHECKING:
     import onnx
@@ -55,7 +57,7 @@ def signs(model: onnx.ModelProto) -> list[str]:
 def quantise(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> onnx.ModelProto:
     """Return the model with int8 weights, one scale per output channel, and dynamically quantised activations.
 
-    Embedding tables are stored in int8 as well (`engine.kit.tables`).
+    Embedding tables are stored in int8 as well (`engine.kit.quantization.tables`).
 
     `model` has opset 11 or later, folded constants and Gemm or MatMul for its linear layers; it is changed.
     `reduce_range` keeps weights to 7 bits. `scratch` takes temporary files. Raises StepError where ONNX Runtime's

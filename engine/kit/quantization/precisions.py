@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit import int8, onnx_files
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization import int8
 
 if TYPE_CHECKING:
     import onnx

@@ -7,7 +7,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from engine.kit import external_data, onnx_files, ort
+from engine.kit.onnx import external_data, onnx_files
+from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
     import onnx

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit import checkpoint as checkpoints
-from engine.kit import onnx_files, ort, random_inputs, token_rows, torch_models
-from engine.kit.onnx_files import Input
-from engine.kit.token_rows import Vocabulary
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.inputs import random_inputs, token_rows
+from engine.kit.inputs.token_rows import Vocabulary
+from engine.kit.onnx import onnx_files
+from engine.kit.onnx.onnx_files import Input
+from engine.kit.reference import torch_models
+from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
     import numpy as np

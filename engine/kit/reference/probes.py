@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from engine.kit import timm_models, token_rows, torch_models
 from engine.kit.generation import modules
+from engine.kit.inputs import token_rows
+from engine.kit.reference import timm_models, torch_models
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit import random_inputs, samples, token_rows, tokenise
-from engine.kit.cases import Case
-from engine.kit.token_rows import Limits
+from engine.kit.inputs import random_inputs, samples, token_rows, tokenizer
+from engine.kit.inputs.cases import Case
+from engine.kit.inputs.token_rows import Limits
 
 if TYPE_CHECKING:
-    from engine.kit.onnx_files import Input
-    from engine.kit.originals import Original
+    from engine.kit.onnx.onnx_files import Input
+    from engine.kit.reference.originals import Original
     from engine.recipe.schema import Profile
 
 
@@ -27,7 +27,7 @@ def ask(
     if original.vocabulary is None:
         return samples.read(file, checkpoint, original.wanted) if file else drawn(original, profiles)
     limits = Limits.of(original.wanted, original.longest)
-    tokeniser = tokenise.load(checkpoint, longest=limits.sequence[1])
+    tokeniser = tokenizer.load(checkpoint, longest=limits.sequence[1])
     if file is None and tokeniser is None:
         return drawn(original, profiles)
     if file is None:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit import checkpoint as checkpoints
-from engine.kit.onnx_files import Input
-from engine.kit.quiet import quiet
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.onnx.onnx_files import Input
+from engine.kit.reference.quiet import quiet
 from engine.recipe.images import TASK, Images
 
 if TYPE_CHECKING:

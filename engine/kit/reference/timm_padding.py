@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from engine.kit import timm_models
+from engine.kit.reference import timm_models
 
 if TYPE_CHECKING:
     import torch

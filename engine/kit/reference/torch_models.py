@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit import checkpoint as checkpoints
-from engine.kit import families, timm_models
-from engine.kit.generation import modules, past
-from engine.kit.onnx_files import Input
-from engine.kit.quiet import quiet
-from engine.kit.token_rows import Vocabulary
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.generation import modules
+from engine.kit.inputs.token_rows import Vocabulary
+from engine.kit.onnx import past
+from engine.kit.onnx.onnx_files import Input
+from engine.kit.reference import families, timm_models
+from engine.kit.reference.quiet import quiet
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.kit import labels, sentences, tokenise
+from engine.kit.checkpoints import json_files, labels, sentences
 from engine.kit.triton import embedding, served
 from engine.kit.triton.parts import Tensor
 
 if TYPE_CHECKING:
-    from engine.kit.onnx_files import Input
+    from engine.kit.onnx.onnx_files import Input
     from engine.kit.triton.config import Signature
     from engine.kit.triton.text import Text
 
@@ -162,7 +162,7 @@ def _extent(logits: Input) -> int:
 
 def _mask(checkpoint: Path, backend: Any) -> int:
     """Return the id of the token that stands for a word to fill in. Raises _Unfit where there is none."""
-    said = tokenise.settings(checkpoint / "tokenizer_config.json").get("mask_token")
+    said = json_files.settings(checkpoint / "tokenizer_config.json").get("mask_token")
     said = said.get("content") if isinstance(said, dict) else said
     found = (backend.token_to_id(token) for token in (said, *_MASKS) if isinstance(token, str))
     for number in found:

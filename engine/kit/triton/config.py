@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.errors import StepError
-from engine.kit.onnx_files import Input
+from engine.kit.onnx.onnx_files import Input
 
 Config = Any
 """A `ModelConfig`, the protobuf message that Triton reads as config.pbtxt."""

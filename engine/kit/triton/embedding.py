@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit import onnx_files, sentences
-from engine.kit.sentences import Sentences
+from engine.kit.checkpoints import sentences
+from engine.kit.checkpoints.sentences import Sentences
+from engine.kit.onnx import onnx_files
 
 if TYPE_CHECKING:
     import onnx

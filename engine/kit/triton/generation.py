@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from engine.kit import graphs, tokenise
-from engine.kit.generation import greedy, past, settings
+from engine.kit.generation import greedy, settings
 from engine.kit.generation.settings import Settings
+from engine.kit.inputs import tokenizer
+from engine.kit.onnx import graphs, past
 from engine.kit.triton import fields, served
 from engine.kit.triton import model as models
 from engine.kit.triton import parts as python_models
@@ -55,7 +56,7 @@ def parts(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) ->
         kind = _KINDS[part]
         made[part] = _graph(serving.model_copy(update={"model_name": name}), folders[name], scratch, kind)
     listed = [Part(config) for config, _ in made.values()]
-    tokeniser = tokenise.load(checkpoint) if serving.tokenizer else None
+    tokeniser = tokenizer.load(checkpoint) if serving.tokenizer else None
     if tokeniser is None:
         print("the package has no tokenizer: it takes tokens and their past")
         return listed, folders

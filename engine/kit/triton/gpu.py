@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.errors import StepError
-from engine.kit import ort_tensorrt
+from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
 
 Config = Any
 """A `ModelConfig`, the protobuf message that Triton reads as config.pbtxt."""
@@ -22,7 +22,7 @@ def tensorrt_provider(config: Config, options: Mapping[str, str]) -> None:
     """Let Triton run an ONNX model by ONNX Runtime's TensorRT provider, its engines kept from start to start.
 
     The folder of the engines is on the server's own disk, for a model repository may be read-only. There is no
-    `precision_mode`: any but the default makes the provider choose precisions by itself (`kit/ort_tensorrt.py`).
+    `precision_mode`: any but the default makes the provider choose precisions by itself (`tensorrt_provider`).
     """
     accelerator = config.optimization.execution_accelerators.gpu_execution_accelerator.add()
     accelerator.name = "tensorrt"

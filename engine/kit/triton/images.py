@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import StepError
-from engine.kit import checkpoint as checkpoints
-from engine.kit import timm_models
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.reference import timm_models
 from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part, Tensor

@@ -8,14 +8,16 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from engine.errors import StepError
-from engine.kit import onnx_files, ort, ort_tensorrt
+from engine.kit.onnx import onnx_files
 from engine.kit.triton import config as configs
 from engine.kit.triton import fields, gpu
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.serving import Serving
-from engine.kit.trt import passport
-from engine.kit.trt.passport import Passport
 from engine.recipe.model_config import Part
+from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
+from engine.runtimes.tensorrt import passport
+from engine.runtimes.tensorrt.passport import Passport
 
 
 def engine_config(serving: Serving, engine: Passport) -> tuple[Config, Signature]:

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import get_args
 
 from engine.errors import StepError
-from engine.kit import checkpoint as checkpoints
-from engine.kit import graphs, onnx_files
+from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton import answers, embedding, fields, generation, images, parts, text, warmups
 from engine.kit.triton import config as configs
 from engine.kit.triton import model as models
@@ -17,9 +17,10 @@ from engine.kit.triton.answers import Answer
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
-from engine.kit.trt import engine_folder, passport
-from engine.kit.trt.passport import Passport
 from engine.recipe.model_config import Part as Kind
+from engine.runtimes.tensorrt import passport
+from engine.runtimes.tensorrt.passport import Passport
+from engine.runtimes.tensorrt_rtx import engine_folder
 from engine.step import Report
 
 _CONFIG = "config.pbtxt"
@@ -34,7 +35,7 @@ def write(
     """Write the folders that Triton serves. Return {"name", "models", "bytes"}: `name` is what clients call.
 
     `data` are the files that warm-ups name; without them no model is warmed up by a file (`kit/triton/warmups.py`).
-    A TensorRT-RTX engine, which no Triton backend loads, becomes one plain folder (`kit/trt/engine_folder.py`).
+    A TensorRT-RTX engine, which no Triton backend loads, becomes one plain folder (`engine_folder`).
     Raises StepError where names collide, Triton has no such field, or cannot serve the model as it must be.
     """
     out.mkdir(parents=True, exist_ok=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from engine.kit.execution import Execution
 from engine.kit.triton import warmups
 from engine.recipe import images
 from engine.recipe.images import Images
 from engine.recipe.model_config import Part
 from engine.recipe.schema import Recipe, Task
+from engine.runtimes.execution import Execution
 from engine.step import Frozen
 
 

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.kit import token_rows, tokenise
+from engine.kit.checkpoints import json_files
+from engine.kit.inputs import token_rows, tokenizer
 from engine.kit.triton import config as configs
 from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
@@ -32,7 +33,7 @@ _SIDES = ("left", "right")
 class Text:
     """A tokenizer as it is served: how many texts make a row, and its file."""
 
-    tokeniser: tokenise.Tokeniser
+    tokeniser: tokenizer.Tokeniser
     row: Tensor
     file: str
 
@@ -43,7 +44,7 @@ def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) ->
         return None
     axis = signature.inputs["input_ids"].shape[1]
     fixed = axis if isinstance(axis, int) else None
-    tokeniser = tokenise.load(checkpoint, longest=fixed or serving.largest.get(str(axis)))
+    tokeniser = tokenizer.load(checkpoint, longest=fixed or serving.largest.get(str(axis)))
     if tokeniser is None:
         print("the model has no tokenizer: the package takes tokens")
         return None
@@ -65,7 +66,7 @@ def part(name: str, model: Config, text: Text, *, also: Collection[str]) -> Part
     )  # fmt: skip
 
 
-def _file(tokeniser: tokenise.Tokeniser, checkpoint: Path, fixed: int | None, task: str) -> str:
+def _file(tokeniser: tokenizer.Tokeniser, checkpoint: Path, fixed: int | None, task: str) -> str:
     """Return tokenizer.json: cut as in validation, padded to the longest text of a request or to a fixed length.
 
     Of a question and its context only the context is cut: what was asked must be known whole.
@@ -81,6 +82,6 @@ def _file(tokeniser: tokenise.Tokeniser, checkpoint: Path, fixed: int | None, ta
 
 def _side(checkpoint: Path) -> str:
     """Return on which side texts are padded: as the tokenizer's settings say, else as its file does, else right."""
-    said = str(tokenise.settings(checkpoint / "tokenizer_config.json").get("padding_side")).lower()
-    own = (tokenise.settings(checkpoint / "tokenizer.json").get("padding") or {}).get("direction", "right")
+    said = str(json_files.settings(checkpoint / "tokenizer_config.json").get("padding_side")).lower()
+    own = (json_files.settings(checkpoint / "tokenizer.json").get("padding") or {}).get("direction", "right")
     return said if said in _SIDES else str(own).lower()

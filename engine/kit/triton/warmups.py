@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit.copying import copy
+from engine.store.copying import copy
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.devices import Gpu
+from engine.runtimes.devices import Gpu
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -61,7 +61,7 @@ def cuda(gpu: Gpu, *, graph: bool = False) -> Provider:
 
 
 def tensorrt(gpu: Gpu, options: Mapping[str, str]) -> Provider:
-    """Return the TensorRT provider with the options of `kit/ort_tensorrt.py`, and CUDA behind it."""
+    """Return the TensorRT provider with the options of `tensorrt_provider`, and CUDA behind it."""
     device = {"device_id": str(gpu.index)}
     return Provider(TENSORRT, {**device, **options}, ((CUDA, device),))
 

@@ -7,10 +7,14 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.kit import devices, onnx_files, ort, ort_providers, ort_tensorrt
-from engine.kit.execution import Execution
-from engine.kit.ort_providers import ON_CPU, Provider
-from engine.kit.runner import Runner
+from engine.kit.onnx import onnx_files
+from engine.runtimes import devices
+from engine.runtimes.execution import Execution
+from engine.runtimes.onnxruntime import providers as ort_providers
+from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
+from engine.runtimes.onnxruntime.providers import ON_CPU, Provider
+from engine.runtimes.runner import Runner
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit import onnx_files, ort_providers
-from engine.kit.onnx_files import MODEL
-from engine.kit.ort_providers import ON_CPU, Provider
+from engine.kit.onnx import onnx_files
+from engine.kit.onnx.onnx_files import MODEL
+from engine.runtimes.onnxruntime import providers as ort_providers
+from engine.runtimes.onnxruntime.providers import ON_CPU, Provider
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from engine.kit.execution import Execution
-from engine.kit.onnx_files import Input
-from engine.kit.trt import trt_profiles
-from engine.kit.trt.trt_profiles import Shapes
+from engine.kit.onnx.onnx_files import Input
+from engine.runtimes.execution import Execution
+from engine.runtimes.tensorrt import profiles as trt_profiles
+from engine.runtimes.tensorrt.profiles import Shapes
 
 
 def options(inputs: Mapping[str, Input], execution: Execution) -> dict[str, str]:

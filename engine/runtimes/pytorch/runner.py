@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit import devices
-from engine.kit.quiet import quiet
-from engine.kit.runner import Runner
+from engine.kit.reference.quiet import quiet
+from engine.runtimes import devices
+from engine.runtimes.runner import Runner
 from engine.step import Hardware
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def pytorch(
         )
     import torch
 
-    from engine.kit import torch_models
+    from engine.kit.reference import torch_models
 
     device = _device(hardware)
     module = torch_models.load(checkpoint, task, num_labels=num_labels, random_head=random_head, images=images)

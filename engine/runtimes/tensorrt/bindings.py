@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit.trt.cudart import Memory, Stream
-from engine.kit.trt.trt_api import trt
+from engine.runtimes.tensorrt.api import trt
+from engine.runtimes.tensorrt.cudart import Memory, Stream
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,16 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit.trt import trt_failures, trt_log, trt_network, trt_options, trt_progress
-from engine.kit.trt.trt_api import trt
-from engine.kit.trt.trt_options import BuilderOptions
-from engine.kit.trt.trt_profiles import Shapes
+from engine.runtimes.tensorrt import failures as trt_failures
+from engine.runtimes.tensorrt import log as trt_log
+from engine.runtimes.tensorrt import network as trt_network
+from engine.runtimes.tensorrt import options as trt_options
+from engine.runtimes.tensorrt import progress as trt_progress
+from engine.runtimes.tensorrt.api import trt
+from engine.runtimes.tensorrt.options import BuilderOptions
+from engine.runtimes.tensorrt.profiles import Shapes
 
 if TYPE_CHECKING:
     import tensorrt
 
-    from engine.kit.trt.memory import Forecast
-    from engine.kit.trt.trt_log import Log
+    from engine.runtimes.tensorrt.log import Log
+    from engine.runtimes.tensorrt.memory import Forecast
 
 
 @dataclass(frozen=True)

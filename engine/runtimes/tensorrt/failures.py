@@ -15,7 +15,7 @@ from engine.errors import StepError
 if TYPE_CHECKING:
     import onnx
 
-    from engine.kit.trt.memory import Forecast
+    from engine.runtimes.tensorrt.memory import Forecast
 
 _SHOWN = 8
 _NOISE = re.compile(r"catchCudaError.*cudaError 35|Begin node|End node")
@@ -147,6 +147,6 @@ def _reasons(problems: Sequence[str]) -> list[str]:
 
 
 def _nodes(model: onnx.ModelProto) -> Iterable[onnx.NodeProto]:
-    from engine.kit import onnx_files
+    from engine.kit.onnx import onnx_files
 
     return onnx_files.nodes(model)

@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from engine.kit.trt import trt_log, trt_network
-from engine.kit.trt.trt_api import trt
+from engine.runtimes.tensorrt import log as trt_log
+from engine.runtimes.tensorrt import network as trt_network
+from engine.runtimes.tensorrt.api import trt
 
 _WORDS = {
     r"\bBF16\b|BFloat16": "bf16",

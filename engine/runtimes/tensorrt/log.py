@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from engine.kit.trt.trt_api import trt
+from engine.runtimes.tensorrt.api import trt
 
 if TYPE_CHECKING:
     import tensorrt

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from engine.kit import external_data, onnx_files
+from engine.kit.onnx import external_data, onnx_files
 
 if TYPE_CHECKING:
     import onnx

@@ -11,8 +11,8 @@ from pydantic import Field, ValidationError
 
 from engine import gpus
 from engine.errors import StepError
-from engine.kit.onnx_files import Input
-from engine.kit.trt.trt_api import Runtime
+from engine.kit.onnx.onnx_files import Input
+from engine.runtimes.tensorrt.api import Runtime
 from engine.step import Frozen
 
 PLAN = "model.plan"

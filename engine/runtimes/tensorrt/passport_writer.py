@@ -8,18 +8,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine import cuda, digest
-from engine.kit import gpu_state, onnx_files
-from engine.kit.trt.passport import Extents, Onnx, Passport, Precision, Tensor
+from engine import digest
+from engine.kit.onnx import onnx_files
+from engine.machine import cuda, gpu_state
+from engine.runtimes.tensorrt.passport import Extents, Onnx, Passport, Precision, Tensor
 from engine.step import KEY_VARIABLE
 
 if TYPE_CHECKING:
     import onnx
 
-    from engine.kit.devices import Gpu
-    from engine.kit.onnx_files import Input
-    from engine.kit.trt.trt_api import Runtime
-    from engine.kit.trt.trt_builder import Built, Order
+    from engine.kit.onnx.onnx_files import Input
+    from engine.runtimes.devices import Gpu
+    from engine.runtimes.tensorrt.api import Runtime
+    from engine.runtimes.tensorrt.builder import Built, Order
 
 
 def write(

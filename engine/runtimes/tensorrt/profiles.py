@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.errors import StepError
 
 if TYPE_CHECKING:
-    from engine.kit.onnx_files import Input
+    from engine.kit.onnx.onnx_files import Input
     from engine.recipe.schema import Profile
 
 Shape = tuple[int, ...]

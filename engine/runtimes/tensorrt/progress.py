@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from engine.kit.trt.trt_api import trt
+from engine.runtimes.tensorrt.api import trt
 
 if TYPE_CHECKING:
     import tensorrt

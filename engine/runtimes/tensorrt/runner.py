@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit import devices
-from engine.kit.execution import Execution
-from engine.kit.runner import Runner
-from engine.kit.trt import cudart, passport, trt_api, trt_log
-from engine.kit.trt.cudart import Stream
-from engine.kit.trt.passport import Here
-from engine.kit.trt.trt_api import trt
-from engine.kit.trt.trt_bindings import Bindings, Context, shape_of
+from engine.runtimes import devices
+from engine.runtimes.execution import Execution
+from engine.runtimes.runner import Runner
+from engine.runtimes.tensorrt import api as trt_api
+from engine.runtimes.tensorrt import cudart, passport
+from engine.runtimes.tensorrt import log as trt_log
+from engine.runtimes.tensorrt.api import trt
+from engine.runtimes.tensorrt.bindings import Bindings, Context, shape_of
+from engine.runtimes.tensorrt.cudart import Stream
+from engine.runtimes.tensorrt.passport import Here
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.kit import onnx_files
+from engine.kit.onnx import onnx_files
 
 NOT_TRITON = "no Triton repository: Triton's TensorRT backend does not load TensorRT-RTX engines"
 TOKENIZER, REQUIREMENTS = "tokenizer.json", "requirements.txt"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.kit import onnx_files
+from engine.kit.onnx import onnx_files
 
 if TYPE_CHECKING:
     import onnx

@@ -6,9 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from engine.kit import int8, onnx_files, ort, precisions
-from engine.kit.precisions import LeftAloneError
-from engine.kit.quantisation import evening
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization import int8, precisions
+from engine.kit.quantization.dynamic import evening
+from engine.kit.quantization.precisions import LeftAloneError
+from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
     import onnx

@@ -9,11 +9,14 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit import equivalence, onnx_files, token_rows
-from engine.kit.quantisation import activation_ranges, readings, smoothing
-from engine.kit.quantisation.activation_ranges import Seen
-from engine.kit.quantisation.readings import Reading
-from engine.kit.quantisation.trials import Trials
+from engine.kit.accuracy import equivalence
+from engine.kit.inputs import token_rows
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization import activation_ranges, smoothing
+from engine.kit.quantization.activation_ranges import Seen
+from engine.kit.quantization.dynamic import readings
+from engine.kit.quantization.dynamic.readings import Reading
+from engine.kit.quantization.trials import Trials
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine.kit.quantisation import readings
-from engine.kit.quantisation.readings import Reading
+from engine.kit.quantization.dynamic import readings
+from engine.kit.quantization.dynamic.readings import Reading
 
 if TYPE_CHECKING:
     import onnx

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit import graphs
-from engine.kit.quantisation import even_channels, even_rows, readings
+from engine.kit.onnx import graphs
+from engine.kit.quantization.dynamic import even_channels, even_rows, readings
 
 if TYPE_CHECKING:
     import onnx

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.kit import onnx_files, shapes
+from engine.kit.onnx import onnx_files, shapes
 
 if TYPE_CHECKING:
     from pathlib import Path

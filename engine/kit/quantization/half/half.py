@@ -7,10 +7,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.kit import onnx_files
-from engine.kit.half_precision import signatures
-from engine.kit.half_precision.ranges import FLOAT
-from engine.kit.half_precision.signatures import Kind, Slots
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization.half import signatures
+from engine.kit.quantization.half.ranges import FLOAT
+from engine.kit.quantization.half.signatures import Kind, Slots
 
 if TYPE_CHECKING:
     import numpy as np

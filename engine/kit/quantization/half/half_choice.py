@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.kit.half_precision import normalisations, signatures
-from engine.kit.half_precision.matmul_work import MATRIX
-from engine.kit.half_precision.normalisations import ACCUMULATING, MOVING
-from engine.kit.half_precision.ranges import Ranges
-from engine.kit.half_precision.signatures import Kind, Slots
+from engine.kit.quantization.half import normalisations, signatures
+from engine.kit.quantization.half.matmul_work import MATRIX
+from engine.kit.quantization.half.normalisations import ACCUMULATING, MOVING
+from engine.kit.quantization.half.ranges import Ranges
+from engine.kit.quantization.half.signatures import Kind, Slots
 
 if TYPE_CHECKING:
     import onnx

@@ -8,12 +8,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from engine.kit import comparison, onnx_files, ort, outputs
-from engine.kit.cases import Case
-from engine.kit.half_precision import emulation, half, half_choice, infinities, matmul_work, pairs, ranges, scaling
-from engine.kit.half_precision.half_choice import Choice
-from engine.kit.half_precision.ranges import Ranges
-from engine.kit.half_precision.signatures import Kind
+from engine.kit.accuracy import comparison, outputs
+from engine.kit.inputs.cases import Case
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization.half import emulation, half, half_choice, infinities, matmul_work, pairs, ranges, scaling
+from engine.kit.quantization.half.half_choice import Choice
+from engine.kit.quantization.half.ranges import Ranges
+from engine.kit.quantization.half.signatures import Kind
+from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
     import onnx

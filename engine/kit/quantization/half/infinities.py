@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from engine.kit import onnx_files
+from engine.kit.onnx import onnx_files
 
 if TYPE_CHECKING:
     import numpy as np

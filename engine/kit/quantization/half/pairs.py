@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.kit import onnx_files
+from engine.kit.onnx import onnx_files
 
 if TYPE_CHECKING:
     import onnx

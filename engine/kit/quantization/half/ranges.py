@@ -10,7 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from engine.kit import onnx_files, ort, shapes
+from engine.kit.onnx import onnx_files, shapes
+from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from engine.kit.half_precision import half_choice
-from engine.kit.half_precision.ranges import Ranges
-from engine.kit.half_precision.signatures import Kind
+from engine.kit.quantization.half import half_choice
+from engine.kit.quantization.half.ranges import Ranges
+from engine.kit.quantization.half.signatures import Kind
 
 if TYPE_CHECKING:
     import numpy as np

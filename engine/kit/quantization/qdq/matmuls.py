@@ -8,9 +8,10 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit import onnx_files, ort
-from engine.kit.quantisation.low_bits import BLOCK, Kind
-from engine.kit.quantisation.trials import Trials
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization.low_bits import BLOCK, Kind
+from engine.kit.quantization.trials import Trials
+from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,13 +7,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from engine.kit import int8, linear_layers, onnx_files
-from engine.kit.quantisation import activation_ranges, low_bits, matmuls, qdq_nodes, sensitivity, shortened
-from engine.kit.quantisation.activation_ranges import Scaling
-from engine.kit.quantisation.low_bits import Kind
-from engine.kit.quantisation.matmuls import Found, Group, Weights
-from engine.kit.quantisation.sensitivity import Selection
-from engine.kit.quantisation.trials import Trials
+from engine.kit.onnx import onnx_files
+from engine.kit.onnx.passes import linear_layers
+from engine.kit.quantization import activation_ranges, int8, low_bits
+from engine.kit.quantization.activation_ranges import Scaling
+from engine.kit.quantization.low_bits import Kind
+from engine.kit.quantization.qdq import matmuls, qdq_nodes, sensitivity, shortened
+from engine.kit.quantization.qdq.matmuls import Found, Group, Weights
+from engine.kit.quantization.qdq.sensitivity import Selection
+from engine.kit.quantization.trials import Trials
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.kit import onnx_files
-from engine.kit.quantisation import low_bits
-from engine.kit.quantisation.activation_ranges import Scaling
-from engine.kit.quantisation.low_bits import BLOCK, CODES, Kind
-from engine.kit.quantisation.matmuls import Group, Weights
+from engine.kit.onnx import onnx_files
+from engine.kit.quantization import low_bits
+from engine.kit.quantization.activation_ranges import Scaling
+from engine.kit.quantization.low_bits import BLOCK, CODES, Kind
+from engine.kit.quantization.qdq.matmuls import Group, Weights
 
 if TYPE_CHECKING:
     import numpy as np

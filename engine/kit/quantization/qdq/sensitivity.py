@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.kit import comparison, ort, outputs
-from engine.kit.cases import Case
-from engine.kit.quantisation.matmuls import Group
+from engine.kit.accuracy import comparison, outputs
+from engine.kit.inputs.cases import Case
+from engine.kit.quantization.qdq.matmuls import Group
+from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,14 +6,16 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine import digest
 from engine.digest import Digest
-from engine.jobs import Job
-from engine.notes import Notes
 from engine.recipe.load import LoadedRecipe
-from engine.store import Record, Store
+from engine.store.notes import Notes
+from engine.store.store import Record, Store
+
+if TYPE_CHECKING:
+    from engine.builder.jobs import Job
 
 KIND = "heads"
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit import graphs, ort
-from engine.kit.generation import greedy, past
-from engine.kit.runner import Runner
+from engine.kit.generation import greedy
+from engine.kit.onnx import graphs, past
+from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.runner import Runner
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,0 +1,1 @@
+"""Plan, keys, look-up, loop and workers: from a recipe to its artifacts."""

@@ -1,0 +1,1 @@
+"""Measuring time: interleaving, contenders, statistics."""

@@ -1,0 +1,1 @@
+"""What a model directory, a hub or a package says of itself."""

@@ -1,0 +1,1 @@
+"""Inputs of models: samples, tokenizer, random tensors, cases."""

@@ -1,0 +1,1 @@
+"""ONNX models: files, external data, shapes, passes."""

@@ -1,0 +1,1 @@
+"""Passes over an ONNX graph, a file each."""

@@ -1,0 +1,1 @@
+"""Dynamic int8: weights are quantized ahead of time, activations as they come."""

@@ -1,0 +1,1 @@
+"""The original model as one thing to ask."""

@@ -1,0 +1,1 @@
+"""What this machine is: its CPU, its GPUs, its tools."""

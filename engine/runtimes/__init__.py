@@ -1,0 +1,1 @@
+"""What executes models: a package per runtime."""

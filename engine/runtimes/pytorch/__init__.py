@@ -1,0 +1,1 @@
+"""PyTorch: the original model, as one would serve it without a recipe."""

@@ -1,0 +1,1 @@
+"""TensorRT-RTX: engines that are built without a GPU."""
