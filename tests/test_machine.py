@@ -5,7 +5,10 @@ import sys
 
 import pytest
 
-ASK = "from engine.machine import facts as machine; print(machine.build_of('onnxruntime'), machine.version_of('onnxruntime'))"
+ASK = (
+    "from engine.machine import facts as machine;"
+    " print(machine.build_of('onnxruntime'), machine.version_of('onnxruntime'))"
+)
 
 
 @pytest.fixture
