@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import os
 import pkgutil
-import sys
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from types import MappingProxyType, ModuleType
 
 import engine.steps
+from engine import plugins
 from engine.errors import StepError
 from engine.step import Step
-
-GROUP = "recipe.steps"
-"""The entry-point group through which other packages bring steps."""
 
 
 def folders() -> list[str]:
@@ -25,21 +20,8 @@ def folders() -> list[str]:
     return list(engine.steps.__path__)
 
 
-def listings() -> list[str]:
-    """Return the files in which installed packages say which steps they bring, those of all packages that may."""
-    found = []
-    for entry in sys.path:
-        with contextlib.suppress(OSError):
-            found += [
-                os.path.join(entry, name, "entry_points.txt")
-                for name in os.listdir(entry or ".")
-                if name.endswith((".dist-info", ".egg-info"))
-            ]
-    return found
-
-
 def changed() -> bool:
-    """Say whether there are other steps by now than those that were found."""
+    """Say whether there are other steps of ours by now than those that were found."""
     return _names() != _found_names()
 
 
@@ -54,7 +36,7 @@ def ours() -> list[str]:
 
 
 def _names() -> tuple[str, ...]:
-    return (*sorted(ours()), *sorted(f"{point.name}={point.value}" for point in entry_points(group=GROUP)))
+    return tuple(sorted(ours()))
 
 
 @cache
@@ -68,15 +50,12 @@ def steps() -> Mapping[str, type[Step]]:
     for name in ours():
         step = _step_in(importlib.import_module(f"engine.steps.{name}"))
         found[_named(step, name)] = step
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+    for point in plugins.points(plugins.STEPS):
         step = _load(point)
         name = _named(step, point.name)
         if name in found:
-            raise StepError(
-                f"two steps are called {name!r}",
-                [f"{found[name].__module__}:{found[name].__name__}", f"{point.value} ({_package(point)})"],
-                "uninstall one of the packages, or rename the entry point",
-            )
+            there = f"{found[name].__module__}:{found[name].__name__}"
+            raise plugins.refuse_twins("step", name, there, f"{point.value} ({plugins.package(point)})")
         found[name] = step
     return MappingProxyType(found)
 
@@ -87,18 +66,11 @@ def _named(step: type[Step], name: str) -> str:
 
 
 def _load(point: EntryPoint) -> type[Step]:
-    try:
-        loaded = point.load()
-    except Exception as error:
-        raise StepError(
-            f"the step {point.name!r} of {_package(point)} cannot be loaded",
-            [f"{point.value}: {type(error).__name__}: {error}"],
-            "repair or uninstall that package",
-        ) from error
+    loaded = plugins.load(point, "step")
     step = _step_in(loaded) if isinstance(loaded, ModuleType) else loaded
     if not (isinstance(step, type) and issubclass(step, Step)):
         raise StepError(
-            f"the entry point {point.name!r} of {_package(point)} is no step",
+            f"the entry point {point.name!r} of {plugins.package(point)} is no step",
             [f"{point.value} is {step!r}"],
             "let it name a subclass of engine.step.Step",
         )
@@ -116,7 +88,3 @@ def _step_in(module: ModuleType) -> type[Step]:
             f"{module.__name__} holds {len(own)} steps", [step.__name__ for step in own], "put one step into one module"
         )
     return own[0]
-
-
-def _package(point: EntryPoint) -> str:
-    return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import engine
+from engine import plugins
 from engine.api import Session
 from engine.builder import code, registry
 from engine.builder.summary import Summary
@@ -78,7 +79,7 @@ def _keep(
 
 def _changed_meanwhile() -> bool:
     """Say whether tools or steps came while we ran: their folders' rows would already be the new ones."""
-    return machine.tools_changed() or registry.changed()
+    return machine.tools_changed() or registry.changed() or plugins.changed()
 
 
 def _is_whole(session: Session, summaries: Sequence[Summary], finished: Finished) -> bool:
@@ -118,7 +119,7 @@ def _inputs(session: Session) -> Iterator[str]:
     own = {f"engine.steps.{name}" for name in registry.ours()}
     for module in {step.__module__ for step in registry.steps().values()} - own:
         yield from (str(path) for path in code.of_module(module).files)
-    yield from registry.listings()
+    yield from plugins.listings()
     ours = Path(engine.__file__).parent.rglob("*")
     yield from (str(path) for path in ours if "__pycache__" not in path.parts)  # Python writes there as it goes
     yield from local_gpus.watched()
