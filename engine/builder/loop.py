@@ -10,10 +10,10 @@ from typing import Any
 
 from engine import feasibility
 from engine.builder.attempt import Attempt
+from engine.builder.board import Board
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.lookup import Lookup, Variant, content_of
-from engine.builder.schedule import Queue
-from engine.builder.tickets import Ticket, issue
+from engine.builder.tickets import State, Ticket
 from engine.builder.worker import Outcome
 from engine.digest import Digest
 from engine.errors import Exit, UserError
@@ -29,6 +29,7 @@ _NO_LOCKS = (
     "(each result is whole all the same), and nothing can be collected from it"
 )
 _PASSED: tuple[JobState, ...] = ("cached", "built")
+_STARTABLE = (State.STARTABLE, State.STARTABLE_ALONE)
 
 
 @dataclass(frozen=True)
@@ -78,16 +79,8 @@ class _Build:
         self.heads = {variant.name: lookup.heads.of(variant.loaded) for variant in variants}
         self.notes: dict[str, dict[str, Any]] = {variant.name: {} for variant in variants}
         self.forced: set[Digest] = set()
-        self.tickets = issue(variants, self.heads)
-        self.known: Queue[Ticket] = Queue()
-        """Its inputs are there: to be looked up."""
-        self.startable: Queue[Ticket] = Queue()
-        """Not in the store: to be made."""
-        self.exclusive: Queue[Ticket] = Queue()
-        """The same, with nothing beside it."""
+        self.board = Board(variants, self.heads)
         self.running: dict[Digest, _Running] = {}
-        self.locked: list[Ticket] = []
-        """Another builder is making it."""
         self.tried_locked = 0.0
 
     def events(self) -> Iterator[Event]:
@@ -95,16 +88,15 @@ class _Build:
             yield Noticed(_NO_LOCKS.format(self.store.root))
         for variant in self.variants:
             yield Planned(variant.name, tuple((job.name, job.earlier) for job in variant.jobs))
-        for ticket in self.tickets.values():
-            if ticket.open_needs == 0:
-                self.known.add(ticket, ticket.urgency)
-        while self.known or self.startable or self.exclusive or self.running or self.locked:
+        has = self.board.has
+        while has(State.READY, *_STARTABLE, State.RUNNING, State.LOCKED_ELSEWHERE):
             yield from self._fill_slots()
-            if self.known:
-                yield from self._look_up(self.known.take())
-            elif self.locked and not self.running:
+            if has(State.READY):
+                yield from self._look_up(self.board.take(State.READY))
+            elif has(State.LOCKED_ELSEWHERE) and not self.running:
                 time.sleep(_LOCKED_POLL_SECONDS)
-            yield from self._collect(0.0 if self.known else _LOCKED_POLL_SECONDS if self.locked else None)
+            locked = _LOCKED_POLL_SECONDS if has(State.LOCKED_ELSEWHERE) else None
+            yield from self._collect(0.0 if has(State.READY) else locked)
             self._retry_locked()
         yield self.finished()
 
@@ -116,11 +108,10 @@ class _Build:
                     yield from self._take(self.running.pop(Digest(ident)), outcome)
 
     def _retry_locked(self) -> None:
-        if self.locked and time.monotonic() - self.tried_locked > _LOCKED_POLL_SECONDS:
+        if time.monotonic() - self.tried_locked > _LOCKED_POLL_SECONDS:
             self.tried_locked = time.monotonic()
-            for ticket in self.locked:
-                self.known.add(ticket, ticket.urgency)
-            self.locked.clear()
+            for ticket in self.board.take_all(State.LOCKED_ELSEWHERE):
+                self.board.move(ticket, State.READY)
 
     def finished(self, *, interrupted: bool = False) -> Finished:
         """Keep what was learned and sum up."""
@@ -128,7 +119,7 @@ class _Build:
             self.lookup.heads.keep(variant.loaded, self.notes[variant.name])
         self.lookup.heads.save()
         code = Exit.INTERRUPTED if interrupted else Exit.worst(self.exits)
-        states = {ticket.ended.state for ticket in self.tickets.values() if ticket.ended is not None}
+        states = {ticket.ended.state for ticket in self.board.tickets if ticket.ended is not None}
         state: BuildState = "built" if "built" in states else "up to date"
         if code in (Exit.USAGE, Exit.FAILED, Exit.JUDGED):
             state = "failed"
@@ -147,45 +138,39 @@ class _Build:
 
     def _look_up(self, ticket: Ticket) -> Iterator[Event]:
         """Settle a job whose inputs are known, or queue it for a worker."""
-        needed = [self.tickets[ticket.variant.name, name] for name in ticket.job.earlier]
-        if any(other.ended is None or other.ended.state not in _PASSED for other in needed):
+        if any(other.ended is None or other.ended.state not in _PASSED for other in self.board.needed(ticket)):
             yield from self._end(ticket, "skipped")
             return
         if ticket.key is None:
-            inputs = {
-                name: content_of(self._maker(ticket, name).job, each) for name, each in self._inputs(ticket).items()
-            }
+            taken = self.board.inputs(ticket)
+            inputs = {name: content_of(self.board.maker(ticket, name).job, each) for name, each in taken.items()}
             try:
                 ticket.key = self.lookup.key(ticket.job, inputs)
             except UserError as error:
                 yield from self._end(ticket, "failed", error=error)
                 return
         if ticket.digest in self.running:
-            self.running[ticket.digest].followers.append(ticket)
+            self._follow(ticket)
         elif (record := self._found(ticket)) is not None:
             yield from self._settle(ticket, record, "cached")
         elif (away := self.lookup.away(ticket.job)) is not None and not self._stopping():
             yield from self._end(ticket, "waiting", waits_for=str(away))
         else:
-            queue = self.exclusive if ticket.job.step.exclusive else self.startable
-            queue.add(ticket, ticket.urgency)
+            self.board.move(ticket, State.STARTABLE_ALONE if ticket.job.step.exclusive else State.STARTABLE)
 
     def _fill_slots(self) -> Iterator[Event]:
         """Start what can be started; what must run alone comes when there is nothing else to do."""
         alone = any(running.ticket.job.step.exclusive for running in self.running.values())
-        while self.startable and not alone and self.executor.busy < self.executor.slots:
-            yield from self._start_unless_made(self.startable.take())
-        if self.exclusive and not (self.startable or self.known or self.running):
-            yield from self._start_unless_made(self.exclusive.take())
+        has = self.board.has
+        while has(State.STARTABLE) and not alone and self.executor.busy < self.executor.slots:
+            yield from self._start_unless_made(self.board.take(State.STARTABLE))
+        if has(State.STARTABLE_ALONE) and not (has(State.STARTABLE, State.READY) or self.running):
+            yield from self._start_unless_made(self.board.take(State.STARTABLE_ALONE))
 
-    def _inputs(self, ticket: Ticket) -> dict[str, Record]:
-        """Return the records behind a job's inputs, by parameter."""
-        records = {name: self._maker(ticket, name).record for name in ticket.job.needs}
-        return {name: record for name, record in records.items() if record is not None}
-
-    def _maker(self, ticket: Ticket, name: str) -> Ticket:
-        """Return the job that fills an input."""
-        return self.tickets[ticket.variant.name, ticket.job.needs[name]]
+    def _follow(self, ticket: Ticket) -> None:
+        """Wait for the worker that makes the same for another variant."""
+        self.running[ticket.digest].followers.append(ticket)
+        self.board.move(ticket, State.FOLLOWING)
 
     def _found(self, ticket: Ticket) -> Record | None:
         if ticket.job.name in self.options.force and ticket.digest not in self.forced:
@@ -203,12 +188,12 @@ class _Build:
             yield from self._end(ticket, "skipped")
             return
         if ticket.digest in self.running:
-            self.running[ticket.digest].followers.append(ticket)
+            self._follow(ticket)
             return
         try:
             lock = self.store.try_lock(ticket.digest)
             if lock is None:
-                self.locked.append(ticket)
+                self.board.move(ticket, State.LOCKED_ELSEWHERE)
                 return
             # Another builder may have made it between the look-up and the lock.
             record = self._found(ticket)
@@ -223,7 +208,7 @@ class _Build:
 
     def _start(self, ticket: Ticket, lock: Lock) -> Started:
         step = ticket.job.step
-        attempt = Attempt.prepare(self.lookup, ticket.job, ticket.known_key, self._inputs(ticket), lock)
+        attempt = Attempt.prepare(self.lookup, ticket.job, ticket.known_key, self.board.inputs(ticket), lock)
         self.executor.submit(
             str(ticket.digest),
             attempt.task,
@@ -232,6 +217,7 @@ class _Build:
             time_limit=step.time_limit,
         )
         self.running[ticket.digest] = _Running(ticket, attempt)
+        self.board.move(ticket, State.RUNNING)
         return Started(ticket.variant.name, ticket.job.name, attempt.log)
 
     def _take(self, running: _Running, outcome: Outcome) -> Iterator[Event]:
@@ -247,7 +233,7 @@ class _Build:
             self.forced.add(ticket.digest)
             yield from self._settle(ticket, record, "built", seconds=outcome.seconds)
             for follower in running.followers:
-                self.known.add(follower, follower.urgency)
+                self.board.move(follower, State.READY)
         finally:
             running.attempt.close()
 
@@ -283,7 +269,7 @@ class _Build:
         if waits_for is not None and not self.options.allow_waiting:
             self.exits.append(Exit.WAITING)
         record = ticket.record
-        ticket.ended = Ended(
+        ended = Ended(
             recipe=ticket.variant.name,
             job=ticket.job.name,
             state=state,
@@ -294,11 +280,8 @@ class _Build:
             waits_for=waits_for,
             error=error,
         )
-        for dependent in ticket.dependents:
-            dependent.open_needs -= 1
-            if dependent.open_needs == 0:
-                self.known.add(dependent, dependent.urgency)
-        yield ticket.ended
+        self.board.end(ticket, ended)
+        yield ended
 
     def _note(self, ticket: Ticket, *, made: bool) -> None:
         if ticket.key is not None:
