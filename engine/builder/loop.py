@@ -6,21 +6,17 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from engine import feasibility
 from engine.builder.attempt import Attempt
-from engine.builder.board import Board
+from engine.builder.endings import Endings
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.lookup import Lookup, Variant, content_of
 from engine.builder.tickets import State, Ticket
 from engine.builder.worker import Outcome
 from engine.digest import Digest
-from engine.errors import Exit, UserError
-from engine.events import BuildState, Ended, Event, Finished, JobState, Noticed, Planned, Started
-from engine.store.heads import job_note
+from engine.errors import UserError
+from engine.events import Event, JobState, Noticed, Planned, Started
 from engine.store.locks import Lock
-from engine.store.materialise import materialise
 from engine.store.store import Record
 
 _LOCKED_POLL_SECONDS = 0.05
@@ -60,7 +56,7 @@ def run(variants: Sequence[Variant], lookup: Lookup, executor: LocalExecutor, op
         yield from build.events()
     except KeyboardInterrupt:
         build.abandon()
-        yield build.finished(interrupted=True)
+        yield build.endings.finished(interrupted=True)
     finally:
         build.abandon()
         lookup.store.leave()
@@ -73,13 +69,9 @@ class _Build:
         self.store = lookup.store
         self.executor = executor
         self.options = options
-        self.started = time.monotonic()
-        self.exits: list[Exit] = []
-        self.packages: dict[str, Path] = {}
-        self.heads = {variant.name: lookup.heads.of(variant.loaded) for variant in variants}
-        self.notes: dict[str, dict[str, Any]] = {variant.name: {} for variant in variants}
         self.forced: set[Digest] = set()
-        self.board = Board(variants, self.heads)
+        self.endings = Endings(variants, lookup, out=options.out, allow_waiting=options.allow_waiting)
+        self.board = self.endings.board
         self.running: dict[Digest, _Running] = {}
         self.tried_locked = 0.0
 
@@ -98,7 +90,7 @@ class _Build:
             locked = _LOCKED_POLL_SECONDS if has(State.LOCKED_ELSEWHERE) else None
             yield from self._collect(0.0 if has(State.READY) else locked)
             self._retry_locked()
-        yield self.finished()
+        yield self.endings.finished(interrupted=False)
 
     def _collect(self, timeout: float | None) -> Iterator[Event]:
         """Take what workers have done."""
@@ -113,22 +105,6 @@ class _Build:
             for ticket in self.board.take_all(State.LOCKED_ELSEWHERE):
                 self.board.move(ticket, State.READY)
 
-    def finished(self, *, interrupted: bool = False) -> Finished:
-        """Keep what was learned and sum up."""
-        for variant in self.variants:
-            self.lookup.heads.keep(variant.loaded, self.notes[variant.name])
-        self.lookup.heads.save()
-        code = Exit.INTERRUPTED if interrupted else Exit.worst(self.exits)
-        states = {ticket.ended.state for ticket in self.board.tickets if ticket.ended is not None}
-        state: BuildState = "built" if "built" in states else "up to date"
-        if code in (Exit.USAGE, Exit.FAILED, Exit.JUDGED):
-            state = "failed"
-        elif interrupted:
-            state = "interrupted"
-        elif "waiting" in states:
-            state = "waiting"
-        return Finished(state, round(time.monotonic() - self.started, 3), code, dict(self.packages))
-
     def abandon(self) -> None:
         """End all workers and remove what they were making."""
         self.executor.close()
@@ -139,7 +115,7 @@ class _Build:
     def _look_up(self, ticket: Ticket) -> Iterator[Event]:
         """Settle a job whose inputs are known, or queue it for a worker."""
         if any(other.ended is None or other.ended.state not in _PASSED for other in self.board.needed(ticket)):
-            yield from self._end(ticket, "skipped")
+            yield self.endings.end(ticket, "skipped")
             return
         if ticket.key is None:
             taken = self.board.inputs(ticket)
@@ -147,14 +123,14 @@ class _Build:
             try:
                 ticket.key = self.lookup.key(ticket.job, inputs)
             except UserError as error:
-                yield from self._end(ticket, "failed", error=error)
+                yield self.endings.end(ticket, "failed", error=error)
                 return
         if ticket.digest in self.running:
             self._follow(ticket)
         elif (record := self._found(ticket)) is not None:
-            yield from self._settle(ticket, record, "cached")
+            yield self.endings.settle(ticket, record, "cached")
         elif (away := self.lookup.away(ticket.job)) is not None and not self._stopping():
-            yield from self._end(ticket, "waiting", waits_for=str(away))
+            yield self.endings.end(ticket, "waiting", waits_for=str(away))
         else:
             self.board.move(ticket, State.STARTABLE_ALONE if ticket.job.step.exclusive else State.STARTABLE)
 
@@ -185,7 +161,7 @@ class _Build:
     def _start_unless_made(self, ticket: Ticket) -> Iterator[Event]:
         """Start a job, unless it is being made or was made since it was looked up."""
         if self._stopping():
-            yield from self._end(ticket, "skipped")
+            yield self.endings.end(ticket, "skipped")
             return
         if ticket.digest in self.running:
             self._follow(ticket)
@@ -202,9 +178,9 @@ class _Build:
                 return
             lock.release()
         except UserError as error:
-            yield from self._end(ticket, "failed", error=error)
+            yield self.endings.end(ticket, "failed", error=error)
         else:
-            yield from self._settle(ticket, record, "cached")
+            yield self.endings.settle(ticket, record, "cached")
 
     def _start(self, ticket: Ticket, lock: Lock) -> Started:
         step = ticket.job.step
@@ -227,68 +203,14 @@ class _Build:
             record = running.attempt.record(outcome)
         except UserError as error:
             for each in (ticket, *running.followers):
-                self._note(each, made=False)
-                yield from self._end(each, "failed", seconds=outcome.seconds, error=error)
+                yield self.endings.fail(each, error, seconds=outcome.seconds)
         else:
             self.forced.add(ticket.digest)
-            yield from self._settle(ticket, record, "built", seconds=outcome.seconds)
+            yield self.endings.settle(ticket, record, "built", seconds=outcome.seconds)
             for follower in running.followers:
                 self.board.move(follower, State.READY)
         finally:
             running.attempt.close()
 
-    def _settle(self, ticket: Ticket, record: Record, state: JobState, *, seconds: float = 0.0) -> Iterator[Event]:
-        """Judge what was found or made, and hand it on."""
-        ticket.record = record
-        self._note(ticket, made=True)
-        try:
-            self.lookup.accept(ticket.job, record)
-            ticket.job.step.judge(dict(record.report))
-            if ticket.job.step.describes_model:
-                feasibility.check_model(ticket.variant.loaded, record.report)
-            if ticket.job.step.delivers:
-                place = self.options.out / ticket.variant.name
-                materialise(self.store, record, place)
-                self.packages[ticket.variant.name] = place
-        except UserError as error:
-            yield from self._end(ticket, "failed", seconds=seconds, error=error)
-        else:
-            yield from self._end(ticket, state, seconds=seconds)
-
-    def _end(
-        self,
-        ticket: Ticket,
-        state: JobState,
-        *,
-        seconds: float = 0.0,
-        error: UserError | None = None,
-        waits_for: str | None = None,
-    ) -> Iterator[Event]:
-        if error is not None:
-            self.exits.append(error.exit)
-        if waits_for is not None and not self.options.allow_waiting:
-            self.exits.append(Exit.WAITING)
-        record = ticket.record
-        ended = Ended(
-            recipe=ticket.variant.name,
-            job=ticket.job.name,
-            state=state,
-            seconds=round(seconds, 3),
-            key=str(ticket.digest) if ticket.key is not None else None,
-            artifact=str(record.artifact) if record else None,
-            path=self.store.artifact_path(record.artifact) if record else None,
-            waits_for=waits_for,
-            error=error,
-        )
-        self.board.end(ticket, ended)
-        yield ended
-
-    def _note(self, ticket: Ticket, *, made: bool) -> None:
-        if ticket.key is not None:
-            before = self.heads[ticket.variant.name].get("jobs", {}).get(ticket.job.name, {})
-            self.notes[ticket.variant.name][ticket.job.name] = job_note(
-                ticket.job, ticket.digest, before, ticket.record if made else None
-            )
-
     def _stopping(self) -> bool:
-        return not self.options.keep_going and any(code is not Exit.WAITING for code in self.exits)
+        return not self.options.keep_going and self.endings.any_failed
