@@ -248,7 +248,7 @@ def test_the_code_that_serves_counts_only_where_something_is_measured_through_it
     here = Bench.for_recipe(recipe(bench=BenchSection()))
     there = Bench.for_recipe(recipe(bench=SERVED))
     names = [{file.name for file in code.of_modules(each.code_used()).files} for each in (here, there)]
-    assert {"measured_server.py", "repository.py", "stand_in.py"} <= names[1] - names[0]
+    assert {"measured.py", "repository.py", "stand_in.py"} <= names[1] - names[0]
     assert code.of_modules(here.code_used()) == code.of_module("engine.steps.bench")
 
 
