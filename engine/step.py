@@ -93,7 +93,7 @@ class Step(Frozen, ABC):
     - Where the step that makes an input is not wanted by the recipe, that step's own first input is handed
       on instead: with no `quantize`, who asks for `quantized` gets what `quantize` would have got.
     - Files that its code reads from beside itself are declared: `data = ("words.txt", "tables/")`, in the module or,
-      as a `ClassVar`, in the class; in literal texts, relative to the module's folder. Modules that it shares with other steps declare theirs.
+      as a `ClassVar`, in the class; in literal texts, relative to the module's folder.
     """
 
     name: ClassVar[str] = ""
