@@ -31,11 +31,11 @@ def of_step(step: Step) -> Code:
 
 
 def of_modules(names: tuple[str, ...]) -> Code:
-    """Return the code of several modules as one, and of a single one as `of_module` does."""
+    """Return the code of several modules as one, in whatever order, and of a single one as `of_module` does."""
     parts = [of_module(name) for name in dict.fromkeys(names)]
     if len(parts) == 1:
         return parts[0]
-    return _together(digest.of_rows([("", part.digest) for part in parts]), parts)
+    return _together(digest.of_rows([("", each) for each in sorted(part.digest for part in parts)]), parts)
 
 
 @cache
