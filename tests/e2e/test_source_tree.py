@@ -45,8 +45,8 @@ def test_code_that_moves_or_is_renamed_makes_nothing_again(project):
     move(root, "engine.machine.cpu", "engine.store.processor")  # one that is counted by its own name
     move(root, "engine.recipe.images", "engine.recipe.pictures")  # one whose code does not count
     rename_step(root, "shape_infer", "infer_shapes")
-    rename_step(root, "reference", "original")
-    renamed = {"shape-infer": "infer-shapes", "reference": "original"}
+    rename_step(root, "fuse", "melt")
+    renamed = {"shape-infer": "infer-shapes", "fuse": "melt"}
     assert {job: finding["state"] for job, finding in project.why("r.yaml").items()} == {
         renamed.get(job, job): "cached" for job in CHAIN
     }
