@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from engine import gpus
 from engine.errors import StepError
 from engine.kit.onnx.onnx_files import Input
-from engine.runtimes.tensorrt.api import Runtime
+from engine.runtimes.tensorrt.api import Known, meant
 from engine.step import Frozen
 
 PLAN = "model.plan"
@@ -58,7 +58,7 @@ class Passport(Frozen):
     """What is known of an engine."""
 
     format: Literal[1] = 1
-    kind: Runtime
+    kind: Known
     gpu: tuple[str, ...] = Field(min_length=1)
     """The GPU that built it, as its driver names it; for TensorRT-RTX those that it is for, as the recipe does."""
     sms: tuple[int, ...] = Field(min_length=1)
@@ -115,7 +115,7 @@ class Passport(Frozen):
 class Here(Frozen):
     """A machine that is to load an engine. `gpu` is the driver's name, `tensorrt` the version of `kind`'s package."""
 
-    kind: Runtime
+    kind: Known
     gpu: str
     sm: int
     tensorrt: str
