@@ -6,6 +6,7 @@ import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
@@ -14,9 +15,11 @@ from pydantic import BaseModel, ConfigDict
 from engine.errors import StepError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from engine.recipe.schema import Recipe
 
-__all__ = ["Device", "Frozen", "Hardware", "Report", "Source", "Step", "StepError"]
+__all__ = ["Device", "Frozen", "Hardware", "Report", "Section", "Source", "Step", "StepError"]
 
 KEY_VARIABLE = "RECIPE_JOB_KEY"
 """The environment variable in which a worker finds the digest of the key that it works for."""
@@ -25,6 +28,19 @@ KEPT = "kept"
 
 Report = dict[str, Any]
 """What a step tells about its work (JSON values only): kept in the job's record, judged afterwards."""
+
+
+class Section(StrEnum):
+    """What a report is about: where `recipe show` and the tables put it, whatever the step is called."""
+
+    VALIDATION = "validation"
+    """The built model against the original."""
+    VALIDATION_ONNX = "validation_onnx"
+    """The graph for a device that has not been there yet, against the original on the CPU."""
+    PRECISION = "precision"
+    """How much of the model is computed in the lower precision."""
+    BENCH = "bench"
+    """Measured times."""
 
 
 class Frozen(BaseModel):
@@ -103,6 +119,14 @@ class Step(Frozen, ABC):
     """Rows of the key that name a file kept between runs, which saves work and decides nothing (a timing cache).
 
     `run` finds it, where there is one, at `out.parent / KEPT`; what it leaves there is kept."""
+    section: ClassVar[Section | None] = None
+    """What its report is about, where that is shown."""
+    carries_model: ClassVar[bool] = False
+    """Its output is the model, as far as it has come. So is that of a step that slots in behind one of these."""
+    describes_model: ClassVar[bool] = False
+    """Its report says what the model is: the recipe is held against it before anything further is built."""
+    delivers: ClassVar[bool] = False
+    """Its output is what the user gets, under `build/<recipe>`."""
     time_limit: ClassVar[float] = 3600.0
     """Seconds after which the worker is stopped."""
 
@@ -124,6 +148,15 @@ class Step(Frozen, ABC):
 
     def judge(self, report: Report) -> None:
         """Hold the report against the recipe's bounds. Raises JudgementError."""
+
+    def model_facts(self, place: Path) -> Report | None:
+        """Return what its report will say of a model that lies here, read without building anything.
+
+        `place` is where the first of its sources lies. None where it does not know. Raises StepError where that is no
+        model. Of interest for a step that `describes_model`: `recipe check` asks it.
+        """
+        del place
+        return None
 
     def hardware(self) -> Hardware | None:
         """Return the hardware that the work must run on; None where any machine will do."""

@@ -258,9 +258,9 @@ class _Build:
         try:
             self.lookup.accept(ticket.job, record)
             ticket.job.step.judge(dict(record.report))
-            if ticket.job.name == "fetch":
+            if ticket.job.step.describes_model:
                 feasibility.check_model(ticket.variant.loaded, record.report)
-            if ticket.job.name == "package":
+            if ticket.job.step.delivers:
                 place = self.options.out / ticket.variant.name
                 materialise(self.store, record, place)
                 self.packages[ticket.variant.name] = place

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from engine.builder.jobs import Job
 from engine.builder.lookup import Lookup, Variant
+from engine.step import Section
 from engine.store.store import Record
 
 
@@ -17,16 +19,35 @@ class Summary:
     variant: Variant
     records: Mapping[str, Record]
 
-    def report(self, job: str) -> Mapping[str, Any]:
-        """Return what a job reported, {} where it was not made."""
-        record = self.records.get(job)
-        return record.report if record is not None else {}
+    def report(self, section: Section) -> Mapping[str, Any]:
+        """Return what was reported of one thing, {} where that was not made."""
+        reports = (self.records[job.name].report for job in self._made if job.step.section is section)
+        return next(reports, {})
+
+    def taken(self, section: Section, name: str) -> Record | None:
+        """Return what the job that reports of one thing took as one of its inputs."""
+        jobs = (job for job in self.variant.jobs if job.step.section is section)
+        return next((self.records.get(job.needs.get(name, "")) for job in jobs), None)
 
     @property
     def model(self) -> Record | None:
         """The record of the model that is packaged: the last one made before the package."""
-        order = ("validate", "trt-build", "validate-onnx", "quantize", "fuse", "shape-infer", "export", "fetch")
-        return next((self.records[job] for job in order if job in self.records), None)
+        carriers = carrying(self.variant.jobs)
+        return next((self.records[job.name] for job in reversed(self._made) if job.name in carriers), None)
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What the model says of itself, {} where it was not fetched."""
+        return next((self.records[job.name].report for job in self._made if job.step.describes_model), {})
+
+    @property
+    def delivered(self) -> Record | None:
+        """The record of what the user gets."""
+        return next((self.records[job.name] for job in self._made if job.step.delivers), None)
+
+    @property
+    def _made(self) -> list[Job]:
+        return [job for job in self.variant.jobs if job.name in self.records]
 
     def to_json(self) -> dict[str, Any]:
         """Return the machine-readable form that `recipe show --json` prints per variant."""
@@ -38,10 +59,20 @@ class Summary:
             "target": recipe.target.model_dump(mode="json", exclude_none=True),
             "steps": [_step(job.name, self.records.get(job.name)) for job in self.variant.jobs],
             "size": self.model.size if self.model else None,
-            "validation": dict(self.report("validate")),
-            "validation_onnx": dict(self.report("validate-onnx")),
-            "bench": list(self.report("bench").get("rows", [])),
+            Section.VALIDATION: dict(self.report(Section.VALIDATION)),
+            Section.VALIDATION_ONNX: dict(self.report(Section.VALIDATION_ONNX)),
+            Section.BENCH: list(self.report(Section.BENCH).get("rows", [])),
         }
+
+
+def carrying(jobs: Sequence[Job]) -> set[str]:
+    """Return the jobs whose output is the model, as far as it has come: who slots in behind one carries it on."""
+    found: set[str] = set()
+    for job in jobs:
+        taken = next(iter(job.needs.values()), None)
+        if job.step.carries_model or (job.step.after is not None and taken in found):
+            found.add(job.name)
+    return found
 
 
 def summarise(lookup: Lookup, variant: Variant) -> Summary:

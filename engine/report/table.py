@@ -7,6 +7,7 @@ from typing import Any
 
 from engine.builder.summary import Summary
 from engine.report import precisions
+from engine.step import Section
 
 _NOISY = 0.5
 """From here on, the middle half of the rounds differs by half of the median: busy neighbours, not models."""
@@ -16,14 +17,14 @@ _HEADER = ("shape", "runtime", "via", "size", "cosine", "mean", "p50", "p95", "p
 
 def tables(summaries: Sequence[Summary]) -> str:
     """Return the table of every variant that has been measured or validated."""
-    told = ("bench", "validate", "validate-onnx")
-    shown = [table(each) for each in summaries if any(each.report(job) for job in told)]
+    told = (Section.BENCH, Section.VALIDATION, Section.VALIDATION_ONNX)
+    shown = [table(each) for each in summaries if any(each.report(section) for section in told)]
     return "".join(text + "\n" for text in shown)
 
 
 def table(summary: Summary) -> str:
     """Return the measured rows of one variant as aligned text; milliseconds, speed-ups as ratios of medians."""
-    bench = summary.report("bench")
+    bench = summary.report(Section.BENCH)
     rows = [_row(summary, row) for row in bench.get("rows", [])]
     lines = [_title(summary)]
     if rows:
@@ -34,11 +35,11 @@ def table(summary: Summary) -> str:
         lines += _server(bench.get("server"))
         if noise > _NOISY:
             lines.append("the machine was busy: these numbers are no ground to stand on; --force bench measures again")
-    lines += precisions.lines(summary.report("quantize"))
-    if summary.report("validate"):
-        lines += _validation(summary.report("validate"))
+    lines += precisions.lines(summary.report(Section.PRECISION))
+    if summary.report(Section.VALIDATION):
+        lines += _validation(summary.report(Section.VALIDATION))
     else:  # the device has not been there yet
-        lines += _on_the_cpu(summary.report("validate-onnx"))
+        lines += _on_the_cpu(summary.report(Section.VALIDATION_ONNX))
     return "\n".join(lines) + "\n"
 
 
@@ -83,8 +84,7 @@ def _row(summary: Summary, row: Mapping[str, Any]) -> tuple[str, ...]:
     times = [f"{row[name]:.3f}" for name in ("mean_ms", "p50_ms", "p95_ms", "p99_ms")]
     if row["ours"]:
         return (shape, row["runtime"], row["via"], *_ours(summary), *times, "")
-    source = "export" if row["runtime"].startswith("onnxruntime") else "fetch"
-    record = summary.records.get(source) or summary.records.get("fetch")
+    record = summary.taken(Section.BENCH, "exported" if row["runtime"].startswith("onnxruntime") else "checkpoint")
     ratio = _ratio_of_ours(summary, row)
     return (shape, row["runtime"], row["via"], size_in_words(record.size) if record else "", "", *times, ratio)
 
@@ -99,13 +99,13 @@ def _generated(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _ours(summary: Summary) -> tuple[str, str]:
-    cosine = summary.report("validate").get("cosine")
+    cosine = summary.report(Section.VALIDATION).get("cosine")
     return (size_in_words(summary.model.size) if summary.model else "", f"{cosine['mean']:.4f}" if cosine else "")
 
 
 def _ratio_of_ours(summary: Summary, rival: Mapping[str, Any]) -> str:
     """Return how many times faster than this rival our model is at the rival's shape."""
-    rows = summary.report("bench")["rows"]
+    rows = summary.report(Section.BENCH)["rows"]
     ours = next(
         (row for row in rows if row["ours"] and row["shape"] == rival["shape"] and row["via"] == rival["via"]), None
     )

@@ -27,6 +27,7 @@ class Fuse(Step):
     """
 
     makes: ClassVar[str] = "fused"
+    carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("onnx", "onnxruntime", "sympy")
 
     residual: Literal["apart", "fused"] = "apart"

@@ -16,7 +16,7 @@ from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.qdq import qdq
 from engine.recipe.schema import Profile
 from engine.runtimes import hardware
-from engine.step import Report, Source, Step
+from engine.step import Report, Section, Source, Step
 
 if TYPE_CHECKING:
     import onnx
@@ -38,6 +38,8 @@ class Quantize(Step):
     """
 
     makes: ClassVar[str] = "quantized"
+    section: ClassVar[Section | None] = Section.PRECISION
+    carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("numpy", "onnx", "onnxruntime")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
     """What chooses the kernels that inputs are run with, to see how large tensors become."""

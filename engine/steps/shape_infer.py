@@ -27,6 +27,7 @@ class ShapeInfer(Step):
     """
 
     makes: ClassVar[str] = "shaped"
+    carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("onnx", "onnxruntime", "sympy")
 
     @classmethod
