@@ -89,9 +89,7 @@ def _larger(loaded: LoadedRecipe, needed: float) -> str:
     able = [
         gpu
         for gpu in gpus.CATALOGUE
-        if gpu.memory_gib * _GIB >= needed
-        and recipe.precision in gpu.dtypes
-        and registry.of(recipe).builds_for(gpu)
+        if gpu.memory_gib * _GIB >= needed and recipe.precision in gpu.dtypes and registry.of(recipe).builds_for(gpu)
     ]
     enough = sorted(able, key=lambda gpu: gpu.memory_gib)
     server = [gpu for gpu in enough if gpu.sold in ("data-center", "aws-g5")] or enough

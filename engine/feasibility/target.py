@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
     from engine.runtimes.runtime import Runtime
 
+
 def check(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
     """Return the GPUs that the recipe names; none for a cpu. Raises RecipeError where the target cannot be."""
     recipe = loaded.recipe

@@ -1,9 +1,8 @@
-"""Runtime: what executes a model (abstract). A runtime is one package here, or an entry point of another package."""
+"""Runtime: what executes models. Ours are a package each; others join by the entry point `recipe.runtimes`."""
 
 from __future__ import annotations
 
 import importlib
-from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -71,7 +70,7 @@ class Unsupported:
     instead: str
 
 
-class Runtime(ABC):
+class Runtime:
     """What executes models: which targets and precisions it has, what its results depend on, and how it runs.
 
     The class is pure: it is read to check a recipe, and imports no tool. What runs a model lies in the module that
@@ -109,6 +108,8 @@ class Runtime(ABC):
     loads_in_triton: ClassVar[bool] = False
     not_triton: ClassVar[str] = "no Triton repository: Triton has no backend for it"
     """Why a package is a plain folder, where `loads_in_triton` is false."""
+    threads_in_triton: ClassVar[str | None] = None
+    """The parameter of Triton's backend that says how many threads an operator takes on a CPU."""
     ways: ClassVar[tuple[Way, ...]] = ()
     """The ways to run on a GPU, for `recipe doctor`."""
     tools_for: ClassVar[Mapping[str, str]] = {}
@@ -162,7 +163,7 @@ class Runtime(ABC):
             raise loaded.error(what, "package", "triton", "image", hint=hint)
 
     def refuse_operators(self, loaded: LoadedRecipe, operators: Mapping[str, Sequence[str]]) -> None:
-        """Raise RecipeError for operators that it does not have: {domain: [operator]}, those that are not ONNX's own."""
+        """Raise RecipeError for operators that it lacks: {domain: [operator]}, those that are not ONNX's own."""
 
     def refuse_installed(self, loaded: LoadedRecipe, installed: Callable[[str], str | None]) -> None:
         """Raise RecipeError where another version than the recipe's is installed; `installed` is None where none is."""
@@ -223,6 +224,10 @@ class Runtime(ABC):
         """Return the distributions that its latency as a rival depends on; `timm` for a model of timm."""
         return ()
 
+    def as_rival(self, execution: Execution) -> Execution:
+        """Return how it runs as a rival, on the same device as `execution`: with nothing but its defaults."""
+        return execution.model_copy(update={"runtime": self.name, "options": {}})
+
     # What runs: imported when it is asked for.
 
     def code(self) -> tuple[str, ...]:
@@ -241,7 +246,7 @@ class Runtime(ABC):
         return self._work().runner(directory, execution, name=name, threads=threads, new_tokens=new_tokens)  # type: ignore[no-any-return]
 
     def rival(self, original: Original, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:
-        """Return what a user would otherwise run, on the same device as `execution`. Raises StepError as `runner` does."""
+        """Return what a user would otherwise run, on the device of `execution`. Raises StepError as `runner` does."""
         return self._work().rival(original, name=name, precision=precision, execution=execution, threads=threads)  # type: ignore[no-any-return]
 
     def served(self, directory: Path, execution: Execution, scratch: Path) -> Served:

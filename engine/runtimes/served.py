@@ -39,8 +39,6 @@ class Served:
     """The usual shapes of each profile, to capture CUDA graphs for; None for no such graphs."""
     accelerator: Callable[[str], tuple[str, Mapping[str, str]]] | None = None
     """What Triton's ONNX Runtime backend hands the model to, with parameters, by the model's name in the repository."""
-    threads: str | None = None
-    """The parameter of the backend that says how many threads an operator takes."""
     why_plain: str = ""
     """Where no backend runs it: why, in words for the log."""
     needs: tuple[str, ...] = ()

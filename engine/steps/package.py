@@ -36,6 +36,10 @@ class Package(Step):
         """Return what writes the package, and what its own Python code is pinned to."""
         return self.tools if self.serving.images is None else (*self.tools, "pillow")
 
+    def code_used(self) -> tuple[str, ...]:
+        """Return this module, and the runtime that says how the model is served."""
+        return (*super().code_used(), *self.serving.execution.code)
+
     def run(self, out: Path, *, validated: Path, checkpoint: Path, **warmup: Path) -> Report:
         """Return what `repository.write` does. Raises StepError as it does."""
         files = {name: warmup[f"warmup_{number}"] for number, name in enumerate(self.warmup_names)}

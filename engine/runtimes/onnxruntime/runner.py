@@ -59,10 +59,7 @@ def rival(original: Original, *, name: str, precision: str, execution: Execution
 
     On a GPU that is the CUDA provider. Raises StepError as `runner` does.
     """
-    plain = Execution()
-    if execution.hardware is not None:
-        options = {"provider": spec.Provider.CUDA.value}
-        plain = Execution(on_gpu=True, hardware=execution.hardware, options=options)
+    plain = spec.OnnxRuntime().as_rival(execution)
     return runner(original.exported, plain, name=name, threads=threads, new_tokens=original.new_tokens)
 
 

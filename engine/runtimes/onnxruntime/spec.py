@@ -65,11 +65,13 @@ class OnnxRuntime(Runtime):
     rival_served: ClassVar[bool] = True
     backend: ClassVar[Backend | None] = Backend.ONNXRUNTIME
     loads_in_triton: ClassVar[bool] = True
+    threads_in_triton: ClassVar[str | None] = "intra_op_thread_count"
+    """Source: README of triton-inference-server/onnxruntime_backend."""
     ways: ClassVar[tuple[Way, ...]] = (
         Way("onnxruntime, provider: cuda", (_GPU,)),
         Way("onnxruntime, provider: tensorrt", (_GPU,), libraries=("libnvinfer.so.10",)),
     )
-    tools_for: ClassVar[Mapping[str, str]] = dict([("onnxruntime", "all models"), (_GPU, "ONNX models on a GPU")])  # noqa: C406
+    tools_for: ClassVar[Mapping[str, str]] = {"onnxruntime": "all models", _GPU: "ONNX models on a GPU"}
 
     def runs_on_cpu(self, target: Target) -> bool:
         """Say whether the CPU provider runs the model, on whatever machine."""
@@ -202,6 +204,11 @@ class OnnxRuntime(Runtime):
     def latency_facts(self, execution: Execution) -> tuple[str, ...]:
         """Return which build of ONNX Runtime it is."""
         return ("onnxruntime.build",)
+
+    def as_rival(self, execution: Execution) -> Execution:
+        """Return the provider that a user would take: the CPU's, or CUDA's."""
+        provider = Provider.CUDA if execution.on_gpu else Provider.CPU
+        return execution.model_copy(update={"runtime": self.name, "options": {"provider": provider.value}})
 
     def rival_tools(self, *, timm: bool) -> tuple[str, ...]:
         """Return what runs the exported model."""

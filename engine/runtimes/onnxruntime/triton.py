@@ -19,7 +19,6 @@ from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
 from engine.runtimes.onnxruntime.spec import Provider
 from engine.runtimes.served import Served
 
-_THREADS = "intra_op_thread_count"
 _TRITONS_NAMES = {"trt_max_workspace_size": "max_workspace_size_bytes"}
 """Options that Triton's backend calls otherwise than ONNX Runtime does."""
 
@@ -37,7 +36,6 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
         on_gpu=execution.on_gpu,
         level=_level(directory, scratch),
         accelerator=(lambda name: _accelerator(name, inputs, execution)) if by_tensorrt else None,
-        threads=None if execution.on_gpu else _THREADS,
     )
 
 

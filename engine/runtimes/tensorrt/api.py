@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Known", "check_version", "meant", "trt", "use"]
 
+
 class _Meant:
     """Stands for the module that was last asked for: a worker may build with one after the other."""
 

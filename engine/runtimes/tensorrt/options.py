@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.errors import StepError
-from engine.runtimes.tensorrt.api import Runtime, trt
+from engine.runtimes.tensorrt.api import meant, trt
 from engine.step import Frozen
 
 if TYPE_CHECKING:

@@ -193,7 +193,7 @@ def _differing(said: Passport, here: Here) -> list[tuple[str, str | tuple[Any, .
 
 
 def _gpu_fits(said: Passport, here: Here) -> bool:
-    if said.kind == "tensorrt-rtx":
+    if meant(said.kind).anywhere:
         return here.sm in said.sms
     mode = said.options.get("compatibility", "none")
     if mode == "ampere-plus":
@@ -220,7 +220,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _hint(said: Passport, here: Here) -> str:
-    if said.kind == "tensorrt-rtx":
+    if meant(said.kind).anywhere:
         return f"build it for this GPU as well: add {here.gpu} to target.device"
     return "build it here, or with tensorrt.compatibility or version_compatible for more than one kind of machine"
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.runtimes import devices
-from engine.runtimes.execution import Execution
 from engine.runtimes.backends import Backend
+from engine.runtimes.execution import Execution
 from engine.runtimes.runner import Runner
 from engine.runtimes.served import Served
 from engine.runtimes.tensorrt import api as trt_api

@@ -100,10 +100,15 @@ class TensorRT(Engines):
     loads_in_triton: ClassVar[bool] = True
     module: ClassVar[str] = "tensorrt"
     package: ClassVar[str] = "tensorrt"
-    install: ClassVar[str] = "on the machine with the GPU: pip install 'recipe[tensorrt]', or NVIDIA's TensorRT container"
+    install: ClassVar[str] = (
+        "on the machine with the GPU: pip install 'recipe[tensorrt]', or NVIDIA's TensorRT container"
+    )
     majors: ClassVar[tuple[str, ...]] = ("10", "11")
     ways: ClassVar[tuple[Way, ...]] = (Way("tensorrt", ("tensorrt",), (CUDA_BINDINGS,)),)
-    tools_for: ClassVar[Mapping[str, str]] = dict(tensorrt="TensorRT engines, on the GPU that they are for")  # noqa: C408
+    tools_for: ClassVar[Mapping[str, str]] = {
+        "tensorrt": "TensorRT engines, on the GPU that they are for",
+        "cuda-bindings": "running TensorRT engines",
+    }
 
     def refuse_image(self, loaded: LoadedRecipe, named: Named) -> None:
         """Raise RecipeError where the image's TensorRT does not load what the recipe's builds."""

@@ -31,7 +31,7 @@ class TensorRTRTX(Engines):
     anywhere: ClassVar[bool] = True
     not_triton: ClassVar[str] = "no Triton repository: Triton's TensorRT backend does not load TensorRT-RTX engines"
     ways: ClassVar[tuple[Way, ...]] = (Way("tensorrt-rtx", ("tensorrt_rtx",), (CUDA_BINDINGS,)),)
-    tools_for: ClassVar[Mapping[str, str]] = dict(tensorrt_rtx="TensorRT-RTX engines, built without a GPU")  # noqa: C408
+    tools_for: ClassVar[Mapping[str, str]] = {"tensorrt_rtx": "TensorRT-RTX engines, built without a GPU"}
 
     def builds_for(self, gpu: Gpu) -> bool:
         """Say whether its builder knows the GPU."""
