@@ -236,7 +236,13 @@ class Runtime:
         return (own, importlib.util.resolve_name(self.work, own.rpartition(".")[0])) if self.work else (own,)
 
     def runner(
-        self, directory: Path, execution: Execution, *, name: str, threads: int = 0, new_tokens: int | None = None
+        self,
+        directory: Path,
+        execution: Execution,
+        *,
+        name: str = "built",
+        threads: int = 0,
+        new_tokens: int | None = None,
     ) -> Runner:
         """Return what answers inputs by the built model in `directory`.
 
