@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 from typing_extensions import TypedDict
 
+from engine import tasks
 from engine.recipe.fields import (
     Distinct,
     Flag,
@@ -31,16 +32,6 @@ from engine.recipe.options import Generate, Preprocess, TensorRTOptions
 from engine.runtimes import registry
 
 Precision = Literal["fp32", "fp16", "bf16", "int8", "fp8", "int4"]
-Task = Literal[
-    "text-classification",
-    "token-classification",
-    "question-answering",
-    "feature-extraction",
-    "fill-mask",
-    "text2text-generation",
-    "text-generation",
-    "image-classification",
-]
 
 
 class Model(BaseModel):
@@ -76,7 +67,7 @@ class ModelSection(Model):
 
     source: Text
     revision: Word | None = None
-    task: Task | None = None
+    task: Annotated[str, OneOf(tasks.names)] | None = None
     tokenizer: Text | None = None
     weights: Literal["safetensors", "pickle-tensors-only"] = "safetensors"
     num_labels: Size | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from engine import tasks
 from engine.recipe import images
 from engine.recipe.schema import Recipe
 from engine.runtimes import registry
@@ -13,8 +14,6 @@ from engine.runtimes.runtime import Unsupported
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
 
-GENERATES = ("text2text-generation", "text-generation")
-"""The tasks whose models generate text."""
 MEASURED = 32
 """New tokens of a call that is measured where the recipe does not say: so many that the prompt is not most of it."""
 ON_A_CPU = "device: cpu with runtime: onnxruntime"
@@ -36,21 +35,34 @@ def served(recipe: Recipe) -> bool:
     return recipe.bench is not None and bool(set(recipe.bench.via) - {"in-process"})
 
 
-Row = tuple[str, Callable[[Recipe], object], str, str]
+def generates(name: str | None) -> bool:
+    """Tell whether a task's models generate text; None is no task that is known yet."""
+    task = tasks.known(name)
+    return task is not None and task.generates is not None
+
+
+def _generating() -> str:
+    return f"task: {tasks.either(lambda task: task.generates)}, or leave it out"
+
+
+def _of_timm() -> str:
+    return f"a model of timm (timm:NAME, or a directory with task: {tasks.either(lambda task: task.by_timm)})"
+
+
+Row = tuple[str, Callable[[Recipe], object], str, str | Callable[[], str]]
 # The field, when it is refused, what is not supported, what works instead. A step that learns one takes its line out.
 _ROWS: tuple[Row, ...] = (
-    ("model.task", lambda r: r.model.task in GENERATES and off_the_cpu(r), "generating text on a GPU", ON_A_CPU),
+    ("model.task", lambda r: generates(r.model.task) and off_the_cpu(r), "generating text on a GPU", ON_A_CPU),
     ("model.trust_remote_code", lambda r: r.model.trust_remote_code, "running a model's own code",
      "a model of an architecture that transformers has"),
     ("graphs", lambda r: r.graphs, "several graphs", "a model of one graph"),
     ("generate.num_beams", lambda r: r.generate.get("num_beams", 1) > 1, "beam search",
      "num_beams: 1: the likeliest token each time"),
     ("generate", lambda r: r.generate and off_the_cpu(r), "generating text on a GPU", ON_A_CPU),
-    ("generate", lambda r: r.generate and r.model.task not in (None, *GENERATES), "generating text with this task",
-     "task: text-generation or text2text-generation, or leave it out"),
-    ("preprocess", lambda r: r.preprocess and not images.of_timm(r.model), "preparing images for this model",
-     "a model of timm (timm:NAME, or a directory with task: image-classification)"),
-    ("bench.via", lambda r: served(r) and r.model.task in GENERATES, "measuring generated text through a server",
+    ("generate", lambda r: r.generate and r.model.task is not None and not generates(r.model.task),
+     "generating text with this task", _generating),
+    ("preprocess", lambda r: r.preprocess and not images.of_timm(r.model), "preparing images for this model", _of_timm),
+    ("bench.via", lambda r: served(r) and generates(r.model.task), "measuring generated text through a server",
      "via: [in-process]"),
     ("bench.against", _rivals, "a rival in this precision", "precision: fp32, or for pytorch fp16 or bf16"),
 )  # fmt: skip
@@ -68,5 +80,7 @@ def _unsupported(recipe: Recipe) -> Iterator[Unsupported]:
     runtime = registry.of(recipe)
     if runtime.planned is not None:
         yield runtime.planned
-    yield from (Unsupported(path, what, instead) for path, refuses, what, instead in _ROWS if refuses(recipe))
+    for path, refuses, what, instead in _ROWS:
+        if refuses(recipe):
+            yield Unsupported(path, what, instead if isinstance(instead, str) else instead())
     yield from runtime.unsupported(recipe)

@@ -220,8 +220,8 @@ class Runtime:
         """Return further facts that its latency depends on."""
         return ()
 
-    def rival_tools(self, *, timm: bool) -> tuple[str, ...]:
-        """Return the distributions that its latency as a rival depends on; `timm` for a model of timm."""
+    def rival_tools(self, *, library: str) -> tuple[str, ...]:
+        """Return the distributions that a rival's latency depends on; `library` has the model for PyTorch."""
         return ()
 
     def as_rival(self, execution: Execution) -> Execution:

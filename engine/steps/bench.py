@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Self
 
+from engine import tasks
 from engine.errors import JudgementError
 from engine.kit.bench import entrants
 from engine.kit.bench.entrants import IN_PROCESS, Entrant
@@ -21,7 +22,7 @@ from engine.kit.triton.serving import Serving
 from engine.machine import cpu, gpu_state
 from engine.recipe import images, supported
 from engine.recipe.images import Images
-from engine.recipe.schema import Recipe, Rival, Task
+from engine.recipe.schema import Recipe, Rival
 from engine.runtimes import devices, registry
 from engine.runtimes.execution import Execution
 from engine.runtimes.rival import Original
@@ -64,7 +65,7 @@ class Bench(Step):
     against: tuple[Rival, ...] = ()
     threads: int | None = None
     """None: as many as there are physical cores."""
-    task: Task | None = None
+    task: str | None = None
     num_labels: int | None = None
     random_head: bool = False
     images: Images | None = None
@@ -111,10 +112,11 @@ class Bench(Step):
         return {name: value for name, value in kept.items() if name not in {"via", "serving"} - set(served)}
 
     def code_used(self) -> tuple[str, ...]:
-        """Return this module, what runs the models, and what serves where something is measured through a server."""
+        """Return this module, what runs the models, the task of the original, and what serves where a server does."""
         rivals = (module for rival in self.against for module in registry.find(rival.runtime).code())
-        server = () if self.serving is None else (_SERVER,)
-        return tuple(dict.fromkeys((*super().code_used(), *self.execution.code, *rivals, *server)))
+        task = tasks.modules(self.task) if any(map(_of_checkpoint, self.against)) else ()
+        served = () if self.serving is None else (_SERVER, *self.serving.code_used())
+        return tuple(dict.fromkeys((*super().code_used(), *self.execution.code, *rivals, *task, *served)))
 
     def hardware(self) -> Hardware | None:
         """Return the GPU that runs the model."""
@@ -124,7 +126,7 @@ class Bench(Step):
         """Return what runs the models: our runtime and the rivals'."""
         tools = ["onnx", *self.execution.tools]
         for rival in self.against:
-            tools += registry.find(rival.runtime).rival_tools(timm=self.images is not None)
+            tools += registry.find(rival.runtime).rival_tools(library=images.library(self.images))
         return tuple(dict.fromkeys((*tools, *(() if self.serving is None else _SERVER_TOOLS))))
 
     def facts_used(self) -> tuple[str, ...]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar, Self
 
+from engine import tasks
 from engine.kit.accuracy import measure as accuracy
 from engine.kit.accuracy.gate import Judged
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.onnx import onnx_files, past
+from engine.kit.onnx import onnx_files
 from engine.recipe.schema import Recipe
 from engine.runtimes.execution import Execution
 from engine.step import Hardware, Report, Section
@@ -46,7 +47,7 @@ class Validate(Judged):
 
     def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> Report:
         """Return what `accuracy.measure` finds, and the bytes of the model. Raises StepError as it does."""
-        generates = checkpoints.task(checkpoint, self.task) in past.TASKS
+        generates = tasks.find(checkpoints.task(checkpoint, self.task)).generates
         # One thread: sums in one order, however many cores there are.
         new_tokens = 1 if generates else None
         runner = self.execution.by.runner(compiled, self.execution, name="built", threads=1, new_tokens=new_tokens)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.feasibility.shapes import profiles
 from engine.feasibility.triton.fault import About, Tensor
-from engine.recipe.supported import GENERATES
+from engine.recipe import supported
 from engine.runtimes import registry
 from engine.runtimes.backends import Backend
 
@@ -42,7 +42,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
     by_engine = runtime.backend is Backend.TENSORRT
     largest = [profile["batch"].max for profile in recipe.profiles if "batch" in profile]
     limits = [*([said.max_batch_size] if said.max_batch_size is not None else []), *([max(largest)] if largest else [])]
-    several = part == "ensemble" and recipe.model.task not in GENERATES
+    several = part == "ensemble" and not supported.generates(recipe.model.task)
     other = Backend.ENSEMBLE if several else Backend.PYTHON
     return About(
         backend=(runtime.backend or Backend.PYTHON) if part in _ENGINES else other,
@@ -60,7 +60,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
 def of_model(recipe: Recipe, facts: Mapping[str, Any]) -> About | None:
     """Return what is known of the model itself by the report of its fetch; None where that tells no tensors."""
     axes = facts.get("axes")
-    if not axes or (recipe.model.task or facts.get("task")) in GENERATES:
+    if not axes or supported.generates(recipe.model.task or facts.get("task")):
         return None
     about = of_recipe(recipe, "model")
     batch = about.batch

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from engine import tasks
 from engine.errors import JudgementError
 from engine.kit.accuracy import thresholds
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
-from engine.recipe.schema import Bound, Metric, Precision, Recipe, Task
+from engine.recipe.schema import Bound, Metric, Precision, Recipe
 from engine.step import Report, Step
 
 _LISTED = 20
@@ -19,7 +20,7 @@ class Judged(Step):
 
     judged: ClassVar[tuple[str, ...]] = ("precision", "cosine", "agreement", "max_abs", "metric")
 
-    task: Task | None = None
+    task: str | None = None
     precision: Precision = "fp32"
     cosine: Bound | None = None
     agreement: Bound | None = None
@@ -38,6 +39,10 @@ class Judged(Step):
             "max_abs": asked.max_abs,
             "metric": asked.metric,
         }
+
+    def code_used(self) -> tuple[str, ...]:
+        """Return this module, and the task that says how answers are compared."""
+        return (*super().code_used(), *tasks.modules(self.task))
 
     def judge(self, report: Report) -> None:
         """Hold the worst cosine and max_abs, the share of agreement and the metric against their bounds.

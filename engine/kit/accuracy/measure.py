@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine import tasks
 from engine.errors import StepError
 from engine.kit.accuracy import agreement, comparison, outputs
 from engine.kit.accuracy.comparison import Distance
 from engine.kit.checkpoints import checkpoint
 from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
-from engine.recipe.schema import Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,7 +28,7 @@ def measure(
     answer: Answer,
     reference: Path,
     checkpoint: Path,
-    task: Task | None,
+    task: str | None,
     *,
     what: str,
     takes: Callable[[Mapping[str, tuple[int, ...]]], bool] = lambda _: True,
@@ -74,9 +74,9 @@ def _divided(
 
 
 def _measured(
-    tried: Sequence[Case], answers: Sequence[Mapping[str, np.ndarray]], directory: Path, asked: Task | None
+    tried: Sequence[Case], answers: Sequence[Mapping[str, np.ndarray]], directory: Path, asked: str | None
 ) -> dict[str, Any]:
-    embeds = checkpoint.task(directory, asked) == "feature-extraction"
+    embeds = tasks.find(checkpoint.task(directory, asked)).embeds
     pooling = (checkpoint.pooling(directory) or "mean") if embeds else None
     usual = outputs.usual(tried, pooling=pooling)
     pairs = list(zip(tried, answers, strict=True))

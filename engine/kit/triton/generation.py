@@ -41,10 +41,11 @@ _GREEDY = "generation/greedy.py"  # named from the folder of kits: it is shipped
 GraphKind = Literal["model", "encoder", "decoder"]
 _KINDS: Mapping[str, GraphKind] = {graphs.WHOLE: "model", graphs.ENCODER: "encoder", graphs.DECODER: "decoder"}
 """What `package.triton.models` calls each graph; a single one is the model itself."""
-_CONTINUES, _ANSWERS = past.TASKS
 
 
-def parts(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) -> tuple[list[Part], dict[str, Files]]:
+def parts(
+    serving: Serving, validated: Path, checkpoint: Path, scratch: Path, *, task: str
+) -> tuple[list[Part], dict[str, Files]]:
     """Return the models of the repository, what clients call last, and the files of each graph, by model.
 
     Raises StepError where the model's own settings ask for what greedy generation cannot honour.
@@ -67,7 +68,7 @@ def parts(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) ->
     tokeniser.backend.no_truncation()
     shipped = _files(tokeniser.backend, _shipped(said, made, serving.largest))
     for name, streams in ((f"{serving.model_name}_stream", True), (serving.ensemble, False)):
-        listed.append(_entry(name, made, shipped, streams=streams))
+        listed.append(_entry(name, made, shipped, task=task, streams=streams))
         fields.overridden(listed[-1].config, serving, "stream" if streams else "generate")
     return listed, files
 
@@ -84,7 +85,7 @@ def _graph(serving: Serving, model: Served, kind: GraphKind) -> tuple[Config, Si
     return config, signature
 
 
-def _entry(name: str, made: Graphs, files: Mapping[str, bytes], *, streams: bool) -> Part:
+def _entry(name: str, made: Graphs, files: Mapping[str, bytes], *, task: str, streams: bool) -> Part:
     """Return a model that clients call: whole answers, or their pieces."""
     graph, _ = made[graphs.DECODER if graphs.DECODER in made else graphs.WHOLE]
     part = python_models.python(
@@ -94,7 +95,7 @@ def _entry(name: str, made: Graphs, files: Mapping[str, bytes], *, streams: bool
         tensor.optional = True
     if streams:
         part.config.model_transaction_policy.decoupled = True
-    python_models.mark(part.config, _ANSWERS if graphs.ENCODER in made else _CONTINUES)
+    python_models.mark(part.config, task)
     return Part(part.config, files, part.beside)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import get_args
 
+from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import graphs, onnx_files
@@ -23,8 +24,6 @@ from engine.step import Report
 
 _CONFIG = "config.pbtxt"
 _VERSION = "1"
-_TENSORS = "tensors"
-"""The task of a model that takes tensors, of which nobody knows what they mean."""
 
 
 def write(
@@ -40,7 +39,7 @@ def write(
     with TemporaryDirectory(dir=out.parent) as folder:
         scratch = Path(folder)
         if _generates(validated, checkpoint):
-            made, files = generation.parts(serving, validated, checkpoint, scratch)
+            made, files = generation.parts(serving, validated, checkpoint, scratch, task=_task(serving, checkpoint))
         else:
             directory = _with_embedding(serving, validated, checkpoint, scratch)
             model = models.served(serving, directory, scratch)
@@ -133,10 +132,8 @@ def _answers(serving: Serving) -> bool:
 
 
 def _task(serving: Serving, checkpoint: Path) -> str:
-    """Return what the model is for, by the recipe or by itself; a model that does not say takes tensors."""
-    if checkpoints.kind(checkpoint) != "onnx" or serving.task is not None:
-        return checkpoints.task(checkpoint, serving.task)
-    return _TENSORS
+    """Return what the model is for, by the recipe or by itself; an ONNX file that does not say takes tensors."""
+    return checkpoints.task(checkpoint, serving.task)
 
 
 def _generates(validated: Path, checkpoint: Path) -> bool:
@@ -147,7 +144,7 @@ def _generates(validated: Path, checkpoint: Path) -> bool:
 
 def _with_embedding(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) -> Path:
     """Return the folder of the model, its sentence embedding made in the graph where it is one and clients want it."""
-    embeds = _answers(serving) and _task(serving, checkpoint) == "feature-extraction"
+    embeds = _answers(serving) and tasks.find(_task(serving, checkpoint)).embeds
     if not embeds or not (validated / onnx_files.MODEL).is_file():
         return validated
     return embedding.pooled(validated, checkpoint, scratch / "pooled")

@@ -210,6 +210,6 @@ class OnnxRuntime(Runtime):
         provider = Provider.CUDA if execution.on_gpu else Provider.CPU
         return execution.model_copy(update={"runtime": self.name, "options": {"provider": provider.value}})
 
-    def rival_tools(self, *, timm: bool) -> tuple[str, ...]:
+    def rival_tools(self, *, library: str) -> tuple[str, ...]:
         """Return what runs the exported model."""
         return ("numpy", self.name)

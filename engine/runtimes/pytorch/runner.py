@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint
 from engine.kit.reference.quiet import quiet
+from engine.recipe import images as pictures
 from engine.runtimes import devices
 from engine.runtimes.execution import Execution
 from engine.runtimes.rival import Original
 from engine.runtimes.runner import Runner
 from engine.step import Hardware
+from engine.tasks import Modality
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +39,8 @@ def rival(original: Original, *, name: str, precision: str, execution: Execution
             "An ONNX file cannot be measured against PyTorch: there is no PyTorch model of it",
             hint="take runtime: pytorch out of bench.against",
         )
-    library, extra = ("transformers", "cpu") if images is None else ("timm", "timm")
+    library = pictures.library(images)
+    extra = "timm" if pictures.modality(images) is Modality.IMAGE else "cpu"
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec(library) is None:
         raise StepError(
             f"Measuring against PyTorch needs torch and {library}, and they are not installed",

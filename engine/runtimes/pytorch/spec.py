@@ -20,6 +20,6 @@ class PyTorch(Runtime):
     rival_precisions: ClassVar[tuple[str, ...]] = ("fp32", "fp16", "bf16")
     tools_for: ClassVar[Mapping[str, str]] = {"torch": "export and reference of PyTorch models"}
 
-    def rival_tools(self, *, timm: bool) -> tuple[str, ...]:
+    def rival_tools(self, *, library: str) -> tuple[str, ...]:
         """Return PyTorch and the library that the model is one of."""
-        return ("torch", "timm" if timm else "transformers")
+        return ("torch", library)
