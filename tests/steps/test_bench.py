@@ -241,7 +241,7 @@ def test_only_what_is_measured_through_a_server_depends_on_it():
     assert "checkpoint" in set(there.inputs_used()) - set(here.inputs_used())
     runs = [name for name in here.code_used() if name.startswith("engine.runtimes.")]
     assert runs == ["engine.runtimes.onnxruntime.spec", "engine.runtimes.onnxruntime.runner"]
-    assert set(there.code_used()) - set(here.code_used()) == {"engine.server.measured"}
+    assert "engine.server.measured" in set(there.code_used()) - set(here.code_used())
 
 
 def test_the_code_that_serves_counts_only_where_something_is_measured_through_it():
@@ -251,7 +251,7 @@ def test_the_code_that_serves_counts_only_where_something_is_measured_through_it
     there = Bench.for_recipe(recipe(bench=SERVED))
     names = [{file.name for file in code.of_modules(each.code_used()).files} for each in (here, there)]
     assert {"measured.py", "repository.py", "stand_in.py"} <= names[1] - names[0]
-    assert code.of_modules(here.code_used()) == code.of_module("engine.steps.bench")
+    assert not {name for name in here.code_used() if name.startswith(("engine.server", "engine.kit.triton"))}
 
 
 def test_what_a_package_is_called_and_how_it_is_served_is_measured():
