@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from engine import distribution
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint
 from engine.kit.reference.quiet import quiet
@@ -45,7 +46,7 @@ def rival(original: Original, *, name: str, precision: str, execution: Execution
         raise StepError(
             f"Measuring against PyTorch needs torch and {library}, and they are not installed",
             ["bench.against asks for runtime: pytorch"],
-            f"pip install 'recipe[{extra}]', or take pytorch out of bench.against",
+            f"{distribution.install(extra)}, or take pytorch out of bench.against",
         )
     import torch
 

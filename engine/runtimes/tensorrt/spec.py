@@ -7,7 +7,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from engine import triton_images
+from engine import distribution, triton_images
 from engine.runtimes.backends import Backend
 from engine.runtimes.runtime import Lowering, Runtime, Way
 
@@ -101,7 +101,7 @@ class TensorRT(Engines):
     module: ClassVar[str] = "tensorrt"
     package: ClassVar[str] = "tensorrt"
     install: ClassVar[str] = (
-        "on the machine with the GPU: pip install 'recipe[tensorrt]', or NVIDIA's TensorRT container"
+        f"on the machine with the GPU: {distribution.install('tensorrt')}, or NVIDIA's TensorRT container"
     )
     majors: ClassVar[tuple[str, ...]] = ("10", "11")
     ways: ClassVar[tuple[Way, ...]] = (Way("tensorrt", ("tensorrt",), (CUDA_BINDINGS,)),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from engine import gpus, triton_images
+from engine import distribution, gpus, triton_images
 from engine.runtimes.runtime import Unsupported, Way
 from engine.runtimes.tensorrt.spec import CUDA_BINDINGS, Engines
 
@@ -26,7 +26,7 @@ class TensorRTRTX(Engines):
     several: ClassVar[bool] = True
     module: ClassVar[str] = "tensorrt_rtx"
     package: ClassVar[str] = "tensorrt-rtx-cu12"
-    install: ClassVar[str] = "pip install 'recipe[rtx]': it builds without a GPU"
+    install: ClassVar[str] = f"{distribution.install('rtx')}: it builds without a GPU"
     majors: ClassVar[tuple[str, ...]] = ("1",)
     anywhere: ClassVar[bool] = True
     not_triton: ClassVar[str] = "no Triton repository: Triton's TensorRT backend does not load TensorRT-RTX engines"
