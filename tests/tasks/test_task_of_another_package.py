@@ -1,39 +1,21 @@
 """A task of another installed package: one file and an entry point, and recipes may say it."""
 
 import json
+import re
 import shutil
+import tomllib
+from pathlib import Path
 
 import models
 import pytest
 from program import Program
 
-TASK = '''
-"""Next sentence: whether the second of two texts follows the first."""
-
-from engine.kit.triton import served
-from engine.kit.triton.answers import answer
-from engine.kit.triton.answers.answer import Answer
-from engine.kit.triton.parts import Tensor
-from engine.tasks import Classes, Task
-
-TASK = Task(
-    name="next-sentence",
-    auto_class="AutoModelForNextSentencePrediction",
-    texts=2,
-    classes=Classes.ROWS,
-    example=("It rained all day.", "We stayed at home."),
-    answers=__name__,
-)
-LABELS = ["follows", "random"]
-
-
-def make(signature, checkpoint, text):
-    """Return what names the two classes of logits [rows, 2]."""
-    logits, names = answer.found(signature, "logits", axes=2)
-    gives = (Tensor("labels", "TYPE_STRING", (2,)), Tensor("scores", "TYPE_FP32", (2,)))
-    settings = {"labels": LABELS, "scores": "softmax"}
-    return Answer(served.CLASSIFY, ("logits",), gives, ("labels", "scores"), settings, names)
-'''
+GUIDE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text().partition("## Add a task\n")[2]
+[TASK] = re.findall(r"```python\n(.*?)```", GUIDE.partition("\n## ")[0], flags=re.DOTALL)
+"""What the guide shows is what is tried."""
+[POINT] = re.findall(r"```toml\n(.*?)```", GUIDE.partition("\n## ")[0], flags=re.DOTALL)
+[(GROUP, POINTS)] = tomllib.loads(POINT)["project"]["entry-points"].items()
+ENTRY = "\n".join(f"{name} = {value}" for name, value in POINTS.items())
 RECIPE = "name: pairs\nmodel: {source: model, task: next-sentence}\n"
 
 
@@ -50,13 +32,13 @@ def built(tmp_path_factory):
     return project
 
 
-def install(folder, project, *, entry="next-sentence = next_sentence:TASK", code=TASK):
+def install(folder, project, *, entry=ENTRY, code=TASK):
     site = folder / "site"
     info = site / "next_sentence-1.0.dist-info"
     info.mkdir(parents=True)
     (site / "next_sentence.py").write_text(code)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: next-sentence\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[recipe.tasks]\n{entry}\n")
+    (info / "entry_points.txt").write_text(f"[{GROUP}]\n{entry}\n")
     project.environment["PYTHONPATH"] = str(site)
 
 
