@@ -117,7 +117,7 @@ def test_without_torch_a_rival_in_pytorch_says_what_to_install(layers, tmp_path,
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name == "torch" else found(name, *rest))
     with pytest.raises(StepError, match="needs torch") as caught:
         run(Quick(against=(EAGER,), shapes=({"batch": 1},)), layers, tmp_path, checkpoint=checkpoint)
-    assert "pip install 'recipe[cpu]'" in str(caught.value)
+    assert "pip install 'recipe-build[cpu]'" in str(caught.value)
 
 
 def test_an_onnx_file_has_no_model_in_pytorch(layers, tmp_path):
@@ -248,7 +248,7 @@ def test_the_code_that_serves_counts_only_where_something_is_measured_through_it
     here = Bench.for_recipe(recipe(bench=BenchSection()))
     there = Bench.for_recipe(recipe(bench=SERVED))
     names = [{file.name for file in code.of_modules(each.code_used()).files} for each in (here, there)]
-    assert {"measured_server.py", "repository.py", "stand_in.py"} <= names[1] - names[0]
+    assert {"measured.py", "repository.py", "stand_in.py"} <= names[1] - names[0]
     assert code.of_modules(here.code_used()) == code.of_module("engine.steps.bench")
 
 
