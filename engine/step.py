@@ -12,15 +12,28 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from engine.errors import StepError
+from engine.errors import JudgementError, StepError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.recipe.schema import Recipe
 
-__all__ = ["Device", "Frozen", "Hardware", "Report", "Section", "Source", "Step", "StepError"]
+__all__ = [
+    "VERSION",
+    "Device",
+    "Frozen",
+    "Hardware",
+    "JudgementError",
+    "Report",
+    "Section",
+    "Source",
+    "Step",
+    "StepError",
+]
 
+VERSION = 1
+"""The version of what a step is: see docs/stability.md."""
 KEY_VARIABLE = "RECIPE_JOB_KEY"
 """The environment variable in which a worker finds the digest of the key that it works for."""
 KEPT = "kept"
