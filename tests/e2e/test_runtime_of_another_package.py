@@ -1,14 +1,16 @@
-"""A runtime of another package - one file and an entry point - builds, validates, measures, and is refused."""
+"""A runtime of another package - the one that CONTRIBUTING shows - builds, validates, measures, and is refused."""
 
 import json
 import shutil
 from pathlib import Path
 
-import onnx_reference
 import pytest
 
 from engine.testing import install
 
+GUIDE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text().partition("## Add a runtime\n")[2]
+CODE = GUIDE.partition("```python\n")[2].partition("```")[0]
+"""The runtime that CONTRIBUTING shows: it must do all that is said of it."""
 RECIPE = """\
 name: m
 model: {source: model}
@@ -24,7 +26,7 @@ OURS = RECIPE.replace("onnx-reference", "onnxruntime").replace("name: m", "name:
 def project(empty, tiny_bert):
     site = empty.folder / "site"
     install(site, "recipe.runtimes", "onnx-reference", "onnx_reference:OnnxReference")
-    shutil.copy(onnx_reference.__file__, site)
+    (site / "onnx_reference.py").write_text(CODE)
     empty.environment["PYTHONPATH"] = str(site)
     shutil.copytree(tiny_bert, empty.folder / "model")
     (empty.folder / "samples.jsonl").write_text(
