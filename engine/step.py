@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 from pydantic import BaseModel, ConfigDict
 
 from engine.errors import StepError
+from engine.reporting import TypedReport
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
-__all__ = ["Device", "Frozen", "Hardware", "Report", "Source", "Step", "StepError"]
+__all__ = ["Device", "Frozen", "Hardware", "Report", "Source", "Step", "StepError", "TypedReport"]
 
 KEY_VARIABLE = "RECIPE_JOB_KEY"
 """The environment variable in which a worker finds the digest of the key that it works for."""
 KEPT = "kept"
 """The file beside a job's output that is kept between runs; see `Step.kept_by`."""
 
-Report = dict[str, Any]
-"""What a step tells about its work (JSON values only): kept in the job's record, judged afterwards."""
+Report = Mapping[str, object]
+"""What a step without a type of its own for it tells about its work: JSON values, kept in the job's record."""
 
 
 class Frozen(BaseModel):
@@ -103,6 +104,8 @@ class Step(Frozen, ABC):
     """Rows of the key that name a file kept between runs, which saves work and decides nothing (a timing cache).
 
     `run` finds it, where there is one, at `out.parent / KEPT`; what it leaves there is kept."""
+    report: ClassVar[type[TypedReport] | None] = None
+    """What `run` returns and `judge` takes; None for a plain mapping of JSON values, or nothing."""
     time_limit: ClassVar[float] = 3600.0
     """Seconds after which the worker is stopped."""
 
@@ -116,14 +119,14 @@ class Step(Frozen, ABC):
         return None if options is None else cls.model_validate(options)
 
     @abstractmethod
-    def run(self, *args: Any, **inputs: Any) -> Report | None:
-        """`run(self, out: Path, *, some_input: Path) -> Report | None`: do the work, write only under `out`.
+    def run(self, *args: Any, **inputs: Any) -> TypedReport | Report | None:
+        """`run(self, out: Path, *, some_input: Path) -> SomeReport`: do the work, write only under `out`.
 
         Heavy imports live in here. Raises StepError(what, facts, hint) for what a user can mend.
         """
 
-    def judge(self, report: Report) -> None:
-        """Hold the report against the recipe's bounds. Raises JudgementError."""
+    def judge(self, report: Any) -> None:
+        """Hold the report, of the type that `report` names, against the recipe's bounds. Raises JudgementError."""
 
     def hardware(self) -> Hardware | None:
         """Return the hardware that the work must run on; None where any machine will do."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import feasibility
+from engine.builder import reports
 from engine.builder.attempt import Attempt
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.lookup import Lookup, Variant, content_of
@@ -18,6 +19,7 @@ from engine.builder.worker import Outcome
 from engine.digest import Digest
 from engine.errors import Exit, UserError
 from engine.events import BuildState, Ended, Event, Finished, JobState, Noticed, Planned, Started
+from engine.feasibility.facts import ModelFacts
 from engine.store.heads import job_note
 from engine.store.locks import Lock
 from engine.store.materialise import materialise
@@ -257,9 +259,10 @@ class _Build:
         self._note(ticket, made=True)
         try:
             self.lookup.accept(ticket.job, record)
-            ticket.job.step.judge(dict(record.report))
-            if ticket.job.name == "fetch":
-                feasibility.check_model(ticket.variant.loaded, record.report)
+            report = reports.read(type(ticket.job.step), record)
+            ticket.job.step.judge(report)
+            if isinstance(report, ModelFacts):
+                feasibility.check_model(ticket.variant.loaded, report)
             if ticket.job.name == "package":
                 place = self.options.out / ticket.variant.name
                 materialise(self.store, record, place)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
+from engine.builder import reports
 from engine.builder.lookup import Lookup, Variant
+from engine.reporting import TypedReport
 from engine.store.store import Record
+
+R = TypeVar("R", bound=TypedReport)
 
 
 @dataclass(frozen=True)
@@ -17,10 +21,12 @@ class Summary:
     variant: Variant
     records: Mapping[str, Record]
 
-    def report(self, job: str) -> Mapping[str, Any]:
-        """Return what a job reported, {} where it was not made."""
-        record = self.records.get(job)
-        return record.report if record is not None else {}
+    def report(self, name: str, kind: type[R]) -> R | None:
+        """Return what a job reported, None where it was not made, or reports something else."""
+        step = next((type(job.step) for job in self.variant.jobs if job.name == name), None)
+        record = self.records.get(name)
+        found = None if step is None or record is None else reports.read(step, record)
+        return found if isinstance(found, kind) else None
 
     @property
     def model(self) -> Record | None:
@@ -28,7 +34,7 @@ class Summary:
         order = ("validate", "trt-build", "validate-onnx", "quantize", "fuse", "shape-infer", "export", "fetch")
         return next((self.records[job] for job in order if job in self.records), None)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the machine-readable form that `recipe show --json` prints per variant."""
         recipe = self.variant.loaded.recipe
         return {
@@ -38,10 +44,15 @@ class Summary:
             "target": recipe.target.model_dump(mode="json", exclude_none=True),
             "steps": [_step(job.name, self.records.get(job.name)) for job in self.variant.jobs],
             "size": self.model.size if self.model else None,
-            "validation": dict(self.report("validate")),
-            "validation_onnx": dict(self.report("validate-onnx")),
-            "bench": list(self.report("bench").get("rows", [])),
+            "validation": self._filed("validate"),
+            "validation_onnx": self._filed("validate-onnx"),
+            "bench": self._filed("bench").get("rows", []),
         }
+
+    def _filed(self, job: str) -> Mapping[str, object]:
+        """Return a job's report as JSON, {} where it was not made."""
+        record = self.records.get(job)
+        return record.report if record is not None else {}
 
 
 def summarise(lookup: Lookup, variant: Variant) -> Summary:
@@ -49,13 +60,14 @@ def summarise(lookup: Lookup, variant: Variant) -> Summary:
     notes = lookup.heads.of(variant.loaded).get("jobs", {})
     records = {}
     for job in variant.jobs:
-        record = lookup.store.read(notes.get(job.name, {}).get("key", "none"))
+        found = lookup.store.read(notes.get(job.name, {}).get("key", "none"))
+        record = None if found is None else reports.current(type(job.step), found)
         if record is not None:
             records[job.name] = record
     return Summary(variant, records)
 
 
-def _step(job: str, record: Record | None) -> dict[str, Any]:
+def _step(job: str, record: Record | None) -> dict[str, object]:
     if record is None:
         return {"job": job, "artifact": None}
     return {

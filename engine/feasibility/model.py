@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine import gpus
 from engine.feasibility import generation, overrides, shapes
+from engine.feasibility.facts import ModelFacts
 from engine.feasibility.target import by_tensorrt, devices, place
 
 if TYPE_CHECKING:
@@ -23,14 +23,8 @@ _GIB = 1 << 30
 _FUSED = "com.microsoft"
 
 
-def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
-    """Raise RecipeError for what the model cannot do.
-
-    `facts` has "kind", "parameters", "bytes", "max_sequence" (tokens or None), "axes" ({input: [size or axis name]}),
-    and where they are known "types" ({input: dtype}), "outputs" ({output: [dtype, [size or axis name] or None]}),
-    "width" (numbers per token between two layers) and "operators" ({domain: [operator]}, those that are not ONNX's
-    own).
-    """
+def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
+    """Raise RecipeError for what the model cannot do."""
     generation.check_model(loaded, facts)
     _operators(loaded, facts)
     _memory(loaded, facts)
@@ -38,11 +32,11 @@ def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
     overrides.check_model(loaded, facts)
 
 
-def _operators(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
+def _operators(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     """Refuse operators that TensorRT does not have; other domains may come from plugins."""
     if not by_tensorrt(loaded.recipe):
         return
-    found = facts.get("operators") or {}
+    found = facts.operators or {}
     if fused := found.get(_FUSED):
         what = f"the graph was fused for ONNX Runtime, and TensorRT does not know its operators: {', '.join(fused)}"
         hint = "name the ONNX file as it was exported, TensorRT fuses on its own; or use onnxruntime, provider: cuda"
@@ -54,7 +48,7 @@ def _operators(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
         raise loaded.error(what, "model", "source", hint=hint)
 
 
-def _memory(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
+def _memory(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     if loaded.recipe.target.device == "cpu":
         return
     weights = _weights(loaded, facts)
@@ -77,21 +71,22 @@ def _memory(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
                 raise loaded.error(what, "profiles", number, facts=[_has(gpu)], hint=hint)
 
 
-def _weights(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> float:
-    parameters = facts.get("parameters")
-    return parameters * _BYTES[loaded.recipe.precision] if parameters else float(facts.get("bytes") or 0)
+def _weights(loaded: LoadedRecipe, facts: ModelFacts) -> float:
+    return facts.parameters * _BYTES[loaded.recipe.precision] if facts.parameters else float(facts.bytes)
 
 
-def _least(loaded: LoadedRecipe, profile: Profile, facts: Mapping[str, Any]) -> float:
+def _least(loaded: LoadedRecipe, profile: Profile, facts: ModelFacts) -> float:
     """Return bytes that a profile's largest shape needs at the very least, beside the weights.
 
     Counted are the inputs at four bytes a number, and where the width is known one layer's input and output.
     """
     sizes = {axis: said.max for axis, said in profile.items()}
-    inputs = (facts.get("axes") or {}).values()
-    given = sum(4 * prod(axis if isinstance(axis, int) else sizes.get(axis, 1) for axis in shape) for shape in inputs)
+    given = sum(
+        4 * prod(axis if isinstance(axis, int) else sizes.get(axis, 1) for axis in shape)
+        for shape in facts.axes.values()
+    )
     tokens = sizes.get("batch", 1) * sizes.get("sequence", 1)
-    return given + 2 * tokens * (facts.get("width") or 0) * _WORKING.get(loaded.recipe.precision, 2)
+    return given + 2 * tokens * (facts.width or 0) * _WORKING.get(loaded.recipe.precision, 2)
 
 
 def _has(gpu: Gpu) -> str:

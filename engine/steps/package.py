@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from engine.kit.triton import repository, warmups
+from engine.kit.triton.repository import PackageReport
 from engine.kit.triton.serving import Serving
 from engine.recipe.schema import Recipe
-from engine.step import Report, Source, Step
+from engine.step import Source, Step, TypedReport
 
 
 class Package(Step):
@@ -16,6 +17,7 @@ class Package(Step):
 
     makes: ClassVar[str] = "package"
     tools: ClassVar[tuple[str, ...]] = ("onnx", "protobuf", "tokenizers", "tritonclient")
+    report: ClassVar[type[TypedReport] | None] = PackageReport
     gates: ClassVar[tuple[str, ...]] = ("bench",)
 
     serving: Serving
@@ -35,7 +37,7 @@ class Package(Step):
         """Return what writes the package, and what its own Python code is pinned to."""
         return self.tools if self.serving.images is None else (*self.tools, "pillow")
 
-    def run(self, out: Path, *, validated: Path, checkpoint: Path, **warmup: Path) -> Report:
+    def run(self, out: Path, *, validated: Path, checkpoint: Path, **warmup: Path) -> PackageReport:
         """Return what `repository.write` does. Raises StepError as it does."""
         files = {name: warmup[f"warmup_{number}"] for number, name in enumerate(self.warmup_names)}
         return repository.write(out, self.serving, validated=validated, checkpoint=checkpoint, data=files)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Self
 
 from engine.kit.accuracy import measure as accuracy
 from engine.kit.accuracy.gate import Judged
+from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import onnx_files, past
 from engine.recipe.schema import Recipe
 from engine.runtimes import runners
 from engine.runtimes.execution import Execution
 from engine.runtimes.tensorrt import passport
-from engine.step import Hardware, Report
+from engine.step import Hardware
 
 
 class Validate(Judged):
@@ -40,7 +42,7 @@ class Validate(Judged):
         """Return what chooses the kernels."""
         return self.execution.facts
 
-    def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> Report:
+    def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> AccuracyReport:
         """Return what `accuracy.measure` finds, and the bytes of the model. Raises StepError as it does."""
         generates = checkpoints.task(checkpoint, self.task) in past.TASKS
         # One thread: sums in one order, however many cores there are.
@@ -48,4 +50,4 @@ class Validate(Judged):
         takes = passport.load(compiled).takes if (compiled / passport.PLAN).is_file() else lambda _: True
         report = accuracy.measure(runner.run, reference, checkpoint, self.task, what="the built model", takes=takes)
         onnx_files.link(compiled, out)
-        return {**report, "bytes": sum(path.stat().st_size for path in out.rglob("*") if path.is_file())}
+        return replace(report, bytes=sum(path.stat().st_size for path in out.rglob("*") if path.is_file()))

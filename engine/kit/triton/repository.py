@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import get_args
@@ -18,10 +19,10 @@ from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import Part as Kind
+from engine.reporting import TypedReport
 from engine.runtimes.tensorrt import passport
 from engine.runtimes.tensorrt.passport import Passport
 from engine.runtimes.tensorrt_rtx import engine_folder
-from engine.step import Report
 
 _CONFIG = "config.pbtxt"
 _VERSION = "1"
@@ -29,10 +30,19 @@ _TENSORS = "tensors"
 """The task of a model that takes tensors, of which nobody knows what they mean."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class PackageReport(TypedReport):
+    """A package: what clients call, and the models that Triton serves."""
+
+    name: str
+    models: tuple[str, ...]
+    bytes: int
+
+
 def write(
     out: Path, serving: Serving, *, validated: Path, checkpoint: Path, data: Mapping[str, Path] | None = None
-) -> Report:
-    """Write the folders that Triton serves. Return {"name", "models", "bytes"}: `name` is what clients call.
+) -> PackageReport:
+    """Write the folders that Triton serves.
 
     `data` are the files that warm-ups name; without them no model is warmed up by a file (`kit/triton/warmups.py`).
     A TensorRT-RTX engine, which no Triton backend loads, becomes one plain folder (`engine_folder`).
@@ -65,7 +75,7 @@ def write(
                 onnx_files.link_file(folder / name, out / model / _VERSION / name)
     listed = [part.config.name for part in made]
     print(f"a Triton repository of {', '.join(listed)}")
-    return {"name": listed[-1], "models": listed, "bytes": _size(out)}
+    return PackageReport(name=listed[-1], models=tuple(listed), bytes=_size(out))
 
 
 def _parts(serving: Serving, model: Config, signature: Signature, checkpoint: Path) -> list[Part]:
@@ -144,7 +154,7 @@ def _task(serving: Serving, checkpoint: Path) -> str:
     return _TENSORS
 
 
-def _plain(out: Path, serving: Serving, engine: Passport, validated: Path, checkpoint: Path) -> Report:
+def _plain(out: Path, serving: Serving, engine: Passport, validated: Path, checkpoint: Path) -> PackageReport:
     """Write an engine's folder. Returns what `write` does, without models for Triton."""
     signature = Signature(engine.input_list, engine.output_list)
     texts = text.load(serving, signature, checkpoint, _task(serving, checkpoint)) if serving.tokenizer else None
@@ -152,7 +162,7 @@ def _plain(out: Path, serving: Serving, engine: Passport, validated: Path, check
         out / serving.model_name, validated, version=engine.tensorrt, tokenizer=None if texts is None else texts.file
     )
     print(engine_folder.NOT_TRITON)
-    return {"name": serving.model_name, "models": [], "bytes": _size(out)}
+    return PackageReport(name=serving.model_name, models=(), bytes=_size(out))
 
 
 def _refuse_collisions(made: Sequence[Part]) -> None:
