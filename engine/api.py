@@ -24,7 +24,6 @@ from engine.feasibility.facts import ModelFacts
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
 from engine.machine import facts as machine
-from engine.steps.fetch import describe
 from engine.store.store import Store
 
 _MEMORY_PER_JOB = 4 << 30
@@ -188,18 +187,18 @@ def _model_facts(selection: Selection, variant: Variant) -> ModelFacts | None:
 
     Reads no tensor and writes nothing.
     """
-    fetch = next((job for job in variant.jobs if job.name == "fetch"), None)
-    if fetch is None:
+    step = next((job.step for job in variant.jobs if job.step.report is ModelFacts), None)
+    if step is None:
         return None
     try:
-        place = sources.place_of(fetch.step.sources()["source"])
-        if place is not None:
-            return describe(place)
+        place = next((sources.place_of(source) for source in step.sources().values()), None)
+        if place is not None and (facts := step.model_facts(place)) is not None:
+            return facts
     except UserError:
         return None  # a model that is not whole is the build's error, with more to say
     if not (selection.store / "format").is_file():
         return None
-    return summarise(Lookup(Store(selection.store)), variant).report("fetch", ModelFacts)
+    return summarise(Lookup(Store(selection.store)), variant).facts
 
 
 def default_parallel() -> int:

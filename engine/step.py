@@ -6,6 +6,7 @@ import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
@@ -15,9 +16,12 @@ from engine.errors import StepError
 from engine.reporting import TypedReport
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from engine.feasibility.facts import ModelFacts
     from engine.recipe.schema import Recipe
 
-__all__ = ["Device", "Frozen", "Hardware", "Report", "Source", "Step", "StepError", "TypedReport"]
+__all__ = ["Device", "Frozen", "Hardware", "Report", "Section", "Source", "Step", "StepError", "TypedReport"]
 
 KEY_VARIABLE = "RECIPE_JOB_KEY"
 """The environment variable in which a worker finds the digest of the key that it works for."""
@@ -26,6 +30,19 @@ KEPT = "kept"
 
 Report = Mapping[str, object]
 """What a step without a type of its own for it tells about its work: JSON values, kept in the job's record."""
+
+
+class Section(StrEnum):
+    """What a report is about: where `recipe show` and the tables put it, whatever the step is called."""
+
+    VALIDATION = "validation"
+    """The built model against the original."""
+    VALIDATION_ONNX = "validation_onnx"
+    """The graph for a device that has not been there yet, against the original on the CPU."""
+    PRECISION = "precision"
+    """How much of the model is computed in the lower precision."""
+    BENCH = "bench"
+    """Measured times."""
 
 
 class Frozen(BaseModel):
@@ -106,6 +123,12 @@ class Step(Frozen, ABC):
     `run` finds it, where there is one, at `out.parent / KEPT`; what it leaves there is kept."""
     report: ClassVar[type[TypedReport] | None] = None
     """What `run` returns and `judge` takes; None for a plain mapping of JSON values, or nothing."""
+    section: ClassVar[Section | None] = None
+    """What its report is about, where that is shown."""
+    carries_model: ClassVar[bool] = False
+    """Its output is the model, as far as it has come. So is that of a step that slots in behind one of these."""
+    delivers: ClassVar[bool] = False
+    """Its output is what the user gets, under `build/<recipe>`."""
     time_limit: ClassVar[float] = 3600.0
     """Seconds after which the worker is stopped."""
 
@@ -127,6 +150,15 @@ class Step(Frozen, ABC):
 
     def judge(self, report: Any) -> None:
         """Hold the report, of the type that `report` names, against the recipe's bounds. Raises JudgementError."""
+
+    def model_facts(self, place: Path) -> ModelFacts | None:
+        """Return what its report will say of a model that lies here, read without building anything.
+
+        `place` is where the first of its sources lies. None where it does not know. Raises StepError where that is no
+        model. Asked by `recipe check` of the step whose report is `ModelFacts`, which a recipe is held against.
+        """
+        del place
+        return None
 
     def hardware(self) -> Hardware | None:
         """Return the hardware that the work must run on; None where any machine will do."""

@@ -53,6 +53,11 @@ def test_an_input_that_this_very_job_does_not_take_is_left_out():
     assert needs(planned(kind("a", "one"), kind("b", "two"), taking))["d"] == {"two": "b"}
 
 
+def test_two_steps_cannot_both_make_what_the_user_gets():
+    with pytest.raises(StepError, match="two steps make what the user gets: 'a' and 'b'"):
+        planned(kind("a", "one", delivers=True), kind("b", "two", delivers=True))
+
+
 def test_an_input_may_be_named_after_a_step():
     assert needs(planned(kind("shape-infer", "shaped"), kind("x", "y", ["shape_infer"])))["x"] == {
         "shape_infer": "shape-infer"

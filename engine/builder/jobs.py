@@ -36,6 +36,9 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     place, steps that need each other.
     """
     wanted = {name: step for name, kind in steps.items() if (step := kind.for_recipe(recipe)) is not None}
+    delivering = [name for name, step in wanted.items() if step.delivers]
+    if len(delivering) > 1:
+        raise StepError(f"two steps make what the user gets: {delivering[0]!r} and {delivering[1]!r}")
     wiring = _Wiring(steps, wanted)
     jobs = [
         Job(

@@ -263,7 +263,7 @@ class _Build:
             ticket.job.step.judge(report)
             if isinstance(report, ModelFacts):
                 feasibility.check_model(ticket.variant.loaded, report)
-            if ticket.job.name == "package":
+            if ticket.job.step.delivers:
                 place = self.options.out / ticket.variant.name
                 materialise(self.store, record, place)
                 self.packages[ticket.variant.name] = place

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from engine.builder import reports
+from engine.builder.jobs import Job
 from engine.builder.lookup import Lookup, Variant
+from engine.feasibility.facts import ModelFacts
 from engine.reporting import TypedReport
+from engine.step import Section
 from engine.store.store import Record
 
 R = TypeVar("R", bound=TypedReport)
@@ -21,18 +24,34 @@ class Summary:
     variant: Variant
     records: Mapping[str, Record]
 
-    def report(self, name: str, kind: type[R]) -> R | None:
-        """Return what a job reported, None where it was not made, or reports something else."""
-        step = next((type(job.step) for job in self.variant.jobs if job.name == name), None)
-        record = self.records.get(name)
-        found = None if step is None or record is None else reports.read(step, record)
-        return found if isinstance(found, kind) else None
+    def report(self, section: Section, kind: type[R]) -> R | None:
+        """Return what was reported of one thing; None where that was not made, or is no report of this kind."""
+        return next((found for job in self._about(section) if isinstance(found := self._read(job), kind)), None)
+
+    def taken(self, section: Section, name: str) -> Record | None:
+        """Return what the job that reports of one thing took as one of its inputs."""
+        jobs = (job for job in self.variant.jobs if job.step.section is section)
+        return next((self.records.get(job.needs.get(name, "")) for job in jobs), None)
 
     @property
     def model(self) -> Record | None:
         """The record of the model that is packaged: the last one made before the package."""
-        order = ("validate", "trt-build", "validate-onnx", "quantize", "fuse", "shape-infer", "export", "fetch")
-        return next((self.records[job] for job in order if job in self.records), None)
+        carriers = carrying(self.variant.jobs)
+        return next((self.records[job.name] for job in reversed(self._made) if job.name in carriers), None)
+
+    @property
+    def facts(self) -> ModelFacts | None:
+        """What the model says of itself, None where it was not fetched."""
+        return next((found for job in self._made if isinstance(found := self._read(job), ModelFacts)), None)
+
+    @property
+    def delivered(self) -> Record | None:
+        """The record of what the user gets."""
+        return next((self.records[job.name] for job in self._made if job.step.delivers), None)
+
+    @property
+    def _made(self) -> list[Job]:
+        return [job for job in self.variant.jobs if job.name in self.records]
 
     def to_json(self) -> dict[str, object]:
         """Return the machine-readable form that `recipe show --json` prints per variant."""
@@ -44,15 +63,30 @@ class Summary:
             "target": recipe.target.model_dump(mode="json", exclude_none=True),
             "steps": [_step(job.name, self.records.get(job.name)) for job in self.variant.jobs],
             "size": self.model.size if self.model else None,
-            "validation": self._filed("validate"),
-            "validation_onnx": self._filed("validate-onnx"),
-            "bench": self._filed("bench").get("rows", []),
+            Section.VALIDATION: self._filed(Section.VALIDATION),
+            Section.VALIDATION_ONNX: self._filed(Section.VALIDATION_ONNX),
+            Section.BENCH: self._filed(Section.BENCH).get("rows", []),
         }
 
-    def _filed(self, job: str) -> Mapping[str, object]:
-        """Return a job's report as JSON, {} where it was not made."""
-        record = self.records.get(job)
-        return record.report if record is not None else {}
+    def _about(self, section: Section) -> list[Job]:
+        return [job for job in self._made if job.step.section is section]
+
+    def _read(self, job: Job) -> object:
+        return reports.read(type(job.step), self.records[job.name])
+
+    def _filed(self, section: Section) -> Mapping[str, object]:
+        """Return what was reported of one thing as JSON, {} where that was not made."""
+        return next((self.records[job.name].report for job in self._about(section)), {})
+
+
+def carrying(jobs: Sequence[Job]) -> set[str]:
+    """Return the jobs whose output is the model, as far as it has come: who slots in behind one carries it on."""
+    found: set[str] = set()
+    for job in jobs:
+        taken = next(iter(job.needs.values()), None)
+        if job.step.carries_model or (job.step.after is not None and taken in found):
+            found.add(job.name)
+    return found
 
 
 def summarise(lookup: Lookup, variant: Variant) -> Summary:

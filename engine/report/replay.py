@@ -86,7 +86,7 @@ def _is_whole(session: Session, summaries: Sequence[Summary], finished: Finished
     """Say whether what was made is there, read again where it is so young that its stat rows prove nothing."""
     store = session.lookup.store
     records = {record.digest: record for summary in summaries for record in summary.records.values()}
-    packages = {summary.variant.name: summary.records.get("package") for summary in summaries}
+    packages = {summary.variant.name: summary.delivered for summary in summaries}
     return all(store.is_whole(record) for record in records.values()) and all(
         (record := packages[name]) is not None and is_in_place(store, record, place)
         for name, place in finished.packages.items()

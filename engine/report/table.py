@@ -11,6 +11,7 @@ from engine.kit.bench.report import IN_PROCESS, BenchReport, BenchRow, ServerRep
 from engine.kit.quantization.report import QuantizeReport
 from engine.report import precisions
 from engine.reporting import Number
+from engine.step import Section
 
 _NOISY = 0.5
 """From here on, the middle half of the rounds differs by half of the median: busy neighbours, not models."""
@@ -23,20 +24,24 @@ _USUAL = "ms"
 
 def tables(summaries: Sequence[Summary]) -> str:
     """Return the table of every variant that has been measured or validated."""
-    told = (("bench", BenchReport), ("validate", AccuracyReport), ("validate-onnx", AccuracyReport))
-    shown = [table(each) for each in summaries if any(each.report(job, kind) for job, kind in told)]
+    told = (
+        (Section.BENCH, BenchReport),
+        (Section.VALIDATION, AccuracyReport),
+        (Section.VALIDATION_ONNX, AccuracyReport),
+    )
+    shown = [table(each) for each in summaries if any(each.report(section, kind) for section, kind in told)]
     return "".join(text + "\n" for text in shown)
 
 
 def table(summary: Summary) -> str:
     """Return the measured rows of one variant as aligned text; milliseconds, speed-ups as ratios of medians."""
-    bench = summary.report("bench", BenchReport)
-    validated = summary.report("validate", AccuracyReport)
-    checked = summary.report("validate-onnx", AccuracyReport)
+    bench = summary.report(Section.BENCH, BenchReport)
+    validated = summary.report(Section.VALIDATION, AccuracyReport)
+    checked = summary.report(Section.VALIDATION_ONNX, AccuracyReport)
     lines = [_title(summary)]
     if bench is not None and bench.rows:
         lines += _measured(summary, bench, validated)
-    quantized = summary.report("quantize", QuantizeReport)
+    quantized = summary.report(Section.PRECISION, QuantizeReport)
     lines += precisions.lines(quantized) if quantized is not None else []
     if validated is not None:
         lines += _validation(validated)
@@ -115,8 +120,7 @@ def _row(
         size = size_in_words(summary.model.size) if summary.model else ""
         cosine = f"{validated.cosine.mean:.4f}" if validated is not None and validated.cosine is not None else ""
         return (shape, row.runtime, row.via, size, cosine, *cells, "")
-    source = "export" if row.runtime.startswith("onnxruntime") else "fetch"
-    record = summary.records.get(source) or summary.records.get("fetch")
+    record = summary.taken(Section.BENCH, "exported" if row.runtime.startswith("onnxruntime") else "checkpoint")
     ours = bench.ours_beside(row)
     ratio = None if ours is None else ours.ratio_to.get(row.runtime)
     size = size_in_words(record.size) if record else ""

@@ -28,7 +28,7 @@ from engine.runtimes import devices, runners
 from engine.runtimes.execution import Execution
 from engine.runtimes.pytorch import runner as torch_runner
 from engine.runtimes.runner import Runner
-from engine.step import Hardware, Step, TypedReport
+from engine.step import Hardware, Section, Step, TypedReport
 
 Axes = Mapping[str, int]
 
@@ -53,6 +53,7 @@ class Bench(Step):
     """Measure latencies: our model and its rivals take turns, with the same threads and inputs, each way to them."""
 
     makes: ClassVar[str] = "measurements"
+    section: ClassVar[Section | None] = Section.BENCH
     facts: ClassVar[tuple[str, ...]] = ("cpu.model", "cpu.isa", "cpu.count", "os", "arch")
     judged: ClassVar[tuple[str, ...]] = ("budgets",)
     exclusive: ClassVar[bool] = True

@@ -65,6 +65,7 @@ class Export(Step):
 
     makes = "exported"
     report: ClassVar[type[TypedReport] | None] = ExportReport
+    carries_model = True
     # onnxruntime only checks the graph: it does not change a byte of it.
     tools = ("torch", "onnx", "onnxscript", "onnx-ir")
     inline_limit: ClassVar[int] = onnx_files.INLINE_LIMIT

@@ -22,6 +22,7 @@ class Fetch(Step):
     """Copies a model out of a directory, a package, an ONNX file or a hub's repository into a checkpoint."""
 
     makes: ClassVar[str] = "checkpoint"
+    carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("torch", "safetensors")
     report: ClassVar[type[TypedReport] | None] = ModelFacts
 
@@ -41,6 +42,10 @@ class Fetch(Step):
     def tools_used(self) -> tuple[str, ...]:
         """Return what converts pickles; a copy is the same whatever made it."""
         return self.tools if self.weights == "pickle-tensors-only" else ()
+
+    def model_facts(self, place: Path) -> ModelFacts:
+        """Return what the model says of itself."""
+        return describe(place)
 
     def run(self, out: Path, *, source: Path | str, tokenizer: Path | str | None = None) -> ModelFacts:
         """Write the checkpoint into `out`. Raises StepError where the model is not whole or cannot be had."""

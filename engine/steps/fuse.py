@@ -42,6 +42,7 @@ class Fuse(Step):
     """
 
     makes: ClassVar[str] = "fused"
+    carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("onnx", "onnxruntime", "sympy")
     report: ClassVar[type[TypedReport] | None] = FuseReport
 

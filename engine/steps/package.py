@@ -16,6 +16,7 @@ class Package(Step):
     """Write the folders that Triton serves: the model, what stands before and behind it, and the ensemble of all."""
 
     makes: ClassVar[str] = "package"
+    delivers: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("onnx", "protobuf", "tokenizers", "tritonclient")
     report: ClassVar[type[TypedReport] | None] = PackageReport
     gates: ClassVar[tuple[str, ...]] = ("bench",)

@@ -19,7 +19,7 @@ from engine.kit.quantization.qdq import qdq
 from engine.kit.quantization.report import DynamicReport, GraphsReport, HalfReport, Inputs, QdqReport, QuantizeReport
 from engine.recipe.schema import Profile
 from engine.runtimes import hardware
-from engine.step import Source, Step, TypedReport
+from engine.step import Section, Source, Step, TypedReport
 
 if TYPE_CHECKING:
     import onnx
@@ -42,6 +42,8 @@ class Quantize(Step):
 
     makes: ClassVar[str] = "quantized"
     report: ClassVar[type[TypedReport] | None] = QuantizeReport
+    section: ClassVar[Section | None] = Section.PRECISION
+    carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("numpy", "onnx", "onnxruntime")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
     """What chooses the kernels that inputs are run with, to see how large tensors become."""

@@ -39,6 +39,7 @@ class ShapeInfer(Step):
     """
 
     makes: ClassVar[str] = "shaped"
+    carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("onnx", "onnxruntime", "sympy")
     report: ClassVar[type[TypedReport] | None] = ShapeReport
 

@@ -65,6 +65,7 @@ class TrtBuild(Step, BuilderOptions):
     """Build an engine. Its bytes differ from build to build: the key is what it is made of."""
 
     makes: ClassVar[str] = "compiled"
+    carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("onnx",)
     report: ClassVar[type[TypedReport] | None] = BuildReport
     variables: ClassVar[tuple[str, ...]] = ("NVIDIA_TF32_OVERRIDE",)

@@ -15,13 +15,15 @@ from engine.recipe.schema import Recipe
 from engine.runtimes import runners
 from engine.runtimes.execution import Execution
 from engine.runtimes.tensorrt import passport
-from engine.step import Hardware
+from engine.step import Hardware, Section
 
 
 class Validate(Judged):
     """Run the built model on every case of the reference and measure how far its answers are off."""
 
     makes: ClassVar[str] = "validated"
+    section: ClassVar[Section | None] = Section.VALIDATION
+    carries_model: ClassVar[bool] = True
 
     execution: Execution = Execution()
 

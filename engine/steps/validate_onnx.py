@@ -16,7 +16,7 @@ from engine.kit.quantization.half import emulation
 from engine.recipe.schema import Recipe
 from engine.runtimes import hardware
 from engine.runtimes.onnxruntime import session as ort
-from engine.step import Source
+from engine.step import Section, Source
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -29,6 +29,8 @@ class ValidateOnnx(Judged):
     """
 
     makes: ClassVar[str] = "checked"
+    section: ClassVar[Section | None] = Section.VALIDATION_ONNX
+    carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("numpy", "onnx", "onnxruntime")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
 

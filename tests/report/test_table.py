@@ -18,14 +18,14 @@ def summary(noise, **reports):
     return SimpleNamespace(
         variant=SimpleNamespace(loaded=SimpleNamespace(recipe=recipe)),
         model=SimpleNamespace(size=22_800_000),
-        records={},
-        report=lambda job: found.get(job, {}),
+        taken=lambda section, name: None,
+        report=lambda section: found.get(section, {}),
     )
 
 
 def test_a_row_per_runtime_with_the_speed_up_over_the_rival():
     worst = {"worst": 0.97, "mean": 0.9917, "sample": "line 8", "text": "a text"}
-    text = table(summary(0.1, validate={"cases": 5, "random": False, "cosine": worst}))
+    text = table(summary(0.1, validation={"cases": 5, "random": False, "cosine": worst}))
     assert "m: fp32 for cpu with onnxruntime, 22.8 MB" in text
     assert [line.split()[-2:] for line in text.splitlines() if "pytorch-fp32" in line] == [["3.25", "x"]]
     assert "1.500" in text
@@ -36,11 +36,11 @@ def test_a_row_per_runtime_with_the_speed_up_over_the_rival():
 def test_numbers_of_the_cpu_are_never_taken_for_those_of_the_device():
     worst = {"worst": 0.9991, "mean": 0.9999, "sample": "line 8", "text": "a text"}
     found = {"cases": 5, "random": False, "cosine": worst, "emulated": "fp16"}
-    text = table(summary(0.1, **{"validate-onnx": found}))
+    text = table(summary(0.1, validation_onnx=found))
     assert "not validated on the device yet; ONNX on the CPU, fp16 emulated:" in text
     assert "cosine mean 0.9999, worst 0.9991 (line 8)" in text
     assert [line for line in text.splitlines() if "onnxruntime-int8" in line and "0.9999" in line] == []
-    on_device = table(summary(0.1, **{"validate-onnx": found, "validate": {**found, "cases": 7}}))
+    on_device = table(summary(0.1, validation_onnx=found, validation={**found, "cases": 7}))
     assert "7 cases against" in on_device
     assert "emulated" not in on_device
 

@@ -1,0 +1,65 @@
+"""The loop, the reports and the commands know no step by name: they ask what a step is."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from engine.builder import registry
+
+ENGINE = Path(__file__).parent.parent / "engine"
+PLACES = sorted(
+    [ENGINE / "api.py", *(path for room in ("builder", "report", "commands") for path in (ENGINE / room).rglob("*.py"))]
+)
+LOOKUPS = {"get", "pop", "report", "index", "setdefault"}
+
+
+def named(tree, names):
+    """Return the lines on which a step's name is compared with, matched, looked up, or listed."""
+    found = []
+
+    def note(*nodes):
+        found.extend(node.lineno for node in nodes if isinstance(node, ast.Constant) and node.value in names)
+
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare():
+                note(node.left, *node.comparators)
+            case ast.MatchValue():
+                note(node.value)
+            case ast.Subscript():
+                note(node.slice)
+            case ast.Dict():
+                note(*filter(None, node.keys))
+            case ast.Tuple() | ast.List() | ast.Set():
+                note(*node.elts)
+            case ast.Call(func=ast.Attribute(attr=attribute)) if attribute in LOOKUPS:
+                note(*node.args[:1])
+    return found
+
+
+@pytest.mark.parametrize("path", PLACES, ids=lambda path: str(path.relative_to(ENGINE)))
+def test_no_step_is_known_by_name(path):
+    assert named(ast.parse(path.read_text()), registry.steps().keys()) == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        'if job.name == "fetch": pass',
+        'if "fetch" == job.name: pass',
+        'if name in ("other", "trt-build"): pass',
+        'ORDER = ["validate", "other"]',
+        'place = records["package"]',
+        'record = records.get("shape-infer")',
+        'PLACES = {"bench": 1}',
+        'match name:\n    case "export" | "other": pass',
+    ],
+)
+def test_a_planted_name_is_found(planted):
+    assert named(ast.parse(planted), registry.steps().keys())
+
+
+def test_words_in_messages_and_fields_of_recipes_are_no_look_up():
+    text = 'raise loaded.error("say it", "bench", "via", hint="--force bench")'
+    assert not named(ast.parse(text), registry.steps().keys())
