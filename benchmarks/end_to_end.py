@@ -63,7 +63,7 @@ def measured(project: Path, words: list[str], more: Mapping[str, str]) -> list[d
 @contextlib.contextmanager
 def seeded(architecture: str, folder: Path) -> Iterator[dict[str, str]]:
     """Serve a model of timm with seeded weights as the one on the hub; yield the variables that lead there."""
-    sys.path[:0] = [str(program.ROOT / "tests")]
+    sys.path[:0] = [str(program.ROOT / "tests" / "support")]
     import fake_hub
     import timm_here
 

@@ -70,11 +70,11 @@ def timm(timm_folders):
 
 @pytest.fixture
 def fake_tensorrt(monkeypatch):
-    """The fake `tensorrt` of tests/fake_tensorrt as if it were installed, on a machine whose GPU is a T4."""
+    """The fake `tensorrt` of tests/support/fake_tensorrt as if it were installed, on a machine whose GPU is a T4."""
     from engine.machine import cuda
     from engine.runtimes.tensorrt import log as trt_log
 
-    monkeypatch.syspath_prepend(Path(__file__).with_name("fake_tensorrt"))
+    monkeypatch.syspath_prepend(Path(__file__).parent / "support" / "fake_tensorrt")
     for name in ("devices", "runtime_version"):
         monkeypatch.setattr(cuda, name, getattr(cuda, name))  # the fake replaces them
     monkeypatch.setitem(sys.modules, "cuda.bindings.runtime", None)  # and that

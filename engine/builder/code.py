@@ -15,7 +15,7 @@ from engine.builder import code_data
 from engine.digest import Digest
 
 _COUNTED = (
-    *("engine.steps", "engine.kit", "engine.runtimes", "engine.server", "engine.client"),
+    *("engine.steps", "engine.kit", "engine.runtimes", "engine.server", "engine.client", "engine.tasks"),
     *("engine.store.copying", "engine.machine.cpu", "engine.machine.gpu_state"),
 )
 """Of our own package only these hold what a step does; all else carries it."""

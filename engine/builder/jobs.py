@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
 
 from engine.errors import StepError
 from engine.recipe.schema import Recipe
@@ -69,19 +71,34 @@ def _ordered(jobs: Sequence[Job]) -> tuple[Job, ...]:
 
 @cache  # the variants of a recipe are mostly wired alike
 def _order(needs: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
-    import networkx as nx
+    """Return the jobs, each after those it needs, and the first in the alphabet where several could come next."""
+    graph = TopologicalSorter(dict(needs))
+    try:
+        graph.prepare()
+    except CycleError:
+        raise _cycle(needs) from None
+    order: list[str] = []
+    ready: list[str] = []
+    while graph.is_active():
+        for name in graph.get_ready():
+            heappush(ready, name)
+        order.append(heappop(ready))
+        graph.done(order[-1])
+    return tuple(order)
+
+
+def _cycle(needs: Iterable[tuple[str, tuple[str, ...]]]) -> StepError:
+    """Return the error for steps that need each other."""
+    import networkx as nx  # it takes longer to import than a plan to make, so only where there is something to say
 
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(sorted(name for name, _ in needs))
     graph.add_edges_from((earlier, name) for name, others in needs for earlier in others)
-    try:
-        return tuple(nx.lexicographical_topological_sort(graph))
-    except nx.NetworkXUnfeasible:
-        cycle = [edge[0] for edge in nx.find_cycle(graph)]
-        raise StepError(
-            "these steps need each other: " + " -> ".join([*cycle, cycle[0]]),
-            hint="check the `after` and the inputs of the steps that other packages bring (`recipe steps`)",
-        ) from None
+    cycle = [edge[0] for edge in nx.find_cycle(graph)]
+    return StepError(
+        "these steps need each other: " + " -> ".join([*cycle, cycle[0]]),
+        hint="check the `after` and the inputs of the steps that other packages bring (`recipe steps`)",
+    )
 
 
 class _Wiring:

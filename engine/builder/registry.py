@@ -11,6 +11,7 @@ from types import MappingProxyType, ModuleType
 
 import engine.steps
 from engine import plugins
+from engine.builder import lazy
 from engine.errors import StepError
 from engine.step import Step
 
@@ -47,9 +48,10 @@ def steps() -> Mapping[str, type[Step]]:
     """
     _found_names()
     found: dict[str, type[Step]] = {}
-    for name in ours():
-        step = _step_in(importlib.import_module(f"engine.steps.{name}"))
-        found[_named(step, name)] = step
+    with lazy.loading():
+        for name in ours():
+            step = _step_in(importlib.import_module(f"engine.steps.{name}"))
+            found[_named(step, name)] = step
     for point in plugins.points(plugins.STEPS):
         step = _load(point)
         name = _named(step, point.name)
@@ -78,11 +80,9 @@ def _load(point: EntryPoint) -> type[Step]:
 
 
 def _step_in(module: ModuleType) -> type[Step]:
-    own = [
-        value
-        for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, Step) and value.__module__ == module.__name__
-    ]
+    # `isinstance` would ask a module for its class, and so load those that wait to be used.
+    kinds: list[type] = [value for value in vars(module).values() if issubclass(type(value), type)]
+    own = [kind for kind in kinds if issubclass(kind, Step) and kind.__module__ == module.__name__]
     if len(own) != 1:
         raise StepError(
             f"{module.__name__} holds {len(own)} steps", [step.__name__ for step in own], "put one step into one module"

@@ -7,17 +7,14 @@ import shlex
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from engine import tasks
 from engine.client.entry import IMAGE, TEXT, Entry, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_EXAMPLES = {
-    "question-answering": ("Who wrote it?", "It was written by Ada."),
-    "text-generation": ("Once upon a time",),
-    "text2text-generation": ("The house is wonderful.",),
-    "fill-mask": ("Paris is the [MASK] of France.",),
-}
+_PLAIN = ("A fine day.",)
+"""For a model of which nobody knows what it is for."""
 _PHOTO = "photo.png"
 _INLINE = 16
 """The most numbers that are written out; more come as zeros from the shell."""
@@ -65,7 +62,8 @@ def curl_line(http: str, entry: Entry, *, texts: Sequence[str] | None = None, im
 def _example(entry: Entry) -> tuple[str, ...]:
     tensor = entry.input(TEXT)
     count = tensor.shape[-1] if tensor and tensor.shape and tensor.shape[-1] > 0 else 1
-    said = _EXAMPLES.get(entry.task or "", ("A fine day.",))
+    task = tasks.known(entry.task)
+    said = _PLAIN if task is None else task.example
     said = tuple(text.replace("[MASK]", entry.mask or "[MASK]") for text in said)
     return (*said, *["And another."] * count)[:count]
 

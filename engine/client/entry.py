@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from engine import tasks
 from engine.errors import StepError, UsageError
 
 TEXT, IMAGE = "TEXT", "IMAGE"
@@ -15,7 +16,6 @@ TASK = "recipe_task"
 """The parameter of a configuration that marks what clients call, and says its task."""
 MASK = "recipe_mask"
 """The parameter that says how a word to be filled in is written."""
-GENERATION = ("text-generation", "text2text-generation")
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,8 @@ class Entry:
     @property
     def generates(self) -> bool:
         """Whether its answer is generated token by token."""
-        return self.task in GENERATION
+        task = tasks.known(self.task)
+        return task is not None and task.generates is not None
 
     def __str__(self) -> str:
         pieces = ", streams" if self.decoupled else ""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine import tasks
 from engine.feasibility.facts import ModelFacts
 from engine.recipe import supported
+from engine.tasks import Generates
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
@@ -15,7 +17,7 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     """Raise RecipeError for a model that generates text where that cannot be, or for more text than it has room for."""
     recipe = loaded.recipe
     task = recipe.model.task or facts.task
-    if task not in supported.GENERATES:
+    if task is None or not supported.generates(task):
         if recipe.generate:
             said = f"is for {task}" if task else "does not say that it is for generating text"
             hint = "take `generate` out; or say `task:` under `model:`, if that is what the model is for"
@@ -38,7 +40,8 @@ def _room(loaded: LoadedRecipe, task: str, longest: int | None) -> None:
     if new is not None and new >= longest:
         what = f"{new} new tokens are more than the model has positions for: {longest}"
         raise loaded.error(what, "generate", "max_new_tokens", hint=f"at most {longest - 1} is possible")
-    shapes = loaded.recipe.bench.shapes if loaded.recipe.bench and task == "text-generation" else ()
+    one_row = tasks.find(task).generates is Generates.CONTINUES
+    shapes = loaded.recipe.bench.shapes if loaded.recipe.bench and one_row else ()
     for index, shape in enumerate(shapes):
         made = supported.MEASURED if new is None else new
         prompt = shape.axes.get("sequence", 1)

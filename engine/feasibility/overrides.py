@@ -5,25 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine import triton_images
+from engine import tasks, triton_images
 from engine.feasibility import triton
 from engine.feasibility.facts import ModelFacts
 from engine.feasibility.triton import known
 from engine.feasibility.triton.fault import About, Fault, near
-from engine.recipe.model_config import Part
 
 if TYPE_CHECKING:
     from engine.errors import RecipeError
     from engine.recipe.load import LoadedRecipe
-
-_PARTS: Mapping[str, tuple[Part, ...]] = {
-    "text-generation": ("generate", "stream"),
-    "text2text-generation": ("encoder", "decoder", "generate", "stream"),
-    "image-classification": ("preprocess", "postprocess", "ensemble"),
-}
-"""The parts of a package beside the model, by its task."""
-_OF_TEXTS: tuple[Part, ...] = ("tokenizer", "postprocess", "ensemble")
-
 
 _LATER = (("model_metrics",), ("ensemble_scheduling", "max_inflight_requests"))
 _LAST_WITHOUT = "24.10"
@@ -90,7 +80,7 @@ def _there(loaded: LoadedRecipe, part: str, path: tuple[str | int, ...]) -> None
     if part == "tokenizer" and not said.tokenizer:
         what, hint = "the package has no tokenizer: the recipe says tokenizer: false", "leave one of them out"
         raise loaded.error(what, *path, hint=hint, at_key=True)
-    have = _PARTS.get(task, _OF_TEXTS) if task is not None else None
+    have = tasks.find(task).parts if task is not None else None
     if have is not None and part not in have:
         what = f"a package for {task} has no model `{part}`"
         raise loaded.error(what, *path, hint=near(part, have), at_key=True)

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
+from engine import tasks
 from engine.recipe.schema import Model, ModelSection
+from engine.tasks import Modality
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
-TASK = "image-classification"
 SAID = ("layout", "size")
 """What of `preprocess` decides the model's input; the rest is about what happens to an image before."""
 
@@ -39,4 +40,19 @@ def of_timm(model: ModelSection) -> bool:
     A directory may hold anything; so that the right packages count in the keys, the recipe says what it is for.
     """
     source = model.source.lower()
-    return source.startswith(_REPOSITORIES) or (model.task == TASK and not source.endswith(".onnx"))
+    return source.startswith(_REPOSITORIES) or (_for_timm(model.task) and not source.endswith(".onnx"))
+
+
+def _for_timm(task: str | None) -> bool:
+    """Whether timm builds a checkpoint that is for this task; None is no task that is known yet."""
+    return task is not None and tasks.find(task).by_timm
+
+
+def modality(images: Images | None) -> Modality:
+    """Return what a checkpoint's model takes, by a step's options: `images` says how they come, where they do."""
+    return Modality.TEXT if images is None else Modality.IMAGE
+
+
+def library(images: Images | None) -> str:
+    """Return the distribution that builds a checkpoint's model, by the same options."""
+    return "timm" if modality(images) is Modality.IMAGE else "transformers"

@@ -27,19 +27,10 @@ from engine.recipe.fields import (
 )
 from engine.recipe.model_config import MODEL_CONFIG, Part
 from engine.recipe.options import Generate, Preprocess, TensorRTOptions
+from engine.recipe.task_name import TaskName
 
 Precision = Literal["fp32", "fp16", "bf16", "int8", "fp8", "int4"]
 Runtime = Literal["onnxruntime", "tensorrt", "tensorrt-rtx", "openvino", "auto"]
-Task = Literal[
-    "text-classification",
-    "token-classification",
-    "question-answering",
-    "feature-extraction",
-    "fill-mask",
-    "text2text-generation",
-    "text-generation",
-    "image-classification",
-]
 
 
 class Model(BaseModel):
@@ -75,7 +66,7 @@ class ModelSection(Model):
 
     source: Text
     revision: Word | None = None
-    task: Task | None = None
+    task: TaskName | None = None
     tokenizer: Text | None = None
     weights: Literal["safetensors", "pickle-tensors-only"] = "safetensors"
     num_labels: Size | None = None

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from engine import tasks
 from engine.recipe import images
 from engine.recipe.schema import Recipe
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
 
-GENERATES = ("text2text-generation", "text-generation")
-"""The tasks whose models generate text."""
 MEASURED = 32
 """New tokens of a call that is measured where the recipe does not say: so many that the prompt is not most of it."""
 ON_A_CPU = "device: cpu with runtime: onnxruntime"
@@ -35,23 +34,36 @@ def served(recipe: Recipe) -> bool:
     return recipe.bench is not None and bool(set(recipe.bench.via) - {"in-process"})
 
 
-Row = tuple[str, Callable[[Recipe], object], str, str]
+def generates(name: str | None) -> bool:
+    """Tell whether a task's models generate text; None is no task that is known yet."""
+    task = tasks.known(name)
+    return task is not None and task.generates is not None
+
+
+def _generating() -> str:
+    return f"task: {tasks.either(lambda task: task.generates)}, or leave it out"
+
+
+def _of_timm() -> str:
+    return f"a model of timm (timm:NAME, or a directory with task: {tasks.either(lambda task: task.by_timm)})"
+
+
+Row = tuple[str, Callable[[Recipe], object], str, str | Callable[[], str]]
 # The field, when it is refused, what is not supported, what works instead. A step that learns one takes its line out.
 _ROWS: tuple[Row, ...] = (
     ("target.runtime", lambda r: r.target.runtime == "auto", "choosing a runtime", "onnxruntime or tensorrt"),
     ("target.runtime", lambda r: r.target.runtime == "openvino", "openvino", "onnxruntime"),
-    ("model.task", lambda r: r.model.task in GENERATES and off_the_cpu(r), "generating text on a GPU", ON_A_CPU),
+    ("model.task", lambda r: generates(r.model.task) and off_the_cpu(r), "generating text on a GPU", ON_A_CPU),
     ("model.trust_remote_code", lambda r: r.model.trust_remote_code, "running a model's own code",
      "a model of an architecture that transformers has"),
     ("graphs", lambda r: r.graphs, "several graphs", "a model of one graph"),
     ("generate.num_beams", lambda r: r.generate.get("num_beams", 1) > 1, "beam search",
      "num_beams: 1: the likeliest token each time"),
     ("generate", lambda r: r.generate and off_the_cpu(r), "generating text on a GPU", ON_A_CPU),
-    ("generate", lambda r: r.generate and r.model.task not in (None, *GENERATES), "generating text with this task",
-     "task: text-generation or text2text-generation, or leave it out"),
-    ("preprocess", lambda r: r.preprocess and not images.of_timm(r.model), "preparing images for this model",
-     "a model of timm (timm:NAME, or a directory with task: image-classification)"),
-    ("bench.via", lambda r: served(r) and r.model.task in GENERATES, "measuring generated text through a server",
+    ("generate", lambda r: r.generate and r.model.task is not None and not generates(r.model.task),
+     "generating text with this task", _generating),
+    ("preprocess", lambda r: r.preprocess and not images.of_timm(r.model), "preparing images for this model", _of_timm),
+    ("bench.via", lambda r: served(r) and generates(r.model.task), "measuring generated text through a server",
      "via: [in-process]"),
     ("bench.via", lambda r: served(r) and r.target.runtime == "tensorrt-rtx",
      "measuring through a server what Triton has no backend for", "via: [in-process]"),
@@ -68,4 +80,5 @@ def check(loaded: LoadedRecipe) -> None:
     recipe = loaded.recipe
     for path, refuses, what, instead in _ROWS:
         if refuses(recipe):
-            raise loaded.error(f"not supported yet: {what} (`{path}`)", *path.split("."), hint=f"use {instead}")
+            hint = f"use {instead if isinstance(instead, str) else instead()}"
+            raise loaded.error(f"not supported yet: {what} (`{path}`)", *path.split("."), hint=hint)

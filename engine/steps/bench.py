@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Self
 
+from engine import tasks
 from engine.errors import JudgementError, StepError
 from engine.kit.bench import entrants
 from engine.kit.bench.entrants import Entrant
@@ -23,7 +24,7 @@ from engine.kit.triton.serving import Serving
 from engine.machine import cpu, gpu_state
 from engine.recipe import images, supported
 from engine.recipe.images import Images
-from engine.recipe.schema import Recipe, Rival, Task
+from engine.recipe.schema import Recipe, Rival
 from engine.runtimes import devices, runners
 from engine.runtimes.execution import Execution
 from engine.runtimes.pytorch import runner as torch_runner
@@ -67,7 +68,7 @@ class Bench(Step):
     against: tuple[Rival, ...] = ()
     threads: int | None = None
     """None: as many as there are physical cores."""
-    task: Task | None = None
+    task: str | None = None
     num_labels: int | None = None
     random_head: bool = False
     images: Images | None = None
@@ -114,8 +115,10 @@ class Bench(Step):
         return {name: value for name, value in kept.items() if name not in {"via", "serving"} - set(served)}
 
     def code_used(self) -> tuple[str, ...]:
-        """Return this module, and what serves where something is measured through a server."""
-        return super().code_used() if self.serving is None else (*super().code_used(), _SERVER)
+        """Return this module, the task that PyTorch runs, and what serves where a server is measured."""
+        original = any(rival.runtime == "pytorch" for rival in self.against)
+        served = () if self.serving is None else (_SERVER, *self.serving.code_used())
+        return (*super().code_used(), *(tasks.modules(self.task) if original else ()), *served)
 
     def hardware(self) -> Hardware | None:
         """Return the GPU that runs the model."""
@@ -125,7 +128,7 @@ class Bench(Step):
         """Return what runs the models: our runtime and the rivals'."""
         tools = ["onnx", *self.execution.tools]
         for rival in self.against:
-            original = ("torch", "transformers" if self.images is None else "timm")
+            original = ("torch", images.library(self.images))
             tools += original if rival.runtime == "pytorch" else ("numpy", "onnxruntime")
         return tuple(dict.fromkeys((*tools, *(() if self.serving is None else _SERVER_TOOLS))))
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
+from engine import tasks
 from engine.errors import StepError
 from engine.kit.accuracy import outputs
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.generation import modules
-from engine.kit.onnx import graphs, onnx_files, past
+from engine.kit.onnx import graphs, onnx_files
 from engine.kit.onnx.passes import tied
 from engine.kit.reference import probes, timm_padding, torch_models
 from engine.kit.reference.quiet import quiet
@@ -21,6 +22,7 @@ from engine.recipe.images import Images
 from engine.runtimes.onnxruntime import generation as driver
 from engine.runtimes.onnxruntime import session as ort
 from engine.step import Step, TypedReport
+from engine.tasks import Modality
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,9 +89,13 @@ class Export(Step):
             task=model.task, num_labels=model.num_labels, random_head=model.random_head, images=images.wanted(recipe)
         )
 
+    def code_used(self) -> tuple[str, ...]:
+        """Return this module, and the task that the model is loaded for."""
+        return (*super().code_used(), *tasks.modules(self.task))
+
     def tools_used(self) -> tuple[str, ...]:
         """Return what traces the model, and the library that it is a model of."""
-        return (*self.tools, "transformers" if self.images is None else "timm")
+        return (*self.tools, images.library(self.images))
 
     def run(self, out: Path, *, checkpoint: Path) -> ExportReport:
         """Raises StepError where the checkpoint cannot be loaded, or no exporter gets the model right."""
@@ -98,7 +104,7 @@ class Export(Step):
         module = torch_models.load(
             checkpoint, task, num_labels=self.num_labels, random_head=self.random_head, images=self.images
         )
-        parts = modules.with_past(module) if task in past.TASKS else None
+        parts = modules.with_past(module) if tasks.find(task).generates else None
         longest = checkpoints.max_sequence(checkpoint)
         problems: list[str] = []
         for exporter in ("torchscript", "dynamo"):
@@ -126,7 +132,8 @@ class Export(Step):
         raw, normal = scratch / "raw", scratch / "normal"
         try:
             if parts is None:
-                traced = module if self.images is None else timm_padding.fixed(module)
+                takes_images = images.modality(self.images) is Modality.IMAGE
+                traced = timm_padding.fixed(module) if takes_images else module
                 self._write(exporter, traced, probes.example(module, longest), raw, normal)
                 session = ort.session(normal, threads=1, level="disabled")
                 return _difference(module, lambda inputs: ort.run(session, inputs), longest)

@@ -154,10 +154,7 @@ def _described(out: Path, names: Sequence[str]) -> GraphFacts:
 
 def _task(out: Path) -> str | None:
     """Return the task that the model names itself; whether it will do, the steps that need it say."""
-    try:
-        return checkpoint.task(out, None)
-    except StepError:
-        return None
+    return checkpoint.own_task(out)
 
 
 def _without_path(uri: str) -> str:

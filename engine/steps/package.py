@@ -8,8 +8,10 @@ from typing import ClassVar, Self
 from engine.kit.triton import repository, warmups
 from engine.kit.triton.repository import PackageReport
 from engine.kit.triton.serving import Serving
+from engine.recipe import images
 from engine.recipe.schema import Recipe
 from engine.step import Source, Step, TypedReport
+from engine.tasks import Modality
 
 
 class Package(Step):
@@ -34,9 +36,13 @@ class Package(Step):
         sources = tuple(Source(uri=uri) for uri in called)
         return cls(serving=Serving.for_recipe(recipe), warmup=sources, warmup_names=tuple(called.values()))
 
+    def code_used(self) -> tuple[str, ...]:
+        """Return this module, the task, and what makes the answers to it."""
+        return (*super().code_used(), *self.serving.code_used())
+
     def tools_used(self) -> tuple[str, ...]:
         """Return what writes the package, and what its own Python code is pinned to."""
-        return self.tools if self.serving.images is None else (*self.tools, "pillow")
+        return (*self.tools, "pillow") if images.modality(self.serving.images) is Modality.IMAGE else self.tools
 
     def run(self, out: Path, *, validated: Path, checkpoint: Path, **warmup: Path) -> PackageReport:
         """Return what `repository.write` does. Raises StepError as it does."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
+from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs import cases
@@ -17,6 +18,7 @@ from engine.recipe import images
 from engine.recipe.images import Images
 from engine.recipe.schema import Profile
 from engine.step import Source, Step, TypedReport
+from engine.tasks import Modality
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,10 +81,14 @@ class Reference(Step):
             profiles=recipe.profiles if drawn else (),
         )
 
+    def code_used(self) -> tuple[str, ...]:
+        """Return this module, and the task that the original is loaded and asked for."""
+        return (*super().code_used(), *tasks.modules(self.task))
+
     def tools_used(self) -> tuple[str, ...]:
         """Return what runs the original and makes its inputs; numpy draws them where there are no samples."""
-        if self.images is not None:
-            return ("torch", "timm", "numpy")
+        if images.modality(self.images) is Modality.IMAGE:
+            return ("torch", images.library(self.images), "numpy")
         runs = ("onnx", "onnxruntime") if self.onnx else ("torch", "transformers")
         return (*runs, "numpy", "tokenizers")
 

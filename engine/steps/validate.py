@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Self
 
+from engine import tasks
 from engine.kit.accuracy import measure as accuracy
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.onnx import onnx_files, past
+from engine.kit.onnx import onnx_files
 from engine.recipe.schema import Recipe
 from engine.runtimes import runners
 from engine.runtimes.execution import Execution
@@ -46,7 +47,7 @@ class Validate(Judged):
 
     def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> AccuracyReport:
         """Return what `accuracy.measure` finds, and the bytes of the model. Raises StepError as it does."""
-        generates = checkpoints.task(checkpoint, self.task) in past.TASKS
+        generates = tasks.find(checkpoints.task(checkpoint, self.task)).generates
         # One thread: sums in one order, however many cores there are.
         runner = runners.built(compiled, self.execution, threads=1, new_tokens=1 if generates else None)
         takes = passport.load(compiled).takes if (compiled / passport.PLAN).is_file() else lambda _: True

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 _TESTS = Path(__file__).parent.parent
-sys.path[:0] = [str(_TESTS.parent), str(_TESTS)]
+sys.path[:0] = [str(_TESTS.parent), str(_TESTS / "support")]
 
 import gpu_ways as ways  # noqa: E402 - this is a script: nobody has set the path for it
 

@@ -6,13 +6,13 @@ import time
 from pathlib import Path
 
 import pytest
+from wrong_sense import MEANINGLESS
+from wrong_text import BAD_YAML
+from wrong_values import TYPOS, WRONG_VALUES
 
 from engine import feasibility
 from engine.errors import Exit, RecipeError
 from engine.recipe.load import load
-from tests.recipe.wrong_sense import MEANINGLESS
-from tests.recipe.wrong_text import BAD_YAML
-from tests.recipe.wrong_values import TYPOS, WRONG_VALUES
 
 NAME = "name: tiny\n"
 MINIMAL = NAME + "model: {source: model}\n"

@@ -10,7 +10,7 @@ from engine.feasibility.facts import Axes, ModelFacts
 from engine.feasibility.shapes import profiles
 from engine.feasibility.target import TENSORRT
 from engine.feasibility.triton.fault import About, Kind, Tensor
-from engine.recipe.supported import GENERATES
+from engine.recipe import supported
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Profile, Recipe
@@ -42,7 +42,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
     largest = [profile["batch"].max for profile in recipe.profiles if "batch" in profile]
     limits = [*([said.max_batch_size] if said.max_batch_size is not None else []), *([max(largest)] if largest else [])]
     engine: Kind = "tensorrt" if by_tensorrt else "onnxruntime"
-    other: Kind = "ensemble" if part == "ensemble" and recipe.model.task not in GENERATES else "python"
+    other: Kind = "ensemble" if part == "ensemble" and not supported.generates(recipe.model.task) else "python"
     return About(
         kind=engine if part in _ENGINES else other,
         part=part,
@@ -58,7 +58,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
 
 def of_model(recipe: Recipe, facts: ModelFacts) -> About | None:
     """Return what is known of the model itself by the report of its fetch; None where that tells no tensors."""
-    if not facts.axes or (recipe.model.task or facts.task) in GENERATES:
+    if not facts.axes or supported.generates(recipe.model.task or facts.task):
         return None
     about = of_recipe(recipe, "model")
     batch = about.batch

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, TypedDict
 
+from engine import tasks
 from engine.errors import JudgementError
 from engine.kit.accuracy import thresholds
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
-from engine.recipe.schema import Bound, Metric, Precision, Recipe, Task
+from engine.recipe.schema import Bound, Metric, Precision, Recipe
 from engine.step import Step, TypedReport
 
 _LISTED = 20
@@ -18,7 +19,7 @@ _LISTED = 20
 class Asked(TypedDict):
     """What a recipe says of bounds: the fields of a step that is judged."""
 
-    task: Task | None
+    task: str | None
     precision: Precision
     cosine: Bound | None
     agreement: Bound | None
@@ -32,7 +33,7 @@ class Judged(Step):
     report: ClassVar[type[TypedReport] | None] = AccuracyReport
     judged: ClassVar[tuple[str, ...]] = ("precision", "cosine", "agreement", "max_abs", "metric")
 
-    task: Task | None = None
+    task: str | None = None
     precision: Precision = "fp32"
     cosine: Bound | None = None
     agreement: Bound | None = None
@@ -51,6 +52,10 @@ class Judged(Step):
             "max_abs": asked.max_abs,
             "metric": asked.metric,
         }
+
+    def code_used(self) -> tuple[str, ...]:
+        """Return this module, and the task that says how answers are compared."""
+        return (*super().code_used(), *tasks.modules(self.task))
 
     def judge(self, report: AccuracyReport) -> None:
         """Hold the worst cosine and max_abs, the share of agreement and the metric against their bounds.

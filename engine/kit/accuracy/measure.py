@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine import tasks
 from engine.errors import StepError
 from engine.kit.accuracy import agreement, comparison, outputs
 from engine.kit.accuracy.comparison import Distance
@@ -14,7 +15,6 @@ from engine.kit.accuracy.report import AccuracyReport, Agreement, MetricReport, 
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
-from engine.recipe.schema import Task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +30,7 @@ def measure(
     answer: Answer,
     reference: Path,
     checkpoint: Path,
-    task: Task | None,
+    task: str | None,
     *,
     what: str,
     takes: Callable[[Mapping[str, tuple[int, ...]]], bool] = lambda _: True,
@@ -75,9 +75,9 @@ def _measured(
     answers: Sequence[Mapping[str, np.ndarray]],
     *,
     checkpoint: Path,
-    asked: Task | None,
+    asked: str | None,
 ) -> AccuracyReport:
-    embeds = checkpoints.task(checkpoint, asked) == "feature-extraction"
+    embeds = tasks.find(checkpoints.task(checkpoint, asked)).embeds
     pooling = (checkpoints.pooling(checkpoint) or "mean") if embeds else None
     usual = outputs.usual(tried, pooling=pooling)
     pairs = list(zip(tried, answers, strict=True))

@@ -7,33 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from engine import tasks
 from engine.errors import StepError
-from engine.kit.onnx import past
-
-SUPPORTED_TASKS = (
-    "text-classification",
-    "token-classification",
-    "question-answering",
-    "feature-extraction",
-    "fill-mask",
-    "text-generation",
-    "text2text-generation",
-)
-"""The tasks that this version can export and validate for a model of transformers."""
-_IMAGES = "image-classification"
-"""What a model of timm is for, and an ONNX file may be."""
-
-_HEADS = {
-    "ForSequenceClassification": "text-classification",
-    "ForTokenClassification": "token-classification",
-    "ForQuestionAnswering": "question-answering",
-    "ForMaskedLM": "fill-mask",
-    "ForCausalLM": "text-generation",
-    "LMHeadModel": "text-generation",
-    "ForConditionalGeneration": "text2text-generation",
-    "ForImageClassification": "image-classification",
-}
-"""The ending of a transformers class -> what its head is for."""
+from engine.tasks import TENSORS, heads
 
 _OFFSET_POSITIONS = frozenset(
     {
@@ -89,26 +65,40 @@ def config(checkpoint: Path) -> dict[str, Any]:
 
 
 def task(checkpoint: Path, asked: str | None) -> str:
-    """Return what the model is for: what the recipe asks, else what its `architectures` say.
+    """Return the name of what the model is for: what the recipe asks, else what its `architectures` say.
 
-    A plain ONNX file without a task is "tensors". Raises StepError where the task is not supported by this version
+    A plain ONNX file without a task is for "tensors". Raises StepError where the task is not supported by this version
     or cannot be told.
     """
     if asked is not None:
         _refuse_unsupported(asked, "the recipe asks for it", checkpoint)
         return asked
-    if kind(checkpoint) == "onnx":
-        return "tensors"
-    settings = config(checkpoint)
-    found, because = _own_task(checkpoint, settings)
-    if found is None:
+    said = own_task(checkpoint)
+    if said is None:
         raise StepError(
             "the model does not say what it is for",
-            [because, f"supported: {', '.join(SUPPORTED_TASKS)}"],
+            [_because(checkpoint), f"supported: {', '.join(_of_transformers())}"],
             "say `task:` under `model:` in the recipe",
         )
-    _refuse_unsupported(found, because, checkpoint)
-    return found
+    if said != TENSORS.name:
+        _refuse_unsupported(said, _because(checkpoint), checkpoint)
+    return said
+
+
+def own_task(checkpoint: Path) -> str | None:
+    """Return the name of the task that the model's own files name, supported or not; None where they do not say."""
+    layout = kind(checkpoint)
+    if layout == "onnx":
+        return TENSORS.name
+    if layout == "timm":
+        return heads.TIMM
+    settings = config(checkpoint)
+    return heads.named(
+        _architectures(settings),
+        encoder_decoder=bool(settings.get("is_encoder_decoder")),
+        vocabulary="vocab_size" in settings,
+        sentences=(checkpoint / _pooling_folder(checkpoint) / "config.json").is_file(),
+    )
 
 
 def max_sequence(checkpoint: Path) -> int | None:
@@ -165,32 +155,17 @@ def tokenizer_file(checkpoint: Path) -> Path | None:
     return path if path.is_file() else None
 
 
-def _own_task(checkpoint: Path, settings: Mapping[str, Any]) -> tuple[str | None, str]:
-    """Return the task that the model's own files name, and what they say."""
-    if kind(checkpoint) == "timm":
-        return _IMAGES, f"config.json is timm's, architecture {settings['architecture']}"
+def _architectures(settings: Mapping[str, Any]) -> list[str]:
     named = settings.get("architectures")
-    architectures = [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
-    because = f"config.json has architectures: {', '.join(architectures) or 'none'}"
-    task = next((task for end, task in _HEADS.items() if architectures and architectures[0].endswith(end)), None)
-    if task != "text-classification" and _is_sentence_transformer(checkpoint):
-        return "feature-extraction", "the directory is a sentence-transformers model"
-    if task is None and architectures and architectures[0].endswith("Model"):
-        task = _headless(settings)
-    if task == "text-generation" and settings.get("is_encoder_decoder"):  # T5WithLMHeadModel, as it was once called
-        task = "text2text-generation"
-    return task, because
+    return [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
 
 
-def _headless(settings: Mapping[str, Any]) -> str:
-    """Return what a model without a head is for: its features, unless it has no vocabulary or a decoder."""
-    if settings.get("is_encoder_decoder"):
-        return "text2text-generation"
-    return "feature-extraction" if "vocab_size" in settings else _IMAGES
-
-
-def _is_sentence_transformer(checkpoint: Path) -> bool:
-    return (checkpoint / _pooling_folder(checkpoint) / "config.json").is_file()
+def _because(checkpoint: Path) -> str:
+    """Return what the model's own files say, in words."""
+    settings = config(checkpoint)
+    if kind(checkpoint) == "timm":
+        return f"config.json is timm's, architecture {settings['architecture']}"
+    return f"config.json has architectures: {', '.join(_architectures(settings)) or 'none'}"
 
 
 def _pooling_folder(checkpoint: Path) -> str:
@@ -204,19 +179,25 @@ def _pooling_folder(checkpoint: Path) -> str:
 
 
 def _refuse_unsupported(name: str, because: str, checkpoint: Path) -> None:
-    if name in past.TASKS and kind(checkpoint) != "transformers":
+    found = tasks.known(name)
+    layout = kind(checkpoint)
+    if found is not None and found.generates and layout != "transformers":
         raise StepError(
             f"{name} needs a model of transformers",
             [because, "an .onnx file does not tell what it carries from call to call"],
             "give the checkpoint as the source; it is exported with its past",
         )
-    if name not in SUPPORTED_TASKS and (name != _IMAGES or kind(checkpoint) == "transformers"):
+    if found is None or (found.auto_class is None and layout == "transformers"):
         raise StepError(
             f"the task {name} is not supported yet",
-            [because, f"supported: {', '.join(SUPPORTED_TASKS)}"],
+            [because, f"supported: {', '.join(_of_transformers())}"],
             "for another use of the same model say `task:` under `model:`; a model of another kind can be given as an "
             ".onnx file",
         )
+
+
+def _of_transformers() -> list[str]:
+    return [each.name for each in tasks.every() if each.auto_class is not None]
 
 
 def _json(path: Path) -> Any:

@@ -25,7 +25,7 @@ def draw(tokeniser: Tokeniser, *, rows: int, tokens: int, paired: bool = False) 
     if limit is not None and tokens > limit:
         raise _none(tokens, f"texts are cut at {limit} tokens")
     counting = _uncut(tokeniser)
-    words = " ".join(line.text for line in samples.built_in("")).split()
+    words = " ".join(line.text for line in samples.built_in()).split()
     starts = [number * _APART % len(words) for number in range(rows)]
     return [_row(counting, words[start:] + words[:start], tokens, paired=paired) for start in starts]
 

@@ -49,11 +49,10 @@ def read(path: Path, checkpoint: Path, wanted: Mapping[str, Input], *, longest: 
     return tokenised(texts(path), checkpoint, wanted, longest=longest)
 
 
-def built_in(task: str) -> list[Text]:
+def built_in(*, paired: bool = False) -> list[Text]:
     """Return texts of our own, for a text model that comes without samples; pairs where the task is about pairs."""
     path = Path(__file__).with_name(_TEXTS)
     lines = [line for line in path.read_text("utf-8").splitlines() if line]
-    paired = task == "question-answering"
     return [
         Text(f"built-in {number}", line, lines[number % len(lines)] if paired else None)
         for number, line in enumerate(lines, 1)

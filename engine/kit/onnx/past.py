@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-TASKS = ("text-generation", "text2text-generation")
-"""The tasks whose models are run again and again, each time with the past of the calls before."""
-
 PAST, PRESENT = "past_key_values", "present"
 """What a graph takes and what it gives; the one becomes the other from call to call."""
 OWN, CROSS = "decoder", "encoder"

@@ -37,7 +37,7 @@ def of_our_own(checkpoint: Path, wanted: Mapping[str, Input]) -> list[Case]:
     """Return texts of our own, and batches of them as above; nothing for a model that takes no text."""
     if not token_rows.are_tokens(wanted) or tokenizer.load(checkpoint, longest=None) is None:
         return []
-    return padded(samples.tokenised(samples.built_in(""), checkpoint, wanted), checkpoint, wanted)
+    return padded(samples.tokenised(samples.built_in(), checkpoint, wanted), checkpoint, wanted)
 
 
 def padded(asked: list[Case], checkpoint: Path, wanted: Mapping[str, Input]) -> list[Case]:

@@ -4,41 +4,40 @@ from __future__ import annotations
 
 from typing import Any
 
+from engine import tasks
 from engine.errors import StepError
-
-_ENCODER = "AutoModelForTextEncoding"
-"""What loads an encoder alone, of a family that also has decoders."""
+from engine.tasks import Classes, Generates, Task
 
 
-def refuse_other(config: Any, task: str, loader: str) -> None:
+def refuse_other(config: Any, task: Task, loader: str) -> None:
     """Raise StepError where the model that a config describes cannot do a task; `loader` is the class to load it by."""
     family = config.model_type
-    if config.is_encoder_decoder and task != "text2text-generation" and loader != _ENCODER:
+    if config.is_encoder_decoder and task.generates is not Generates.REWRITES and loader != task.encoder_class:
         raise StepError(
-            f"{family} has an encoder and a decoder: that is not supported for {task}",
+            f"{family} has an encoder and a decoder: that is not supported for {task.name}",
             _named(config),
-            "say `task: text2text-generation`; or export what you need to ONNX and give the .onnx as source",
+            f"say `task: {_that(Generates.REWRITES)}`; or export what you need to ONNX and give the .onnx as source",
         )
-    if task == "text2text-generation" and not config.is_encoder_decoder:
+    if task.generates is Generates.REWRITES and not config.is_encoder_decoder:
         raise StepError(
             f"{family} has no encoder: it cannot turn one text into another",
             _named(config),
-            "say `task: text-generation`" if continues(config) else "choose a model such as T5 or BART",
+            f"say `task: {_that(Generates.CONTINUES)}`" if continues(config) else "choose a model such as T5 or BART",
         )
-    if task == "text-generation" and not continues(config):
+    if task.generates is Generates.CONTINUES and not continues(config):
         raise StepError(
             f"{family} reads a text as a whole: it cannot continue one",
             _named(config),
             "choose a model such as GPT-2, OPT or Llama, or a task that this one is made for (`task:` under `model:`)",
         )
     if not _has_class(config, loader):
-        raise StepError(f"transformers has no {family} for {task}", _named(config), "choose another task or model")
+        raise StepError(f"transformers has no {family} for {task.name}", _named(config), "choose another task or model")
 
 
-def refuse_without_padding(model: Any, task: str) -> None:
+def refuse_without_padding(model: Any, task: Task) -> None:
     """Raise StepError where a classifier cannot tell which token of a row is its last: it classifies that one."""
     config = model.config
-    if task == "text-classification" and continues(config) and config.pad_token_id is None:
+    if task.classes is Classes.ROWS and continues(config) and config.pad_token_id is None:
         raise StepError(
             f"{type(model).__name__} classifies a text by its last token, and cannot tell padding from it",
             ["config.json has no pad_token_id"],
@@ -51,6 +50,10 @@ def continues(config: Any) -> bool:
     if config.is_encoder_decoder or not _has_class(config, "AutoModelForCausalLM"):
         return False
     return bool(getattr(config, "is_decoder", False)) or not _has_class(config, "AutoModelForMaskedLM")
+
+
+def _that(generates: Generates) -> str:
+    return tasks.either(lambda task: task.generates is generates)
 
 
 def _has_class(config: Any, loader: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine import tasks
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs import random_inputs, token_rows
 from engine.kit.inputs.token_rows import Vocabulary
@@ -15,6 +16,7 @@ from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference import torch_models
 from engine.runtimes.onnxruntime import session as ort
+from engine.tasks import Generates
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +65,7 @@ def load(
     module = torch_models.load(checkpoint, task, num_labels=num_labels, random_head=random_head, images=images)
     tokens = token_rows.are_tokens(module.wanted)
     longest = checkpoints.max_sequence(checkpoint)
-    if task == "text-generation":
+    if tasks.find(task).generates is Generates.CONTINUES:
         longest = min(longest or _CONTINUED, _CONTINUED)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

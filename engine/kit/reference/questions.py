@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine import tasks
 from engine.kit.inputs import random_inputs, samples, token_rows, tokenizer
 from engine.kit.inputs.cases import Case
 from engine.kit.inputs.token_rows import Limits
@@ -31,7 +32,8 @@ def ask(
     if file is None and tokeniser is None:
         return drawn(original, profiles)
     if file is None:
-        asked = samples.tokenised(samples.built_in(task), checkpoint, original.wanted, longest=original.longest)
+        texts = samples.built_in(paired=tasks.find(task).paired)
+        asked = samples.tokenised(texts, checkpoint, original.wanted, longest=original.longest)
     else:
         asked = samples.read(file, checkpoint, original.wanted, longest=original.longest)
     pad = original.vocabulary.pad if tokeniser is None else tokeniser.pad

@@ -6,11 +6,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference.quiet import quiet
-from engine.recipe.images import TASK, Images
+from engine.recipe.images import Images
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,8 +35,9 @@ def load(
     Raises StepError where timm is missing, the weights do not make the architecture, it does not classify, or it
     cannot take images of that size.
     """
-    if task != TASK:
-        raise StepError(f"a model of timm classifies images; {task} is not supported of it", hint=f"task: {TASK}")
+    if not tasks.find(task).by_timm:
+        hint = f"task: {tasks.either(lambda each: each.by_timm)}"
+        raise StepError(f"a model of timm classifies images; {task} is not supported of it", hint=hint)
     model = _created(checkpoint, images)
     _set_head(model, num_labels, allowed=random_head)
     channels, *own = _input_size(checkpoint)

@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.generation import modules
 from engine.kit.inputs.token_rows import Vocabulary
-from engine.kit.onnx import past
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference import families, timm_models
 from engine.kit.reference.quiet import quiet
@@ -23,18 +23,8 @@ if TYPE_CHECKING:
     import torch
 
     from engine.recipe.images import Images
+    from engine.tasks import Task
 
-_CLASSES = {
-    "feature-extraction": "AutoModel",
-    "text-classification": "AutoModelForSequenceClassification",
-    "token-classification": "AutoModelForTokenClassification",
-    "question-answering": "AutoModelForQuestionAnswering",
-    "fill-mask": "AutoModelForMaskedLM",
-    "text-generation": "AutoModelForCausalLM",
-    "text2text-generation": "AutoModelForSeq2SeqLM",
-}
-_OUTPUTS = {"feature-extraction": ("last_hidden_state",), "question-answering": ("start_logits", "end_logits")}
-_CLASSIFIES = ("text-classification", "token-classification")
 _SEED = 20
 """Of a random head: it must be the same one in every step that loads the model."""
 
@@ -62,16 +52,16 @@ def load(
 
     if images is not None and checkpoints.kind(checkpoint) == "timm":
         return timm_models.load(checkpoint, task, images, num_labels=num_labels, random_head=random_head)
-    _refuse_unsupported(checkpoint, task)
+    wanted = _supported(checkpoint, task)
     # A head that is made up must not depend on what ran before, nor disturb what runs after.
     with _quiet(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(_SEED)
-        model, loading = _from_pretrained(checkpoint, task, num_labels)
-    _explain(model, loading, task=task, num_labels=num_labels, random_head=random_head)
-    families.refuse_without_padding(model, task)
-    if task in past.TASKS:
+        model, loading = _from_pretrained(checkpoint, wanted, num_labels)
+    _explain(model, loading, task=wanted, num_labels=num_labels, random_head=random_head)
+    families.refuse_without_padding(model, wanted)
+    if wanted.generates:
         return modules.whole(model)
-    return _named_class()(model, input_names(model), _OUTPUTS.get(task, ("logits",))).eval()
+    return _named_class()(model, input_names(model), wanted.outputs).eval()
 
 
 def call(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -132,17 +122,20 @@ def _quiet() -> Iterator[None]:
             progress.enable_progress_bar()
 
 
-def _refuse_unsupported(checkpoint: Path, task: str) -> None:
+def _supported(checkpoint: Path, name: str) -> Task:
     if checkpoints.kind(checkpoint) == "timm":
         raise StepError(
             "the checkpoint is timm's, and the recipe does not say that it classifies images",
-            hint="say `task: image-classification` under `model:`",
+            hint=f"say `task: {tasks.either(lambda task: task.by_timm)}` under `model:`",
         )
-    if task not in _CLASSES:
-        raise StepError(f"{task} is not supported yet for a PyTorch model", [f"supported: {', '.join(_CLASSES)}"])
+    task = tasks.known(name)
+    if task is None or task.auto_class is None:
+        supported = (each.name for each in tasks.every() if each.auto_class)
+        raise StepError(f"{name} is not supported yet for a PyTorch model", [f"supported: {', '.join(supported)}"])
+    return task
 
 
-def _from_pretrained(checkpoint: Path, task: str, num_labels: int | None) -> tuple[Any, dict[str, Any]]:
+def _from_pretrained(checkpoint: Path, task: Task, num_labels: int | None) -> tuple[Any, dict[str, Any]]:
     import torch
     import transformers
 
@@ -168,18 +161,18 @@ def _from_pretrained(checkpoint: Path, task: str, num_labels: int | None) -> tup
         raise
     except Exception as error:  # transformers, safetensors and torch each raise their own
         facts = [line for line in str(error).replace(f"{checkpoint}/", "").splitlines() if line.strip()]
-        raise StepError(f"the checkpoint cannot be loaded for {task}", facts[:8]) from error
+        raise StepError(f"the checkpoint cannot be loaded for {task.name}", facts[:8]) from error
     return model, loading
 
 
-def _class_of(config: Any, task: str) -> str:
+def _class_of(config: Any, task: Task) -> str:
     """Return the class that loads a model for a task; of a family with decoders an encoder alone has its own."""
     named = next(iter(getattr(config, "architectures", None) or ()), "")
-    alone = task == "feature-extraction" and named.endswith("EncoderModel")
-    return "AutoModelForTextEncoding" if alone else _CLASSES[task]
+    alone = task.encoder_class is not None and named.endswith("EncoderModel")
+    return str(task.encoder_class if alone else task.auto_class)
 
 
-def _explain(model: Any, loading: Mapping[str, Any], *, task: str, num_labels: int | None, random_head: bool) -> None:
+def _explain(model: Any, loading: Mapping[str, Any], *, task: Task, num_labels: int | None, random_head: bool) -> None:
     """Say what the checkpoint holds too much or too little of. Raises StepError where the model would be made up."""
     made_up = sorted(name for name in loading["missing_keys"] if not _is_unused(name, task))
     misfits = {
@@ -197,11 +190,11 @@ def _explain(model: Any, loading: Mapping[str, Any], *, task: str, num_labels: i
         _judge_head([*made_up, *misfits], list(misfits.values()), task=task, num_labels=num_labels, allowed=random_head)
     unused = sorted(loading["unexpected_keys"])
     if unused:
-        print(f"{len(unused)} weights of the checkpoint are not needed for {task}: {unused[0]}, ...")
+        print(f"{len(unused)} weights of the checkpoint are not needed for {task.name}: {unused[0]}, ...")
 
 
-def _judge_head(head: list[str], misfits: list[str], *, task: str, num_labels: int | None, allowed: bool) -> None:
-    classifies = task in _CLASSIFIES
+def _judge_head(head: list[str], misfits: list[str], *, task: Task, num_labels: int | None, allowed: bool) -> None:
+    classifies = task.classes is not None
     if allowed and (num_labels is not None or not classifies):
         print(f"the head is random, as the recipe asks: {', '.join(head)}")
         return
@@ -209,15 +202,15 @@ def _judge_head(head: list[str], misfits: list[str], *, task: str, num_labels: i
     raise StepError(
         f"the checkpoint's head does not fit num_labels: {num_labels}"
         if misfits
-        else f"the checkpoint has no head for {task}",
+        else f"the checkpoint has no head for {task.name}",
         [*(misfits or [f"missing: {name}" for name in head[:8]]), *_more(head)],
-        f"choose a checkpoint made for {task}, or allow a random head with {asked} under model:",
+        f"choose a checkpoint made for {task.name}, or allow a random head with {asked} under model:",
     )
 
 
-def _is_unused(name: str, task: str) -> bool:
+def _is_unused(name: str, task: Task) -> bool:
     """Whether the weight has no influence on the outputs: a pooler stands behind the hidden states."""
-    return task == "feature-extraction" and name.startswith("pooler")
+    return task.embeds and name.startswith("pooler")
 
 
 def _is_body(model: Any, name: str) -> bool:

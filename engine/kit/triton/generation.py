@@ -40,10 +40,11 @@ _GREEDY = "generation/greedy.py"  # named from the folder of kits: it is shipped
 GraphKind = Literal["model", "encoder", "decoder"]
 _KINDS: Mapping[str, GraphKind] = {graphs.WHOLE: "model", graphs.ENCODER: "encoder", graphs.DECODER: "decoder"}
 """What `package.triton.models` calls each graph; a single one is the model itself."""
-_CONTINUES, _ANSWERS = past.TASKS
 
 
-def parts(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) -> tuple[list[Part], dict[str, Path]]:
+def parts(
+    serving: Serving, validated: Path, checkpoint: Path, scratch: Path, *, task: str
+) -> tuple[list[Part], dict[str, Path]]:
     """Return the models of the repository, what clients call last, and the folder that each graph lies in, by model.
 
     Raises StepError where the model's own settings ask for what greedy generation cannot honour.
@@ -66,7 +67,7 @@ def parts(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) ->
     tokeniser.backend.no_truncation()
     files = _files(tokeniser.backend, _shipped(said, made, serving.largest))
     for name, streams in ((f"{serving.model_name}_stream", True), (serving.ensemble, False)):
-        listed.append(_entry(name, made, files, streams=streams))
+        listed.append(_entry(name, made, files, task=task, streams=streams))
         fields.overridden(listed[-1].config, serving, "stream" if streams else "generate")
     return listed, folders
 
@@ -83,7 +84,7 @@ def _graph(serving: Serving, folder: Path, scratch: Path, kind: GraphKind) -> tu
     return config, signature
 
 
-def _entry(name: str, made: Graphs, files: Mapping[str, bytes], *, streams: bool) -> Part:
+def _entry(name: str, made: Graphs, files: Mapping[str, bytes], *, task: str, streams: bool) -> Part:
     """Return a model that clients call: whole answers, or their pieces."""
     graph, _ = made[graphs.DECODER if graphs.DECODER in made else graphs.WHOLE]
     part = python_models.python(
@@ -93,7 +94,7 @@ def _entry(name: str, made: Graphs, files: Mapping[str, bytes], *, streams: bool
         tensor.optional = True
     if streams:
         part.config.model_transaction_policy.decoupled = True
-    python_models.mark(part.config, _ANSWERS if graphs.ENCODER in made else _CONTINUES)
+    python_models.mark(part.config, task)
     return Part(part.config, files, part.beside)
 
 

@@ -52,6 +52,8 @@ def python(
 ) -> Part:
     """Return a model of the python backend that does the `work` of one of the served files, in batches as `model` has.
 
+    A file of that name among `files` stands in for a served one: the answers of other packages bring their own.
+
     `needs` are the packages, beside numpy, that must be in Triton's Python: in the versions that are here.
     """
     config = named(name, model.max_batch_size)
@@ -66,8 +68,10 @@ def python(
         for tensor in config.input:  # each request is answered by itself: they need not be alike
             tensor.allow_ragged_batch = -1 in tensor.dims
     said = json.dumps({"work": work, **settings}, ensure_ascii=False, indent=1) + "\n"
-    shipped = {"model.py": served.code(served.MODEL), work: served.code(work), _SETTINGS: said.encode("utf-8")}
-    return Part(config, {**shipped, **(files or {})}, _requirements(needs))
+    own = files or {}
+    code = own[work] if work in own else served.code(work)
+    shipped = {"model.py": served.code(served.MODEL), work: code, _SETTINGS: said.encode("utf-8")}
+    return Part(config, {**shipped, **own}, _requirements(needs))
 
 
 def ensemble(name: str, parts: Sequence[Part], *, takes: Sequence[Tensor], gives: Sequence[str], task: str) -> Part:

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import get_args
 
+from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import graphs, onnx_files
@@ -26,8 +27,6 @@ from engine.runtimes.tensorrt_rtx import engine_folder
 
 _CONFIG = "config.pbtxt"
 _VERSION = "1"
-_TENSORS = "tensors"
-"""The task of a model that takes tensors, of which nobody knows what they mean."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,11 +56,13 @@ def write(
     with TemporaryDirectory(dir=out.parent) as scratch:
         folders = {serving.model_name: validated}
         if engine is None and checkpoints.kind(checkpoint) == "transformers" and graphs.generates(validated):
-            made, folders = generation.parts(serving, validated, checkpoint, Path(scratch))
+            made, folders = generation.parts(
+                serving, validated, checkpoint, Path(scratch), task=_task(serving, checkpoint)
+            )
         elif engine is not None:
             made = _parts(serving, *models.engine_config(serving, engine), checkpoint)
         else:
-            if _answers(serving) and _task(serving, checkpoint) == "feature-extraction":
+            if _answers(serving) and tasks.find(_task(serving, checkpoint)).embeds:
                 folders[serving.model_name] = embedding.pooled(validated, checkpoint, Path(scratch) / "pooled")
             config = models.onnx_config(serving, folders[serving.model_name], Path(scratch))
             made = _parts(serving, *config, checkpoint)
@@ -148,10 +149,8 @@ def _answers(serving: Serving) -> bool:
 
 
 def _task(serving: Serving, checkpoint: Path) -> str:
-    """Return what the model is for, by the recipe or by itself; a model that does not say takes tensors."""
-    if checkpoints.kind(checkpoint) != "onnx" or serving.task is not None:
-        return checkpoints.task(checkpoint, serving.task)
-    return _TENSORS
+    """Return what the model is for, by the recipe or by itself; an ONNX file that does not say takes tensors."""
+    return checkpoints.task(checkpoint, serving.task)
 
 
 def _plain(out: Path, serving: Serving, engine: Passport, validated: Path, checkpoint: Path) -> PackageReport:

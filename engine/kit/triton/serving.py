@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
+from engine import tasks
 from engine.kit.triton import warmups
 from engine.recipe import images
 from engine.recipe.images import Images
 from engine.recipe.model_config import Part
-from engine.recipe.schema import Recipe, Task
+from engine.recipe.schema import Recipe
 from engine.runtimes.execution import Execution
 from engine.step import Frozen
 
@@ -25,7 +26,7 @@ class Serving(Frozen):
     max_batch_size: int | None = None
     largest: Mapping[str, int] = {}
     """Axis -> the most that any profile allows."""
-    task: Task | None = None
+    task: str | None = None
     images: Images | None = None
     """How images come to the model, for one of timm."""
     mean: tuple[float, ...] = ()
@@ -68,7 +69,13 @@ class Serving(Frozen):
             max_new_tokens=recipe.generate.get("max_new_tokens"),
         )
 
+    def code_used(self) -> tuple[str, ...]:
+        """Return the modules of the model's task, and of what makes the answers to it."""
+        return (*tasks.modules(self.task), *tasks.makers(self.task))
+
 
 def _kind(recipe: Recipe) -> str:
     """Return what clients send, for a name."""
-    return "image" if images.wanted(recipe) is not None or recipe.model.task == images.TASK else "text"
+    task = tasks.known(recipe.model.task)
+    modality = images.modality(images.wanted(recipe)) if task is None else task.modality
+    return modality.value

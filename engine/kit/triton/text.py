@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine import tasks
 from engine.kit.checkpoints import json_files
 from engine.kit.inputs import token_rows, tokenizer
 from engine.kit.triton import config as configs
@@ -13,13 +14,11 @@ from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part, Tensor
 from engine.kit.triton.serving import Serving
+from engine.tasks import Task
 
 NAME = "TEXT"
 """The input of the tokenizer and of the ensemble: UTF-8 strings."""
 OFFSETS = "offsets"
-_PAIRS = "question-answering"
-_ROW: Mapping[str, int] = {_PAIRS: 2, "feature-extraction": 1, "token-classification": 1, "fill-mask": 1}
-"""How many texts make one row of TEXT; any other model may be about one or about two (-1)."""
 _EXTRA = {
     "input_ids": Tensor("input_ids", "TYPE_INT64", (-1,)),
     "attention_mask": Tensor("attention_mask", "TYPE_INT64", (-1,)),
@@ -36,6 +35,8 @@ class Text:
     tokeniser: tokenizer.Tokeniser
     row: Tensor
     file: str
+    context: bool = False
+    """Whether the second text is one that answers lie in."""
 
 
 def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) -> Text | None:
@@ -48,8 +49,9 @@ def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) ->
     if tokeniser is None:
         print("the model has no tokenizer: the package takes tokens")
         return None
-    row = Tensor(NAME, "TYPE_STRING", (_ROW.get(task, -1),))
-    return Text(tokeniser, row, _file(tokeniser, checkpoint, fixed, task))
+    asked = tasks.find(task)
+    row = Tensor(NAME, "TYPE_STRING", (asked.texts,))
+    return Text(tokeniser, row, _file(tokeniser, checkpoint, fixed, asked), asked.context)
 
 
 def part(name: str, model: Config, text: Text, *, also: Collection[str]) -> Part:
@@ -58,7 +60,7 @@ def part(name: str, model: Config, text: Text, *, also: Collection[str]) -> Part
     gives = [*own, *(_EXTRA[each] for each in _EXTRA if each in also and each not in {tensor.name for tensor in own})]
     settings = {
         "outputs": {tensor.name: configs.dtype(tensor.type) for tensor in gives},
-        "offsets_of": 1 if text.row.dims == (_ROW[_PAIRS],) else 0,
+        "offsets_of": 1 if text.context else 0,
     }
     return parts.python(
         name, model, takes=[text.row], gives=gives, work=served.TOKENIZER, settings=settings, needs=("tokenizers",),
@@ -66,14 +68,14 @@ def part(name: str, model: Config, text: Text, *, also: Collection[str]) -> Part
     )  # fmt: skip
 
 
-def _file(tokeniser: tokenizer.Tokeniser, checkpoint: Path, fixed: int | None, task: str) -> str:
+def _file(tokeniser: tokenizer.Tokeniser, checkpoint: Path, fixed: int | None, task: Task) -> str:
     """Return tokenizer.json: cut as in validation, padded to the longest text of a request or to a fixed length.
 
     Of a question and its context only the context is cut: what was asked must be known whole.
     """
     backend = tokeniser.backend
     cut = backend.truncation
-    if cut is not None and task == _PAIRS:
+    if cut is not None and task.context:
         backend.enable_truncation(cut["max_length"], strategy="only_second", direction=cut["direction"])
     token = backend.id_to_token(tokeniser.pad) or ""
     backend.enable_padding(direction=_side(checkpoint), pad_id=tokeniser.pad, pad_token=token, length=fixed)

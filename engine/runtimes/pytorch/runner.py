@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit.reference.quiet import quiet
+from engine.recipe import images as pictures
 from engine.runtimes import devices
 from engine.runtimes.runner import Runner
 from engine.step import Hardware
+from engine.tasks import Modality
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +44,8 @@ def pytorch(
     With `new_tokens` a prepared call is `generate()`, greedily and for just so many tokens.
     Raises StepError where torch is not installed or cannot use the GPU: nothing is measured on a CPU instead.
     """
-    library, extra = ("transformers", "cpu") if images is None else ("timm", "timm")
+    library = pictures.library(images)
+    extra = "timm" if pictures.modality(images) is Modality.IMAGE else "cpu"
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec(library) is None:
         raise StepError(
             f"Measuring against PyTorch needs torch and {library}, and they are not installed",

@@ -1,7 +1,7 @@
 """The module that a TensorRT build means, `tensorrt` or `tensorrt_rtx`, typed as TensorRT 10."""
 
 # Both have one face. Only what TensorRT-RTX adds is asked for by name: see `trt_builder`. The types are those of the
-# package `tensorrt-stubs`; without it they are Any, and `tests/test_tensorrt_types.py` is where they are checked.
+# package `tensorrt-stubs`; without it they are Any. `tests/runtimes/tensorrt/test_types.py` checks them.
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from program import Program
 
-TESTS = Path(__file__).parent
+SUPPORT = Path(__file__).parent
 _NVIDIA_SMI = """#!/bin/sh
 case "$*" in
   *clocks*) echo "Tesla T4, 580.65.06, 1590, 1590, 5000, 40" ;;
@@ -24,7 +24,7 @@ class FakeT4(Program):
         super().__init__(folder)
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "venv"], check=True)
         [packages] = place.glob("venv/lib/python*/site-packages")
-        paths = [TESTS.parent, TESTS / "fake_tensorrt", sysconfig.get_path("purelib")]
+        paths = [SUPPORT.parent.parent, SUPPORT / "fake_tensorrt", sysconfig.get_path("purelib")]
         (packages / "fake.pth").write_text("".join(f"{path}\n" for path in paths) + "import fake_machine\n")
         (place / "bin").mkdir()
         (place / "bin" / "nvidia-smi").write_text(_NVIDIA_SMI)

@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 import tensorrt_stubs
 
-ROOT = Path(__file__).parent.parent
-FILES = ["engine/steps/trt_build.py", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "engine/kit").glob("trt_*.py"))]
+ROOT = Path(__file__).parents[3]
+FILES = [
+    "engine/steps/trt_build.py",
+    *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "engine/runtimes/tensorrt").rglob("*.py")),
+]
 
 
 @pytest.fixture(scope="module")

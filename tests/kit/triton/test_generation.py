@@ -30,7 +30,8 @@ def built(tmp_path_factory):
 def checkpoint(tmp_path):
     folder = tmp_path / "checkpoint"
     generators.save_tokenizer(folder, "gpt2")
-    (folder / "config.json").write_text(json.dumps({"model_type": "gpt2", "n_positions": 64, "eos_token_id": 0}))
+    settings = {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_positions": 64, "eos_token_id": 0}
+    (folder / "config.json").write_text(json.dumps(settings))
     return folder
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 FAKE_TORCHVISION = Path(__file__).with_name("fake_torchvision")
 _PILLOW = "pillow"
 """What timm imports and torchvision would have brought."""

@@ -26,7 +26,7 @@ def site(tmp_path):
         if own is not None:
             (capi / "build_and_package_info.py").write_text(f"package_name = '{own}'\n")
         hidden = "import sys; sys.path = [sys.argv[1], *(p for p in sys.path if 'site-packages' not in p)]; "
-        home = str(__import__("pathlib").Path(__file__).parent.parent)
+        home = str(__import__("pathlib").Path(__file__).parents[2])
         command = [sys.executable, "-c", f"{hidden}sys.path.append(sys.argv[2]); {ASK}", str(tmp_path), home]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
 

@@ -9,7 +9,7 @@ import pytest
 
 from engine.machine import cuda
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "tests" / "gpu" / "measure.py"
 
 

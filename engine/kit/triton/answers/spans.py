@@ -1,0 +1,33 @@
+"""Spans: the piece of a context that answers a question."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.kit.triton import served
+from engine.kit.triton.answers import answer
+from engine.kit.triton.answers.answer import Answer
+from engine.kit.triton.parts import Tensor
+
+if TYPE_CHECKING:
+    from engine.kit.triton.config import Signature
+    from engine.kit.triton.text import Text
+
+_LONGEST = 15
+"""Tokens; `max_answer_len` of the question-answering pipeline of transformers."""
+
+
+def make(signature: Signature, _: Path, __: Text) -> Answer:
+    """Return what makes an answer of the logits of its start and end. Raises Unfit."""
+    for name in ("start_logits", "end_logits"):
+        answer.found(signature, name, axes=2, alone=False)
+    gives = (
+        Tensor("answer", "TYPE_STRING", (1,)),
+        Tensor("score", "TYPE_FP32", (1,)),
+        Tensor("start", "TYPE_INT64", (1,)),
+        Tensor("end", "TYPE_INT64", (1,)),
+    )
+    outputs = ("answer", "score", "start", "end", "start_logits", "end_logits")
+    takes = ("start_logits", "end_logits", "offsets", "TEXT")
+    return Answer(served.ANSWER, takes, gives, outputs, {"longest": _LONGEST})

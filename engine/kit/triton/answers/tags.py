@@ -1,0 +1,34 @@
+"""Tags: a label with its score for each token."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.kit.checkpoints import labels
+from engine.kit.triton import served
+from engine.kit.triton.answers import answer
+from engine.kit.triton.answers.answer import Answer
+from engine.kit.triton.parts import Tensor
+
+if TYPE_CHECKING:
+    from engine.kit.triton.config import Signature
+    from engine.kit.triton.text import Text
+
+
+def make(signature: Signature, checkpoint: Path, text: Text) -> Answer:
+    """Return what makes labels of logits [rows, tokens, classes]. Raises Unfit."""
+    logits, names = answer.found(signature, "logits", axes=3)
+    settings = {"labels": labels.names(checkpoint, answer.extent(logits))}
+    gives = (
+        Tensor("labels", "TYPE_STRING", (-1,)),
+        Tensor("scores", "TYPE_FP32", (-1,)),
+        Tensor("tokens", "TYPE_STRING", (-1,)),
+    )
+    backend = text.tokeniser.backend
+    tokens = [backend.id_to_token(number) or "" for number in range(answer.vocabulary(backend))]
+    return Answer(
+        served.TAG, ("logits", "input_ids", "attention_mask"), gives,
+        ("logits", "labels", "scores", "tokens", "offsets"), settings, names,
+        {"vocabulary.json": answer.as_json(tokens)},
+    )  # fmt: skip

@@ -1,0 +1,13 @@
+"""Question answering: the span of a context that answers a question."""
+
+from engine.tasks.task import Task
+
+TASK = Task(
+    name="question-answering",
+    auto_class="AutoModelForQuestionAnswering",
+    outputs=("start_logits", "end_logits"),
+    texts=2,
+    context=True,
+    example=("Who wrote it?", "It was written by Ada."),
+    answers="engine.kit.triton.answers.spans",
+)

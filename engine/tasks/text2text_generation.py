@@ -1,0 +1,11 @@
+"""Text-to-text generation: an encoder reads a text, a decoder writes another, as in translation."""
+
+from engine.tasks.task import Generates, Task
+
+TASK = Task(
+    name="text2text-generation",
+    auto_class="AutoModelForSeq2SeqLM",
+    generates=Generates.REWRITES,
+    parts=("encoder", "decoder", "generate", "stream"),
+    example=("The house is wonderful.",),
+)

@@ -1,0 +1,10 @@
+"""Text classification: a class for each text, or for each pair of texts."""
+
+from engine.tasks.task import Classes, Task
+
+TASK = Task(
+    name="text-classification",
+    auto_class="AutoModelForSequenceClassification",
+    classes=Classes.ROWS,
+    answers="engine.kit.triton.answers.classes",
+)

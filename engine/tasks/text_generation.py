@@ -1,0 +1,11 @@
+"""Text generation: a decoder alone continues a text."""
+
+from engine.tasks.task import Generates, Task
+
+TASK = Task(
+    name="text-generation",
+    auto_class="AutoModelForCausalLM",
+    generates=Generates.CONTINUES,
+    parts=("generate", "stream"),
+    example=("Once upon a time",),
+)

@@ -1,0 +1,11 @@
+"""Token classification: a class for each token of a text, as in named entities."""
+
+from engine.tasks.task import Classes, Task
+
+TASK = Task(
+    name="token-classification",
+    auto_class="AutoModelForTokenClassification",
+    texts=1,
+    classes=Classes.TOKENS,
+    answers="engine.kit.triton.answers.tags",
+)

@@ -1,0 +1,55 @@
+"""Nobody outside `engine/tasks` knows a task by its name: none is compared, matched, or a key, or a value at all."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from engine import tasks
+
+ENGINE = Path(tasks.__file__).parents[1]
+OUTSIDE = sorted(path for path in ENGINE.rglob("*.py") if not path.is_relative_to(ENGINE / "tasks"))
+
+
+def named(source: str) -> list[str]:
+    """Return each place of a source where a task's name stands as a value, or in a text that is no docstring."""
+    tree = ast.parse(source)
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    said = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return [
+        f"line {node.lineno}: {name}"
+        for node in said
+        for name in tasks.names()
+        if id(node) not in prose and re.search(rf"(?<![\w-]){name}(?![\w-])", node.value)
+    ]
+
+
+def words(source: str) -> list[str]:
+    return [place.partition(": ")[2] for place in named(source)]
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(ENGINE)))
+def test_no_module_outside_names_a_task(path):
+    assert named(path.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "if task == 'fill-mask': pass",
+        "if 'fill-mask' != task: pass",
+        "pairs = task in ('fill-mask', 'other')",
+        "PAIRS = 'fill-mask'",
+        "WAYS = {'fill-mask': 1}",
+        "match task:\n    case 'fill-mask': pass",
+        "def run(task='fill-mask'): pass",
+        "hint = f'say `task: fill-mask` instead of {task}'",
+    ],
+)
+def test_one_that_is_planted_is_found(planted):
+    assert words(planted) == ["fill-mask"]
+
+
+def test_docstrings_may_speak_of_tasks():
+    assert named('"""About fill-mask."""\n\ndef f():\n    """As the fill-mask pipeline does."""\n') == []
