@@ -50,7 +50,7 @@ def test_our_model_and_a_rival_are_measured_with_the_same_shapes_and_threads(lay
     rows = report.rows
     assert report.threads == 1
     assert report.cpu
-    assert [(row.shape.batch, row.runtime, row.ours) for row in rows] == [
+    assert [(row.shape["batch"], row.runtime, row.ours) for row in rows] == [
         (1, "onnxruntime-int8", True),
         (1, "onnxruntime-fp32", False),
         (64, "onnxruntime-int8", True),
@@ -250,7 +250,7 @@ def test_the_code_that_serves_counts_only_where_something_is_measured_through_it
     here = Bench.for_recipe(recipe(bench=BenchSection()))
     there = Bench.for_recipe(recipe(bench=SERVED))
     names = [{file.name for file in code.of_modules(each.code_used()).files} for each in (here, there)]
-    assert {"measured_server.py", "repository.py", "stand_in.py"} <= names[1] - names[0]
+    assert {"measured.py", "repository.py", "stand_in.py"} <= names[1] - names[0]
     assert code.of_modules(here.code_used()) == code.of_module("engine.steps.bench")
 
 

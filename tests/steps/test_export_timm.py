@@ -47,7 +47,7 @@ def relative(first, second):
 def test_it_answers_as_timm_does_in_batches_of_one_ten_and_thirty_two(timm, small, layout, tmp_path):
     shown = Images(layout=layout, size=96)
     report = Export(task=TASK, images=shown).run(tmp_path / "out", checkpoint=small)
-    assert (report.exporter, report.inputs, report.outputs) == ("torchscript", ["images"], ["logits"])
+    assert (report.exporter, report.inputs, report.outputs) == ("torchscript", ("images",), ("logits",))
     graph = onnx_files.load_graph(tmp_path / "out")
     sides = (3, 96, 96) if layout == "NCHW" else (96, 96, 3)
     assert onnx_files.inputs(graph)["images"].shape == ("batch", *sides)

@@ -89,7 +89,7 @@ def test_the_number_of_heads_is_read_from_the_graph(tmp_path, heads):
     Export(task="text-classification").run(tmp_path / "exported", checkpoint=source)
     assert fusion.attention_sizes(onnx_files.load(tmp_path / "exported")) == (heads, 32)
     report, out = fuse(tmp_path, tmp_path / "exported")
-    assert report.fused.Attention == 2
+    assert report.fused["Attention"] == 2
     assert equivalence.difference(tmp_path / "exported", out) is None
 
 

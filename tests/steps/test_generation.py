@@ -124,10 +124,10 @@ def test_a_call_that_is_measured_is_a_whole_answer(built, tmp_path):
     step = Quick(name_of_ours="onnxruntime-int8", shapes=shapes, against=against, threads=1, new_tokens=6)
     inputs = {"validated": folder / "quantized", "exported": folder / "exported", "checkpoint": folder / "checkpoint"}
     report = step.run(tmp_path / "out", **inputs)
-    assert [row["runtime"] for row in report.rows[:3]] == ["onnxruntime-int8", "pytorch-fp32", "onnxruntime-fp32"]
+    assert [row.runtime for row in report.rows[:3]] == ["onnxruntime-int8", "pytorch-fp32", "onnxruntime-fp32"]
     for row in report.rows:
-        assert row["new_tokens"] == 6
-        assert row["tokens_per_s"] == pytest.approx(6 * row["shape"]["batch"] / row["p50_ms"] * 1e3, rel=1e-3)
+        assert row.new_tokens == 6
+        assert row.tokens_per_s == pytest.approx(6 * row.shape["batch"] / row.p50_ms * 1e3, rel=1e-3)
     assert report.rows[0].ratio_to["pytorch-fp32"] > 1, "Python between the layers of so small a model"
     assert json.loads((tmp_path / "out" / LATENCIES).read_text())[0]["runtime"] == "onnxruntime-int8"
 
@@ -178,7 +178,7 @@ def test_weights_above_the_limit_lie_beside_each_graph_through_every_step(tmp_pa
     Fuse().run(tmp_path / "fused", shaped=tmp_path / "shaped")
     Quantize().run(tmp_path / "quantized", fused=tmp_path / "fused")
     Validate().judge(validated(tmp_path, tmp_path / "fused", tmp_path / "exact"))
-    assert validated(tmp_path, tmp_path / "quantized", tmp_path / "lowered")["cosine"]["worst"] > 0.9
+    assert validated(tmp_path, tmp_path / "quantized", tmp_path / "lowered").cosine.worst > 0.9
 
 
 def test_a_second_export_writes_the_same_bytes(built, tmp_path):

@@ -172,7 +172,7 @@ def test_a_row_holds_as_many_texts_as_the_task_is_about(text, tmp_path, task, te
 
 
 def test_the_recipe_can_do_without_a_tokenizer(text, tmp_path):
-    assert run(step(tokenizer=False), *text, tmp_path / "package")["models"] == ["films"]
+    assert run(step(tokenizer=False), *text, tmp_path / "package").models == ("films",)
 
 
 def test_a_model_of_images_is_one_model_with_its_external_data(tmp_path):
@@ -286,7 +286,7 @@ def test_an_engine_of_texts_comes_with_tokenizer_ensemble_and_graphs(text, tmp_p
     engine = plan(tmp_path / "engine", text=True)
     out = tmp_path / "package"
     made = step(execution=NATIVE.model_copy(update={"cuda_graph": True}), fields={"instance_group": [{"count": 2}]})
-    assert run(made, engine, text[1], out)["models"] == ["films", "films_tokenizer", "films_postprocess", "films_text"]
+    assert run(made, engine, text[1], out).models == ("films", "films_tokenizer", "films_postprocess", "films_text")
     told = config(out, "films")
     assert [spec.batch_size for spec in told.optimization.cuda.graph_spec] == [1, 8]
     assert list(told.instance_group[0].profile) == ["0", "1"]
@@ -347,7 +347,7 @@ def made_of(model, checkpoint, out, *, task=None, **options):
     entry = config(out, report.name)
     assert entry.parameters["recipe_task"].string_value
     assert not any("recipe_task" in config(out, name).parameters for name in report.models[:-1])
-    return report.models, [tensor.name for tensor in entry.output]
+    return list(report.models), [tensor.name for tensor in entry.output]
 
 
 def test_without_postprocess_the_entry_gives_the_model_s_own_outputs(text, tmp_path):

@@ -106,7 +106,7 @@ def test_a_bert_and_a_roberta_in_fp16_answer_as_in_fp32_and_become_engines(encod
     assert kept(report) == {"LayerNormalization", "Softmax"}
     assert report.share == 1
     found = validated(encoder)
-    assert found["cosine"]["worst"] >= 0.9995
+    assert found.cosine.worst >= 0.9995
     assert found["emulated"] == "fp16"
     assert report.bytes[1] < 0.55 * report.bytes[0]
     assert engine_bytes(out, 75) > 0
@@ -133,7 +133,7 @@ def t5(tmp_path_factory):
 def test_a_t5_encoder_with_large_activations_answers_as_in_fp32(t5):
     report, out = made(t5)
     assert report.cosine.worst >= GOAL
-    assert validated(t5)["cosine"]["worst"] >= 0.9995
+    assert validated(t5).cosine.worst >= 0.9995
     (large,) = (group for group in report.kept if "range" in group.reason)
     assert any("Add" in name and most > 1e6 for name, most in large["nodes"].items() if most != "infinite")
     assert {"ReduceMean", "Sqrt", "Softmax"} <= kept(report)
@@ -155,7 +155,7 @@ def test_minilm_in_fp16_answers_as_in_fp32(tmp_path, minilm_checkpoint, minilm_e
     (tmp_path / "exported").symlink_to(minilm_exported)
     large_models.shaped(tmp_path)
     report, out = made(tmp_path)
-    assert validated(tmp_path)["cosine"]["worst"] >= 0.9995
+    assert validated(tmp_path).cosine.worst >= 0.9995
     assert report.cosine.worst >= GOAL
     assert kept(report) == {"LayerNormalization", "Softmax"}
     assert report.saturated

@@ -91,7 +91,7 @@ def test_two_runs_give_the_same_bytes_whatever_the_threads(bert, samples, tmp_pa
 
 def test_a_text_model_without_samples_gets_our_own_texts(bert, tmp_path, capsys):
     report = Reference().run(tmp_path / "out", checkpoint=bert)
-    assert report.kinds.sample == 48
+    assert report.kinds["sample"] == 48
     assert (report.random, report.samples) == (False, "built-in")
     log = capsys.readouterr()
     assert log.out.splitlines()[-1] == (
@@ -139,7 +139,7 @@ from engine.steps.reference import Reference
 here = Path({str(tmp_path)!r})
 report = Reference(onnx=True).run(here / "out", checkpoint=here / "model", samples=here / "samples.jsonl")
 assert report.kinds == {{"sample": 12, "right-padded": 2, "left-padded": 2, "holed": 2}}, report
-assert not Reference(onnx=True).run(here / "built-in", checkpoint=here / "model")["random"]
+assert not Reference(onnx=True).run(here / "built-in", checkpoint=here / "model").random
 """
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120)

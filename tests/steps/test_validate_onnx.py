@@ -83,7 +83,7 @@ def test_it_measures_what_fp16_costs_and_hands_the_model_on_unchanged(lowered):
     assert (lowered / "checked-quantized" / "model.onnx").samefile(lowered / "quantized" / "model.onnx")
     exact = check(lowered, step, "original")
     assert exact.emulated is None
-    assert exact["max_abs"]["worst"] == 0
+    assert exact.max_abs.worst == 0
 
 
 def test_what_overflows_on_a_gpu_is_refused_on_the_cpu(lowered):

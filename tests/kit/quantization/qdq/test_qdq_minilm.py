@@ -117,4 +117,4 @@ def engine(model, device, out):
     target = {"device": device, "runtime": "tensorrt-rtx"}
     said = {"name": "m", "model": {"source": "m"}, "target": target, "precision": "fp16", "profiles": [profile]}
     step = TrtBuild.for_recipe(Recipe.model_validate(said))
-    return step.run(out, checked=model)["bytes"]
+    return step.run(out, checked=model).bytes
