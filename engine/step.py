@@ -94,6 +94,8 @@ class Step(Frozen, ABC):
     - Any other input is named after the output it takes: some step's `makes`, or a step's own name.
     - Where the step that makes an input is not wanted by the recipe, that step's own first input is handed
       on instead: with no `quantize`, who asks for `quantized` gets what `quantize` would have got.
+    - Files that its code reads from beside itself are declared: `data = ("words.txt", "tables/")`, in the module or,
+      as a `ClassVar`, in the class; in literal texts, relative to the module's folder.
     """
 
     name: ClassVar[str] = ""

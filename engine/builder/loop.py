@@ -6,23 +6,17 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from engine import feasibility
-from engine.builder import reports
 from engine.builder.attempt import Attempt
+from engine.builder.endings import Endings
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.lookup import Lookup, Variant, content_of
-from engine.builder.schedule import Queue
-from engine.builder.tickets import Ticket, issue
+from engine.builder.tickets import State, Ticket
 from engine.builder.worker import Outcome
 from engine.digest import Digest
-from engine.errors import Exit, UserError
-from engine.events import BuildState, Ended, Event, Finished, JobState, Noticed, Planned, Started
-from engine.feasibility.facts import ModelFacts
-from engine.store.heads import job_note
+from engine.errors import UserError
+from engine.events import Event, JobState, Noticed, Planned, Started
 from engine.store.locks import Lock
-from engine.store.materialise import materialise
 from engine.store.store import Record
 
 _LOCKED_POLL_SECONDS = 0.05
@@ -31,6 +25,7 @@ _NO_LOCKS = (
     "(each result is whole all the same), and nothing can be collected from it"
 )
 _PASSED: tuple[JobState, ...] = ("cached", "built")
+_STARTABLE = (State.STARTABLE, State.STARTABLE_ALONE)
 
 
 @dataclass(frozen=True)
@@ -61,7 +56,7 @@ def run(variants: Sequence[Variant], lookup: Lookup, executor: LocalExecutor, op
         yield from build.events()
     except KeyboardInterrupt:
         build.abandon()
-        yield build.finished(interrupted=True)
+        yield build.endings.finished(interrupted=True)
     finally:
         build.abandon()
         lookup.store.leave()
@@ -74,22 +69,10 @@ class _Build:
         self.store = lookup.store
         self.executor = executor
         self.options = options
-        self.started = time.monotonic()
-        self.exits: list[Exit] = []
-        self.packages: dict[str, Path] = {}
-        self.heads = {variant.name: lookup.heads.of(variant.loaded) for variant in variants}
-        self.notes: dict[str, dict[str, Any]] = {variant.name: {} for variant in variants}
         self.forced: set[Digest] = set()
-        self.tickets = issue(variants, self.heads)
-        self.known: Queue[Ticket] = Queue()
-        """Its inputs are there: to be looked up."""
-        self.startable: Queue[Ticket] = Queue()
-        """Not in the store: to be made."""
-        self.exclusive: Queue[Ticket] = Queue()
-        """The same, with nothing beside it."""
+        self.endings = Endings(variants, lookup, out=options.out, allow_waiting=options.allow_waiting)
+        self.board = self.endings.board
         self.running: dict[Digest, _Running] = {}
-        self.locked: list[Ticket] = []
-        """Another builder is making it."""
         self.tried_locked = 0.0
 
     def events(self) -> Iterator[Event]:
@@ -97,18 +80,17 @@ class _Build:
             yield Noticed(_NO_LOCKS.format(self.store.root))
         for variant in self.variants:
             yield Planned(variant.name, tuple((job.name, job.earlier) for job in variant.jobs))
-        for ticket in self.tickets.values():
-            if ticket.open_needs == 0:
-                self.known.add(ticket, ticket.urgency)
-        while self.known or self.startable or self.exclusive or self.running or self.locked:
+        has = self.board.has
+        while has(State.READY, *_STARTABLE, State.RUNNING, State.LOCKED_ELSEWHERE):
             yield from self._fill_slots()
-            if self.known:
-                yield from self._look_up(self.known.take())
-            elif self.locked and not self.running:
+            if has(State.READY):
+                yield from self._look_up(self.board.take(State.READY))
+            elif has(State.LOCKED_ELSEWHERE) and not self.running:
                 time.sleep(_LOCKED_POLL_SECONDS)
-            yield from self._collect(0.0 if self.known else _LOCKED_POLL_SECONDS if self.locked else None)
+            locked = _LOCKED_POLL_SECONDS if has(State.LOCKED_ELSEWHERE) else None
+            yield from self._collect(0.0 if has(State.READY) else locked)
             self._retry_locked()
-        yield self.finished()
+        yield self.endings.finished(interrupted=False)
 
     def _collect(self, timeout: float | None) -> Iterator[Event]:
         """Take what workers have done."""
@@ -118,27 +100,10 @@ class _Build:
                     yield from self._take(self.running.pop(Digest(ident)), outcome)
 
     def _retry_locked(self) -> None:
-        if self.locked and time.monotonic() - self.tried_locked > _LOCKED_POLL_SECONDS:
+        if time.monotonic() - self.tried_locked > _LOCKED_POLL_SECONDS:
             self.tried_locked = time.monotonic()
-            for ticket in self.locked:
-                self.known.add(ticket, ticket.urgency)
-            self.locked.clear()
-
-    def finished(self, *, interrupted: bool = False) -> Finished:
-        """Keep what was learned and sum up."""
-        for variant in self.variants:
-            self.lookup.heads.keep(variant.loaded, self.notes[variant.name])
-        self.lookup.heads.save()
-        code = Exit.INTERRUPTED if interrupted else Exit.worst(self.exits)
-        states = {ticket.ended.state for ticket in self.tickets.values() if ticket.ended is not None}
-        state: BuildState = "built" if "built" in states else "up to date"
-        if code in (Exit.USAGE, Exit.FAILED, Exit.JUDGED):
-            state = "failed"
-        elif interrupted:
-            state = "interrupted"
-        elif "waiting" in states:
-            state = "waiting"
-        return Finished(state, round(time.monotonic() - self.started, 3), code, dict(self.packages))
+            for ticket in self.board.take_all(State.LOCKED_ELSEWHERE):
+                self.board.move(ticket, State.READY)
 
     def abandon(self) -> None:
         """End all workers and remove what they were making."""
@@ -149,45 +114,39 @@ class _Build:
 
     def _look_up(self, ticket: Ticket) -> Iterator[Event]:
         """Settle a job whose inputs are known, or queue it for a worker."""
-        needed = [self.tickets[ticket.variant.name, name] for name in ticket.job.earlier]
-        if any(other.ended is None or other.ended.state not in _PASSED for other in needed):
-            yield from self._end(ticket, "skipped")
+        if any(other.ended is None or other.ended.state not in _PASSED for other in self.board.needed(ticket)):
+            yield self.endings.end(ticket, "skipped")
             return
         if ticket.key is None:
-            inputs = {
-                name: content_of(self._maker(ticket, name).job, each) for name, each in self._inputs(ticket).items()
-            }
+            taken = self.board.inputs(ticket)
+            inputs = {name: content_of(self.board.maker(ticket, name).job, each) for name, each in taken.items()}
             try:
                 ticket.key = self.lookup.key(ticket.job, inputs)
             except UserError as error:
-                yield from self._end(ticket, "failed", error=error)
+                yield self.endings.end(ticket, "failed", error=error)
                 return
         if ticket.digest in self.running:
-            self.running[ticket.digest].followers.append(ticket)
+            self._follow(ticket)
         elif (record := self._found(ticket)) is not None:
-            yield from self._settle(ticket, record, "cached")
+            yield self.endings.settle(ticket, record, "cached")
         elif (away := self.lookup.away(ticket.job)) is not None and not self._stopping():
-            yield from self._end(ticket, "waiting", waits_for=str(away))
+            yield self.endings.end(ticket, "waiting", waits_for=str(away))
         else:
-            queue = self.exclusive if ticket.job.step.exclusive else self.startable
-            queue.add(ticket, ticket.urgency)
+            self.board.move(ticket, State.STARTABLE_ALONE if ticket.job.step.exclusive else State.STARTABLE)
 
     def _fill_slots(self) -> Iterator[Event]:
         """Start what can be started; what must run alone comes when there is nothing else to do."""
         alone = any(running.ticket.job.step.exclusive for running in self.running.values())
-        while self.startable and not alone and self.executor.busy < self.executor.slots:
-            yield from self._start_unless_made(self.startable.take())
-        if self.exclusive and not (self.startable or self.known or self.running):
-            yield from self._start_unless_made(self.exclusive.take())
+        has = self.board.has
+        while has(State.STARTABLE) and not alone and self.executor.busy < self.executor.slots:
+            yield from self._start_unless_made(self.board.take(State.STARTABLE))
+        if has(State.STARTABLE_ALONE) and not (has(State.STARTABLE, State.READY) or self.running):
+            yield from self._start_unless_made(self.board.take(State.STARTABLE_ALONE))
 
-    def _inputs(self, ticket: Ticket) -> dict[str, Record]:
-        """Return the records behind a job's inputs, by parameter."""
-        records = {name: self._maker(ticket, name).record for name in ticket.job.needs}
-        return {name: record for name, record in records.items() if record is not None}
-
-    def _maker(self, ticket: Ticket, name: str) -> Ticket:
-        """Return the job that fills an input."""
-        return self.tickets[ticket.variant.name, ticket.job.needs[name]]
+    def _follow(self, ticket: Ticket) -> None:
+        """Wait for the worker that makes the same for another variant."""
+        self.running[ticket.digest].followers.append(ticket)
+        self.board.move(ticket, State.FOLLOWING)
 
     def _found(self, ticket: Ticket) -> Record | None:
         if ticket.job.name in self.options.force and ticket.digest not in self.forced:
@@ -202,15 +161,15 @@ class _Build:
     def _start_unless_made(self, ticket: Ticket) -> Iterator[Event]:
         """Start a job, unless it is being made or was made since it was looked up."""
         if self._stopping():
-            yield from self._end(ticket, "skipped")
+            yield self.endings.end(ticket, "skipped")
             return
         if ticket.digest in self.running:
-            self.running[ticket.digest].followers.append(ticket)
+            self._follow(ticket)
             return
         try:
             lock = self.store.try_lock(ticket.digest)
             if lock is None:
-                self.locked.append(ticket)
+                self.board.move(ticket, State.LOCKED_ELSEWHERE)
                 return
             # Another builder may have made it between the look-up and the lock.
             record = self._found(ticket)
@@ -219,13 +178,13 @@ class _Build:
                 return
             lock.release()
         except UserError as error:
-            yield from self._end(ticket, "failed", error=error)
+            yield self.endings.end(ticket, "failed", error=error)
         else:
-            yield from self._settle(ticket, record, "cached")
+            yield self.endings.settle(ticket, record, "cached")
 
     def _start(self, ticket: Ticket, lock: Lock) -> Started:
         step = ticket.job.step
-        attempt = Attempt.prepare(self.lookup, ticket.job, ticket.known_key, self._inputs(ticket), lock)
+        attempt = Attempt.prepare(self.lookup, ticket.job, ticket.known_key, self.board.inputs(ticket), lock)
         self.executor.submit(
             str(ticket.digest),
             attempt.task,
@@ -234,6 +193,7 @@ class _Build:
             time_limit=step.time_limit,
         )
         self.running[ticket.digest] = _Running(ticket, attempt)
+        self.board.move(ticket, State.RUNNING)
         return Started(ticket.variant.name, ticket.job.name, attempt.log)
 
     def _take(self, running: _Running, outcome: Outcome) -> Iterator[Event]:
@@ -243,72 +203,14 @@ class _Build:
             record = running.attempt.record(outcome)
         except UserError as error:
             for each in (ticket, *running.followers):
-                self._note(each, made=False)
-                yield from self._end(each, "failed", seconds=outcome.seconds, error=error)
+                yield self.endings.fail(each, error, seconds=outcome.seconds)
         else:
             self.forced.add(ticket.digest)
-            yield from self._settle(ticket, record, "built", seconds=outcome.seconds)
+            yield self.endings.settle(ticket, record, "built", seconds=outcome.seconds)
             for follower in running.followers:
-                self.known.add(follower, follower.urgency)
+                self.board.move(follower, State.READY)
         finally:
             running.attempt.close()
 
-    def _settle(self, ticket: Ticket, record: Record, state: JobState, *, seconds: float = 0.0) -> Iterator[Event]:
-        """Judge what was found or made, and hand it on."""
-        ticket.record = record
-        self._note(ticket, made=True)
-        try:
-            self.lookup.accept(ticket.job, record)
-            report = reports.read(type(ticket.job.step), record)
-            ticket.job.step.judge(report)
-            if isinstance(report, ModelFacts):
-                feasibility.check_model(ticket.variant.loaded, report)
-            if ticket.job.step.delivers:
-                place = self.options.out / ticket.variant.name
-                materialise(self.store, record, place)
-                self.packages[ticket.variant.name] = place
-        except UserError as error:
-            yield from self._end(ticket, "failed", seconds=seconds, error=error)
-        else:
-            yield from self._end(ticket, state, seconds=seconds)
-
-    def _end(
-        self,
-        ticket: Ticket,
-        state: JobState,
-        *,
-        seconds: float = 0.0,
-        error: UserError | None = None,
-        waits_for: str | None = None,
-    ) -> Iterator[Event]:
-        if error is not None:
-            self.exits.append(error.exit)
-        if waits_for is not None and not self.options.allow_waiting:
-            self.exits.append(Exit.WAITING)
-        record = ticket.record
-        ticket.ended = Ended(
-            recipe=ticket.variant.name,
-            job=ticket.job.name,
-            state=state,
-            seconds=round(seconds, 3),
-            key=str(ticket.digest) if ticket.key is not None else None,
-            artifact=str(record.artifact) if record else None,
-            path=self.store.artifact_path(record.artifact) if record else None,
-            waits_for=waits_for,
-            error=error,
-        )
-        for dependent in ticket.dependents:
-            dependent.open_needs -= 1
-            if dependent.open_needs == 0:
-                self.known.add(dependent, dependent.urgency)
-        yield ticket.ended
-
-    def _note(self, ticket: Ticket, *, made: bool) -> None:
-        if ticket.key is not None:
-            before = self.heads[ticket.variant.name].get("jobs", {}).get(ticket.job.name, {})
-            self.notes[ticket.variant.name][ticket.job.name] = job_note(
-                ticket.job, ticket.digest, before, ticket.record if made else None
-            )
-
     def _stopping(self) -> bool:
-        return not self.options.keep_going and any(code is not Exit.WAITING for code in self.exits)
+        return not self.options.keep_going and self.endings.any_failed

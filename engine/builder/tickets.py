@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import cached_property
 
 from engine.builder.jobs import Job
@@ -16,6 +17,39 @@ from engine.store.heads import Head
 from engine.store.store import Record
 
 
+class State(Enum):
+    """How far a job has come."""
+
+    BLOCKED = auto()
+    """A job that it needs has not ended yet."""
+    READY = auto()
+    """All that it needs has ended: it is looked up next."""
+    STARTABLE = auto()
+    """The store does not have it: it starts as soon as a worker is free."""
+    STARTABLE_ALONE = auto()
+    """The store does not have it, and it measures time: it starts when nothing else is to be done."""
+    LOCKED_ELSEWHERE = auto()
+    """Another builder is making it: it is looked up again shortly."""
+    RUNNING = auto()
+    """A worker of ours is making it."""
+    FOLLOWING = auto()
+    """A worker of ours is making the same for another variant: it is looked up again when that has ended."""
+    ENDED = auto()
+    """It was found, made, skipped, failed, or waits for hardware: `Ticket.ended` says which."""
+
+
+_NEXT: Mapping[State, frozenset[State]] = {
+    State.BLOCKED: frozenset({State.READY}),
+    State.READY: frozenset({State.STARTABLE, State.STARTABLE_ALONE, State.FOLLOWING, State.ENDED}),
+    State.STARTABLE: frozenset({State.RUNNING, State.FOLLOWING, State.LOCKED_ELSEWHERE, State.ENDED}),
+    State.STARTABLE_ALONE: frozenset({State.RUNNING, State.FOLLOWING, State.LOCKED_ELSEWHERE, State.ENDED}),
+    State.LOCKED_ELSEWHERE: frozenset({State.READY}),
+    State.RUNNING: frozenset({State.ENDED}),
+    State.FOLLOWING: frozenset({State.READY, State.ENDED}),
+    State.ENDED: frozenset(),
+}
+
+
 @dataclass(eq=False)
 class Ticket:
     """One job of one variant on its way through the build."""
@@ -24,10 +58,17 @@ class Ticket:
     job: Job
     open_needs: int
     urgency: float
+    state: State = State.BLOCKED
     key: Key | None = None
     ended: Ended | None = None
     record: Record | None = None
     dependents: list[Ticket] = field(default_factory=list)
+
+    def move(self, state: State) -> None:
+        """Go on to a state that can follow; any other is a mistake of ours."""
+        if state not in _NEXT[self.state]:
+            raise AssertionError(f"{self.job.name} of {self.variant.name} cannot go from {self.state} to {state}")
+        self.state = state
 
     @property
     def known_key(self) -> Key:

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from engine import distribution
 from engine.digest import Digest
 from engine.errors import StepError, UserError
 from engine.store import output
@@ -169,7 +170,7 @@ def _unexpected(task: Task, error: BaseException) -> dict[str, Any]:
         return {
             "what": f"the step {task.name!r} needs {error.name.partition('.')[0]!r}, which cannot be imported",
             "facts": [text.splitlines()[0]],
-            "hint": "install it: `pip install 'recipe[cpu]'` has all that a CPU build needs (`recipe doctor`)",
+            "hint": f"install it: `{distribution.install('cpu')}` has all that a CPU build needs (`recipe doctor`)",
         }
     if _is_full(error) or _has_no_room(task.out):
         return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import platform
 
+from engine import distribution
 from engine.errors import Exit
 
 _TOOLS = {
@@ -49,7 +50,8 @@ def run(_arguments: argparse.Namespace) -> Exit:
     print()
     print(f"steps: {', '.join(sorted(registry.steps()))}")
     if any(machine.version_of(tool) == machine.MISSING for tool in ("torch", "transformers", "onnxruntime")):
-        print("hint: `pip install 'recipe[cpu]'` has all that a CPU build needs, `recipe[onnx]` all for ONNX files")
+        cpu, onnx = distribution.install("cpu"), distribution.install("onnx")
+        print(f"hint: `{cpu}` has all that a CPU build needs, `{onnx}` all for ONNX files")
     return Exit.OK
 
 

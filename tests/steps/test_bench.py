@@ -119,7 +119,7 @@ def test_without_torch_a_rival_in_pytorch_says_what_to_install(layers, tmp_path,
     monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name == "torch" else found(name, *rest))
     with pytest.raises(StepError, match="needs torch") as caught:
         run(Quick(against=(EAGER,), shapes=({"batch": 1},)), layers, tmp_path, checkpoint=checkpoint)
-    assert "pip install 'recipe[cpu]'" in str(caught.value)
+    assert "pip install 'recipe-build[cpu]'" in str(caught.value)
 
 
 def test_an_onnx_file_has_no_model_in_pytorch(layers, tmp_path):

@@ -6,6 +6,7 @@ import math
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
+from engine import distribution
 from engine.errors import StepError
 from engine.feasibility.facts import GraphFacts
 from engine.kit.checkpoints import weights
@@ -29,7 +30,7 @@ def read(path: Path) -> onnx.ModelProto:
         import onnx
     except ImportError as error:
         raise StepError(
-            "reading an ONNX file needs the package onnx", [str(error)], "pip install 'recipe[onnx]'"
+            "reading an ONNX file needs the package onnx", [str(error)], distribution.install("onnx")
         ) from None
     try:
         model = onnx.load(str(path), load_external_data=False)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from engine.kit.generation import greedy, settings
+from engine.kit.generation import settings
 from engine.kit.generation.settings import Settings
 from engine.kit.inputs import tokenizer
 from engine.kit.onnx import graphs, past
@@ -36,7 +36,7 @@ _GIVES = (
     Tensor("token_ids", "TYPE_INT64", (-1,)),
     Tensor("finish_reason", "TYPE_STRING", (1,)),
 )
-_GREEDY = "generation/greedy.py"  # named from the folder of kits: it is shipped, and counts as data, too
+data = ("../generation/greedy.py",)  # it is shipped as it is
 GraphKind = Literal["model", "encoder", "decoder"]
 _KINDS: Mapping[str, GraphKind] = {graphs.WHOLE: "model", graphs.ENCODER: "encoder", graphs.DECODER: "decoder"}
 """What `package.triton.models` calls each graph; a single one is the model itself."""
@@ -100,7 +100,7 @@ def _entry(name: str, made: Graphs, files: Mapping[str, bytes], *, task: str, st
 
 def _files(tokenizer: Any, said: Mapping[str, Any]) -> dict[str, bytes]:
     """Return what lies in the folder of such a model's version."""
-    loop = Path(greedy.__file__).parents[1] / _GREEDY
+    loop = Path(__file__).parent / data[0]
     return {
         "model.py": served.code(served.GENERATE[0]),
         **{name: served.code(name) for name in served.GENERATE[1:]},

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine import distribution
 from engine.errors import StepError
 from engine.kit.reference.quiet import quiet
 from engine.recipe import images as pictures
@@ -50,7 +51,7 @@ def pytorch(
         raise StepError(
             f"Measuring against PyTorch needs torch and {library}, and they are not installed",
             ["bench.against asks for runtime: pytorch"],
-            f"pip install 'recipe[{extra}]', or take pytorch out of bench.against",
+            f"{distribution.install(extra)}, or take pytorch out of bench.against",
         )
     import torch
 

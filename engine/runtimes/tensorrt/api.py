@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Literal
 
+from engine import distribution
 from engine.errors import StepError
 from engine.triton_images import parts_of
 
@@ -20,8 +21,10 @@ Runtime = Literal["tensorrt", "tensorrt-rtx"]
 """The runtimes of a recipe that take a TensorRT engine. Neither loads the other's."""
 
 _MODULES = {"tensorrt": "tensorrt", "tensorrt-rtx": "tensorrt_rtx"}
-_EXTRAS = {"tensorrt": "on the machine with the GPU: pip install 'recipe[tensorrt]', or NVIDIA's TensorRT container",
-           "tensorrt-rtx": "pip install 'recipe[rtx]': it builds without a GPU"}  # fmt: skip
+_EXTRAS = {
+    "tensorrt": f"on the machine with the GPU: {distribution.install('tensorrt')}, or NVIDIA's TensorRT container",
+    "tensorrt-rtx": f"{distribution.install('rtx')}: it builds without a GPU",
+}
 
 
 class _Meant:

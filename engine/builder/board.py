@@ -1,0 +1,77 @@
+"""The tickets of a build by state: which there are, and which of them goes on first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from engine.builder.lookup import Variant
+from engine.builder.schedule import Queue
+from engine.builder.tickets import State, Ticket, issue
+from engine.events import Ended
+from engine.store.heads import Head
+from engine.store.store import Record
+
+_WAITED_IN = (State.READY, State.STARTABLE, State.STARTABLE_ALONE, State.LOCKED_ELSEWHERE)
+"""Who is in one of these goes on when we take it; who is in another, when something happens."""
+
+
+class Board:
+    """Moves tickets from state to state; in a state that several wait in, the most urgent goes on first."""
+
+    def __init__(self, variants: Iterable[Variant], heads: Mapping[str, Head]) -> None:
+        self._tickets = issue(variants, heads)
+        self._count = Counter(ticket.state for ticket in self._tickets.values())
+        self._waiting: dict[State, Queue[Ticket]] = {state: Queue() for state in _WAITED_IN}
+        for ticket in self._tickets.values():
+            self._unblock(ticket)
+
+    @property
+    def tickets(self) -> Iterable[Ticket]:
+        """All tickets, in the order of the plans."""
+        return self._tickets.values()
+
+    def has(self, *states: State) -> bool:
+        """Say whether any ticket is in one of these states."""
+        return any(self._count[state] for state in states)
+
+    def take(self, state: State) -> Ticket:
+        """Return the most urgent ticket in a state, to be moved on. Raises IndexError where there is none."""
+        return self._waiting[state].take()
+
+    def take_all(self, state: State) -> list[Ticket]:
+        """Return all tickets in a state, to be moved on."""
+        return [self.take(state) for _ in range(self._count[state])]
+
+    def move(self, ticket: Ticket, state: State) -> None:
+        """Move a ticket on."""
+        self._count[ticket.state] -= 1
+        ticket.move(state)
+        self._count[state] += 1
+        if state in self._waiting:
+            self._waiting[state].add(ticket, ticket.urgency)
+
+    def end(self, ticket: Ticket, ended: Ended) -> None:
+        """Note how a job ended; what waited for it alone is ready now."""
+        ticket.ended = ended
+        self.move(ticket, State.ENDED)
+        for dependent in ticket.dependents:
+            dependent.open_needs -= 1
+            self._unblock(dependent)
+
+    def needed(self, ticket: Ticket) -> list[Ticket]:
+        """Return the tickets of the jobs that must have passed before this one."""
+        return [self._tickets[ticket.variant.name, name] for name in ticket.job.earlier]
+
+    def maker(self, ticket: Ticket, name: str) -> Ticket:
+        """Return the ticket of the job that fills an input."""
+        return self._tickets[ticket.variant.name, ticket.job.needs[name]]
+
+    def inputs(self, ticket: Ticket) -> dict[str, Record]:
+        """Return the records behind a job's inputs, by parameter."""
+        records = {name: self.maker(ticket, name).record for name in ticket.job.needs}
+        return {name: record for name, record in records.items() if record is not None}
+
+    def _unblock(self, ticket: Ticket) -> None:
+        if ticket.open_needs == 0:
+            self.move(ticket, State.READY)

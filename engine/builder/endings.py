@@ -1,0 +1,117 @@
+"""How jobs end: their results judged, handed over and noted; and how that makes the whole build end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from engine import feasibility
+from engine.builder import reports
+from engine.builder.board import Board
+from engine.builder.lookup import Lookup, Variant
+from engine.builder.tickets import Ticket
+from engine.errors import Exit, UserError
+from engine.events import BuildState, Ended, Finished, JobState
+from engine.feasibility.facts import ModelFacts
+from engine.store.heads import job_note
+from engine.store.materialise import materialise
+from engine.store.store import Record
+
+
+class Endings:
+    """Ends tickets, and remembers what that means for the build and for the next one."""
+
+    def __init__(self, variants: Sequence[Variant], lookup: Lookup, *, out: Path, allow_waiting: bool) -> None:
+        self._variants = variants
+        self._lookup = lookup
+        self._out = out
+        self._allow_waiting = allow_waiting
+        self._started = time.monotonic()
+        self._exits: list[Exit] = []
+        self._packages: dict[str, Path] = {}
+        self._heads = {variant.name: lookup.heads.of(variant.loaded) for variant in variants}
+        self._notes: dict[str, dict[str, Any]] = {variant.name: {} for variant in variants}
+        self.board = Board(variants, self._heads)
+
+    @property
+    def any_failed(self) -> bool:
+        """Whether a job has failed."""
+        return any(code is not Exit.WAITING for code in self._exits)
+
+    def settle(self, ticket: Ticket, record: Record, state: JobState, *, seconds: float = 0.0) -> Ended:
+        """Judge what was found or made, and hand it on."""
+        ticket.record = record
+        self._note(ticket, made=True)
+        step = ticket.job.step
+        try:
+            self._lookup.accept(ticket.job, record)
+            report = reports.read(type(step), record)
+            step.judge(report)
+            if isinstance(report, ModelFacts):
+                feasibility.check_model(ticket.variant.loaded, report)
+            if step.delivers:
+                place = self._out / ticket.variant.name
+                materialise(self._lookup.store, record, place)
+                self._packages[ticket.variant.name] = place
+        except UserError as error:
+            return self.end(ticket, "failed", seconds=seconds, error=error)
+        return self.end(ticket, state, seconds=seconds)
+
+    def fail(self, ticket: Ticket, error: UserError, *, seconds: float) -> Ended:
+        """End a job that ran and made nothing."""
+        self._note(ticket, made=False)
+        return self.end(ticket, "failed", seconds=seconds, error=error)
+
+    def end(
+        self,
+        ticket: Ticket,
+        state: JobState,
+        *,
+        seconds: float = 0.0,
+        error: UserError | None = None,
+        waits_for: str | None = None,
+    ) -> Ended:
+        """End a job as it is."""
+        if error is not None:
+            self._exits.append(error.exit)
+        if waits_for is not None and not self._allow_waiting:
+            self._exits.append(Exit.WAITING)
+        record = ticket.record
+        ended = Ended(
+            recipe=ticket.variant.name,
+            job=ticket.job.name,
+            state=state,
+            seconds=round(seconds, 3),
+            key=str(ticket.digest) if ticket.key is not None else None,
+            artifact=str(record.artifact) if record else None,
+            path=self._lookup.store.artifact_path(record.artifact) if record else None,
+            waits_for=waits_for,
+            error=error,
+        )
+        self.board.end(ticket, ended)
+        return ended
+
+    def finished(self, *, interrupted: bool) -> Finished:
+        """Keep what was learned and sum up."""
+        for variant in self._variants:
+            self._lookup.heads.keep(variant.loaded, self._notes[variant.name])
+        self._lookup.heads.save()
+        code = Exit.INTERRUPTED if interrupted else Exit.worst(self._exits)
+        states = {ticket.ended.state for ticket in self.board.tickets if ticket.ended is not None}
+        state: BuildState = "built" if "built" in states else "up to date"
+        if code in (Exit.USAGE, Exit.FAILED, Exit.JUDGED):
+            state = "failed"
+        elif interrupted:
+            state = "interrupted"
+        elif "waiting" in states:
+            state = "waiting"
+        return Finished(state, round(time.monotonic() - self._started, 3), code, dict(self._packages))
+
+    def _note(self, ticket: Ticket, *, made: bool) -> None:
+        if ticket.key is not None:
+            before = self._heads[ticket.variant.name].get("jobs", {}).get(ticket.job.name, {})
+            self._notes[ticket.variant.name][ticket.job.name] = job_note(
+                ticket.job, ticket.digest, before, ticket.record if made else None
+            )
