@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from engine.errors import StepError
+from engine.errors import JudgementError, StepError
 from engine.reporting import TypedReport
 
 if TYPE_CHECKING:
@@ -21,8 +21,22 @@ if TYPE_CHECKING:
     from engine.feasibility.facts import ModelFacts
     from engine.recipe.schema import Recipe
 
-__all__ = ["Device", "Frozen", "Hardware", "Report", "Section", "Source", "Step", "StepError", "TypedReport"]
+__all__ = [
+    "VERSION",
+    "Device",
+    "Frozen",
+    "Hardware",
+    "JudgementError",
+    "Report",
+    "Section",
+    "Source",
+    "Step",
+    "StepError",
+    "TypedReport",
+]
 
+VERSION = 1
+"""The version of what a step is: see docs/stability.md."""
 KEY_VARIABLE = "RECIPE_JOB_KEY"
 """The environment variable in which a worker finds the digest of the key that it works for."""
 KEPT = "kept"

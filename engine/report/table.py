@@ -11,6 +11,7 @@ from engine.kit.bench.report import IN_PROCESS, BenchReport, BenchRow, ServerRep
 from engine.kit.quantization.report import QuantizeReport
 from engine.report import precisions
 from engine.reporting import Number
+from engine.runtimes import registry
 from engine.step import Section
 
 _NOISY = 0.5
@@ -120,11 +121,16 @@ def _row(
         size = size_in_words(summary.model.size) if summary.model else ""
         cosine = f"{validated.cosine.mean:.4f}" if validated is not None and validated.cosine is not None else ""
         return (shape, row.runtime, row.via, size, cosine, *cells, "")
-    record = summary.taken(Section.BENCH, "exported" if row.runtime.startswith("onnxruntime") else "checkpoint")
+    record = summary.taken(Section.BENCH, _rival_of(row.runtime))
     ours = bench.ours_beside(row)
     ratio = None if ours is None else ours.ratio_to.get(row.runtime)
     size = size_in_words(record.size) if record else ""
     return (shape, row.runtime, row.via, size, "", *cells, f"{ratio:.2f} x" if ratio else "")
+
+
+def _rival_of(name: str) -> str:
+    """Return the output that a rival runs, by its name in the table: `onnxruntime-fp32`."""
+    return registry.find(name.rpartition("-")[0]).rival_of or "checkpoint"
 
 
 def _generated(rows: Sequence[BenchRow]) -> list[str]:
