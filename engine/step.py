@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 from pydantic import BaseModel, ConfigDict
 
 from engine.errors import JudgementError, StepError
+from engine.runtimes.rival import Original
+from engine.runtimes.runner import Runner
+from engine.runtimes.runtime import Runtime
+from engine.tasks import Modality, Task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,11 +29,16 @@ __all__ = [
     "Frozen",
     "Hardware",
     "JudgementError",
+    "Modality",
+    "Original",
     "Report",
+    "Runner",
+    "Runtime",
     "Section",
     "Source",
     "Step",
     "StepError",
+    "Task",
 ]
 
 VERSION = 1
