@@ -9,6 +9,7 @@ from engine.kit.triton import fields as triton_fields
 from engine.kit.triton import gpu as triton_gpu
 from engine.kit.triton import parts
 from engine.kit.triton.config import Signature
+from engine.tasks import Tensor
 
 
 def tensors(**shapes):
@@ -145,7 +146,7 @@ def test_a_type_that_triton_does_not_have_is_named():
         model(Signature({"x": Input("x", "float32", (), ranked=False)}, {}), batch=0)
 
 
-ROW = parts.Tensor("TEXT", "TYPE_STRING", (1,))
+ROW = Tensor("TEXT", "TYPE_STRING", (1,))
 
 
 def around(made, *, texts=ROW):
@@ -173,7 +174,7 @@ def test_the_ensemble_joins_tokenizer_and_model_by_the_tensors_names():
 
 
 def test_without_batches_a_row_of_texts_is_a_dimension_of_its_own():
-    tokenizer, ensemble = around(model(batch=0), texts=parts.Tensor("TEXT", "TYPE_STRING", (2,)))
+    tokenizer, ensemble = around(model(batch=0), texts=Tensor("TEXT", "TYPE_STRING", (2,)))
     assert list(tokenizer.input[0].dims) == list(ensemble.input[0].dims) == [-1, 2]
     assert list(tokenizer.output[0].dims) == [-1, -1]
 
@@ -242,3 +243,11 @@ def test_null_takes_a_field_out_of_a_message_and_a_key_out_of_a_map():
     assert config.optimization.eager_batching
     assert not config.parameters
     assert config.HasField("dynamic_batching")
+
+
+def test_a_task_may_bring_work_of_its_own_beside_what_is_served():
+    part = parts.python(
+        "p", model(batch=0), takes=[ROW], gives=[ROW], work="own.py", settings={}, files={"own.py": b"class Work: ..."}
+    )
+    assert part.files["own.py"] == b"class Work: ..."
+    assert b'"work": "own.py"' in part.files["settings.json"]
