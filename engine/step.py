@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 from pydantic import BaseModel, ConfigDict
 
 from engine.errors import StepError
+from engine.known import Known, fact
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.recipe.schema import Recipe
 
-__all__ = ["Device", "Frozen", "Hardware", "Report", "Section", "Source", "Step", "StepError"]
+__all__ = ["Device", "Frozen", "Hardware", "Known", "Report", "Section", "Source", "Step", "StepError", "fact"]
 
 KEY_VARIABLE = "RECIPE_JOB_KEY"
 """The environment variable in which a worker finds the digest of the key that it works for."""
@@ -105,7 +106,7 @@ class Step(Frozen, ABC):
     tools: ClassVar[tuple[str, ...]] = ()
     """Installed distributions whose version changes the result."""
     facts: ClassVar[tuple[str, ...]] = ()
-    """Machine facts that change the result, as `engine.machine.facts` names them."""
+    """Machine facts that change the result, by the names under which they are declared (`engine.known.fact`)."""
     variables: ClassVar[tuple[str, ...]] = ()
     """Environment variables that change the result. A worker sees no others but those that say where things are."""
     judged: ClassVar[tuple[str, ...]] = ()

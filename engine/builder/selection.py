@@ -13,7 +13,7 @@ from engine.builder import jobs, registry
 from engine.builder.lookup import Variant
 from engine.errors import UsageError
 from engine.kit.inputs import overlap
-from engine.machine import facts as machine
+from engine.machine import tools
 from engine.recipe.load import LoadedRecipe, load
 from engine.recipe.project import project_of
 from engine.step import Step
@@ -135,8 +135,8 @@ def _refuse_version(loaded: LoadedRecipe) -> None:
     wanted = loaded.recipe.tensorrt.get("version")
     if wanted is None or loaded.recipe.target.runtime != "tensorrt-rtx":
         return
-    found = machine.version_of("tensorrt_rtx")
-    if found not in (machine.MISSING, "") and not agrees(wanted, found):
+    found = tools.version_of("tensorrt_rtx")
+    if found not in (tools.MISSING, "") and not agrees(wanted, found):
         what = f"the recipe asks for TensorRT-RTX {wanted}, and {found} is installed"
         hint = f'pip install "tensorrt-rtx-cu12=={".".join(parts_of(wanted))}.*", or say version: "{found}"'
         raise loaded.error(what, "tensorrt", "version", hint=hint)
