@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from engine.errors import StepError
+from engine.errors import JudgementError, StepError
 from engine.known import Known, fact
 
 if TYPE_CHECKING:
@@ -20,8 +20,23 @@ if TYPE_CHECKING:
 
     from engine.recipe.schema import Recipe
 
-__all__ = ["Device", "Frozen", "Hardware", "Known", "Report", "Section", "Source", "Step", "StepError", "fact"]
+__all__ = [
+    "VERSION",
+    "Device",
+    "Frozen",
+    "Hardware",
+    "JudgementError",
+    "Known",
+    "Report",
+    "Section",
+    "Source",
+    "Step",
+    "StepError",
+    "fact",
+]
 
+VERSION = 1
+"""The version of what a step is: see docs/stability.md."""
 KEY_VARIABLE = "RECIPE_JOB_KEY"
 """The environment variable in which a worker finds the digest of the key that it works for."""
 KEPT = "kept"

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from engine import distribution
 from engine.digest import Digest
 from engine.errors import StepError, UserError
 from engine.store import output
@@ -101,7 +102,7 @@ def _serve(task: Task) -> dict[str, Any]:
     files: Files = {}
     try:
         _speak_into(task.log)
-        report = _run(task)
+        report = perform(task)
         files = output.take(Path(task.out))
     except UserError as known:
         error = known.fields()
@@ -132,9 +133,11 @@ def _speak_into(path: str) -> None:
     os.chdir(os.path.dirname(path))
 
 
-def _run(task: Task) -> Mapping[str, Any]:
-    module, _, name = task.step.partition(":")
-    kind = getattr(importlib.import_module(module), name)
+def perform(task: Task, kind: Any = None) -> Mapping[str, Any]:
+    """Run a step and return its report as JSON; its class where it is at hand. Raises StepError, and what it raises."""
+    if kind is None:
+        module, _, name = task.step.partition(":")
+        kind = getattr(importlib.import_module(module), name)
     from engine.step import KEY_VARIABLE  # its pydantic is there by now
 
     kind.name = task.name
@@ -157,7 +160,7 @@ def _unexpected(task: Task, error: BaseException) -> dict[str, Any]:
         return {
             "what": f"the step {task.name!r} needs {error.name.partition('.')[0]!r}, which cannot be imported",
             "facts": [text.splitlines()[0]],
-            "hint": "install it: `pip install 'recipe[cpu]'` has all that a CPU build needs (`recipe doctor`)",
+            "hint": f"install it: `{distribution.install('cpu')}` has all that a CPU build needs (`recipe doctor`)",
         }
     if _is_full(error) or _has_no_room(task.out):
         return {

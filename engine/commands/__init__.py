@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Sequence
 from typing import NoReturn
 
+from engine import distribution
 from engine.errors import UsageError
 
 COMMANDS = (
@@ -59,6 +60,6 @@ def _version() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
-        return f"recipe {version('recipe')}"
+        return f"recipe {version(distribution.NAME)}"
     except PackageNotFoundError:
         return "recipe, run from its source tree"

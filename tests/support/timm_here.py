@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +26,7 @@ def folders(cache: Path) -> list[str]:
     """Return what must come before all else on the import path for timm; nothing where it is installed and works.
 
     There is a torchvision for each build of torch, but not from every index, so it is no part of the extra `dev`. Where
-    timm cannot be imported, timm itself is real, in the version of the extra `timm`, and a stand-in for torchvision
+    timm cannot be imported, timm itself is real, in the version of constraints.txt, and a stand-in for torchvision
     holds the names that it asks for.
     """
     if _can_import("import timm"):
@@ -87,8 +86,7 @@ def _can_import(code: str) -> bool:
 
 def _installed(cache: Path) -> Path:
     """Install timm without what it depends on, once. Skips, with pip's words, where it cannot be had."""
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    [pinned] = [each for each in extras["timm"] if each.startswith("timm==")]
+    [pinned] = [each for each in (ROOT / "constraints.txt").read_text().splitlines() if each.startswith("timm==")]
     place = cache / pinned
     if place.is_dir():
         return place

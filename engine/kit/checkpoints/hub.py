@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from engine import distribution
 from engine.errors import StepError
 from engine.kit.checkpoints import hub_errors, hub_files, model_files
 from engine.kit.checkpoints.hub_errors import Hub
@@ -66,7 +67,7 @@ def _environment() -> Hub:
         from huggingface_hub import get_token, utils
     except ImportError as error:
         raise StepError(
-            "a model from a hub needs the package huggingface-hub", [str(error)], "pip install 'recipe[cpu]'"
+            "a model from a hub needs the package huggingface-hub", [str(error)], distribution.install("cpu")
         ) from None
     utils.logging.set_verbosity_error()
     home = os.environ.get("HF_HOME") or os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "huggingface")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine import distribution
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files
@@ -97,7 +98,7 @@ def _converted(checkpoint: Path) -> Any:
     except ImportError as error:
         raise StepError(
             "the tokenizer has no tokenizer.json, and only transformers can convert its files",
-            hint="pip install 'recipe[cpu]', or save the tokenizer once with save_pretrained()",
+            hint=f"{distribution.install('cpu')}, or save the tokenizer once with save_pretrained()",
         ) from error
     try:
         return transformers.AutoTokenizer.from_pretrained(

@@ -6,6 +6,7 @@ import math
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
+from engine import distribution
 from engine.errors import StepError
 from engine.kit.checkpoints import weights
 from engine.kit.onnx import onnx_files
@@ -28,7 +29,7 @@ def read(path: Path) -> onnx.ModelProto:
         import onnx
     except ImportError as error:
         raise StepError(
-            "reading an ONNX file needs the package onnx", [str(error)], "pip install 'recipe[onnx]'"
+            "reading an ONNX file needs the package onnx", [str(error)], distribution.install("onnx")
         ) from None
     try:
         model = onnx.load(str(path), load_external_data=False)

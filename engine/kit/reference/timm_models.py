@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine import tasks
+from engine import distribution, tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx.onnx_files import Input
@@ -105,7 +105,7 @@ def _timm() -> Any:
     return timm
 
 
-_INSTALL = "pip install 'recipe[timm]'; for a torch without CUDA, torchvision from where that torch came from"
+_INSTALL = f"{distribution.install('timm')}; for a torch without CUDA, torchvision from where that torch came from"
 
 
 def _set_head(model: Any, num_labels: int | None, *, allowed: bool) -> None:

@@ -224,4 +224,4 @@ def test_the_log_has_one_line_a_file_and_no_progress_bar(hub, built, capfd):
 
 def test_without_the_hubs_package_the_error_names_the_extra(hub, failure, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    assert "pip install 'recipe[cpu]'" in failure()
+    assert "pip install 'recipe-build[cpu]'" in failure()

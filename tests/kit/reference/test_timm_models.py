@@ -133,7 +133,7 @@ def test_without_timm_it_says_how_to_install_it(efficientnet, monkeypatch):
     monkeypatch.setitem(sys.modules, "timm", None)
     told = refusal(efficientnet, TASK, Images())
     assert told.startswith("a model of timm needs timm and torchvision\n")
-    assert "pip install 'recipe[timm]'" in told
+    assert "pip install 'recipe-build[timm]'" in told
 
 
 def test_a_torchvision_for_another_torch_is_told_from_a_missing_one(efficientnet, tmp_path, monkeypatch):

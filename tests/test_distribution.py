@@ -1,0 +1,83 @@
+"""What pip is told: the distribution's name, the ranges of its extras, and the versions that were tested together."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from engine import distribution
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = {name: [Requirement(each) for each in listed] for name, listed in PROJECT["optional-dependencies"].items()} | {
+    "": [Requirement(each) for each in PROJECT["dependencies"]]
+}
+REQUIREMENTS = [
+    pytest.param(each, id=f"{extra}:{each.name}")
+    for extra, listed in EXTRAS.items()
+    for each in listed
+    if canonicalize_name(each.name) != distribution.NAME
+]
+UNTRIED = {"tensorrt": "nobody has built with it yet, and the driver decides which it can be"}
+TOOLS = "dev"
+"""The extra of those who work on the project: it may ask for a package in any version."""
+
+
+@pytest.fixture(scope="module")
+def constraints():
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    pairs = [line.split("==") for line in lines]
+    assert [name for name, _ in pairs] == sorted({canonicalize_name(name) for name, _ in pairs})
+    return {name: Version(version) for name, version in pairs}
+
+
+def test_the_project_and_its_hints_say_one_name():
+    assert PROJECT["name"] == distribution.NAME
+    assert distribution.install("cpu") == "pip install 'recipe-build[cpu]'"
+
+
+def test_what_an_extra_takes_of_another_is_there():
+    own = [each for listed in EXTRAS.values() for each in listed if each.name == distribution.NAME]
+    assert own
+    assert {extra for each in own for extra in each.extras} <= EXTRAS.keys()
+
+
+def test_every_extra_that_a_hint_names_is_there():
+    named = {
+        extra
+        for path in (ROOT / "engine").rglob("*.py")
+        for extra in re.findall(r"distribution\.install\(['\"](\w+)['\"]\)", path.read_text())
+    }
+    assert {"cpu", "onnx", "demo", "rtx", "tensorrt", "timm"} <= named
+    assert named <= EXTRAS.keys()
+
+
+@pytest.mark.parametrize("requirement", REQUIREMENTS)
+def test_the_tested_version_is_within_the_range(requirement, constraints):
+    if requirement.name in UNTRIED:
+        assert requirement.name not in constraints, "it is tested now: take it out of UNTRIED"
+        return
+    assert constraints[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+@pytest.mark.parametrize("extra", sorted(EXTRAS.keys() - {TOOLS}))
+def test_an_extra_pins_nothing_and_says_from_where_on(extra):
+    for requirement in EXTRAS[extra]:
+        if requirement.name != distribution.NAME:
+            operators = {each.operator for each in requirement.specifier}
+            assert ">=" in operators, str(requirement)
+            assert not operators & {"==", "==="}, str(requirement)
+
+
+def test_no_file_asks_pip_for_the_other_project():
+    files = [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "engine").rglob("*.py"),
+    ]
+    assert [str(path) for path in files if re.search(r"\brecipe\[", path.read_text())] == []
