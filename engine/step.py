@@ -14,6 +14,10 @@ from pydantic import BaseModel, ConfigDict
 
 from engine.errors import JudgementError, StepError
 from engine.known import Known, fact
+from engine.runtimes.rival import Original
+from engine.runtimes.runner import Runner
+from engine.runtimes.runtime import Runtime
+from engine.tasks import Modality, Task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,11 +31,16 @@ __all__ = [
     "Hardware",
     "JudgementError",
     "Known",
+    "Modality",
+    "Original",
     "Report",
+    "Runner",
+    "Runtime",
     "Section",
     "Source",
     "Step",
     "StepError",
+    "Task",
     "fact",
 ]
 

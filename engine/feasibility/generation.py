@@ -28,7 +28,7 @@ def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
             raise loaded.error(f"the recipe says how text is generated, and the model {said}", "generate", hint=hint)
         return
     if supported.off_the_cpu(recipe):
-        what = f"not supported yet: generating text on a GPU; the model is for {task}"
+        what = f"not supported yet: generating text {supported.where(recipe)}; the model is for {task}"
         raise loaded.error(what, "target", hint=f"use {supported.ON_A_CPU}")
     if supported.served(recipe):
         what = f"not supported yet: measuring generated text through a server; the model is for {task}"
