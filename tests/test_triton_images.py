@@ -2,10 +2,10 @@
 
 import pytest
 
-from engine import feasibility, triton_images
+from engine import feasibility
 from engine.errors import RecipeError
 from engine.recipe.load import load
-from engine.runtimes import hardware
+from engine.runtimes import hardware, triton_images
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from engine import gpus
 from engine.key import Change, Key, changes
+from engine.runtimes.triton_images import agrees, parts_of
 from engine.step import Hardware
 from engine.store.store import Record, Store
-from engine.triton_images import agrees, parts_of
 
 _MACHINE = ("facts.", "env.")
 """Rows that only the machine with the hardware has."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.known import FACTS, Known
 from engine.machine import local_gpus, tools
-from engine.triton_images import agrees
+from engine.runtimes.triton_images import agrees
 
 if TYPE_CHECKING:
     from engine.step import Hardware

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine import tasks, triton_images
+from engine import tasks
 from engine.feasibility import triton
 from engine.feasibility.facts import ModelFacts
 from engine.feasibility.triton import known
 from engine.feasibility.triton.fault import About, Fault, near
+from engine.runtimes import triton_images
 
 if TYPE_CHECKING:
     from engine.errors import RecipeError

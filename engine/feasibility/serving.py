@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine import triton_images
 from engine.feasibility import overrides
-from engine.runtimes import registry
-from engine.triton_images import REPOSITORY
+from engine.runtimes import registry, triton_images
+from engine.runtimes.triton_images import REPOSITORY
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from engine.runtimes.rival import Original
     from engine.runtimes.runner import Runner
     from engine.runtimes.served import Served
-    from engine.triton_images import Named
+    from engine.runtimes.triton_images import Named
 
 
 class Lowering(Enum):

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine import triton_images
+from engine.runtimes import triton_images
 from engine.server import versions
 from engine.server.found import Found, Lacking, Launch, Place, options
 from engine.server.needs import Needs

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine import triton_images
+from engine.runtimes import triton_images
+from engine.runtimes.triton_images import IMAGES, REPOSITORY, Image, Named, parts_of
 from engine.server.found import Lacking
 from engine.server.needs import Engine
-from engine.triton_images import IMAGES, REPOSITORY, Image, Named, parts_of
 
 USUAL = "25.06-py3"
 """The image for packages without engines: any has the backends; it is the latest in the table by Triton's own notes."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
     from engine.recipe.schema import Recipe, Target
     from engine.runtimes.execution import Execution
-    from engine.triton_images import Named
+    from engine.runtimes.triton_images import Named
 
 
 class Provider(StrEnum):

@@ -13,7 +13,7 @@ from pydantic import AfterValidator
 from engine.errors import StepError
 from engine.runtimes import registry
 from engine.runtimes.tensorrt.spec import Engines
-from engine.triton_images import parts_of
+from engine.runtimes.triton_images import parts_of
 
 if TYPE_CHECKING:
     import tensorrt as trt

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from engine.gpus import called
 from engine.runtimes.registry import find, of
 from engine.runtimes.tensorrt.spec import Engines, TensorRT
-from engine.triton_images import parts_of, tensorrt_for
+from engine.runtimes.triton_images import parts_of, tensorrt_for
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu

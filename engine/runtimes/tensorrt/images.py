@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine import triton_images
-from engine.triton_images import REPOSITORY, Image, Named, parts_of
+from engine.runtimes import triton_images
+from engine.runtimes.triton_images import REPOSITORY, Image, Named, parts_of
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe

@@ -7,7 +7,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from engine import distribution, triton_images
+from engine import distribution
+from engine.runtimes import triton_images
 from engine.runtimes.backends import Backend
 from engine.runtimes.runtime import Lowering, Runtime, Way
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
     from engine.recipe.schema import Recipe, Target
     from engine.runtimes.execution import Execution
-    from engine.triton_images import Named
+    from engine.runtimes.triton_images import Named
 
 CUDA_BINDINGS = ("cuda-bindings", "cuda.bindings")
 _GPU_FACTS = ("cuda.runtime", "device.name", "device.sm", "gpu.driver")

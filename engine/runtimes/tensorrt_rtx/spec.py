@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from engine import distribution, gpus, triton_images
+from engine import distribution, gpus
+from engine.runtimes import triton_images
 from engine.runtimes.runtime import Way
 from engine.runtimes.tensorrt.spec import CUDA_BINDINGS, Engines
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
     from engine.recipe.load import LoadedRecipe
-    from engine.triton_images import Named
+    from engine.runtimes.triton_images import Named
 
 _TURING = 75
 
