@@ -15,10 +15,6 @@ from pydantic import BaseModel, ConfigDict
 from engine.errors import JudgementError, StepError
 from engine.known import Known, fact
 from engine.reporting import TypedReport
-from engine.runtimes.rival import Original
-from engine.runtimes.runner import Runner
-from engine.runtimes.runtime import Runtime
-from engine.tasks import Modality, Task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,16 +29,11 @@ __all__ = [
     "Hardware",
     "JudgementError",
     "Known",
-    "Modality",
-    "Original",
     "Report",
-    "Runner",
-    "Runtime",
     "Section",
     "Source",
     "Step",
     "StepError",
-    "Task",
     "TypedReport",
     "fact",
 ]

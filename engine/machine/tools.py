@@ -13,11 +13,12 @@ from engine.known import Known
 
 MISSING = "not installed"
 
-_STAND_INS = {
-    "onnxruntime": ("onnxruntime-gpu",),
-    "tensorrt": ("tensorrt-cu13", "tensorrt-cu12"),
-    "tensorrt_rtx": ("tensorrt-rtx-cu13", "tensorrt-rtx-cu12"),
-}
+_ALTERNATIVES = (
+    ("onnxruntime", "onnxruntime-gpu"),
+    ("tensorrt", "tensorrt-cu13", "tensorrt-cu12"),
+    ("tensorrt_rtx", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12"),
+)
+_STAND_INS = {name: others for name, *others in _ALTERNATIVES}
 """Distributions that provide the same import as another: whichever was installed last has overwritten the others."""
 _SELF_DESCRIPTION = ("capi", "build_and_package_info.py")
 """Where ONNX Runtime's files say which of its distributions they are."""

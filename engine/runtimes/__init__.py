@@ -1,1 +1,15 @@
-"""What executes models: a package per runtime."""
+"""What executes models: a package per runtime; other packages bring theirs by entry points."""
+
+from engine.runtimes.backends import Accelerator, Backend
+from engine.runtimes.rival import Original
+from engine.runtimes.runner import Runner
+from engine.runtimes.runtime import Kernels, Lowering, Residual, Runtime, Unsupported, Way
+from engine.runtimes.served import Served
+
+__all__ = [
+    "VERSION", "Accelerator", "Backend", "Kernels", "Lowering", "Original", "Residual", "Runner", "Runtime", "Served",
+    "Unsupported", "Way",
+]  # fmt: skip
+
+VERSION = 1
+"""The version of what a runtime of another package says: see docs/stability.md."""

@@ -52,6 +52,6 @@ def _places() -> Iterator[str]:
 
 
 def _inside(found: packaged.Packaged) -> list[str]:
-    names = [path.name for path in packaged.packages(found.environment).glob("*.dist-info")]
-    parts = (name.removesuffix(".dist-info").partition("-") for name in sorted(names))
-    return [f"{name} {version}" for name, _, version in parts if name in _INSIDE]
+    names = (path.name for path in packaged.packages(found.environment).glob("*.dist-info"))
+    versions = dict(name.removesuffix(".dist-info").split("-", 1) for name in names)
+    return [f"{name} {versions[name]}" for name in _INSIDE if name in versions]
