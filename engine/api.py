@@ -23,8 +23,16 @@ from engine.events import Event, Finished
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
 from engine.machine import facts as machine
+from engine.recipe.schema import Recipe
 from engine.store.store import Store
 
+__all__ = [
+    "VERSION", "Checked", "Event", "Finding", "Finished", "Locked", "Reading", "Recipe", "Recipes", "Session",
+    "Summary", "UserError", "Variant", "build", "check", "lock", "plan", "reach", "session", "show", "why",
+]  # fmt: skip
+
+VERSION = 1
+"""The version of these functions: see docs/stability.md."""
 _MEMORY_PER_JOB = 4 << 30
 """What a job may need in bytes: a MiniLM-sized export peaks at about 1 GB, BERT-large at about 4 GB."""
 

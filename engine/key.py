@@ -25,7 +25,6 @@ class Change:
 
 def key_of(
     *,
-    step: str,
     options: Mapping[str, Any],
     code: str,
     inputs: Mapping[str, str],
@@ -33,8 +32,11 @@ def key_of(
     facts: Mapping[str, str],
     variables: Mapping[str, str],
 ) -> Key:
-    """Return the rows of a job: its step and options, the content of its inputs, what this machine says of all else."""
-    rows = {"step": step, "code": code}
+    """Return the rows of a job: its code and options, the content of its inputs, what this machine says of all else.
+
+    A step's name is no row: it says where its code lies, and what the code does is the row `code`.
+    """
+    rows = {"code": str(code)}
     rows.update(option_rows(options))
     rows.update({f"inputs.{name}": value for name, value in inputs.items()})
     rows.update({f"tools.{name}": value for name, value in tools.items()})

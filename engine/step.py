@@ -12,15 +12,28 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from engine.errors import StepError
+from engine.errors import JudgementError, StepError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.recipe.schema import Recipe
 
-__all__ = ["Device", "Frozen", "Hardware", "Report", "Section", "Source", "Step", "StepError"]
+__all__ = [
+    "VERSION",
+    "Device",
+    "Frozen",
+    "Hardware",
+    "JudgementError",
+    "Report",
+    "Section",
+    "Source",
+    "Step",
+    "StepError",
+]
 
+VERSION = 1
+"""The version of what a step is: see docs/stability.md."""
 KEY_VARIABLE = "RECIPE_JOB_KEY"
 """The environment variable in which a worker finds the digest of the key that it works for."""
 KEPT = "kept"
@@ -92,6 +105,8 @@ class Step(Frozen, ABC):
     - Any other input is named after the output it takes: some step's `makes`, or a step's own name.
     - Where the step that makes an input is not wanted by the recipe, that step's own first input is handed
       on instead: with no `quantize`, who asks for `quantized` gets what `quantize` would have got.
+    - Files that its code reads from beside itself are declared: `data = ("words.txt", "tables/")`, in the module or,
+      as a `ClassVar`, in the class; in literal texts, relative to the module's folder.
     """
 
     name: ClassVar[str] = ""

@@ -29,7 +29,6 @@ class Example(Step):
 
 def key(step, **inputs):
     return key_of(
-        step="example",
         options=step.options(),
         code=Digest("c"),
         inputs=inputs,
@@ -47,7 +46,6 @@ def test_the_rows_name_everything_that_counts():
         "inputs.model": "m",
         "options.level": "1",
         "options.shapes.batch": "2",
-        "step": "example",
         "tools.onnx": "1.0",
     }
 

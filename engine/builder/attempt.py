@@ -81,6 +81,7 @@ class Attempt:
             peak_bytes=outcome.peak_bytes,
             machine=self.lookup.machine,
             log=self._said(),
+            job=self.job.name,
         )
 
     def close(self) -> None:

@@ -31,11 +31,13 @@ class Elsewhere:
 
         `key` has no rows of a machine.
         """
-        return (record for record in self._of(key["step"]) if not self.differences(record, key, hardware))
+        same = (record for record in self._every() if record.key["code"] == key["code"])
+        return (record for record in same if not self.differences(record, key, hardware))
 
-    def nearest(self, key: Key, hardware: Hardware) -> tuple[Change, ...]:
-        """Return how the record that comes nearest differs; nothing where there is no record."""
-        every = sorted((self.differences(record, key, hardware) for record in self._of(key["step"])), key=len)
+    def nearest(self, job: str, key: Key, hardware: Hardware) -> tuple[Change, ...]:
+        """Return how the nearest record of a job of this name differs; nothing where there is no record."""
+        named = (record for record in self._every() if record.job == job)
+        every = sorted((self.differences(record, key, hardware) for record in named), key=len)
         return tuple(every[0]) if every else ()
 
     def differences(self, record: Record, key: Key, hardware: Hardware) -> list[Change]:
@@ -70,9 +72,9 @@ class Elsewhere:
     def _same_but_for_the_machine(self, one: Key, other: Key) -> bool:
         return all(self._same_input(change) for change in changes(_without_machine(one), _without_machine(other)))
 
-    def _of(self, step: str) -> list[Record]:
+    def _every(self) -> list[Record]:
         self._look_again()
-        return [record for record in self._records if record.key["step"] == step]
+        return self._records
 
     def _look_again(self) -> None:
         changed = self._store.layout.records.stat().st_mtime_ns

@@ -58,7 +58,7 @@ def _examine(
     rewired = tuple(recipe) if last.get("needs") != dict(job.needs) else ()
     away = lookup.away(job)
     if before is None:
-        nearest = () if away is None else lookup.elsewhere.nearest(key, away)
+        nearest = () if away is None else lookup.elsewhere.nearest(job.name, key, away)
         return Finding(job, "unknown" if missing else "new", (*nearest, *rewired))
     rows = changes(before.key, key) if away is None else lookup.elsewhere.differences(before, key, away)
     return Finding(job, "unknown" if missing else "stale", (*rows, *rewired))

@@ -73,9 +73,8 @@ class Lookup:
                 [f"facts: {', '.join(machine.known_facts())}"],
             ) from None
         return key_of(
-            step=job.name,
             options=step.options(),
-            code=code.of_modules(step.code_used()).digest,
+            code=code.of_step(step).digest,
             inputs={**found, **inputs},
             tools=machine.tools(tool for tool in step.tools_used() if away is None or tool != away.tool),
             facts=facts,
@@ -137,7 +136,7 @@ class Lookup:
 
         A worker imports a step when its turn comes, perhaps long after the key was reckoned.
         """
-        for path, before in code.of_modules(job.step.code_used()).before.items():
+        for path, before in code.of_step(job.step).before.items():
             if _differs(path, row_of(before)):
                 return path
         for source in job.step.sources().values():

@@ -16,8 +16,8 @@ from engine.kit.inputs import overlap
 from engine.machine import facts as machine
 from engine.recipe.load import LoadedRecipe, load
 from engine.recipe.project import project_of
+from engine.runtimes import registry as runtimes
 from engine.step import Step
-from engine.triton_images import agrees, parts_of
 
 _LISTED = 5
 
@@ -131,15 +131,13 @@ def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence
 
 
 def _refuse_version(loaded: LoadedRecipe) -> None:
-    """Refuse a TensorRT-RTX that is not the one installed: it builds anywhere, so nobody waits for another."""
-    wanted = loaded.recipe.tensorrt.get("version")
-    if wanted is None or loaded.recipe.target.runtime != "tensorrt-rtx":
-        return
-    found = machine.version_of("tensorrt_rtx")
-    if found not in (machine.MISSING, "") and not agrees(wanted, found):
-        what = f"the recipe asks for TensorRT-RTX {wanted}, and {found} is installed"
-        hint = f'pip install "tensorrt-rtx-cu12=={".".join(parts_of(wanted))}.*", or say version: "{found}"'
-        raise loaded.error(what, "tensorrt", "version", hint=hint)
+    """Refuse a tool of another version than the recipe's, where nobody would wait for another machine that has it."""
+    runtimes.of(loaded.recipe).refuse_installed(loaded, _installed)
+
+
+def _installed(distribution: str) -> str | None:
+    found = machine.version_of(distribution)
+    return None if found in (machine.MISSING, "") else found
 
 
 def _refuse_overlap(loaded: LoadedRecipe) -> None:

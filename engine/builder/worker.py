@@ -102,7 +102,7 @@ def _serve(task: Task) -> dict[str, Any]:
     files: Files = {}
     try:
         _speak_into(task.log)
-        report = _run(task)
+        report = perform(task)
         files = output.take(Path(task.out))
     except UserError as known:
         error = known.fields()
@@ -133,9 +133,11 @@ def _speak_into(path: str) -> None:
     os.chdir(os.path.dirname(path))
 
 
-def _run(task: Task) -> Mapping[str, Any]:
-    module, _, name = task.step.partition(":")
-    kind = getattr(importlib.import_module(module), name)
+def perform(task: Task, kind: Any = None) -> Mapping[str, Any]:
+    """Run a step and return its report as JSON; its class where it is at hand. Raises StepError, and what it raises."""
+    if kind is None:
+        module, _, name = task.step.partition(":")
+        kind = getattr(importlib.import_module(module), name)
     from engine.step import KEY_VARIABLE  # its pydantic is there by now
 
     kind.name = task.name

@@ -75,7 +75,7 @@ def _stats(_arguments: argparse.Namespace, root: Path) -> Exit:
 
 def _list(_arguments: argparse.Namespace, root: Path) -> Exit:
     for record in _records(root):
-        print(f"{record.key['step']:<12} {record.size / 1e6:>10.1f} MB {record.seconds:>8.1f} s  {record.artifact}")
+        print(f"{record.job:<12} {record.size / 1e6:>10.1f} MB {record.seconds:>8.1f} s  {record.artifact}")
     return Exit.OK
 
 
@@ -138,7 +138,7 @@ def _collect(arguments: argparse.Namespace, root: Path) -> Exit:
 def _print_collected(result: Collected, *, dry_run: bool) -> None:
     verb = "would remove" if dry_run else "removed"
     for record, last in result.records:
-        print(f"{verb} {record.key['step']:<12} {record.size / 1e6:>10.1f} MB  unused for {amounts.since(last)}")
+        print(f"{verb} {record.job:<12} {record.size / 1e6:>10.1f} MB  unused for {amounts.since(last)}")
     print(f"{verb} {len(result.records)} records with {result.bytes / 1e6:.1f} MB, and {result.leftovers} leftovers")
     if result.in_use:
         print(f"{result.in_use} stay because a running build uses them")
@@ -147,7 +147,7 @@ def _print_collected(result: Collected, *, dry_run: bool) -> None:
 
 def _print_json_collected(result: Collected) -> None:
     records = [
-        {"key": record.digest, "step": record.key["step"], "bytes": record.size, "last_used": last}
+        {"key": record.digest, "step": record.job, "bytes": record.size, "last_used": last}
         for record, last in result.records
     ]
     numbers = {name: getattr(result, name) for name in ("bytes", "leftovers", "in_use", "left_bytes")}

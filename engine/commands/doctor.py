@@ -10,17 +10,12 @@ from engine.errors import Exit
 
 _TOOLS = {
     "onnx": "all models",
-    "onnxruntime": "all models",
     "tokenizers": "text samples",
     "tritonclient": "package",
-    "torch": "export and reference of PyTorch models",
     "transformers": "Hugging Face models",
     "huggingface_hub": "hf: sources",
-    "onnxruntime-gpu": "ONNX models on a GPU",
-    "tensorrt": "TensorRT engines, on the GPU that they are for",
-    "tensorrt_rtx": "TensorRT-RTX engines, built without a GPU",
-    "cuda-bindings": "running TensorRT engines",
 }
+"""What is needed whatever runs the model; the runtimes say what they need."""
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
@@ -32,12 +27,14 @@ def run(_arguments: argparse.Namespace) -> Exit:
     from engine.builder import registry
     from engine.machine import facts as machine
     from engine.runtimes import gpu_runtimes
+    from engine.runtimes.registry import runtimes
 
     print(f"python       {platform.python_version()} on {platform.system()} {platform.machine()}")
     for name, value in machine.known_facts().items():
         print(f"{name:<12} {value}")
     print()
-    for tool, purpose in _TOOLS.items():
+    of_runtimes = {name: what for each in runtimes().values() for name, what in each.tools_for.items()}
+    for tool, purpose in (_TOOLS | of_runtimes).items():
         version = machine.version_of(tool)
         mark = "missing" if version == machine.MISSING else version
         print(f"{tool:<16} {mark:<12} for {purpose}")

@@ -102,14 +102,15 @@ def _serve(arguments: argparse.Namespace) -> Exit:
 
 def _refuse(variants: Sequence[Variant]) -> None:
     """Refuse, before anything is built, what cannot be served, or not together."""
-    from engine.runtimes.tensorrt_rtx import engine_folder
+    from engine.runtimes import registry
 
     owners: dict[str, Variant] = {}
     for variant in variants:
         recipe = variant.loaded.recipe
-        if recipe.target.runtime == "tensorrt-rtx":
+        runtime = registry.of(recipe)
+        if not runtime.loads_in_triton:
             hint = "use runtime: tensorrt for a package that Triton serves"
-            raise variant.loaded.error(engine_folder.NOT_TRITON, "target", "runtime", hint=hint)
+            raise variant.loaded.error(runtime.not_triton, "target", "runtime", hint=hint)
         name = recipe.package.triton.name or recipe.name
         if name in owners:
             first = owners[name].loaded

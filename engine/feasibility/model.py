@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine import gpus
 from engine.feasibility import generation, overrides, shapes
-from engine.feasibility.target import by_tensorrt, devices, place
+from engine.feasibility.target import devices, place
+from engine.runtimes import registry
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
@@ -20,7 +21,6 @@ _BYTES = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0, "int8": 1.0, "fp8": 1.0, "int4"
 _WORKING = {"fp32": 4}
 """Bytes of a number between two layers; 2 in every other precision."""
 _GIB = 1 << 30
-_FUSED = "com.microsoft"
 
 
 def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
@@ -32,26 +32,11 @@ def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
     own).
     """
     generation.check_model(loaded, facts)
-    _operators(loaded, facts)
+    if operators := facts.get("operators"):
+        registry.of(loaded.recipe).refuse_operators(loaded, operators)
     _memory(loaded, facts)
     shapes.check_model(loaded, facts)
     overrides.check_model(loaded, facts)
-
-
-def _operators(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
-    """Refuse operators that TensorRT does not have; other domains may come from plugins."""
-    if not by_tensorrt(loaded.recipe):
-        return
-    found = facts.get("operators") or {}
-    if fused := found.get(_FUSED):
-        what = f"the graph was fused for ONNX Runtime, and TensorRT does not know its operators: {', '.join(fused)}"
-        hint = "name the ONNX file as it was exported, TensorRT fuses on its own; or use onnxruntime, provider: cuda"
-        raise loaded.error(what, "model", "source", facts=[f"they are of the domain {_FUSED}"], hint=hint)
-    if found and not loaded.recipe.tensorrt.get("plugins"):
-        domain, names = next(iter(found.items()))
-        what = f"TensorRT does not know the model's operators of the domain {domain}: {', '.join(names)}"
-        hint = "name the library that brings them under tensorrt.plugins, or use runtime: onnxruntime, provider: cuda"
-        raise loaded.error(what, "model", "source", hint=hint)
 
 
 def _memory(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
@@ -104,9 +89,7 @@ def _larger(loaded: LoadedRecipe, needed: float) -> str:
     able = [
         gpu
         for gpu in gpus.CATALOGUE
-        if gpu.memory_gib * _GIB >= needed
-        and recipe.precision in gpu.dtypes
-        and (gpu.tensorrt_rtx or recipe.target.runtime != "tensorrt-rtx")
+        if gpu.memory_gib * _GIB >= needed and recipe.precision in gpu.dtypes and registry.of(recipe).builds_for(gpu)
     ]
     enough = sorted(able, key=lambda gpu: gpu.memory_gib)
     server = [gpu for gpu in enough if gpu.sold in ("data-center", "aws-g5")] or enough

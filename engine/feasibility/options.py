@@ -1,153 +1,49 @@
-"""What a recipe says under `tensorrt`, held against the TensorRT that is meant and the GPUs that it is for."""
+"""Options of runtimes, refused where they would be without effect or cannot be."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from engine.feasibility.target import TENSORRT, called
-from engine.triton_images import parts_of, tensorrt_for
+from engine.runtimes import registry
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
     from engine.recipe.load import LoadedRecipe
-    from engine.recipe.options import TensorRT
 
-_AMPERE = 80
-_MAJORS = {"tensorrt": ("10", "11"), "tensorrt-rtx": ("1",)}
-_VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,3}(\.[x*])?")
-_LAST_WITH_DLA, _AGAIN_WITH_DLA = (10, 7), (11, 4, 1)
-_BY_BUILD = (
-    *("memory_pool", "optimization_level", "compatibility", "version_compatible", "exclude_lean_runtime"),
-    *("tiling_optimization_level", "profiling_verbosity", "max_aux_streams", "avg_timing_iterations", "timing_cache"),
-    *("plugins", "refit", "strip_plan", "weight_streaming", "sparse_weights"),
-)
-"""What only the builder of an engine reads: ONNX Runtime's provider has settings of its own."""
-
-_Asked = Callable[["TensorRT"], object]
-_NOT_FOR_RTX: tuple[tuple[str, _Asked, str], ...] = (
-    ("compatibility", lambda said: said.get("compatibility", "none") != "none",
-     "leave it out: the engine is for the devices that `target.device` lists"),
-    ("version_compatible", lambda said: said.get("version_compatible"), "leave it out, or use runtime: tensorrt"),
-    ("exclude_lean_runtime", lambda said: said.get("exclude_lean_runtime"), "leave it out, or use runtime: tensorrt"),
-    ("refit", lambda said: said.get("refit"), "leave it out, or use runtime: tensorrt"),
-    ("strip_plan", lambda said: said.get("strip_plan"), "leave it out, or use runtime: tensorrt"),
-    ("timing_cache", lambda said: said.get("timing_cache"), "leave it out: it keeps nothing there"),
-)  # fmt: skip
-"""What TensorRT-RTX cannot do where it builds without a GPU, or does nothing with (tensorrt-rtx 1.7)."""
+_SECTIONS = ("tensorrt",)
+"""Sections of a recipe that are about runtimes alone."""
 
 
 def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
     """Raise RecipeError at the first option that cannot be, or would be silently without effect."""
-    target, said = loaded.recipe.target, loaded.recipe.tensorrt
-    if not said:
-        _architecture(loaded, devices)  # the image may say the version
+    recipe, runtime = loaded.recipe, registry.of(loaded.recipe)
+    for section in _SECTIONS:
+        if getattr(recipe, section) and section not in runtime.sections(recipe.target):
+            provider = f" with the provider {recipe.target.provider or 'cpu'}"
+            uses = f"{runtime.name}{provider if runtime.providers else ''}"
+            what = f"`{section}` has options for a runtime that this recipe does not use: it uses {uses}"
+            raise loaded.error(what, section, hint=f"leave the section out (`{section}: null` over a parent's)")
+    for name in recipe.runtimes:
+        if name != runtime.name:
+            what = f"`runtimes.{name}` has options for a runtime that this recipe does not use: it uses {runtime.name}"
+            raise loaded.error(what, "runtimes", name, hint="leave them out")
+    _own(loaded)
+    runtime.refuse_options(loaded, devices)
+
+
+def _own(loaded: LoadedRecipe) -> None:
+    """Hold the options under `runtimes` against the runtime's own model of them."""
+    runtime = registry.of(loaded.recipe)
+    said = loaded.recipe.runtimes.get(runtime.name)
+    if said is None:
         return
-    if target.runtime not in (*TENSORRT, "auto") and target.provider != "tensorrt":
-        uses = f"{target.runtime} with the provider {target.provider or 'cpu'}"
-        what = f"`tensorrt` has options for a runtime that this recipe does not use: it uses {uses}"
-        raise loaded.error(what, "tensorrt", hint="leave the section out (`tensorrt: null` over a parent's)")
-    if target.provider == "tensorrt":
-        _of_the_provider(loaded)
-    _version(loaded)
-    _architecture(loaded, devices)
-    if target.runtime == "tensorrt-rtx":
-        _of_rtx(loaded)
-    _compatibility(loaded, devices)
-    _dla(loaded, devices)
-    if said.get("sparse_weights") and any(gpu.sm < _AMPERE for gpu in devices):
-        what = f"sparse weights need SM{_AMPERE}: {called([gpu for gpu in devices if gpu.sm < _AMPERE])} has no kernels"
-        raise loaded.error(what, "tensorrt", "sparse_weights", hint="leave it out")
+    if runtime.options_model is None:
+        what = f"the runtime {runtime.name} takes no options under `runtimes`"
+        raise loaded.error(what, "runtimes", runtime.name, hint="leave them out")
+    from pydantic import ValidationError
 
-
-def _of_the_provider(loaded: LoadedRecipe) -> None:
-    for name in _BY_BUILD:
-        if name in loaded.recipe.tensorrt:
-            what = f"`tensorrt.{name}` is for engines that are built here; onnxruntime's provider builds its own"
-            raise loaded.error(what, "tensorrt", name, hint="leave it out, or use runtime: tensorrt")
-
-
-def _version(loaded: LoadedRecipe) -> None:
-    wanted = loaded.recipe.tensorrt.get("version")
-    if wanted is None:
-        return
-    runtime = "tensorrt-rtx" if loaded.recipe.target.runtime == "tensorrt-rtx" else "tensorrt"
-    majors = _MAJORS[runtime]
-    name = "TensorRT-RTX" if runtime == "tensorrt-rtx" else "TensorRT"
-    if not _VERSION.fullmatch(wanted):
-        hint = f'write "{majors[0]}.x", or a version such as "{majors[0]}.7"'
-        raise loaded.error(f"`tensorrt.version` is no version: {wanted!r}", "tensorrt", "version", hint=hint)
-    parts = parts_of(wanted)
-    if parts[0] not in majors:
-        known = " and ".join(f"{major}.x" for major in majors)
-        nearest = min(majors, key=lambda major: abs(int(major) - int(parts[0])))
-        what = f"{name} {wanted} is not supported"
-        hint = f'the nearest that is: "{nearest}.x"'
-        raise loaded.error(what, "tensorrt", "version", facts=[f"supported: {known}"], hint=hint)
-
-
-def _architecture(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
-    """Refuse a TensorRT, by its version or as that of Triton's image, that does not know the GPU yet."""
-    wanted = tensorrt_for(loaded.recipe)
-    if wanted is None or loaded.recipe.target.runtime != "tensorrt":
-        return
-    parts = parts_of(wanted)
-    if parts[0] not in _MAJORS["tensorrt"]:  # only an image's: it has more to say about that
-        return
-    at = ("tensorrt", "version") if loaded.recipe.tensorrt.get("version") else ("package", "triton", "image")
-    for gpu in devices:
-        if _before(parts, gpu.tensorrt):
-            what = f"TensorRT {wanted} builds nothing for {called([gpu])}"
-            fact = f"{gpu.architecture} of SM{gpu.sm} came with TensorRT {gpu.tensorrt}"
-            hint = f'say version: "{gpu.tensorrt}" or later'
-            raise loaded.error(what, *at, facts=[fact], hint=hint)
-
-
-def _of_rtx(loaded: LoadedRecipe) -> None:
-    for name, is_asked, hint in _NOT_FOR_RTX:
-        if is_asked(loaded.recipe.tensorrt):
-            what = f"TensorRT-RTX builds without a GPU, and has no `{name}` there"
-            at = name if loaded.position("tensorrt", name) else "compatibility"  # version-compatible is said there, too
-            raise loaded.error(what, "tensorrt", at, hint=hint)
-
-
-def _compatibility(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
-    said = loaded.recipe.tensorrt
-    too_old = [gpu for gpu in devices if gpu.sm < _AMPERE]
-    if said.get("compatibility") == "ampere-plus" and too_old:
-        what = f"ampere-plus starts at SM{_AMPERE}; the target is {called(too_old)}"
-        raise loaded.error(what, "tensorrt", "compatibility", hint="use same-compute-capability")
-    if said.get("exclude_lean_runtime") and not said.get("version_compatible"):
-        what = "`exclude_lean_runtime` says what a version-compatible engine leaves out, and this is none"
-        hint = "add version_compatible: true, or leave it out"
-        raise loaded.error(what, "tensorrt", "exclude_lean_runtime", hint=hint)
-
-
-def _dla(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
-    """Refuse memory for deep-learning accelerators where there are none.
-
-    Of the catalogue's devices AGX Orin and Orin NX have them. TensorRT 10.7 was the last to support them until 11.4.1
-    (NVIDIA, "Migrating TensorRT from 10.x to 11.x on Jetson/JetPack"; release notes of 11.4.1).
-    """
-    pool = next((name for name in loaded.recipe.tensorrt.get("memory_pool", {}) if name.startswith("dla")), None)
-    if pool is None:
-        return
-    at = ("tensorrt", "memory_pool", pool)
-    without = [gpu for gpu in devices if not gpu.dla]
-    if without:
-        what = f"{called(without)} has no deep-learning accelerator (DLA)"
-        raise loaded.error(what, *at, facts=["Jetson AGX Orin and Orin NX have one"], hint=f"leave {pool} out")
-    parts = parts_of(tensorrt_for(loaded.recipe) or "")
-    numbers = tuple(int(part) for part in parts)
-    if len(numbers) > 1 and numbers[:2] > _LAST_WITH_DLA and numbers < _AGAIN_WITH_DLA[: len(numbers)]:
-        what = f"TensorRT {'.'.join(parts)} does not support DLA"
-        facts = ["10.7 was the last that did, until 11.4.1"]
-        raise loaded.error(what, *at, facts=facts, hint='say version: "10.7", or leave the pool out')
-
-
-def _before(parts: Sequence[str], first: str) -> bool:
-    """Tell whether every version that begins with `parts` is older than `first`."""
-    wanted = [int(part) for part in parts]
-    needed = [int(part) for part in first.split(".")]
-    return wanted < needed[: len(wanted)]
+    try:
+        runtime.options_model.model_validate(said)
+    except ValidationError as error:
+        raise loaded.complaint(error, "runtimes", runtime.name) from None

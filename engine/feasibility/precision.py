@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engine.feasibility.target import called
+from engine.gpus import called
+from engine.runtimes import registry
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
     from engine.recipe.load import LoadedRecipe
+    from engine.runtimes.runtime import Runtime
 
 _PRECISIONS = ("fp32", "fp16", "bf16", "int8", "fp8", "int4")
 _NEAREST: Mapping[str, Sequence[str]] = {
@@ -20,28 +22,23 @@ _NEAREST: Mapping[str, Sequence[str]] = {
     "fp8": ("int8", "fp16"),
     "int4": ("int8", "fp16"),
 }
-_TURING = 75
-_ON_CPU = ("fp32", "int8")
-_ON_CUDA = ("fp32", "fp16")
 
 
 def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
     """Raise RecipeError for a precision that the target does not compute in; `devices` are its GPUs, none for a cpu."""
-    asked = loaded.recipe.precision
-    if not devices:
-        _hold(loaded, _ON_CPU, f"no cpu is built for in {asked}", "onnxruntime computes there in")
-    elif loaded.recipe.target.provider == "cuda":
-        what = f"the provider cuda does not compute in {asked}"
-        better = asked in _able(loaded, devices)
-        hint = ", or provider: tensorrt" if better else ""
-        _hold(loaded, _ON_CUDA, what, "its kernels for fused transformers are for", more=hint)
+    recipe, asked = loaded.recipe, loaded.recipe.precision
+    runtime = registry.of(recipe)
+    kernels = runtime.kernels(recipe.target)
+    if kernels is not None:
+        by = f"the provider {recipe.target.provider} does not compute" if devices else "no cpu is built for"
+        better = bool(kernels.instead) and asked in _able(loaded, devices)
+        more = f", or {kernels.instead}" if better else ""
+        _hold(loaded, kernels.precisions, f"{by} in {asked}", kernels.fact, more=more)
     else:
         for gpu in devices:
-            runtime = loaded.recipe.target.runtime
-            able = _of(gpu, runtime)
-            lacking = f" with {runtime}" if asked in _of(gpu, "tensorrt") else ""
+            lacking = f" with {runtime.name}" if asked in gpu.dtypes else ""
             what = f"{called([gpu])} cannot compute in {asked}{lacking}"
-            _hold(loaded, able, what, "it computes in", nearest=_able(loaded, devices))
+            _hold(loaded, _of(gpu, runtime), what, "it computes in", nearest=_able(loaded, devices))
     _calibration(loaded, devices)
 
 
@@ -60,16 +57,13 @@ def _hold(
 
 def _able(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> Sequence[str]:
     """Return what all of the GPUs compute in."""
-    runtime = loaded.recipe.target.runtime
+    runtime = registry.of(loaded.recipe)
     return [dtype for dtype in _PRECISIONS if all(dtype in _of(gpu, runtime) for gpu in devices)]
 
 
-def _of(gpu: Gpu, runtime: str) -> Sequence[str]:
-    """Return what a GPU computes in with a runtime.
-
-    TensorRT-RTX has no matrix products in fp32 on SM75: its builder says "FP32 GEMM is not supported" (1.7).
-    """
-    lacks = ("fp32",) if runtime == "tensorrt-rtx" and gpu.sm == _TURING else ()
+def _of(gpu: Gpu, runtime: Runtime) -> Sequence[str]:
+    """Return what a GPU computes in with a runtime."""
+    lacks = runtime.lacks(gpu)
     return [dtype for dtype in _PRECISIONS if dtype in gpu.dtypes and dtype not in lacks]
 
 

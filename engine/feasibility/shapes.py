@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine.feasibility.target import by_tensorrt
 from engine.recipe import supported
 from engine.recipe.outline import did_you_mean
 from engine.recipe.schema import Profile, Range, Recipe
+from engine.runtimes import registry
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
@@ -22,7 +22,7 @@ def check(loaded: LoadedRecipe) -> None:
 
 def _within(loaded: LoadedRecipe, profiles: Sequence[Profile]) -> None:
     recipe = loaded.recipe
-    if not by_tensorrt(recipe) or not profiles or recipe.bench is None:
+    if not registry.of(recipe).fixes_profiles(recipe.target) or not profiles or recipe.bench is None:
         return
     for index, shape in enumerate(recipe.bench.shapes):
         if not any(_takes(profile, shape.axes) for profile in profiles):

@@ -2,6 +2,6 @@
 
 from engine.gpus.catalogue import CATALOGUE, REFUSED
 from engine.gpus.gpu import DTYPES, SOURCES, Gpu, Refused
-from engine.gpus.names import find, matches, near
+from engine.gpus.names import called, find, matches, near
 
-__all__ = ["CATALOGUE", "DTYPES", "REFUSED", "SOURCES", "Gpu", "Refused", "find", "matches", "near"]
+__all__ = ["CATALOGUE", "DTYPES", "REFUSED", "SOURCES", "Gpu", "Refused", "called", "find", "matches", "near"]

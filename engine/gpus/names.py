@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
@@ -77,3 +78,8 @@ def _simple(name: str) -> str:
 
 _BY_NAME = {_simple(name): gpu for gpu in CATALOGUE for name in (gpu.name, *gpu.aliases)}
 _TOO_OLD = {_simple(name): old for old in REFUSED for name in (old.name, *old.aliases)}
+
+
+def called(named: Sequence[Gpu]) -> str:
+    """Return GPUs in words: `the T4 (SM75) and the A10 (SM86)`."""
+    return " and ".join(f"the {gpu.name} (SM{gpu.sm})" for gpu in named)

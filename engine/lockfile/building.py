@@ -83,7 +83,6 @@ class FrozenLookup(Lookup):
         found = {name: names.row_of(source, lock.sources[source]) for name, source in said.items()}
         for facts in _facts(job, lock):
             yield key_of(
-                step=job.name,
                 options=job.step.options(),
                 code=code,
                 inputs={**found, **inputs},

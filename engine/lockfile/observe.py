@@ -97,7 +97,7 @@ class _Walk:
             needed = {name: reaches[maker] for name, maker in job.needs.items()}
             facts = frozenset(job.step.facts_used()).union(*(each.facts for each in needed.values()))
             away = self.lookup.away(job) is not None or any(each.away for each in needed.values())
-            self.steps[job.name] = str(code.of_modules(job.step.code_used()).digest)
+            self.steps[job.name] = str(code.of_step(job.step).digest)
             (self.elsewhere if away else self.tools).update(job.step.tools_used())
             (self.elsewhere if away else self.variables).update(job.step.variables)
             inputs = {name: each.content for name, each in needed.items() if each.content is not None}

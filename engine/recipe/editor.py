@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from engine.recipe import triton_schema
+from engine.recipe.extends import VERSION, VERSION_FIELD
 from engine.recipe.model_config import Part
 from engine.recipe.schema import Recipe
 
@@ -27,7 +28,7 @@ _SHORT_FORMS: Mapping[str, list[dict[str, Any]]] = {
 
 
 def editor_schema() -> dict[str, Any]:
-    """Return the schema of what a user types: `extends` and `matrix` besides the fields, short forms allowed."""
+    """Return the schema of what a user types: with `recipe`, `extends`, `matrix`, and short forms."""
     schema = Recipe.model_json_schema(by_alias=True, ref_template="#/$defs/{model}")
     definitions = schema["$defs"]
     for name, forms in _SHORT_FORMS.items():
@@ -37,6 +38,7 @@ def editor_schema() -> dict[str, Any]:
     definitions["Shape"] = _shape(definitions["Shape"])
     schema["properties"] |= {"extends": {"type": "string", "description": "A recipe to lay this one over."}}
     schema["properties"] |= {"matrix": _matrix()}
+    schema["properties"] |= {VERSION_FIELD: {"const": VERSION, "description": "The version of the recipe language."}}
     # A variant's name has places: minilm-${target.device}.
     schema["properties"]["name"] = {"type": "string", "minLength": 1, "maxLength": 512}
     needed = schema.pop("required")
@@ -44,7 +46,7 @@ def editor_schema() -> dict[str, Any]:
     for owner, field in (("", "profiles"), ("Bench", "shapes"), ("Bench", "against"), ("Graph", "profiles")):
         properties = definitions[owner]["properties"] if owner else schema["properties"]
         properties[field] = _or_one(properties[field])
-    for name in schema["properties"].keys() - {"name", "model", "matrix", "extends"}:
+    for name in schema["properties"].keys() - {"name", "model", "matrix", "extends", VERSION_FIELD}:
         schema["properties"][name] = _or_nothing(schema["properties"][name])
     return schema | {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A recipe"}
 

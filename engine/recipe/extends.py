@@ -15,6 +15,10 @@ from engine.recipe.text import Text, error_in, near_names, read
 from engine.recipe.yaml_text import parse
 
 MAX_PARENTS = 16
+VERSION = 1
+"""The version of the language of recipes that is read here."""
+VERSION_FIELD = "recipe"
+"""Where a file may say which version it is written in; it is no part of what it says."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +44,22 @@ def document(path: Path, bounds: Bounds) -> Document:
         if layer.mapping is None:
             what = f"{text.name} holds {found_there(layer)}; a recipe is a mapping"
             raise text.error(what, layer.at, hint="a recipe starts with: name: my-model")
-        layers.append(without(layer, "extends"))
+        _check_version(layer, texts)
+        layers.append(without(without(layer, VERSION_FIELD), "extends"))
         following = _parent(layer, files, texts, bounds)
     root = layers.pop()
     while layers:
         root = merged(root, layers.pop())
     return Document(root, texts, tuple(files))
+
+
+def _check_version(layer: Node, texts: dict[str, Text]) -> None:
+    node = layer.child(VERSION_FIELD)
+    if node is not None and (type(node.value), node.value) != (int, VERSION):
+        what = f"`{VERSION_FIELD}` is {found_there(node)}; this program reads version {VERSION} of recipes"
+        raise error_in(
+            texts, what, node.at, hint=f"write `{VERSION_FIELD}: {VERSION}`, or install the release that reads it"
+        )
 
 
 def _parent(layer: Node, files: Sequence[Path], texts: dict[str, Text], bounds: Bounds) -> Path | None:

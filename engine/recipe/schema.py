@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 from typing_extensions import TypedDict
 
+from engine import tasks
 from engine.recipe.fields import (
     Distinct,
     Flag,
@@ -26,11 +27,11 @@ from engine.recipe.fields import (
     wrong,
 )
 from engine.recipe.model_config import MODEL_CONFIG, Part
+from engine.recipe.one_of import OneOf
 from engine.recipe.options import Generate, Preprocess, TensorRTOptions
-from engine.recipe.task_name import TaskName
+from engine.runtimes import registry
 
 Precision = Literal["fp32", "fp16", "bf16", "int8", "fp8", "int4"]
-Runtime = Literal["onnxruntime", "tensorrt", "tensorrt-rtx", "openvino", "auto"]
 
 
 class Model(BaseModel):
@@ -66,7 +67,7 @@ class ModelSection(Model):
 
     source: Text
     revision: Word | None = None
-    task: TaskName | None = None
+    task: Annotated[str, OneOf(tasks.names)] | None = None
     tokenizer: Text | None = None
     weights: Literal["safetensors", "pickle-tensors-only"] = "safetensors"
     num_labels: Size | None = None
@@ -88,8 +89,8 @@ class Target(Model):
 
     device: Annotated[_OneDevice | _Devices, Discriminator(_one_or_several)] = "cpu"
     """One name, or several that one engine is for (tensorrt-rtx)."""
-    runtime: Runtime = "onnxruntime"
-    provider: Literal["cpu", "cuda", "tensorrt"] | None = None
+    runtime: Annotated[str, OneOf(registry.targets)] = "onnxruntime"
+    provider: Annotated[str, OneOf(registry.providers)] | None = None
     isa: Literal["avx2", "avx512", "avx512_vnni", "avx_vnni", "amx", "neon"] | None = None
 
     @property
@@ -145,7 +146,7 @@ class Calibration(Model):
 class Rival(Model):
     """What a user would otherwise run; measured in the same run."""
 
-    runtime: Literal["pytorch", "onnxruntime"]
+    runtime: Annotated[str, OneOf(registry.rivals)]
     precision: Literal["fp32", "fp16", "bf16", "int8"] = "fp32"
 
 
@@ -237,4 +238,6 @@ class Recipe(Model):
     graphs: Annotated[Mapping[Name, Graph], Field(max_length=16)] = {}
     generate: Generate = {}
     preprocess: Preprocess = {}
+    runtimes: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=16)] = {}
+    """Options of runtimes that other packages bring, by their names; each is validated by its own model."""
     steps: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=256)] = {}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.recipe import images
 from engine.recipe.schema import Recipe
+from engine.runtimes import registry
+from engine.runtimes.runtime import Unsupported
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
@@ -19,14 +21,13 @@ ON_A_CPU = "device: cpu with runtime: onnxruntime"
 
 def _rivals(recipe: Recipe) -> bool:
     """Tell whether a rival is asked for in a precision that it cannot be had in."""
-    can = {"pytorch": ("fp32", "fp16", "bf16"), "onnxruntime": ("fp32",)}
-    return any(rival.precision not in can[rival.runtime] for rival in (recipe.bench.against if recipe.bench else ()))
+    against = recipe.bench.against if recipe.bench else ()
+    return any(rival.precision not in registry.find(rival.runtime).rival_precisions for rival in against)
 
 
 def off_the_cpu(recipe: Recipe) -> bool:
-    """Tell whether the model is for anything else than ONNX Runtime's CPU provider."""
-    target = recipe.target
-    return target.runtime != "onnxruntime" or not (target.device == "cpu" or target.provider == "cpu")
+    """Tell whether the model is for anything else than what generates text: ONNX Runtime's CPU provider."""
+    return not registry.of(recipe).generates(recipe.target)
 
 
 def served(recipe: Recipe) -> bool:
@@ -51,8 +52,6 @@ def _of_timm() -> str:
 Row = tuple[str, Callable[[Recipe], object], str, str | Callable[[], str]]
 # The field, when it is refused, what is not supported, what works instead. A step that learns one takes its line out.
 _ROWS: tuple[Row, ...] = (
-    ("target.runtime", lambda r: r.target.runtime == "auto", "choosing a runtime", "onnxruntime or tensorrt"),
-    ("target.runtime", lambda r: r.target.runtime == "openvino", "openvino", "onnxruntime"),
     ("model.task", lambda r: generates(r.model.task) and off_the_cpu(r), "generating text on a GPU", ON_A_CPU),
     ("model.trust_remote_code", lambda r: r.model.trust_remote_code, "running a model's own code",
      "a model of an architecture that transformers has"),
@@ -65,20 +64,23 @@ _ROWS: tuple[Row, ...] = (
     ("preprocess", lambda r: r.preprocess and not images.of_timm(r.model), "preparing images for this model", _of_timm),
     ("bench.via", lambda r: served(r) and generates(r.model.task), "measuring generated text through a server",
      "via: [in-process]"),
-    ("bench.via", lambda r: served(r) and r.target.runtime == "tensorrt-rtx",
-     "measuring through a server what Triton has no backend for", "via: [in-process]"),
     ("bench.against", _rivals, "a rival in this precision", "precision: fp32, or for pytorch fp16 or bf16"),
-    ("precision", lambda r: r.precision == "fp8" and r.target.provider == "tensorrt",
-     "fp8 behind ONNX Runtime, whose optimiser takes such a graph apart", "runtime: tensorrt, or precision: fp16"),
-    ("tensorrt.cuda_graph", lambda r: r.tensorrt.get("cuda_graph") and r.target.runtime == "onnxruntime",
-     "CUDA graphs through onnxruntime: Triton moves the buffers that one would be captured with", "runtime: tensorrt"),
 )  # fmt: skip
 
 
 def check(loaded: LoadedRecipe) -> None:
     """Raise RecipeError at the first field whose step is not there yet."""
     recipe = loaded.recipe
+    for each in _unsupported(recipe):
+        path = each.field.split(".")
+        raise loaded.error(f"not supported yet: {each.what} (`{each.field}`)", *path, hint=f"use {each.instead}")
+
+
+def _unsupported(recipe: Recipe) -> Iterator[Unsupported]:
+    runtime = registry.of(recipe)
+    if runtime.planned is not None:
+        yield runtime.planned
     for path, refuses, what, instead in _ROWS:
         if refuses(recipe):
-            hint = f"use {instead if isinstance(instead, str) else instead()}"
-            raise loaded.error(f"not supported yet: {what} (`{path}`)", *path.split("."), hint=hint)
+            yield Unsupported(path, what, instead if isinstance(instead, str) else instead())
+    yield from runtime.unsupported(recipe)

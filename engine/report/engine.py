@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from engine.report.table import size_in_words
+from engine.runtimes import registry
 
 if TYPE_CHECKING:
     from engine.runtimes.tensorrt.passport import Extents, Passport, Tensor
-
-_TITLES = {"tensorrt": "TensorRT", "tensorrt-rtx": "TensorRT-RTX"}
 
 
 def text(said: Passport) -> str:
@@ -22,8 +21,8 @@ def text(said: Passport) -> str:
 
 def _rows(said: Passport) -> Iterator[tuple[str, str]]:
     sms = ", ".join(f"sm_{sm}" for sm in said.sms)
-    yield "engine", f"{_TITLES[said.kind]} {said.tensorrt}, {size_in_words(said.bytes)}"
-    yield ("built on" if said.kind == "tensorrt" else "for"), f"{' and '.join(said.gpu)} ({sms})"
+    yield "engine", f"{registry.find(said.kind).title} {said.tensorrt}, {size_in_words(said.bytes)}"
+    yield ("for" if _anywhere(said) else "built on"), f"{' and '.join(said.gpu)} ({sms})"
     yield "runs on", _where(said)
     yield "system", f"{said.os} {said.arch}"
     if said.cuda_runtime:
@@ -42,13 +41,18 @@ def _rows(said: Passport) -> Iterator[tuple[str, str]]:
     yield "key", said.key or "built outside of a store"
 
 
+def _anywhere(said: Passport) -> bool:
+    """Tell whether the engine was built without its GPU."""
+    return not registry.find(said.kind).loads_in_triton
+
+
 def _where(said: Passport) -> str:
     version = f"TensorRT {said.tensorrt}"
     if said.options.get("version_compatible"):
         version = f"{version} and later of its major"
     sms = " or ".join(f"sm_{sm}" for sm in said.sms)
-    if said.kind == "tensorrt-rtx":
-        return f"GPUs of {sms}, with TensorRT-RTX {said.tensorrt}"
+    if _anywhere(said):
+        return f"GPUs of {sms}, with {registry.find(said.kind).title} {said.tensorrt}"
     gpu = {
         "ampere-plus": "any GPU from sm_80 on",
         "same-compute-capability": f"GPUs of {sms}",

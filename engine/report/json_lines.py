@@ -13,6 +13,9 @@ from engine.events import Ended, Event, Finished, Noticed, Planned, Started
 if TYPE_CHECKING:
     from engine.builder.summary import Summary
 
+VERSION = 1
+"""The version of these lines, in the first line of each recipe: see docs/stability.md."""
+
 
 class JsonReport:
     """Prints each event to standard output as it comes."""
@@ -48,7 +51,7 @@ def _fields(event: Event) -> dict[str, Any]:
             return {"event": "note", "text": event.text}
         case Planned():
             jobs = [{"job": name, "step": name, "needs": list(needs)} for name, needs in event.jobs]
-            return {"event": "plan", "recipe": event.recipe, "jobs": jobs}
+            return {"event": "plan", "version": VERSION, "recipe": event.recipe, "jobs": jobs}
         case Started():
             return {"event": "start", "recipe": event.recipe, "job": event.job}
         case Ended():

@@ -7,6 +7,7 @@ from typing import Any
 
 from engine.builder.summary import Summary
 from engine.report import precisions
+from engine.runtimes import registry
 from engine.step import Section
 
 _NOISY = 0.5
@@ -84,9 +85,14 @@ def _row(summary: Summary, row: Mapping[str, Any]) -> tuple[str, ...]:
     times = [f"{row[name]:.3f}" for name in ("mean_ms", "p50_ms", "p95_ms", "p99_ms")]
     if row["ours"]:
         return (shape, row["runtime"], row["via"], *_ours(summary), *times, "")
-    record = summary.taken(Section.BENCH, "exported" if row["runtime"].startswith("onnxruntime") else "checkpoint")
+    record = summary.taken(Section.BENCH, _rival_of(row["runtime"]))
     ratio = _ratio_of_ours(summary, row)
     return (shape, row["runtime"], row["via"], size_in_words(record.size) if record else "", "", *times, ratio)
+
+
+def _rival_of(name: str) -> str:
+    """Return the output that a rival runs, by its name in the table: `onnxruntime-fp32`."""
+    return registry.find(name.rpartition("-")[0]).rival_of or "checkpoint"
 
 
 def _generated(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -5,31 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from engine import gpus, triton_images
+from engine import gpus
+from engine.runtimes import registry
 from engine.step import Device, Hardware
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
-TENSORRT, TENSORRT_RTX, ONNXRUNTIME_GPU = "tensorrt", "tensorrt_rtx", "onnxruntime-gpu"
-_TOOLS = {"tensorrt": TENSORRT, "tensorrt-rtx": TENSORRT_RTX, "onnxruntime": ONNXRUNTIME_GPU}
-
-
-def is_cpu(recipe: Recipe) -> bool:
-    """Say whether the recipe's model runs on a CPU: on a machine without a GPU, or by ONNX Runtime's CPU provider."""
-    return recipe.target.device == "cpu" or recipe.target.provider == "cpu"
-
 
 def wanted(recipe: Recipe) -> Hardware | None:
-    """Return the GPUs that the recipe's model runs on, with the package that runs it; None for a CPU.
+    """Return the GPUs that the recipe's model runs on, with the package that drives them; None for a CPU.
 
     Raises UsageError for a GPU that the catalogue does not know.
     """
-    target = recipe.target
-    if is_cpu(recipe):
-        return None
-    version = triton_images.tensorrt_for(recipe) if target.runtime == "tensorrt" else None
-    return on(target.devices, tool=_TOOLS[target.runtime], version=version)
+    runtime = registry.of(recipe)
+    tool = None if runtime.runs_on_cpu(recipe.target) else runtime.tool(recipe.target)
+    return None if tool is None else on(recipe.target.devices, tool=tool, version=runtime.tool_version(recipe))
 
 
 def on(names: Sequence[str], *, tool: str, version: str | None = None) -> Hardware:

@@ -25,3 +25,5 @@ class Runner:
     run: Callable[[Tensors], dict[str, np.ndarray]]
     prepare: Callable[[Tensors], Callable[[], object]]
     active: Callable[[], AbstractContextManager[object]] = nullcontext
+    takes: Callable[[Mapping[str, tuple[int, ...]]], bool] = lambda _: True
+    """Whether it takes inputs of these shapes, by name: an engine takes what its profiles allow."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import StepError, UsageError
-from engine.runtimes.tensorrt_rtx import engine_folder
 from engine.server.needs import CONFIG
 
 _PREFIX = ".serving-"
@@ -82,7 +81,7 @@ def _refuse_plain(packages: Sequence[Package]) -> None:
     for package in packages:
         bare = [model for model in package.models if not (package.folder / model / CONFIG).is_file()]
         if bare:
-            raise StepError(f"{package.recipe}: {bare[0]} is {engine_folder.NOT_TRITON}")
+            raise StepError(f"{package.recipe}: {bare[0]} is no Triton repository: Triton has no backend for it")
 
 
 def _link(package: Path, repository: Path) -> None:

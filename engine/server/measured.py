@@ -17,9 +17,7 @@ from engine.kit.bench.entrants import Entrant
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.triton import repository
 from engine.kit.triton.serving import Serving
-
-_THREADS = "intra_op_thread_count"
-"""The parameter of Triton's ONNX Runtime backend. Source: README of triton-inference-server/onnxruntime_backend."""
+from engine.runtimes.runtime import Runtime
 
 
 @dataclass(frozen=True)
@@ -70,11 +68,12 @@ def started(
         yield Measured(tuple(entrants), {**about, "asked": entries[0].name})
 
 
-def plain(ours: Serving, exported: Path, *, runtime: str) -> Model:
+def plain(ours: Serving, exported: Path, *, runtime: Runtime, name: str) -> Model:
     """Return the exported model as a user would serve it beside ours: with nothing but Triton's defaults."""
-    name = f"{ours.model_name}_{_PLAIN}"
-    update = {"model_name": name, "ensemble": f"{name}_text", "fields": {}}
-    return Model(runtime, ours=False, serving=ours.model_copy(update=update), directory=exported)
+    own = f"{ours.model_name}_{_PLAIN}"
+    execution = runtime.as_rival(ours.execution)
+    update = {"model_name": own, "ensemble": f"{own}_text", "fields": {}, "execution": execution}
+    return Model(name, ours=False, serving=ours.model_copy(update=update), directory=exported)
 
 
 _PLAIN = "as_exported"
@@ -89,10 +88,12 @@ def _asked_by_tensors(options: Serving) -> Serving:
 
 
 def _with_threads(options: Serving, threads: int) -> Serving:
-    execution = options.execution
-    if execution.runtime != "onnxruntime" or execution.provider != "cpu":
+    if options.execution.on_gpu:
         return options
-    said = {_THREADS: {"string_value": str(threads)}, **(options.fields.get("parameters") or {})}
+    parameter = options.execution.by.threads_in_triton
+    if parameter is None:
+        return options
+    said = {parameter: {"string_value": str(threads)}, **(options.fields.get("parameters") or {})}
     return options.model_copy(update={"fields": {**options.fields, "parameters": said}})
 
 

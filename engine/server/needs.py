@@ -8,14 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import StepError
+from engine.runtimes.backends import Backend
 
 CONFIG, REQUIREMENTS = "config.pbtxt", "requirements.txt"
-_PLATFORMS = {
-    "onnxruntime_onnx": "onnxruntime",
-    "tensorrt_plan": "tensorrt",
-    "pytorch_libtorch": "pytorch",
-    "ensemble": "",
-}
+_PLATFORMS = {**{each.platform: each.backend for each in Backend if each.platform}, "pytorch_libtorch": "pytorch"}
 
 
 @dataclass(frozen=True)
@@ -49,7 +45,7 @@ def needs_of(repository: Path) -> Needs:
         models=tuple(configs),
         backends=frozenset(backend for config in configs.values() if (backend := _backend(config))),
         gpu=tuple(name for name, config in configs.items() if _on_gpu(config)),
-        engines=tuple(_engine(repository / name) for name, config in configs.items() if _backend(config) == "tensorrt"),
+        engines=tuple(_engine(repository / name) for name, config in configs.items() if _is_engine(config)),
         requirements={line: name for name in configs for line in _requirements(repository / name)},
         cached=tuple(name for name, config in configs.items() if config.response_cache.enable),
     )
@@ -70,9 +66,13 @@ def _backend(config: Any) -> str:
     return str(config.backend) or _PLATFORMS.get(config.platform, str(config.platform))
 
 
+def _is_engine(config: Any) -> bool:
+    return _backend(config) == Backend.TENSORRT.backend
+
+
 def _on_gpu(config: Any) -> bool:
     groups = config.instance_group
-    return _backend(config) == "tensorrt" or any(group.kind == group.KIND_GPU for group in groups)
+    return _is_engine(config) or any(group.kind == group.KIND_GPU for group in groups)
 
 
 def _engine(folder: Path) -> Engine:

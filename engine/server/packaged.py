@@ -19,7 +19,7 @@ VERSION = "2.51.0"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 INSTALL = "recipe serve --install"
 _LAST_PYTHON = (3, 12)
-_STAND_IN = "stand_in.py"
+data = ("stand_in.py",)
 _BACKENDS = frozenset({"onnxruntime", "python"})
 _VARIABLE = "RECIPE_TRITON_VENV"
 READY = "ready"
@@ -121,7 +121,7 @@ def _backends(home: Path, folder: Path) -> Path:
     stub = python / "triton_python_backend_stub"
     shutil.copy(home / "python_backend_stubs" / PYTHON / stub.name, stub)
     stub.chmod(0o755)
-    shutil.copy(Path(__file__).with_name(_STAND_IN), stand_in / "model.py")
+    shutil.copy(Path(__file__).with_name(data[0]), stand_in / "model.py")
     return folder
 
 

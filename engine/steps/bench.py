@@ -12,11 +12,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Self
 
 from engine import tasks
-from engine.errors import JudgementError, StepError
+from engine.errors import JudgementError
 from engine.kit.bench import entrants
 from engine.kit.bench.entrants import IN_PROCESS, Entrant
 from engine.kit.bench.interleaving import Budget
-from engine.kit.checkpoints import checkpoint
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton.serving import Serving
@@ -24,9 +23,9 @@ from engine.machine import cpu, gpu_state
 from engine.recipe import images, supported
 from engine.recipe.images import Images
 from engine.recipe.schema import Recipe, Rival
-from engine.runtimes import devices, runners
+from engine.runtimes import devices, registry
 from engine.runtimes.execution import Execution
-from engine.runtimes.pytorch import runner as torch_runner
+from engine.runtimes.rival import Original
 from engine.runtimes.runner import Runner
 from engine.step import Hardware, Report, Section, Step
 
@@ -89,7 +88,7 @@ class Bench(Step):
         # An axis that a shape leaves out is as the first profile has it.
         named = [{**(usual[0] if usual else {}), **shape.axes} for shape in bench.shapes]
         distinct = list({tuple(sorted(axes.items())): axes for axes in usual}.values())
-        original = any(rival.runtime == "pytorch" for rival in bench.against)
+        original = any(_of_checkpoint(rival) for rival in bench.against)
         return cls(
             name_of_ours=_name(recipe.target.runtime, recipe.precision),
             execution=Execution.for_recipe(recipe),
@@ -113,10 +112,11 @@ class Bench(Step):
         return {name: value for name, value in kept.items() if name not in {"via", "serving"} - set(served)}
 
     def code_used(self) -> tuple[str, ...]:
-        """Return this module, the task that PyTorch runs, and what serves where a server is measured."""
-        original = any(rival.runtime == "pytorch" for rival in self.against)
+        """Return this module, what runs the models, the task of the original, and what serves where a server does."""
+        rivals = (module for rival in self.against for module in registry.find(rival.runtime).code())
+        task = tasks.modules(self.task) if any(map(_of_checkpoint, self.against)) else ()
         served = () if self.serving is None else (_SERVER, *self.serving.code_used())
-        return (*super().code_used(), *(tasks.modules(self.task) if original else ()), *served)
+        return tuple(dict.fromkeys((*super().code_used(), *self.execution.code, *rivals, *task, *served)))
 
     def hardware(self) -> Hardware | None:
         """Return the GPU that runs the model."""
@@ -126,19 +126,19 @@ class Bench(Step):
         """Return what runs the models: our runtime and the rivals'."""
         tools = ["onnx", *self.execution.tools]
         for rival in self.against:
-            original = ("torch", images.library(self.images))
-            tools += original if rival.runtime == "pytorch" else ("numpy", "onnxruntime")
+            tools += registry.find(rival.runtime).rival_tools(library=images.library(self.images))
         return tuple(dict.fromkeys((*tools, *(() if self.serving is None else _SERVER_TOOLS))))
 
     def facts_used(self) -> tuple[str, ...]:
         """Return what a latency depends on: the CPU, which build of a runtime, and the GPU where there is one."""
-        build = ("onnxruntime.build",) if any("onnxruntime" in tool for tool in self.tools_used()) else ()
+        run = (self.execution.by, *(registry.find(rival.runtime) for rival in self.against))
+        further = (fact for runtime in run for fact in runtime.latency_facts(self.execution))
         server = () if self.serving is None else ("triton.server",)
-        return tuple(dict.fromkeys((*self.facts, *self.execution.facts, *build, *server)))
+        return tuple(dict.fromkeys((*self.facts, *self.execution.facts, *further, *server)))
 
     def inputs_used(self) -> tuple[str, ...]:
         """Return the models that run: the checkpoint only where PyTorch runs it, or its tokenizer is served."""
-        original = self.serving is not None or any(rival.runtime == "pytorch" for rival in self.against)
+        original = self.serving is not None or any(map(_of_checkpoint, self.against))
         return tuple(name for name in self.inputs() if original or name != "checkpoint")
 
     def run(self, out: Path, *, validated: Path, exported: Path, checkpoint: Path | None = None) -> Report:
@@ -200,13 +200,13 @@ class Bench(Step):
             )
 
     def _in_process(self, models: _Models) -> tuple[Entrant, ...]:
-        """Return who is measured in this process: PyTorch always, all others only where the recipe asks for it."""
+        """Return who is measured in this process: always those who are never served, others where the recipe asks."""
         asked = IN_PROCESS in self.via
-        wanted = [rival for rival in self.against if asked or rival.runtime == "pytorch"]
+        wanted = [rival for rival in self.against if asked or not registry.find(rival.runtime).rival_served]
         rivals = [Entrant.in_process(self._rival(each, models)) for each in wanted]
         if not asked:
             return tuple(rivals)
-        ours = runners.built(
+        ours = self.execution.by.runner(
             models.validated,
             self.execution,
             name=self.name_of_ours,
@@ -222,9 +222,9 @@ class Bench(Step):
         server = importlib.import_module(_SERVER)
         served = [server.Model(self.name_of_ours, ours=True, serving=self.serving, directory=models.validated)]
         served += [
-            server.plain(self.serving, models.exported, runtime=_name(rival.runtime, rival.precision))
+            server.plain(self.serving, models.exported, runtime=runtime, name=_name(rival.runtime, rival.precision))
             for rival in self.against
-            if rival.runtime == "onnxruntime"
+            if (runtime := registry.find(rival.runtime)).rival_served
         ]
         started = server.started(
             served,
@@ -236,30 +236,25 @@ class Bench(Step):
         return held.enter_context(started)
 
     def _rival(self, rival: Rival, models: _Models) -> Runner:
-        directory, threads = models.checkpoint, models.threads
         name = _name(rival.runtime, rival.precision)
         print(f"loading {name}")
-        if rival.runtime == "onnxruntime":
-            return runners.plain_onnxruntime(
-                models.exported, self.execution, name=name, threads=threads, new_tokens=models.new_tokens
-            )
-        if directory is None or checkpoint.kind(directory) == "onnx":
-            raise StepError(
-                "An ONNX file cannot be measured against PyTorch: there is no PyTorch model of it",
-                hint="take runtime: pytorch out of bench.against",
-            )
-        return torch_runner.pytorch(
-            directory,
-            checkpoint.task(directory, self.task),
-            name=name,
-            precision=rival.precision,
-            hardware=self.execution.hardware,
-            threads=threads,
+        original = Original(
+            exported=models.exported,
+            checkpoint=models.checkpoint,
+            task=self.task,
             num_labels=self.num_labels,
             random_head=self.random_head,
             images=self.images,
             new_tokens=models.new_tokens,
         )
+        return registry.find(rival.runtime).rival(
+            original, name=name, precision=rival.precision, execution=self.execution, threads=models.threads
+        )
+
+
+def _of_checkpoint(rival: Rival) -> bool:
+    """Tell whether a rival runs the checkpoint itself."""
+    return registry.find(rival.runtime).rival_of == "checkpoint"
 
 
 def _generated(row: Mapping[str, Any], new_tokens: int | None) -> dict[str, Any]:

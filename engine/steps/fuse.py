@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.kit.accuracy import equivalence
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.quantization import int8
+from engine.runtimes import registry
 from engine.runtimes.onnxruntime import fusion
 from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.runtime import Residual
 from engine.step import Report, Step
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ class Fuse(Step):
     carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("onnx", "onnxruntime", "sympy")
 
-    residual: Literal["apart", "fused"] = "apart"
+    residual: Residual = Residual.APART
     """Whether a residual addition is fused into the normalisation behind it.
 
     On a CPU the fused kernel (SkipLayerNormalization) is the slower one in ONNX Runtime 1.30 and 1.31, clearly so
@@ -41,12 +43,9 @@ class Fuse(Step):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step for ONNX Runtime's own kernels; TensorRT, as its provider too, knows no fused operators."""
-        target = recipe.target
-        provider = target.provider or ("cpu" if target.device == "cpu" else "cuda")
-        if target.runtime != "onnxruntime" or provider == "tensorrt":
-            return None
-        return cls(residual="apart" if provider == "cpu" else "fused")
+        """Return the step for a runtime that has kernels for fused operators."""
+        fuses = registry.of(recipe).fuses(recipe.target)
+        return None if fuses is None else cls(residual=fuses)
 
     def run(self, out: Path, *, shaped: Path) -> Report:
         """Return {"fused": {operator: count}, "nodes": [before, after]}, and {"unfused": why} where it was kept.
@@ -75,7 +74,7 @@ class Fuse(Step):
         _look_for_a_transformer(original)
         print("looking for attention, embedding and activation patterns")
         try:
-            model = fusion.fuse(shaped, scratch / "folded", skip_layer_norm=self.residual == "fused")
+            model = fusion.fuse(shaped, scratch / "folded", skip_layer_norm=self.residual is Residual.FUSED)
         except Exception as error:  # the optimiser asserts and indexes its way through graphs that it does not know
             raise _NotFusedError(f"ONNX Runtime's optimiser gave up on this graph ({error!r})") from error
         fused = fusion.fused_operators(original, model)
@@ -83,7 +82,7 @@ class Fuse(Step):
             raise _NotFusedError("nothing to fuse: no pattern of ONNX Runtime's optimiser occurs in this graph")
         changed = scratch / "fused"
         onnx_files.save(model, changed)
-        if "Attention" in fused and self.residual == "apart":
+        if "Attention" in fused and self.residual is Residual.APART:
             # Higher levels would fuse the residual additions again, and find little else in a fused graph.
             ort.save_options(changed, level="basic")
         print("comparing it with the original, masks of every kind")

@@ -35,7 +35,7 @@ class Package(Step):
         return cls(serving=Serving.for_recipe(recipe), warmup=sources, warmup_names=tuple(called.values()))
 
     def code_used(self) -> tuple[str, ...]:
-        """Return this module, the task, and what makes the answers to it."""
+        """Return this module, the runtime, the task, and what makes the answers to it."""
         return (*super().code_used(), *self.serving.code_used())
 
     def tools_used(self) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ from engine.kit.quantization.half import half_search
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.qdq import qdq
 from engine.recipe.schema import Profile
-from engine.runtimes import hardware
+from engine.runtimes import registry
+from engine.runtimes.runtime import Lowering
 from engine.step import Report, Section, Source, Step
 
 if TYPE_CHECKING:
@@ -61,13 +62,12 @@ class Quantize(Step):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step for int8 on ONNX Runtime's CPU provider, and for any precision but fp32 on a GPU."""
-        target, precision = recipe.target, recipe.precision
-        if hardware.is_cpu(recipe):
-            if (precision, target.runtime) != ("int8", "onnxruntime"):
-                return None
-            return cls(reduce_range=target.isa in _WITHOUT_VNNI)
-        if precision == "fp32":
+        """Return the step where the recipe's runtime takes its precision from the graph."""
+        precision = recipe.precision
+        lowering = registry.of(recipe).lowering(recipe)
+        if lowering is Lowering.DYNAMIC:
+            return cls(reduce_range=recipe.target.isa in _WITHOUT_VNNI)
+        if lowering is None or precision == "fp32":
             return None
         asked = recipe.calibrate
         return cls(

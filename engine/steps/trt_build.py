@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from engine import feasibility, gpus, triton_images
+from engine import feasibility, gpus
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import onnx_files
 from engine.machine import cuda
 from engine.recipe.schema import Profile, Recipe
-from engine.runtimes import devices, hardware
+from engine.runtimes import devices, hardware, registry
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import builder as trt_builder
 from engine.runtimes.tensorrt import cudart, memory, passport
@@ -22,6 +22,7 @@ from engine.runtimes.tensorrt import passport_writer as trt_passport
 from engine.runtimes.tensorrt import profiles as trt_profiles
 from engine.runtimes.tensorrt.options import BuilderOptions
 from engine.runtimes.tensorrt.passport import Precision
+from engine.runtimes.tensorrt.spec import Engines
 from engine.step import KEPT, Hardware, Report, Source, Step
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class TrtBuild(Step, BuilderOptions):
     kept_by: ClassVar[tuple[str, ...]] = ("facts.cuda.runtime", "facts.device.name", "tools.tensorrt")
     time_limit: ClassVar[float] = 4 * 3600.0
 
-    runtime: trt_api.Runtime
+    runtime: trt_api.Known
     devices: tuple[str, ...]
     precision: str = "fp32"
     """What the recipe asks for: only said in the passport."""
@@ -71,17 +72,16 @@ class TrtBuild(Step, BuilderOptions):
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Wanted for the runtimes tensorrt and tensorrt-rtx. Raises UsageError for a GPU that nobody knows."""
-        target = recipe.target
-        if target.runtime not in ("tensorrt", "tensorrt-rtx"):
+        target, runtime = recipe.target, registry.of(recipe)
+        if not isinstance(runtime, Engines):
             return None
         said: dict[str, Any] = {name: value for name, value in recipe.tensorrt.items() if name in cls.model_fields}
         if path := said.get("timing_cache"):
             said["timing_cache"] = Source(uri=path)
         said["plugins"] = tuple(Source(uri=path) for path in said.get("plugins", ()))
-        rtx = target.runtime == "tensorrt-rtx"
-        if not rtx:
-            said["version"] = triton_images.tensorrt_for(recipe)
-        sms = sorted({gpus.find(name).sm for name in target.devices}) if rtx else ()
+        if not runtime.anywhere:
+            said["version"] = runtime.tool_version(recipe)
+        sms = sorted({gpus.find(name).sm for name in target.devices}) if runtime.anywhere else ()
         return cls.model_validate({
             **said, "runtime": target.runtime, "devices": target.devices, "precision": recipe.precision,
             "profiles": recipe.profiles, "sms": tuple(sms),
@@ -91,11 +91,11 @@ class TrtBuild(Step, BuilderOptions):
         """Return the GPUs that a native engine is for: only they can build one. TensorRT-RTX builds anywhere."""
         if self.sms:
             return None
-        return hardware.on(self.devices, tool=hardware.TENSORRT, version=self.version)
+        return hardware.on(self.devices, tool=trt_api.meant(self.runtime).module, version=self.version)
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the TensorRT that is meant; of a version-compatible engine only its major counts, which is a fact."""
-        own = () if self.version_compatible else (self.runtime.replace("-", "_"),)
+        own = () if self.version_compatible else (trt_api.meant(self.runtime).module,)
         return (*self.tools, *own)
 
     def facts_used(self) -> tuple[str, ...]:
@@ -103,6 +103,10 @@ class TrtBuild(Step, BuilderOptions):
         if self.sms:
             return _SYSTEM
         return (*_FACTS[self.compatibility], *(("tensorrt.major",) if self.version_compatible else ()))
+
+    def code_used(self) -> tuple[str, ...]:
+        """Return this module, and the runtime whose engines it builds."""
+        return (*super().code_used(), *trt_api.meant(self.runtime).code())
 
     def options(self) -> Mapping[str, Any]:
         """Return the rows: all but what facts and inputs say already."""

@@ -11,9 +11,7 @@ from engine.kit.accuracy.gate import Judged
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import onnx_files
 from engine.recipe.schema import Recipe
-from engine.runtimes import runners
 from engine.runtimes.execution import Execution
-from engine.runtimes.tensorrt import passport
 from engine.step import Hardware, Report, Section
 
 
@@ -43,12 +41,18 @@ class Validate(Judged):
         """Return what chooses the kernels."""
         return self.execution.facts
 
+    def code_used(self) -> tuple[str, ...]:
+        """Return this module, and what runs the model."""
+        return (*super().code_used(), *self.execution.code)
+
     def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> Report:
         """Return what `accuracy.measure` finds, and the bytes of the model. Raises StepError as it does."""
         generates = tasks.find(checkpoints.task(checkpoint, self.task)).generates
         # One thread: sums in one order, however many cores there are.
-        runner = runners.built(compiled, self.execution, threads=1, new_tokens=1 if generates else None)
-        takes = passport.load(compiled).takes if (compiled / passport.PLAN).is_file() else lambda _: True
-        report = accuracy.measure(runner.run, reference, checkpoint, self.task, what="the built model", takes=takes)
+        new_tokens = 1 if generates else None
+        runner = self.execution.by.runner(compiled, self.execution, name="built", threads=1, new_tokens=new_tokens)
+        report = accuracy.measure(
+            runner.run, reference, checkpoint, self.task, what="the built model", takes=runner.takes
+        )
         onnx_files.link(compiled, out)
         return {**report, "bytes": sum(path.stat().st_size for path in out.rglob("*") if path.is_file())}

@@ -12,7 +12,7 @@ from engine.kit.onnx import onnx_files
 from engine.kit.quantization import calibration
 from engine.kit.quantization.half import emulation
 from engine.recipe.schema import Recipe
-from engine.runtimes import hardware
+from engine.runtimes import registry
 from engine.runtimes.onnxruntime import session as ort
 from engine.step import Report, Section, Source
 
@@ -39,7 +39,7 @@ class ValidateOnnx(Judged):
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Return the step for a GPU; what a CPU is to run, `validate` runs itself."""
-        if hardware.is_cpu(recipe):
+        if registry.of(recipe).runs_on_cpu(recipe.target):
             return None
         asked = recipe.calibrate
         calibrated = asked is not None and recipe.precision != "fp32"

@@ -22,7 +22,7 @@ def name_of(step: type[Step], key: Key) -> str | None:
     rows = [(row, key[row]) for row in step.kept_by if row in key]
     if not step.kept_by or len(rows) < len(step.kept_by):
         return None
-    return digest.of_rows([("step", key["step"]), *rows])
+    return digest.of_rows([("step", step.step_name()), *rows])
 
 
 def lend(store: Store, name: str | None, place: Path) -> None:

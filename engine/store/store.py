@@ -41,6 +41,8 @@ class Record:
     made_at: float = 0.0
     log: str = ""
     """The digest of the log of this run; empty where it said nothing."""
+    job: str = ""
+    """What the job was called that made it: it explains and decides nothing."""
 
     @property
     def digest(self) -> Digest:
@@ -88,6 +90,7 @@ class Store:
         try:
             raw = unsealed(self.record_path(key).read_bytes())
             files = {name: (int(size), Digest(content)) for name, (size, content) in raw.pop("files").items()}
+            raw.setdefault("job", raw["key"].get("step", ""))  # older records have it as a row
             record = Record(**raw, files=files)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
@@ -172,7 +175,7 @@ class Store:
             return locks.take(self.layout.locks / name)
 
     def commit(self, key: Key, made: Path, files: Files, *, report: Mapping[str, Any], seconds: float,
-               peak_bytes: int, machine: Mapping[str, str], log: bytes = b"") -> Record:  # fmt: skip
+               peak_bytes: int, machine: Mapping[str, str], log: bytes = b"", job: str = "") -> Record:  # fmt: skip
         """Take `made`, which holds `files`, over as the artifact of `key`, and file the record. Raises StoreError.
 
         The record is written last: it never names what is not stored yet.
@@ -180,7 +183,7 @@ class Store:
         record = Record(
             key=key, artifact=output.tree(files), files=files, report=report, seconds=round(seconds, 3),
             peak_bytes=peak_bytes, machine=machine, made_at=round(time.time(), 3),
-            log=digest.of_bytes(log) if log else "",
+            log=digest.of_bytes(log) if log else "", job=job,
         )  # fmt: skip
         with explained(self.root), locks.held(self.layout.gate, shared=True):
             self.keep_log(record.digest, log)

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from engine.builder import code
+from engine.errors import StepError
 
 STEP = '''
 """A step."""
@@ -18,6 +19,8 @@ class A:
         return tool.work(1)
 '''
 
+TOOL = "data = ('words.txt',)\ndef work(x):\n    return x\n"
+
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
@@ -25,7 +28,7 @@ def package(tmp_path, monkeypatch):
     root.mkdir()
     (root / "__init__.py").write_text("")
     (root / "step.py").write_text(STEP)
-    (root / "tool.py").write_text("NAME = 'words.txt'\ndef work(x):\n    return x\n")
+    (root / "tool.py").write_text(TOOL)
     (root / "words.txt").write_text("some words")
     (root / "other.py").write_text("UNUSED = 1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -110,41 +113,69 @@ def test_a_compiled_helper_counts(package):
 
 
 @pytest.mark.parametrize(
-    ("said", "file"),
-    [("'data/words.txt'", "data/words.txt"), ("'data'", "data/words.txt"), ("'data'", "data/deeper/words.bin")],
+    ("says", "file"),
+    [
+        ("data = ('words.txt',)", "words.txt"),
+        ("data = ('data/words.txt',)", "data/words.txt"),
+        ("data = ('data/',)", "data/words.txt"),
+        ("data: tuple[str, ...] = ('data',)", "data/deeper/words.bin"),
+        ("data = ('data',)", "data/deeper/code.py"),
+        ("class A:\n    data: ClassVar[tuple[str, ...]] = ('data/words.txt',)", "data/words.txt"),
+        ("class A:\n    class B:\n        data = ('../helper_pkg/words.txt',)", "words.txt"),
+    ],
 )
-def test_data_in_a_folder_counts_where_it_is_named(package, said, file):
+def test_declared_data_counts(package, says, file):
     (package / "data" / "deeper").mkdir(parents=True)
-    for name in ("data/words.txt", "data/deeper/words.bin"):
-        (package / name).write_text("some words")
-    (package / "tool.py").write_text(f"PLACE = {said}\ndef work(x):\n    return x\n")
+    for name in ("data/words.txt", "data/deeper/words.bin", "data/deeper/code.py"):
+        (package / name).write_text("some = 'words'")
+    (package / "tool.py").write_text(f"{says}\ndef work(x):\n    return x\n")
     before = digest()
-    (package / file).write_text("other words")
+    assert package / file in code.of_module("helper_pkg.step").files
+    (package / file).write_text("other = 'words'")
     assert digest() != before
 
 
-def test_data_of_the_package_around_a_module_counts(package):
-    (package / "inner").mkdir()
-    (package / "inner" / "__init__.py").write_text("")
-    (package / "inner" / "tool.py").write_text("NAME = 'words.txt'\ndef work(x):\n    return x\n")
-    (package / "step.py").write_text(STEP.replace("helper_pkg import", "helper_pkg.inner import"))
+def test_a_new_file_in_a_declared_folder_counts_and_the_folder_is_watched(package):
+    (package / "data").mkdir()
+    (package / "tool.py").write_text("data = ('data',)\ndef work(x):\n    return x\n")
+    before = digest()
+    assert package / "data" in code.of_module("helper_pkg.step").files
+    (package / "data" / "new.txt").write_text("")
+    assert digest() != before
+
+
+def test_the_name_of_declared_data_counts_and_its_folder_does_not(package):
+    before = digest()
+    (package / "deep").mkdir()
+    (package / "words.txt").rename(package / "deep" / "words.txt")
+    (package / "tool.py").write_text(TOOL.replace("words.txt", "deep/words.txt"))
+    assert digest() == before
+    (package / "deep" / "words.txt").rename(package / "deep" / "texts.txt")
+    (package / "tool.py").write_text(TOOL.replace("words.txt", "deep/texts.txt"))
+    assert digest() != before
+
+
+@pytest.mark.parametrize(
+    "says", ["name = 'words.txt'", "class A:\n    data: str = 'words.txt'", "def f(data='a'): ..."]
+)
+def test_a_file_that_is_only_mentioned_does_not_count(package, says):
+    (package / "tool.py").write_text(f"{says}\ndef work(x):\n    return x\n")
     before = digest()
     (package / "words.txt").write_text("other words")
-    assert digest() != before
-
-
-def test_python_files_in_a_folder_that_is_named_are_code_and_not_data(package):
-    (package / "plugins").mkdir()
-    (package / "plugins" / "one.py").write_text("A = 1\n")
-    (package / "tool.py").write_text("PLACE = 'plugins'\ndef work(x):\n    return x\n")
-    before = digest()
-    (package / "plugins" / "one.py").write_text("A = 1  # a remark\n")
     assert digest() == before
 
 
-def test_a_folder_in_which_data_may_appear_is_watched(package):
-    code.forget()
-    assert package in code.of_module("helper_pkg.step").files
+def test_data_that_is_declared_and_not_there_is_an_error(package):
+    (package / "words.txt").unlink()
+    with pytest.raises(StepError, match=r"tool\.py declares the data 'words\.txt', and it is not there"):
+        digest()
+
+
+def test_data_that_is_declared_in_words_that_must_be_run_is_an_error(package):
+    (package / "tool.py").write_text("MORE = 'a'\ndata = ('words.txt', MORE)\ndef work(x):\n    return x\n")
+    with pytest.raises(StepError, match="in words that only running it could tell") as caught:
+        digest()
+    assert caught.value.facts == ("line 2: ('words.txt', MORE)",)
 
 
 def test_every_step_of_ours_has_a_digest_of_its_own():

@@ -211,10 +211,10 @@ def test_an_input_that_differs_by_the_cpu_alone_does_not_count_either(project, o
     build(project, everything)
     on()
     store = Store(project / "cache")
-    [recalled] = [record for record in store.records() if record.key["step"] == "recall"]
+    [recalled] = [record for record in store.records() if record.job == "recall"]
     plant(store, recalled, {"facts.cpu.isa": "of another CPU"}, {"answers": b"answers of another CPU"})
     [theirs] = [record for record in store.records() if record.key.get("facts.cpu.isa") == "of another CPU"]
-    [compared] = [record for record in store.records() if record.key["step"] == "compare"]
+    [compared] = [record for record in store.records() if record.job == "compare"]
     plant(store, compared, {"inputs.recalled": str(theirs.artifact)}, {"engine": b"theirs"})
     store.record_path(compared.digest).unlink()
     again = variant(project, Graph(), Compile(), Recall(text=text), Compare(), Pack())
@@ -254,9 +254,9 @@ def plant(store, record, rows, files):
         for name, content in files.items():
             (folder / name).write_bytes(content)
         made = output.take(folder)
-        store.commit(
-            {**record.key, **rows}, folder, made, report={}, seconds=1.0, peak_bytes=1, machine={"gpu.name": "Tesla T4"}
-        )
+        here = {"gpu.name": "Tesla T4"}
+        key = {**record.key, **rows}
+        store.commit(key, folder, made, report={}, seconds=1.0, peak_bytes=1, machine=here, job=record.job)
     store.leave()
 
 

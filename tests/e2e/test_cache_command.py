@@ -10,7 +10,7 @@ from stores import flip, put
 from engine.commands import amounts
 from engine.store.store import Store
 
-KEYS = [{"step": "export", "options.n": str(number)} for number in range(3)]
+KEYS = [{"options.n": str(number)} for number in range(3)]
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def project(tmp_path):
     (tmp_path / "pyproject.toml").write_text("")
     store = Store(tmp_path / "cache")
     for number, key in enumerate(KEYS):
-        put(store, key, {"model.onnx": str(number) * 500})
+        put(store, key, {"model.onnx": str(number) * 500}, job="export")
     store.leave()
     return Program(tmp_path)
 

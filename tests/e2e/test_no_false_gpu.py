@@ -69,7 +69,7 @@ def test_a_machine_that_only_claims_to_have_it_fails_and_stores_nothing(project,
     assert "There is no GPU here that CUDA programs can use" in ends["validate"]["error"]["what"]
     assert {ends[job]["state"] for job in ("bench", "package")} == {"skipped"}
     records = [json.loads(path.read_text().partition("\n")[2] or "{}") for path in records_of(project)]
-    assert [record for record in records if record.get("key", {}).get("step") in {"validate", "bench", "package"}] == []
+    assert [record for record in records if record.get("job") in {"validate", "bench", "package"}] == []
     assert not (project.folder / "build").exists()
 
 

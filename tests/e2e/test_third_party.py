@@ -65,10 +65,12 @@ def test_an_edit_of_its_code_rebuilds_it_and_a_comment_does_not(project):
     assert project.states("r.yaml", "--to", "stamp")["stamp"] == "built"
 
 
-def test_an_edit_of_a_file_that_its_code_names_is_seen_by_an_up_to_date_build(project):
+def test_an_edit_of_data_that_its_code_declares_is_seen_by_an_up_to_date_build(project):
     site = project.folder / "site"
     (site / "stamp_package.py").write_text(
-        STEP.replace("self.text\n", "(Path(__file__).parent / 'words.txt').read_text()\n", 1)
+        STEP.replace("self.text\n", "(Path(__file__).parent / data[0]).read_text()\n", 1).replace(
+            "\n\nclass", "\ndata = ('words.txt',)\n\nclass", 1
+        )
     )
     (site / "words.txt").write_text("one")
     for _ in range(2):

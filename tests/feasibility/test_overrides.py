@@ -2,6 +2,7 @@
 
 import json
 
+import executions
 import graphs
 import pytest
 from broken_overrides import CUDA, GPU, LAYERS, NAMED, REFUSED, TEXT, WARM
@@ -20,6 +21,7 @@ from engine.kit.triton import fields
 from engine.kit.triton.config import Signature
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import ENUMS, MESSAGES, ONE_OF
+from engine.runtimes.backends import Backend
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +189,7 @@ def test_what_is_said_of_the_model_holds_for_both_of_its_graphs_and_a_graph_s_ow
 def test_a_group_without_a_kind_stays_on_what_the_package_is_for(said):
     kinds = model_config_pb2.ModelInstanceGroup
     for execution, kind in (("cpu", kinds.KIND_CPU), ("cuda", kinds.KIND_GPU)):
-        options = {"execution": {"provider": execution}, "fields": {"instance_group": said}}
+        options = {"execution": executions.execution(execution), "fields": {"instance_group": said}}
         serving = Serving(model_name="t", ensemble="e", models={"tokenizer": options["fields"]}, **options)
         assert [group.kind for group in made(serving).instance_group] == [kind]
         assert [group.kind for group in made(serving, "tokenizer").instance_group] == [kinds.KIND_CPU]
@@ -223,7 +225,7 @@ def test_a_warm_up_may_leave_out_what_is_optional_and_sends_what_clients_send():
 
 
 def test_a_fault_leads_to_its_place():
-    about = About(kind="onnxruntime", batch=8, inputs={"x": Tensor("TYPE_FP32", (64,))})
+    about = About(Backend.ONNXRUNTIME, batch=8, inputs={"x": Tensor("TYPE_FP32", (64,))})
     with pytest.raises(Fault) as caught:
         triton.check({"input": [{"name": "y", "data_type": "TYPE_FP32", "dims": [64]}]}, about)
     assert caught.value.path == ("input", 0, "name")

@@ -8,6 +8,7 @@ Nothing here is faked. Where something is missing the test is skipped and says w
 import json
 from pathlib import Path
 
+import executions
 import gpu_ways as ways
 import numpy as np
 import pytest
@@ -15,8 +16,7 @@ import pytest
 from engine.errors import StepError
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
-from engine.runtimes import hardware, runners
-from engine.runtimes.execution import Execution
+from engine.runtimes import hardware
 
 pytestmark = pytest.mark.gpu
 
@@ -70,9 +70,9 @@ def test_a_cuda_graph_gives_the_answers_that_the_model_gives_without(project, wa
     on = hardware.on([ways.device()], tool=way.tools()[0])
     answers = []
     for captured in (False, True):
-        execution = Execution(runtime=way.runtime, provider=way.provider, hardware=on, cuda_graph=captured)
+        execution = executions.execution(way.provider, runtime=way.runtime, hardware=on, cuda_graph=captured)
         try:
-            runner = runners.built(built, execution)
+            runner = executions.built(built, execution)
         except StepError as error:
             if captured and "graph capture" in str(error):  # shape arithmetic on the CPU stands in its way
                 pytest.skip(f"{way.name}: {error}")
@@ -90,8 +90,8 @@ def test_every_profile_of_an_engine_serves_its_shapes(project, shape):
     done, told = ways.build(project, NATIVE, rivals=False)
     assert done.returncode == 0, done.stderr
     on = hardware.on([ways.device()], tool="tensorrt")
-    execution = Execution(runtime="tensorrt", provider=None, hardware=on)
-    runner = runners.built(artifact(project, told, "validate"), execution)
+    execution = executions.execution(runtime="tensorrt", hardware=on)
+    runner = executions.built(artifact(project, told, "validate"), execution)
     graph = onnx_files.load_graph(artifact(project, told, "export"))
     inputs = bench_inputs.draw(graph, dict(zip(("batch", "sequence"), shape, strict=True)))
     answer = next(iter(runner.run(inputs).values()))

@@ -187,7 +187,7 @@ def test_a_frozen_build_finds_everything_though_source_tool_and_code_changed(pro
     write(project, plan)
     (project / "t.txt").unlink()
     monkeypatch.setitem(machine._versions, "pyyaml", "99")
-    monkeypatch.setattr("engine.builder.code.of_module", lambda _: pytest.fail("code was looked at"))
+    monkeypatch.setattr("engine.builder.code.of_step", lambda _: pytest.fail("code was looked at"))
     isa("avx512f")
     events = build(project, plan, frozen(project, plan))
     assert set(states(events).values()) == {"cached"}

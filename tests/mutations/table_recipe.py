@@ -18,6 +18,7 @@ TABLE = (
             causes={"package": ("options.serving.model_name", "options.serving.ensemble")}),
     changes("another name on the command line", B, say("--set", "name=other"),
             causes={"package": ("options.serving.model_name", "options.serving.ensemble")}),
+    nothing("the version of the recipe's language said", B, recipe("name: tiny", "recipe: 1\nname: tiny")),
     changes("fp32 instead of int8", B, recipe("precision: int8", "precision: fp32"),
             causes=_PRECISION, spreads="bench package"),
     changes("no precision, so fp32", B, recipe("precision: int8\n", ""), causes=_PRECISION, spreads="bench package"),

@@ -100,6 +100,7 @@ def test_a_recipe_that_ships_fits_the_editors_schema(path):
         MINIMAL + "profiles: [{input_ids: [1x16, 1x128, 8x512]}, {input_ids: 1x16}]",
         "name: tiny-${precision}\nmodel: {source: m}\nmatrix: {precision: [fp16, int8], exclude: [{precision: int8}]}",
         "extends: base.yaml\n",
+        "recipe: 1\n" + MINIMAL,
         MINIMAL + "tensorrt: {memory_pool: {workspace: 1024}}",
         MINIMAL + "tensorrt: {compatibility: version-compatible, plugins: [libmine.so], timing_cache: t4.cache}",
         MINIMAL + "package: {triton: {input: [{name: x, data_type: TYPE_FP32, dims: [-1, '3']}], parameters: null}}",
@@ -114,6 +115,7 @@ def test_what_loads_fits_the_editors_schema(text):
     "text",
     [
         "name: tiny",
+        "recipe: 2\n" + MINIMAL,
         MINIMAL + "precison: fp16",
         MINIMAL + "precision: fp61",
         MINIMAL + "profiles: [{batch: [1, 2]}]",
@@ -139,9 +141,9 @@ def test_what_is_wrong_does_not_fit_the_editors_schema(text):
 
 def test_the_editors_schema_is_json_and_knows_every_field():
     schema = json.loads(json.dumps(json_schema()))
-    assert set(schema["properties"]) == {*(fields_at([]) or ()), "extends", "matrix"}
+    assert set(schema["properties"]) == {*(fields_at([]) or ()), "extends", "matrix", "recipe"}
     assert "validate" in schema["properties"]
-    assert len(Recipe.model_fields) == len(schema["properties"]) - 2
+    assert len(Recipe.model_fields) == len(schema["properties"]) - 3
 
 
 def test_tritons_field_names_are_those_of_its_protobuf():

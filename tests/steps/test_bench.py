@@ -2,6 +2,7 @@ import json
 import sys
 from types import SimpleNamespace
 
+import executions
 import graphs
 import models
 import pytest
@@ -14,7 +15,6 @@ from engine.machine import cpu, cuda, gpu_state
 from engine.recipe.schema import Bench as BenchSection
 from engine.recipe.schema import ModelSection, Recipe, Rival, Shape
 from engine.runtimes import hardware
-from engine.runtimes.execution import Execution
 from engine.steps.bench import LATENCIES, Bench, _Models
 
 
@@ -24,7 +24,7 @@ class Quick(Bench):
     budget = Budget(seconds=0.3, warm_up=0.1, rounds=5)
 
 
-T4 = Execution(runtime="tensorrt", provider=None, hardware=hardware.on(["T4"], tool="tensorrt"))
+T4 = executions.execution(runtime="tensorrt", hardware=hardware.on(["T4"], tool="tensorrt"))
 PLAIN, EAGER = Rival(runtime="onnxruntime"), Rival(runtime="pytorch")
 
 
@@ -165,7 +165,7 @@ def test_the_build_of_onnx_runtime_counts_where_it_is_measured():
     assert "onnxruntime.build" in Bench(execution=T4, against=(PLAIN,)).facts_used()
 
 
-ON_T4 = Execution(provider="cuda", hardware=hardware.on(["T4"], tool="onnxruntime-gpu"))
+ON_T4 = executions.execution("cuda", hardware=hardware.on(["T4"], tool="onnxruntime-gpu"))
 
 
 @pytest.mark.skipif(bool(cuda.devices()), reason="there is a GPU here")
@@ -239,7 +239,9 @@ def test_only_what_is_measured_through_a_server_depends_on_it():
     assert "triton.server" in set(there.facts_used()) - set(here.facts_used())
     assert {"tokenizers", "tritonclient"} <= set(there.tools_used()) - set(here.tools_used())
     assert "checkpoint" in set(there.inputs_used()) - set(here.inputs_used())
-    assert here.code_used() == ("engine.steps.bench",)
+    runs = [name for name in here.code_used() if name.startswith("engine.runtimes.")]
+    assert runs == ["engine.runtimes.onnxruntime.spec", "engine.runtimes.onnxruntime.runner"]
+    assert "engine.server.measured" in set(there.code_used()) - set(here.code_used())
 
 
 def test_the_code_that_serves_counts_only_where_something_is_measured_through_it():
@@ -248,8 +250,8 @@ def test_the_code_that_serves_counts_only_where_something_is_measured_through_it
     here = Bench.for_recipe(recipe(bench=BenchSection()))
     there = Bench.for_recipe(recipe(bench=SERVED))
     names = [{file.name for file in code.of_modules(each.code_used()).files} for each in (here, there)]
-    assert {"measured_server.py", "repository.py", "stand_in.py"} <= names[1] - names[0]
-    assert code.of_modules(here.code_used()) == code.of_module("engine.steps.bench")
+    assert {"measured.py", "repository.py", "stand_in.py"} <= names[1] - names[0]
+    assert not {name for name in here.code_used() if name.startswith(("engine.server", "engine.kit.triton"))}
 
 
 def test_what_a_package_is_called_and_how_it_is_served_is_measured():

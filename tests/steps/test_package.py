@@ -1,6 +1,7 @@
 import json
 import shutil
 
+import executions
 import graphs
 import models
 import numpy as np
@@ -21,7 +22,6 @@ from engine.kit.triton.serving import Serving
 from engine.recipe.images import Images
 from engine.recipe.schema import ModelSection, Recipe, Target, Triton
 from engine.recipe.schema import Package as PackageSection
-from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.tensorrt import passport
 from engine.steps.package import Package
@@ -266,8 +266,8 @@ def plan(directory, *, kind="tensorrt", text=False):
     return directory
 
 
-NATIVE = Execution(runtime="tensorrt", provider=None)
-RTX = Execution(runtime="tensorrt-rtx", provider=None)
+NATIVE = executions.execution(runtime="tensorrt")
+RTX = executions.execution(runtime="tensorrt-rtx")
 
 
 def test_an_engine_is_described_by_its_passport_and_lists_its_profiles(tmp_path):
@@ -285,7 +285,9 @@ def test_an_engine_is_described_by_its_passport_and_lists_its_profiles(tmp_path)
 def test_an_engine_of_texts_comes_with_tokenizer_ensemble_and_graphs(text, tmp_path):
     engine = plan(tmp_path / "engine", text=True)
     out = tmp_path / "package"
-    made = step(execution=NATIVE.model_copy(update={"cuda_graph": True}), fields={"instance_group": [{"count": 2}]})
+    made = step(
+        execution=executions.execution(runtime="tensorrt", cuda_graph=True), fields={"instance_group": [{"count": 2}]}
+    )
     assert run(made, engine, text[1], out)["models"] == ["films", "films_tokenizer", "films_postprocess", "films_text"]
     told = config(out, "films")
     assert [spec.batch_size for spec in told.optimization.cuda.graph_spec] == [1, 8]
@@ -311,14 +313,14 @@ def test_an_rtx_engine_is_packed_as_a_plain_folder_for_no_server(text, tmp_path,
 
 
 def test_onnx_runtime_on_a_gpu_is_served_there_by_the_provider_that_was_measured(text, tmp_path):
-    on_cuda = Execution(provider="cuda")
+    on_cuda = executions.execution("cuda")
     run(step(execution=on_cuda), *text, tmp_path / "cuda")
     made = config(tmp_path / "cuda", "films")
     assert made.platform == "onnxruntime_onnx"
     assert made.instance_group[0].kind == model_config_pb2.ModelInstanceGroup.KIND_GPU
     assert not made.optimization.HasField("execution_accelerators")
-    profiles = Serving.for_recipe(recipe()).execution.profiles or recipe().profiles
-    run(step(execution=Execution(provider="tensorrt", profiles=profiles)), *text, tmp_path / "tensorrt")
+    by_tensorrt = executions.execution("tensorrt", profiles=recipe().profiles)
+    run(step(execution=by_tensorrt), *text, tmp_path / "tensorrt")
     [told] = config(tmp_path / "tensorrt", "films").optimization.execution_accelerators.gpu_execution_accelerator
     assert told.name == "tensorrt"
     assert "input_ids:32x64" in told.parameters["trt_profile_max_shapes"]

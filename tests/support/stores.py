@@ -6,7 +6,7 @@ from engine import digest
 from engine.store import output
 
 
-def put(store, key, files, log=b""):
+def put(store, key, files, log=b"", job="x"):
     """Commit an artifact with these texts under a key."""
     with store.presence.workplace() as folder:
         out = folder / "out"
@@ -17,7 +17,7 @@ def put(store, key, files, log=b""):
             path.write_text(text)
         made = output.take(out)
         return store.commit(
-            key, out, made, report={"n": 1}, seconds=0.5, peak_bytes=7, machine={"os": "Linux"}, log=log
+            key, out, made, report={"n": 1}, seconds=0.5, peak_bytes=7, machine={"os": "Linux"}, log=log, job=job
         )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Any
 
-Kind = Literal["onnxruntime", "tensorrt", "python", "ensemble"]
+from engine.runtimes.backends import Accelerator, Backend
+
 Path = tuple[str | int, ...]
 
 
@@ -43,13 +44,14 @@ class Tensor:
 class About:
     """What is known of the model that overrides are about; None for what only its files will tell."""
 
-    kind: Kind
+    backend: Backend
     part: str = "model"
     """`model`, or one of the parts that `package.triton.models` names."""
     name: str | None = None
     on_gpu: bool = False
     """The package is for a GPU."""
-    provider: str | None = None
+    accelerator: Accelerator | None = None
+    """What ONNX Runtime hands the model to, where it was validated so."""
     batch: int | None = None
     """Its max_batch_size."""
     most: int | None = None

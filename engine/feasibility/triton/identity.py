@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.feasibility.triton.fault import About, Fault, Said
+from engine.runtimes.backends import Backend
 
 VERSION = 1
 """The version that a package has of each model."""
-_BACKENDS = {"onnxruntime": "onnxruntime", "tensorrt": "tensorrt", "python": "python", "ensemble": ""}
-_PLATFORMS = {"onnxruntime": "onnxruntime_onnx", "tensorrt": "tensorrt_plan", "python": "", "ensemble": "ensemble"}
-_FILES = {"onnxruntime": "model.onnx", "tensorrt": "model.plan", "python": "model.py", "ensemble": ""}
 _STEPS = ("step",)
 
 
@@ -28,9 +26,9 @@ def rule(said: Said, about: About) -> Iterator[Fault]:
 def _own_words(said: Said, about: About) -> Iterator[Fault]:
     """Refuse another word for what the package has decided; the same one is fine: configurations are pasted."""
     own = {
-        "platform": _PLATFORMS[about.kind],
-        "backend": _BACKENDS[about.kind],
-        "default_model_filename": _FILES[about.kind],
+        "platform": about.backend.platform,
+        "backend": about.backend.backend,
+        "default_model_filename": about.backend.file,
     }
     if about.name is not None:
         own["name"] = about.name
@@ -43,7 +41,7 @@ def _own_words(said: Said, about: About) -> Iterator[Fault]:
         what = f"`runtime` is the library of a backend, and the package brings none: {said['runtime']!r}"
         yield Fault(what, ("runtime",), "leave it out; what the model is run by is the recipe's `target.runtime`")
     scheduled = said.get("ensemble_scheduling")
-    if scheduled is not None and about.kind != "ensemble":
+    if scheduled is not None and about.backend is not Backend.ENSEMBLE:
         what = f"`ensemble_scheduling` of the {about.part}, which is no ensemble"
         yield Fault(what, ("ensemble_scheduling",), "leave it out", at_key=True)
     elif scheduled and any(field in scheduled for field in _STEPS):

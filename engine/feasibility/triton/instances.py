@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.feasibility.triton.fault import About, Fault, Said, twice
+from engine.runtimes.backends import Backend
 
 _GROUPS = "instance_group"
 
@@ -15,7 +16,7 @@ def rule(said: Said, about: About) -> Iterator[Fault]:
     groups = said.get(_GROUPS)
     if groups is None:
         return
-    if about.kind == "ensemble":
+    if about.backend is Backend.ENSEMBLE:
         hint = "say it of the models that it is made of"
         yield Fault("an ensemble has no instances: Triton refuses the group", (_GROUPS,), hint, at_key=True)
         return
@@ -32,7 +33,7 @@ def _placed(group: Mapping[str, Any], index: int, about: About) -> Iterator[Faul
     if not about.on_gpu and kind == "KIND_GPU":
         what = "KIND_GPU: this package is for a cpu, and Triton would look for a GPU"
         yield Fault(what, at, "use KIND_CPU, or leave the group out")
-    if about.on_gpu and about.kind != "python" and kind in ("KIND_CPU", "KIND_MODEL"):
+    if about.on_gpu and about.backend is not Backend.PYTHON and kind in ("KIND_CPU", "KIND_MODEL"):
         what = f"{kind}: this package is for a GPU, and its model runs on nothing else"
         yield Fault(what, at, "use KIND_GPU, or leave the group out")
     gpus = group.get("gpus", [])
@@ -69,7 +70,7 @@ def _profiles(group: Mapping[str, Any], index: int, about: About) -> Iterator[Fa
     if "profile" not in group:
         return
     at: tuple[str | int, ...] = (_GROUPS, index, "profile")
-    if about.kind != "tensorrt":
+    if about.backend is not Backend.TENSORRT:
         what = "`profile` is about TensorRT's optimisation profiles; this package has none"
         if about.part != "model":
             what = "`profile` is about TensorRT's optimisation profiles; this model has none"

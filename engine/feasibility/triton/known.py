@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.feasibility.shapes import profiles
-from engine.feasibility.target import TENSORRT
-from engine.feasibility.triton.fault import About, Kind, Tensor
+from engine.feasibility.triton.fault import About, Tensor
 from engine.recipe import supported
+from engine.runtimes import registry
+from engine.runtimes.backends import Backend
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Profile, Recipe
@@ -37,20 +38,21 @@ def sections(recipe: Recipe) -> Iterator[tuple[str, tuple[str | int, ...], Mappi
 def of_recipe(recipe: Recipe, part: str) -> About:
     """Return what a recipe says of a part before its model is read."""
     said, target = recipe.package.triton, recipe.target
-    by_tensorrt = target.runtime in TENSORRT
+    runtime = registry.of(recipe)
+    by_engine = runtime.backend is Backend.TENSORRT
     largest = [profile["batch"].max for profile in recipe.profiles if "batch" in profile]
     limits = [*([said.max_batch_size] if said.max_batch_size is not None else []), *([max(largest)] if largest else [])]
-    engine: Kind = "tensorrt" if by_tensorrt else "onnxruntime"
-    other: Kind = "ensemble" if part == "ensemble" and not supported.generates(recipe.model.task) else "python"
+    several = part == "ensemble" and not supported.generates(recipe.model.task)
+    other = Backend.ENSEMBLE if several else Backend.PYTHON
     return About(
-        kind=engine if part in _ENGINES else other,
+        backend=(runtime.backend or Backend.PYTHON) if part in _ENGINES else other,
         part=part,
         name=(said.name or recipe.name) if part == "model" else None,
         on_gpu=target.device != "cpu",
-        provider=target.provider,
+        accelerator=runtime.accelerator(target),
         batch=said.max_batch_size,
         most=min(limits) if limits else None,
-        profiles=max(1, len(recipe.profiles)) if by_tensorrt else None,
+        profiles=max(1, len(recipe.profiles)) if by_engine else None,
         decoupled=part == "stream",
     )
 

@@ -10,10 +10,10 @@ from itertools import pairwise
 from typing import Any
 
 from engine.feasibility.triton.fault import About, Fault, Path, Said, near
+from engine.runtimes.backends import ON_CPU, ON_GPU, Accelerator, Backend
 
 _FIELD = "optimization"
 _LEVELS = (-1, 0, 1, 2)
-_ON_CPU, _ON_GPU = ("openvino",), ("tensorrt", "cuda")
 _NUMBERS = (
     "intra_op_thread_count", "inter_op_thread_count", "execution_mode", "enable_mem_arena", "enable_mem_pattern",
 )  # fmt: skip
@@ -27,7 +27,7 @@ def rule(said: Said, about: About) -> Iterator[Fault]:
     asked = said.get(_FIELD)
     if asked is None:
         return
-    if about.kind == "ensemble":
+    if about.backend is Backend.ENSEMBLE:
         hint = "say it of the models that it is made of"
         yield Fault("an ensemble has no `optimization`: Triton refuses it", (_FIELD,), hint, at_key=True)
         return
@@ -42,7 +42,7 @@ def _graph(asked: Mapping[str, Any], about: About) -> Iterator[Fault]:
     if "graph" not in asked:
         return
     level, at = asked["graph"].get("level", 0), (_FIELD, "graph", "level")
-    if about.kind != "onnxruntime":
+    if about.backend is not Backend.ONNXRUNTIME:
         yield Fault("`graph.level` is about ONNX Runtime, and this model is not run by it", at, "leave it out")
     elif level not in _LEVELS:
         meant = "-1 (basic), 1 (extended), 2 (none) or 0 (all) is meant"
@@ -55,7 +55,7 @@ def _cuda(asked: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:
     at: Path = (_FIELD, "cuda")
     if not about.on_gpu:
         yield Fault("`cuda`: this package is for a cpu", at, "leave it out", at_key=True)
-    elif about.kind != "tensorrt":
+    elif about.backend is not Backend.TENSORRT:
         what = "`cuda` is about TensorRT engines, and this model is none"
         yield Fault(what, at, "leave it out, or use runtime: tensorrt", at_key=True)
     for index, spec in enumerate(asked.get("graph_spec", ())):
@@ -73,14 +73,14 @@ def _cuda(asked: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:
 def _accelerator(said: Mapping[str, Any], path: Path, about: About) -> Iterator[Fault]:
     name, at = said.get("name", ""), (*path, "name")
     side = str(path[2])
-    if about.kind != "onnxruntime":
+    if about.backend is not Backend.ONNXRUNTIME:
         what = f"`{side}` is about ONNX Runtime, and this model is not run by it: it would be ignored"
         yield Fault(what, path, "leave it out")
         return
     if side.startswith("gpu") and not about.on_gpu:
         yield Fault(f"`{side}`: this package is for a cpu", path, "leave it out; `openvino` is one for a cpu")
         return
-    known = _ON_GPU if side.startswith("gpu") else _ON_CPU
+    known = ON_GPU if side.startswith("gpu") else ON_CPU
     if name not in known:
         what = f"ONNX Runtime has no accelerator {name!r} here: Triton would refuse it"
         yield Fault(what, at if name else path, near(name, known) if name else f"add name: {known[0]}")
@@ -88,10 +88,10 @@ def _accelerator(said: Mapping[str, Any], path: Path, about: About) -> Iterator[
     if side.startswith("cpu") and about.on_gpu:
         what = f"{name!r} computes on a cpu, and this package was built and measured for a GPU"
         yield Fault(what, at, "leave it out; for a cpu, set target.device: cpu")
-    if name == "tensorrt" and about.provider != "tensorrt":
+    if name == Accelerator.TENSORRT and about.accelerator is not Accelerator.TENSORRT:
         what = "the accelerator tensorrt, and the model was validated and measured without it"
         yield Fault(what, at, "say target: {provider: tensorrt}")
-    if name == "tensorrt" and said.get("parameters", {}).get("precision_mode", "FP32") != "FP32":
+    if name == Accelerator.TENSORRT and said.get("parameters", {}).get("precision_mode", "FP32") != "FP32":
         what = f"`precision_mode: {said['parameters']['precision_mode']}` computes otherwise than what was validated"
         yield Fault(what, (*path, "parameters", "precision_mode"), "leave it out: the recipe's `precision` decides")
 
@@ -105,7 +105,7 @@ def _parameters(said: Said, about: About) -> Iterator[Fault]:
         if name in about.parameters and text != about.parameters[name]:
             what = f"the parameter {name!r} is the package's own: {about.parameters[name]!r}"
             yield Fault(what, (*at, "string_value"), "choose another name")
-        if about.kind == "onnxruntime" and name in _NUMBERS and not (text.isascii() and text.isdecimal()):
+        if about.backend is Backend.ONNXRUNTIME and name in _NUMBERS and not (text.isascii() and text.isdecimal()):
             what = f"`{name}` is a whole number from 0, as text: {text!r} is none"
             yield Fault(what, (*at, "string_value"), 'as in "1"')
 

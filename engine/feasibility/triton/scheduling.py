@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from engine.feasibility.triton.fault import About, Fault, Path, Said
+from engine.runtimes.backends import Backend
 
 _DYNAMIC, _SEQUENCE = "dynamic_batching", "sequence_batching"
 
@@ -25,7 +26,7 @@ def rule(said: Said, about: About) -> Iterator[Fault]:
 
 def _fits_kind(said: Said, about: About) -> Iterator[Fault]:
     for field in (_DYNAMIC, _SEQUENCE):
-        if field in said and about.kind == "ensemble":
+        if field in said and about.backend is Backend.ENSEMBLE:
             what = f"an ensemble has no `{field}`: its schedule is the ensemble itself"
             yield Fault(what, (field,), "say it of the models that it is made of", at_key=True)
     if _DYNAMIC in said and about.batch == 0:

@@ -10,10 +10,11 @@ from math import prod
 from typing import Any
 
 from engine.feasibility.triton.fault import About, Fault, Path, Said, Tensor, near, twice
+from engine.runtimes.backends import Backend
 
 FREE = -1
 _IMAGE_RANK = 3
-_ENGINES = ("onnxruntime", "tensorrt")
+_ENGINES = (Backend.ONNXRUNTIME, Backend.TENSORRT)
 
 
 def rule(said: Said, about: About) -> Iterator[Fault]:
@@ -104,14 +105,14 @@ def _flags(said: Mapping[str, Any], path: Path, own: Tensor, about: About) -> It
         what = f"{said['format']} is about images of three dimensions, and {said['name']!r} has {len(said['dims'])}"
         yield Fault(what, (*path, "format"), "leave it out")
     for flag in ("is_shape_tensor", "is_non_linear_format_io"):
-        if said.get(flag) and about.kind != "tensorrt":
+        if said.get(flag) and about.backend is not Backend.TENSORRT:
             yield Fault(f"`{flag}` is about TensorRT engines, and this model is none", (*path, flag), "leave it out")
-    if said.get("optional") and about.kind in _ENGINES:
+    if said.get("optional") and about.backend in _ENGINES:
         what = f"`optional`: the model computes nothing without {said['name']!r}"
         yield Fault(what, (*path, "optional"), "leave it out")
     whole_rank = None if own.dims is None or about.batch is None else len(own.dims) + (about.batch > 0)
     if said.get("allow_ragged_batch") and (
-        about.batch == 0 or (about.kind in _ENGINES and whole_rank not in (None, 1))
+        about.batch == 0 or (about.backend in _ENGINES and whole_rank not in (None, 1))
     ):
         what = "`allow_ragged_batch` joins the rows of all requests into one: the model does not take them so"
         yield Fault(what, (*path, "allow_ragged_batch"), "leave it out")
@@ -124,7 +125,7 @@ def _all_there(
     field: str, names: Sequence[str], tensors: Mapping[str, Tensor] | None, said: Said, about: About
 ) -> Iterator[Fault]:
     """Refuse a list of inputs that lacks one; outputs may be left out of an engine's, which nobody asks for."""
-    if tensors is None or not names or (field == "output" and about.kind in _ENGINES):
+    if tensors is None or not names or (field == "output" and about.backend in _ENGINES):
         return
     others = {target for made in said.get("batch_input", ()) for target in made.get("target_name", ())}
     sequences = said.get("sequence_batching", {})

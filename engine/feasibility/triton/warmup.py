@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine.feasibility.triton.fault import About, Fault, Path, Said, Tensor, near, twice
+from engine.runtimes.backends import Backend
 
 _FIELD = "model_warmup"
 _ASKING = ("generate", "stream")
@@ -19,7 +20,7 @@ def rule(said: Said, about: About) -> Iterator[Fault]:
     samples = said.get(_FIELD)
     if samples is None:
         return
-    if about.kind == "ensemble":
+    if about.backend is Backend.ENSEMBLE:
         hint = "warm up the models that it is made of"
         yield Fault("an ensemble cannot be warmed up: Triton refuses it", (_FIELD,), hint, at_key=True)
         return

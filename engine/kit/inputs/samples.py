@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LABEL = "label"
 _DEFAULT_LABELS = 2
-_TEXTS = "texts.txt"
+data = ("texts.txt",)
 _FORMS = 'each line is {"text"}, {"text", "pair"} or {"question", "context"}, optionally with "label"'
 _FIELDS = frozenset({"text", "pair", "question", "context", LABEL})
 
@@ -51,7 +51,7 @@ def read(path: Path, checkpoint: Path, wanted: Mapping[str, Input], *, longest: 
 
 def built_in(*, paired: bool = False) -> list[Text]:
     """Return texts of our own, for a text model that comes without samples; pairs where the task is about pairs."""
-    path = Path(__file__).with_name(_TEXTS)
+    path = Path(__file__).with_name(data[0])
     lines = [line for line in path.read_text("utf-8").splitlines() if line]
     return [
         Text(f"built-in {number}", line, lines[number % len(lines)] if paired else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from engine.errors import StepError
 from engine.kit.onnx.onnx_files import Input
@@ -90,12 +90,12 @@ def model_config(
     name: str,
     signature: Signature,
     *,
-    platform: Literal["onnxruntime_onnx", "tensorrt_plan"],
+    platform: str,
     batch: int,
     level: str = "all",
     gpu: bool = False,
 ) -> Config:
-    """Return the configuration of the model itself.
+    """Return the configuration of the model itself; `platform` is as Triton has it.
 
     `batch` is the max_batch_size, `level` ONNX Runtime's optimisation level, `gpu` whether its instances are on GPUs.
     Raises StepError for a tensor that Triton cannot describe.

@@ -10,12 +10,12 @@ from engine.feasibility import triton
 from engine.feasibility.triton import About, Fault, Tensor
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import Part
+from engine.runtimes.backends import ON_GPU, Accelerator, Backend
 
 Config = Any
 """A `ModelConfig`, the protobuf message that Triton reads as config.pbtxt."""
 
 _ENGINES = ("model", "encoder", "decoder")
-_KINDS = {"onnxruntime_onnx": "onnxruntime", "tensorrt_plan": "tensorrt", "ensemble": "ensemble"}
 
 
 def overridden(config: Config, serving: Serving, part: Literal["model"] | Part, *, profiles: int | None = None) -> None:
@@ -32,7 +32,7 @@ def overridden(config: Config, serving: Serving, part: Literal["model"] | Part, 
             place = ".".join(str(segment) for segment in (where, *fault.path))
             raise StepError(fault.what, [f"at {place}", *fault.facts], fault.hint) from None
         merge(config, said)
-    _place(config, on_gpu=_on_gpu(serving) and part in _ENGINES)
+    _place(config, on_gpu=serving.execution.on_gpu and part in _ENGINES)
 
 
 def _place(config: Config, *, on_gpu: bool) -> None:
@@ -47,10 +47,6 @@ def _place(config: Config, *, on_gpu: bool) -> None:
     for group in config.instance_group:
         if group.kind == group.KIND_AUTO:
             group.kind = group.KIND_GPU if on_gpu or group.gpus else group.KIND_CPU
-
-
-def _on_gpu(serving: Serving) -> bool:
-    return serving.execution.runtime != "onnxruntime" or serving.execution.provider not in ("cpu", None)
 
 
 def says(serving: Serving, part: Literal["model"] | Part, field: str) -> bool:
@@ -139,11 +135,11 @@ def _about(config: Config, serving: Serving, part: str, profiles: int | None) ->
         }
 
     return About(
-        kind=cast("triton.Kind", _KINDS.get(config.platform, "python")),
+        backend=Backend.of_platform(config.platform),
         part=part,
         name=config.name,
-        on_gpu=_on_gpu(serving),
-        provider=serving.execution.provider,
+        on_gpu=serving.execution.on_gpu,
+        accelerator=_accelerator(config),
         batch=config.max_batch_size,
         most=config.max_batch_size,
         profiles=profiles,
@@ -152,3 +148,9 @@ def _about(config: Config, serving: Serving, part: str, profiles: int | None) ->
         outputs=tensors(config.output),
         parameters={name: value.string_value for name, value in config.parameters.items()},
     )
+
+
+def _accelerator(config: Config) -> Accelerator | None:
+    """Return what ONNX Runtime hands the model to, as we configured it."""
+    ours = {each.name for each in config.optimization.execution_accelerators.gpu_execution_accelerator}
+    return next((each for each in ON_GPU if each in ours), None)

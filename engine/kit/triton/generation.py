@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from engine.kit.generation import greedy, settings
+from engine.kit.generation import settings
 from engine.kit.generation.settings import Settings
 from engine.kit.inputs import tokenizer
 from engine.kit.onnx import graphs, past
@@ -19,8 +19,9 @@ from engine.kit.triton import fields, served
 from engine.kit.triton import model as models
 from engine.kit.triton import parts as python_models
 from engine.kit.triton.config import Config, Signature
-from engine.kit.triton.parts import Part, Tensor
+from engine.kit.triton.parts import Files, Part, Tensor
 from engine.kit.triton.serving import Serving
+from engine.runtimes.served import Served
 
 Graphs = Mapping[str, tuple[Config, Signature]]
 """By the folders of a built model: `graphs.WHOLE`, or `graphs.ENCODER` and `graphs.DECODER`."""
@@ -36,7 +37,7 @@ _GIVES = (
     Tensor("token_ids", "TYPE_INT64", (-1,)),
     Tensor("finish_reason", "TYPE_STRING", (1,)),
 )
-_GREEDY = "generation/greedy.py"  # named from the folder of kits: it is shipped, and counts as data, too
+data = ("../generation/greedy.py",)  # it is shipped as it is
 GraphKind = Literal["model", "encoder", "decoder"]
 _KINDS: Mapping[str, GraphKind] = {graphs.WHOLE: "model", graphs.ENCODER: "encoder", graphs.DECODER: "decoder"}
 """What `package.triton.models` calls each graph; a single one is the model itself."""
@@ -44,41 +45,41 @@ _KINDS: Mapping[str, GraphKind] = {graphs.WHOLE: "model", graphs.ENCODER: "encod
 
 def parts(
     serving: Serving, validated: Path, checkpoint: Path, scratch: Path, *, task: str
-) -> tuple[list[Part], dict[str, Path]]:
-    """Return the models of the repository, what clients call last, and the folder that each graph lies in, by model.
+) -> tuple[list[Part], dict[str, Files]]:
+    """Return the models of the repository, what clients call last, and the files of each graph, by model.
 
     Raises StepError where the model's own settings ask for what greedy generation cannot honour.
     """
     made: dict[str, tuple[Config, Signature]] = {}
-    folders: dict[str, Path] = {}
+    files: dict[str, Files] = {}
     for part in graphs.folders(validated):
         name = serving.model_name if part == graphs.WHOLE else f"{serving.model_name}_{part}"
-        folders[name] = validated / part
-        kind = _KINDS[part]
-        made[part] = _graph(serving.model_copy(update={"model_name": name}), folders[name], scratch, kind)
+        model = models.served(serving, validated / part, scratch)
+        files[name] = Files(validated / part, model.files)
+        made[part] = _graph(serving.model_copy(update={"model_name": name}), model, _KINDS[part])
     listed = [Part(config) for config, _ in made.values()]
     tokeniser = tokenizer.load(checkpoint) if serving.tokenizer else None
     if tokeniser is None:
         print("the package has no tokenizer: it takes tokens and their past")
-        return listed, folders
+        return listed, files
     longest = serving.largest.get("total_sequence")
     said = settings.read(checkpoint, max_new_tokens=serving.max_new_tokens, longest=longest)
     print("\n".join(said.notes) or "text is generated greedily, as the model's own settings have it")
     tokeniser.backend.no_truncation()
-    files = _files(tokeniser.backend, _shipped(said, made, serving.largest))
+    shipped = _files(tokeniser.backend, _shipped(said, made, serving.largest))
     for name, streams in ((f"{serving.model_name}_stream", True), (serving.ensemble, False)):
-        listed.append(_entry(name, made, files, task=task, streams=streams))
+        listed.append(_entry(name, made, shipped, task=task, streams=streams))
         fields.overridden(listed[-1].config, serving, "stream" if streams else "generate")
-    return listed, folders
+    return listed, files
 
 
-def _graph(serving: Serving, folder: Path, scratch: Path, kind: GraphKind) -> tuple[Config, Signature]:
+def _graph(serving: Serving, model: Served, kind: GraphKind) -> tuple[Config, Signature]:
     """Return the configuration of a graph.
 
     Its requests are not put together: each is in the middle of texts of its own, so that their shapes differ, and a
     past is large to copy. Rows are put together before, by the models that ask the graphs.
     """
-    config, signature = models.onnx_config(serving, folder, scratch, part=kind)
+    config, signature = models.config(serving, model, part=kind)
     if not fields.says(serving, kind, "dynamic_batching"):
         config.ClearField("dynamic_batching")
     return config, signature
@@ -100,7 +101,7 @@ def _entry(name: str, made: Graphs, files: Mapping[str, bytes], *, task: str, st
 
 def _files(tokenizer: Any, said: Mapping[str, Any]) -> dict[str, bytes]:
     """Return what lies in the folder of such a model's version."""
-    loop = Path(greedy.__file__).parents[1] / _GREEDY
+    loop = Path(__file__).parent / data[0]
     return {
         "model.py": served.code(served.GENERATE[0]),
         **{name: served.code(name) for name in served.GENERATE[1:]},

@@ -1,4 +1,4 @@
-"""What Triton must be told of a model on a GPU: profiles, CUDA graphs, ONNX Runtime's TensorRT provider."""
+"""What Triton must be told of a model on a GPU: profiles, CUDA graphs, accelerators."""
 
 # Sources: Triton's documentation, "Model Configuration" and "Optimization"; README of the repository
 # triton-inference-server/onnxruntime_backend, "ONNX Runtime with TensorRT optimization". Not yet served by a Triton.
@@ -9,26 +9,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.errors import StepError
-from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
 
 Config = Any
 """A `ModelConfig`, the protobuf message that Triton reads as config.pbtxt."""
 
-_TRITONS_NAMES = {"trt_max_workspace_size": "max_workspace_size_bytes"}
-"""Options that Triton's ONNX Runtime backend calls otherwise than ONNX Runtime does."""
 
-
-def tensorrt_provider(config: Config, options: Mapping[str, str]) -> None:
-    """Let Triton run an ONNX model by ONNX Runtime's TensorRT provider, its engines kept from start to start.
-
-    The folder of the engines is on the server's own disk, for a model repository may be read-only. There is no
-    `precision_mode`: any but the default makes the provider choose precisions by itself (`tensorrt_provider`).
-    """
+def accelerated(config: Config, name: str, parameters: Mapping[str, str]) -> None:
+    """Let Triton's ONNX Runtime backend hand the model to an accelerator."""
     accelerator = config.optimization.execution_accelerators.gpu_execution_accelerator.add()
-    accelerator.name = "tensorrt"
-    kept = ort_tensorrt.cached(f"/tmp/{config.name}-tensorrt-engines", prefix=config.name)  # noqa: S108 - see above
-    for name, value in sorted({**options, **kept}.items()):
-        accelerator.parameters[_TRITONS_NAMES.get(name, name)] = value
+    accelerator.name = name
+    for each, value in parameters.items():
+        accelerator.parameters[each] = value
 
 
 def cuda_graphs(config: Config, usual: Sequence[Mapping[str, Sequence[int]]]) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from engine.errors import StepError
@@ -25,6 +26,14 @@ class Tensor:
     name: str
     type: str
     dims: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of a built model that lie in the folder of its version: where they are, and their names."""
+
+    folder: Path
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,15 @@ from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import graphs, onnx_files
-from engine.kit.triton import answers, embedding, fields, generation, images, parts, text, warmups
+from engine.kit.triton import answers, embedding, fields, generation, images, parts, plain_folder, text, warmups
 from engine.kit.triton import config as configs
 from engine.kit.triton import model as models
 from engine.kit.triton.answers import Answer
 from engine.kit.triton.config import Config, Signature
-from engine.kit.triton.parts import Part
+from engine.kit.triton.parts import Files, Part
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import Part as Kind
-from engine.runtimes.tensorrt import passport
-from engine.runtimes.tensorrt.passport import Passport
-from engine.runtimes.tensorrt_rtx import engine_folder
+from engine.runtimes.served import Served
 from engine.step import Report
 
 _CONFIG = "config.pbtxt"
@@ -34,36 +32,31 @@ def write(
     """Write the folders that Triton serves. Return {"name", "models", "bytes"}: `name` is what clients call.
 
     `data` are the files that warm-ups name; without them no model is warmed up by a file (`kit/triton/warmups.py`).
-    A TensorRT-RTX engine, which no Triton backend loads, becomes one plain folder (`engine_folder`).
+    What no backend of Triton runs becomes one plain folder (`plain_folder`).
     Raises StepError where names collide, Triton has no such field, or cannot serve the model as it must be.
     """
     out.mkdir(parents=True, exist_ok=True)
-    engine = passport.load(validated) if (validated / passport.PLAN).is_file() else None
-    if engine is not None and engine.largest and not serving.largest:  # the profile is one that suits the model
-        serving = serving.model_copy(update={"largest": engine.largest})
-    if engine is not None and serving.execution.runtime == "tensorrt-rtx":
-        return _plain(out, serving, engine, validated, checkpoint)
-    with TemporaryDirectory(dir=out.parent) as scratch:
-        folders = {serving.model_name: validated}
-        if engine is None and checkpoints.kind(checkpoint) == "transformers" and graphs.generates(validated):
-            made, folders = generation.parts(
-                serving, validated, checkpoint, Path(scratch), task=_task(serving, checkpoint)
-            )
-        elif engine is not None:
-            made = _parts(serving, *models.engine_config(serving, engine), checkpoint)
+    with TemporaryDirectory(dir=out.parent) as folder:
+        scratch = Path(folder)
+        if _generates(validated, checkpoint):
+            made, files = generation.parts(serving, validated, checkpoint, scratch, task=_task(serving, checkpoint))
         else:
-            if _answers(serving) and tasks.find(_task(serving, checkpoint)).embeds:
-                folders[serving.model_name] = embedding.pooled(validated, checkpoint, Path(scratch) / "pooled")
-            config = models.onnx_config(serving, folders[serving.model_name], Path(scratch))
-            made = _parts(serving, *config, checkpoint)
+            directory = _with_embedding(serving, validated, checkpoint, scratch)
+            model = models.served(serving, directory, scratch)
+            if model.largest and not serving.largest:  # the profile is one that suits the model
+                serving = serving.model_copy(update={"largest": model.largest})
+            if model.backend is None:
+                return _plain(out, serving, model, directory, checkpoint)
+            made = _parts(serving, *models.config(serving, model), checkpoint)
+            files = {serving.model_name: Files(directory, model.files)}
         _refuse_collisions(made)
         fields.refuse_unused(serving, _kinds(serving, made))
         for part in made:
             warmups.add(out / part.config.name, part.config, data)
             _write(out, part)
-        for model, folder in folders.items():
-            for name in models.files(folder):
-                onnx_files.link_file(folder / name, out / model / _VERSION / name)
+        for name, built in files.items():
+            for file in built.names:
+                onnx_files.link_file(built.folder / file, out / name / _VERSION / file)
     listed = [part.config.name for part in made]
     print(f"a Triton repository of {', '.join(listed)}")
     return {"name": listed[-1], "models": listed, "bytes": _size(out)}
@@ -143,14 +136,27 @@ def _task(serving: Serving, checkpoint: Path) -> str:
     return checkpoints.task(checkpoint, serving.task)
 
 
-def _plain(out: Path, serving: Serving, engine: Passport, validated: Path, checkpoint: Path) -> Report:
-    """Write an engine's folder. Returns what `write` does, without models for Triton."""
-    signature = Signature(engine.input_list, engine.output_list)
+def _generates(validated: Path, checkpoint: Path) -> bool:
+    """Tell whether the built model is one of graphs that generate text."""
+    onnx = (validated / graphs.folders(validated)[0] / onnx_files.MODEL).is_file()
+    return onnx and checkpoints.kind(checkpoint) == "transformers" and graphs.generates(validated)
+
+
+def _with_embedding(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) -> Path:
+    """Return the folder of the model, its sentence embedding made in the graph where it is one and clients want it."""
+    embeds = _answers(serving) and tasks.find(_task(serving, checkpoint)).embeds
+    if not embeds or not (validated / onnx_files.MODEL).is_file():
+        return validated
+    return embedding.pooled(validated, checkpoint, scratch / "pooled")
+
+
+def _plain(out: Path, serving: Serving, model: Served, directory: Path, checkpoint: Path) -> Report:
+    """Write a plain folder. Returns what `write` does, without models for Triton."""
+    signature = Signature(model.inputs, model.outputs)
     texts = text.load(serving, signature, checkpoint, _task(serving, checkpoint)) if serving.tokenizer else None
-    engine_folder.write(
-        out / serving.model_name, validated, version=engine.tensorrt, tokenizer=None if texts is None else texts.file
-    )
-    print(engine_folder.NOT_TRITON)
+    tokenizer = None if texts is None else texts.file
+    plain_folder.write(out / serving.model_name, directory, model, tokenizer=tokenizer)
+    print(model.why_plain)
     return {"name": serving.model_name, "models": [], "bytes": _size(out)}
 
 

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 from engine.kit.onnx import onnx_files
 from engine.runtimes import devices
 from engine.runtimes.execution import Execution
+from engine.runtimes.onnxruntime import generation, spec
 from engine.runtimes.onnxruntime import providers as ort_providers
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
 from engine.runtimes.onnxruntime.providers import ON_CPU, Provider
+from engine.runtimes.onnxruntime.triton import served
+from engine.runtimes.rival import Original
 from engine.runtimes.runner import Runner
 
 if TYPE_CHECKING:
@@ -22,15 +25,21 @@ if TYPE_CHECKING:
 
     Tensors = Mapping[str, np.ndarray]
 
+__all__ = ["bound", "provider_of", "rival", "runner", "served"]
+
 _GRAPH = "gpu_graph_id"
 """The run option that says which captured CUDA graph a run replays; -1 for a run without one."""
 
 
-def runner(directory: Path, execution: Execution, *, name: str, threads: int) -> Runner:
-    """Return the runner of `directory/model.onnx`.
+def runner(
+    directory: Path, execution: Execution, *, name: str, threads: int = 0, new_tokens: int | None = None
+) -> Runner:
+    """Return the runner of `directory/model.onnx`, or of the graphs of a model that generates text.
 
     Raises StepError where the GPU is not here, or ONNX Runtime would run the model on something else.
     """
+    if new_tokens is not None:
+        return generation.runner(directory, name=name, threads=threads, new_tokens=new_tokens)
     provider = provider_of(directory, execution)
     session = ort.session(directory, threads=threads, provider=provider)
     if not provider.on_gpu:
@@ -45,13 +54,22 @@ def runner(directory: Path, execution: Execution, *, name: str, threads: int) ->
     return Runner(name, lambda inputs: ort.run(session, inputs, _options(-1) if captures else None), prepare)
 
 
+def rival(original: Original, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:  # noqa: ARG001 - it has one
+    """Return the runner of an exported model as a user would open it: every optimisation that is on by default.
+
+    On a GPU that is the CUDA provider. Raises StepError as `runner` does.
+    """
+    plain = spec.OnnxRuntime().as_rival(execution)
+    return runner(original.exported, plain, name=name, threads=threads, new_tokens=original.new_tokens)
+
+
 def provider_of(directory: Path, execution: Execution) -> Provider:
     """Return the provider that a model runs on. Raises StepError where its GPU is not here."""
     if execution.hardware is None:
         return ON_CPU
     gpu = devices.chosen(execution.hardware)
-    if execution.provider == "cuda":
-        return ort_providers.cuda(gpu, graph=execution.cuda_graph)
+    if execution.options["provider"] == spec.Provider.CUDA:
+        return ort_providers.cuda(gpu, graph=execution.options.get("cuda_graph", False))
     inputs = onnx_files.inputs(onnx_files.load_graph(directory))
     return ort_providers.tensorrt(gpu, ort_tensorrt.options(inputs, execution))
 

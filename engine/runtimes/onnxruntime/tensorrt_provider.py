@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from engine.kit.onnx.onnx_files import Input
+from engine.recipe.schema import Profile, Range
 from engine.runtimes.execution import Execution
 from engine.runtimes.tensorrt import profiles as trt_profiles
 from engine.runtimes.tensorrt.profiles import Shapes
@@ -21,18 +23,23 @@ def options(inputs: Mapping[str, Input], execution: Execution) -> dict[str, str]
     computes in what the ONNX graph says (`kSTRONGLY_TYPED` in ONNX Runtime's tensorrt_execution_provider.cc).
     Raises StepError where a profile does not fit the model.
     """
-    said: dict[str, str] = {}
-    if shapes := _spanning(trt_profiles.shapes(inputs, execution.profiles)):
+    said, given = execution.options, {}
+    if shapes := _spanning(trt_profiles.shapes(inputs, _profiles(said))):
         for number, end in enumerate(("min", "opt", "max")):
             pairs = (f"{name}:{'x'.join(map(str, ends[number]))}" for name, ends in shapes.items())
-            said[f"trt_profile_{end}_shapes"] = ",".join(pairs)
-    if execution.workspace is not None:
-        said["trt_max_workspace_size"] = str(execution.workspace)
-    if execution.optimization_level is not None:
-        said["trt_builder_optimization_level"] = str(execution.optimization_level)
-    if execution.cuda_graph:
-        said["trt_cuda_graph_enable"] = "1"
-    return said
+            given[f"trt_profile_{end}_shapes"] = ",".join(pairs)
+    if said["workspace"] is not None:
+        given["trt_max_workspace_size"] = str(said["workspace"])
+    if said["optimization_level"] is not None:
+        given["trt_builder_optimization_level"] = str(said["optimization_level"])
+    if said["cuda_graph"]:
+        given["trt_cuda_graph_enable"] = "1"
+    return given
+
+
+def _profiles(said: Mapping[str, Any]) -> tuple[Profile, ...]:
+    """Return the profiles of a recipe as they were before they became JSON."""
+    return tuple({axis: Range(**extents) for axis, extents in profile.items()} for profile in said["profiles"])
 
 
 def cached(directory: Path | str, *, prefix: str) -> dict[str, str]:

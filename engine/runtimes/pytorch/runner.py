@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import distribution
 from engine.errors import StepError
+from engine.kit.checkpoints import checkpoint
 from engine.kit.reference.quiet import quiet
 from engine.recipe import images as pictures
 from engine.runtimes import devices
+from engine.runtimes.execution import Execution
+from engine.runtimes.rival import Original
 from engine.runtimes.runner import Runner
 from engine.step import Hardware
 from engine.tasks import Modality
@@ -20,31 +22,24 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
-    from engine.recipe.images import Images
-
     Tensors = Mapping[str, np.ndarray]
 
 _DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
-def pytorch(
-    checkpoint: Path,
-    task: str,
-    *,
-    name: str,
-    precision: str,
-    hardware: Hardware | None,
-    threads: int,
-    num_labels: int | None,
-    random_head: bool,
-    images: Images | None = None,
-    new_tokens: int | None = None,
-) -> Runner:
+def rival(original: Original, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:
     """Return the runner of the original in PyTorch, eager, all of it in one precision: on a GPU, or else on the CPU.
 
-    With `new_tokens` a prepared call is `generate()`, greedily and for just so many tokens.
-    Raises StepError where torch is not installed or cannot use the GPU: nothing is measured on a CPU instead.
+    Where it generates text a prepared call is `generate()`, greedily and for just so many tokens.
+    Raises StepError where there is no PyTorch model, or torch is not installed or cannot use the GPU: nothing is
+    measured on a CPU instead.
     """
+    directory, images, new_tokens = original.checkpoint, original.images, original.new_tokens
+    if directory is None or checkpoint.kind(directory) == "onnx":
+        raise StepError(
+            "An ONNX file cannot be measured against PyTorch: there is no PyTorch model of it",
+            hint="take runtime: pytorch out of bench.against",
+        )
     library = pictures.library(images)
     extra = "timm" if pictures.modality(images) is Modality.IMAGE else "cpu"
     if importlib.util.find_spec("torch") is None or importlib.util.find_spec(library) is None:
@@ -57,8 +52,14 @@ def pytorch(
 
     from engine.kit.reference import torch_models
 
-    device = _device(hardware)
-    module = torch_models.load(checkpoint, task, num_labels=num_labels, random_head=random_head, images=images)
+    device = _device(execution.hardware)
+    module = torch_models.load(
+        directory,
+        checkpoint.task(directory, original.task),
+        num_labels=original.num_labels,
+        random_head=original.random_head,
+        images=images,
+    )
     module = module.to(device=device, dtype=getattr(torch, _DTYPES[precision]))
 
     def prepare(inputs: Tensors) -> Callable[[], object]:

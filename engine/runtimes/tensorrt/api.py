@@ -6,25 +6,19 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-from engine import distribution
+from pydantic import AfterValidator
+
 from engine.errors import StepError
+from engine.runtimes import registry
+from engine.runtimes.tensorrt.spec import Engines
 from engine.triton_images import parts_of
 
 if TYPE_CHECKING:
     import tensorrt as trt
 
-__all__ = ["Runtime", "check_version", "trt", "use"]
-
-Runtime = Literal["tensorrt", "tensorrt-rtx"]
-"""The runtimes of a recipe that take a TensorRT engine. Neither loads the other's."""
-
-_MODULES = {"tensorrt": "tensorrt", "tensorrt-rtx": "tensorrt_rtx"}
-_EXTRAS = {
-    "tensorrt": f"on the machine with the GPU: {distribution.install('tensorrt')}, or NVIDIA's TensorRT container",
-    "tensorrt-rtx": f"{distribution.install('rtx')}: it builds without a GPU",
-}
+__all__ = ["Known", "check_version", "meant", "trt", "use"]
 
 
 class _Meant:
@@ -40,34 +34,55 @@ if not TYPE_CHECKING:
     trt = _Meant()
 
 
-def use(runtime: Runtime) -> str:
+def meant(runtime: str) -> Engines:
+    """Return the runtime of this name, one of those that take engines. Neither loads the other's."""
+    found = registry.find(runtime)
+    if not isinstance(found, Engines):
+        raise StepError(f"{runtime} takes no TensorRT engines", ["tensorrt and tensorrt-rtx do"])
+    return found
+
+
+def _known(runtime: str) -> str:
+    try:
+        return meant(runtime).name
+    except StepError as error:
+        raise ValueError(error.what) from error
+
+
+Known = Annotated[str, AfterValidator(_known)]
+"""The name of a runtime that takes engines, as a field."""
+
+
+def package(runtime: str) -> str:
+    """Return what pip installs for a runtime."""
+    return meant(runtime).package
+
+
+def use(runtime: str) -> str:
     """Let `trt` mean this runtime's module; return its version, as in "10.13.0.35".
 
     Raises StepError where it is not installed.
     """
-    name = _MODULES[runtime]
+    wanted = meant(runtime)
+    name = wanted.module
     try:
         module: Any = importlib.import_module(name)
         # A folder of type stubs alone imports as well, as an empty namespace.
         if not hasattr(module, "Builder"):
             raise ImportError(f"the module {name!r} that is found has no Builder", name=name)  # noqa: TRY301
     except (ImportError, OSError) as error:
-        raise StepError(f"{_title(runtime)} is not installed", [str(error)], _EXTRAS[runtime]) from error
+        raise StepError(f"{wanted.title} is not installed", [str(error)], wanted.install) from error
     _Meant.module = module
     return str(module.__version__)
 
 
-def check_version(runtime: Runtime, found: str, wanted: str | None) -> None:
+def check_version(runtime: str, found: str, wanted: str | None) -> None:
     """Raise StepError where the installed TensorRT is not the recipe's ("10.x", "10.4")."""
     parts = parts_of(wanted or "")
     if parts == tuple(found.split("."))[: len(parts)]:
         return
-    package = {"tensorrt": "tensorrt", "tensorrt-rtx": "tensorrt-rtx-cu12"}[runtime]
+    known = meant(runtime)
     raise StepError(
-        f"the recipe asks for {_title(runtime)} {wanted}, and {found} is installed",
-        hint=f"pip install '{package}=={'.'.join(parts)}.*', or change tensorrt.version",
+        f"the recipe asks for {known.title} {wanted}, and {found} is installed",
+        hint=f"pip install '{known.package}=={'.'.join(parts)}.*', or change tensorrt.version",
     )
-
-
-def _title(runtime: Runtime) -> str:
-    return {"tensorrt": "TensorRT", "tensorrt-rtx": "TensorRT-RTX"}[runtime]

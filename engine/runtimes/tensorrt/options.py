@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.errors import StepError
-from engine.runtimes.tensorrt.api import Runtime, trt
+from engine.runtimes.tensorrt.api import meant, trt
 from engine.step import Frozen
 
 if TYPE_CHECKING:
@@ -51,14 +51,14 @@ class BuilderOptions(Frozen):
         return {name: getattr(self, name) for name in BuilderOptions.model_fields}
 
 
-def refuse(options: BuilderOptions, runtime: Runtime) -> None:
+def refuse(options: BuilderOptions, runtime: str) -> None:
     """Raise StepError for options that contradict each other, or that this runtime does not have."""
     if options.exclude_lean_runtime and not options.version_compatible:
         raise StepError(
             "exclude_lean_runtime says what a version-compatible engine leaves out, and this is none",
             hint="say version_compatible: true, or leave exclude_lean_runtime out",
         )
-    if runtime == "tensorrt":
+    if not meant(runtime).anywhere:
         return
     asked = [name for name in _NEED_GPU if getattr(options, name)]
     asked += [f"memory_pool.{pool}" for pool in options.memory_pool if pool.startswith("dla")]

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from engine import gpus
 from engine.errors import StepError
 from engine.kit.onnx.onnx_files import Input
-from engine.runtimes.tensorrt.api import Runtime
+from engine.runtimes.tensorrt.api import Known, meant
 from engine.step import Frozen
 
 PLAN = "model.plan"
@@ -58,7 +58,7 @@ class Passport(Frozen):
     """What is known of an engine."""
 
     format: Literal[1] = 1
-    kind: Runtime
+    kind: Known
     gpu: tuple[str, ...] = Field(min_length=1)
     """The GPU that built it, as its driver names it; for TensorRT-RTX those that it is for, as the recipe does."""
     sms: tuple[int, ...] = Field(min_length=1)
@@ -115,7 +115,7 @@ class Passport(Frozen):
 class Here(Frozen):
     """A machine that is to load an engine. `gpu` is the driver's name, `tensorrt` the version of `kind`'s package."""
 
-    kind: Runtime
+    kind: Known
     gpu: str
     sm: int
     tensorrt: str
@@ -193,7 +193,7 @@ def _differing(said: Passport, here: Here) -> list[tuple[str, str | tuple[Any, .
 
 
 def _gpu_fits(said: Passport, here: Here) -> bool:
-    if said.kind == "tensorrt-rtx":
+    if meant(said.kind).anywhere:
         return here.sm in said.sms
     mode = said.options.get("compatibility", "none")
     if mode == "ampere-plus":
@@ -220,7 +220,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _hint(said: Passport, here: Here) -> str:
-    if said.kind == "tensorrt-rtx":
+    if meant(said.kind).anywhere:
         return f"build it for this GPU as well: add {here.gpu} to target.device"
     return "build it here, or with tensorrt.compatibility or version_compatible for more than one kind of machine"
 

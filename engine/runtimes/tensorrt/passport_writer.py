@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from engine.kit.onnx.onnx_files import Input
     from engine.runtimes.devices import Gpu
-    from engine.runtimes.tensorrt.api import Runtime
     from engine.runtimes.tensorrt.builder import Built, Order
 
 
@@ -27,7 +26,7 @@ def write(
     order: Order,
     built: Built,
     *,
-    runtime: Runtime,
+    runtime: str,
     version: str,
     precision: Precision,
     graph: onnx.ModelProto,

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.runtimes import devices
+from engine.runtimes.backends import Backend
 from engine.runtimes.execution import Execution
 from engine.runtimes.runner import Runner
+from engine.runtimes.served import Served
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import cudart, passport
 from engine.runtimes.tensorrt import log as trt_log
@@ -29,18 +31,21 @@ if TYPE_CHECKING:
     Tensors = Mapping[str, np.ndarray]
 
 
-def runner(directory: Path, execution: Execution, *, name: str) -> Runner:
+def runner(
+    directory: Path, execution: Execution, *, name: str, threads: int = 0, new_tokens: int | None = None
+) -> Runner:
     """Return the runner of `directory/model.plan`.
 
     Raises StepError where its GPU or its runtime is not here, or where its passport is for another machine.
     """
     kind = execution.runtime
-    if execution.hardware is None or kind not in ("tensorrt", "tensorrt-rtx"):
+    if execution.hardware is None:
         raise StepError(
             "A TensorRT engine runs on the GPU that it was built for, and the recipe names none",
             [f"runtime {kind}, no device"],
             "name the GPU as target.device, with runtime: tensorrt or tensorrt-rtx",
         )
+    del threads, new_tokens  # of a CPU, and of what it does not generate
     gpu = devices.chosen(execution.hardware)
     version = trt_api.use(kind)
     here = Here(
@@ -55,9 +60,28 @@ def runner(directory: Path, execution: Execution, *, name: str) -> Runner:
         )
     cudart.use(gpu.index)
     engine = _Engine(
-        (directory / passport.PLAN).read_bytes(), cuda_graph=execution.cuda_graph, host_code=said.holds_code
+        (directory / passport.PLAN).read_bytes(), cuda_graph=execution.options["cuda_graph"], host_code=said.holds_code
     )  # fmt: skip
-    return Runner(name, engine.run, engine.prepare)
+    return Runner(name, engine.run, engine.prepare, takes=said.takes)
+
+
+def served(directory: Path, execution: Execution, scratch: Path) -> Served:  # noqa: ARG001 - nothing is tried
+    """Return how an engine is served: by Triton's TensorRT backend, or as a folder where that does not load it."""
+    said, runtime = passport.load(directory), execution.by
+    usual = [{name: extents.opt for name, extents in profile.items()} for profile in said.profiles]
+    triton = runtime.loads_in_triton
+    return Served(
+        Backend.TENSORRT if triton else None,
+        said.input_list,
+        said.output_list,
+        (passport.PLAN, passport.FILE),
+        largest=said.largest,
+        on_gpu=True,
+        profiles=len(said.profiles),
+        cuda_graphs=usual if execution.options["cuda_graph"] else None,
+        why_plain="" if triton else runtime.not_triton,
+        needs=() if triton else (f"{trt_api.package(runtime.name)}=={said.tensorrt}", "cuda-bindings"),
+    )
 
 
 class _Engine:

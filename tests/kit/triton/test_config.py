@@ -121,20 +121,12 @@ def test_cuda_graphs_are_captured_for_the_usual_shape_of_each_profile():
     assert (spec.batch_size, list(spec.input["input_ids"].dim)) == (0, [8, 128])
 
 
-def test_the_tensorrt_provider_s_options_have_triton_s_names_and_keep_engines():
+def test_an_accelerator_comes_with_its_parameters():
     config = model(gpu=True)
-    triton_gpu.tensorrt_provider(config, {"trt_max_workspace_size": "7", "trt_profile_min_shapes": "x:1x1"})
+    triton_gpu.accelerated(config, "tensorrt", {"trt_engine_cache_enable": "1"})
     [accelerator] = config.optimization.execution_accelerators.gpu_execution_accelerator
     assert accelerator.name == "tensorrt"
-    assert dict(accelerator.parameters) == {
-        "max_workspace_size_bytes": "7",
-        "trt_engine_cache_enable": "1",
-        "trt_engine_cache_path": "/tmp/m-tensorrt-engines",
-        "trt_engine_cache_prefix": "m",
-        "trt_profile_min_shapes": "x:1x1",
-        "trt_timing_cache_enable": "1",
-        "trt_timing_cache_path": "/tmp/m-tensorrt-engines",
-    }
+    assert dict(accelerator.parameters) == {"trt_engine_cache_enable": "1"}
 
 
 def test_triton_does_not_put_more_together_than_a_profile_takes():

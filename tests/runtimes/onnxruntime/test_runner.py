@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import executions
 import graphs
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from engine.errors import StepError
 from engine.kit.onnx import onnx_files
 from engine.machine import cuda
 from engine.recipe.schema import ModelSection, Range, Recipe, Target
-from engine.runtimes import devices, hardware, runners
+from engine.runtimes import devices, hardware
 from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime import runner as ort_runner
 from engine.runtimes.onnxruntime import session as ort
@@ -47,18 +48,18 @@ def test_without_a_gpu_no_runner_is_made_whatever_onnx_runtime_says(tmp_path, mo
     graphs.write(tmp_path, graphs.layers())
     known = ["TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"]
     monkeypatch.setattr("onnxruntime.get_available_providers", lambda: known)
-    for make in (runners.built, runners.plain_onnxruntime):
+    for make in (executions.built, executions.plain):
         with pytest.raises(StepError, match="There is no GPU here that CUDA programs can use"):
-            make(tmp_path, Execution(provider=provider, hardware=T4), name="ours", threads=1)
+            make(tmp_path, executions.execution(provider=provider, hardware=T4), name="ours", threads=1)
 
 
 @pytest.mark.filterwarnings("ignore:Specified provider")
 def test_a_gpu_without_what_onnx_runtime_needs_for_it_gives_no_cpu_numbers(tmp_path, monkeypatch):
     graphs.write(tmp_path, graphs.layers())
     gpus(monkeypatch, "Tesla T4")
-    for make in (runners.built, runners.plain_onnxruntime):
+    for make in (executions.built, executions.plain):
         with pytest.raises(StepError, match="does not run on CUDAExecutionProvider here"):
-            make(tmp_path, Execution(provider="cuda", hardware=T4), name="ours", threads=1)
+            make(tmp_path, executions.execution(provider="cuda", hardware=T4), name="ours", threads=1)
 
 
 def test_the_gpu_is_the_recipe_s_one_among_several(monkeypatch):
@@ -85,7 +86,7 @@ def test_profiles_span_into_one_since_the_provider_stays_on_the_first():
         {"batch": span(1, 1, 1), "sequence": span(1, 16, 128)},
         {"batch": span(1, 8, 32), "sequence": span(1, 128, 512)},
     )
-    assert ort_tensorrt.options(IDS, Execution(provider="tensorrt", profiles=profiles)) == {
+    assert ort_tensorrt.options(IDS, executions.execution(provider="tensorrt", profiles=profiles)) == {
         "trt_profile_min_shapes": "input_ids:1x1",
         "trt_profile_opt_shapes": "input_ids:1x16",
         "trt_profile_max_shapes": "input_ids:32x512",
@@ -94,8 +95,8 @@ def test_profiles_span_into_one_since_the_provider_stays_on_the_first():
 
 def test_options_are_said_only_where_the_recipe_says_them_and_never_a_precision():
     fixed = {"x": onnx_files.Input("x", "float32", (1, 3))}
-    assert ort_tensorrt.options(fixed, Execution(provider="tensorrt")) == {}
-    told = Execution(provider="tensorrt", workspace=1 << 30, optimization_level=5, cuda_graph=True)
+    assert ort_tensorrt.options(fixed, executions.execution(provider="tensorrt")) == {}
+    told = executions.execution(provider="tensorrt", workspace=1 << 30, optimization_level=5, cuda_graph=True)
     assert ort_tensorrt.options(fixed, told) == {
         "trt_max_workspace_size": "1073741824",
         "trt_builder_optimization_level": "5",
@@ -108,17 +109,18 @@ def test_a_recipe_says_how_its_model_is_run():
     assert Execution.for_recipe(recipe()) == Execution()
     assert Execution.for_recipe(recipe(device="T4", provider="cpu")) == Execution()
     on_cuda = Execution.for_recipe(recipe(device="T4"))
-    assert on_cuda == Execution(provider="cuda", hardware=T4)
+    assert on_cuda == executions.execution(provider="cuda", hardware=T4)
     assert on_cuda.tools == ("numpy", "onnxruntime-gpu")
     assert "cpu.isa" not in on_cuda.facts
     assert {"device.name", "gpu.driver"} <= set(on_cuda.facts)
     behind = Execution.for_recipe(recipe(device="T4", provider="tensorrt"))
-    assert (behind.cuda_graph, behind.workspace, behind.optimization_level) == (True, 2 << 30, 4)
+    told = {name: behind.options[name] for name in ("cuda_graph", "workspace", "optimization_level")}
+    assert told == {"cuda_graph": True, "workspace": 2 << 30, "optimization_level": 4}
     assert behind.tools == ("numpy", "onnxruntime-gpu")
     assert "tensorrt.version" in behind.facts
     assert "tensorrt.version" not in on_cuda.facts
     native = Execution.for_recipe(recipe(device="T4", runtime="tensorrt"))
-    assert (native.runtime, native.provider, native.profiles, native.cuda_graph) == ("tensorrt", None, (), True)
+    assert (native.runtime, native.on_gpu, native.options) == ("tensorrt", True, {"cuda_graph": True})
     assert native.tools == ("numpy", "tensorrt")
 
 

@@ -1,12 +1,12 @@
 """The fake `tensorrt` runs what it built: the runner of engines is tried on it where no GPU is."""
 
+import executions
 import graphs
 import numpy as np
 import pytest
 
 from engine.errors import StepError
 from engine.recipe.schema import Range
-from engine.runtimes.execution import Execution
 from engine.runtimes.hardware import on
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.tensorrt import api as trt_api
@@ -63,7 +63,7 @@ def test_a_shape_outside_of_the_profile_is_refused(fake_tensorrt, engine):
 @pytest.mark.parametrize("cuda_graph", [False, True], ids=["", "as a CUDA graph"])
 def test_the_runner_of_engines_takes_it(fake_tensorrt, engine, cuda_graph):
     hardware = on(["T4"], tool="tensorrt")
-    execution = Execution(runtime="tensorrt", provider=None, hardware=hardware, cuda_graph=cuda_graph)
+    execution = executions.execution(runtime="tensorrt", hardware=hardware, cuda_graph=cuda_graph)
     runner = trt_runner.runner(engine.parent, execution, name="built")
     x = np.random.default_rng(0).standard_normal((5, 64)).astype(np.float32)
     session = ort.session(engine.parent.parent.parent / "model", threads=1)

@@ -3,14 +3,14 @@
 import gc
 import sys
 
+import executions
 import fake_gpu
 import numpy as np
 import pytest
 
 from engine.errors import StepError
 from engine.machine import cuda
-from engine.runtimes import devices, hardware, runners
-from engine.runtimes.execution import Execution
+from engine.runtimes import devices, hardware
 from engine.runtimes.tensorrt import cudart, passport
 from engine.runtimes.tensorrt import log as trt_log
 
@@ -21,7 +21,7 @@ T4 = cuda.Device(name="Tesla T4", sm=75, ecc=True, integrated=False, **dict.from
 
 def execution(kind="tensorrt", **options):
     tool = {"tensorrt": "tensorrt", "tensorrt-rtx": "tensorrt_rtx"}[kind]
-    return Execution(runtime=kind, provider=None, hardware=hardware.on(["T4"], tool=tool), **options)
+    return executions.execution(runtime=kind, hardware=hardware.on(["T4"], tool=tool), **options)
 
 
 def artifact(directory, *, kind="tensorrt", gpu="Tesla T4", version="10.13.0.35", plan=b"engine", options=None):
@@ -62,7 +62,7 @@ def x(rows):
 
 def test_an_engine_answers_by_name_and_only_with_what_it_gives(fake, tmp_path):
     fake()
-    made = runners.built(artifact(tmp_path), execution())
+    made = executions.built(artifact(tmp_path), execution())
     answers = made.run(x(3))
     assert list(answers) == ["y"]
     assert np.array_equal(answers["y"], 2 * x(3)["x"])
@@ -71,7 +71,7 @@ def test_an_engine_answers_by_name_and_only_with_what_it_gives(fake, tmp_path):
 
 def test_the_profile_is_the_one_whose_usual_shape_is_nearest(fake, tmp_path):
     runtime, engine = fake()
-    made = runners.built(artifact(tmp_path), execution())
+    made = executions.built(artifact(tmp_path), execution())
     for rows in (1, 8, 32, 1):
         made.run(x(rows))
     assert [line[-1] for line in runtime.diary if line.startswith("run")] == ["0", "1", "1", "0"]
@@ -81,14 +81,14 @@ def test_the_profile_is_the_one_whose_usual_shape_is_nearest(fake, tmp_path):
 def test_a_shape_that_no_profile_takes_is_told_with_all_that_they_take(fake, tmp_path):
     fake()
     with pytest.raises(StepError, match="No profile of the engine takes these shapes") as caught:
-        runners.built(artifact(tmp_path), execution()).run(x(33))
+        executions.built(artifact(tmp_path), execution()).run(x(33))
     assert "x: [33, 4]" in str(caught.value)
     assert "profile 1, x: (1, 4) to (32, 4)" in str(caught.value)
 
 
 def test_what_is_timed_runs_and_waits_and_nothing_else(fake, tmp_path):
     runtime, _ = fake()
-    call = runners.built(artifact(tmp_path), execution()).prepare(x(2))
+    call = executions.built(artifact(tmp_path), execution()).prepare(x(2))
     runtime.diary.clear()
     call()
     assert runtime.diary == ["run (2, 4) on profile 1", "wait"]
@@ -96,7 +96,7 @@ def test_what_is_timed_runs_and_waits_and_nothing_else(fake, tmp_path):
 
 def test_a_cuda_graph_is_captured_once_per_shape_and_launched(fake, tmp_path):
     runtime, _ = fake()
-    made = runners.built(artifact(tmp_path), execution(cuda_graph=True))
+    made = executions.built(artifact(tmp_path), execution(cuda_graph=True))
     small, large = made.prepare(x(1)), made.prepare(x(9))
     runtime.diary.clear()
     small()
@@ -106,7 +106,7 @@ def test_a_cuda_graph_is_captured_once_per_shape_and_launched(fake, tmp_path):
 
 def test_tensorrt_rtx_is_told_to_capture_by_itself(fake, tmp_path):
     runtime, engine = fake(kind="tensorrt-rtx")
-    made = runners.built(artifact(tmp_path, kind="tensorrt-rtx"), execution("tensorrt-rtx", cuda_graph=True))
+    made = executions.built(artifact(tmp_path, kind="tensorrt-rtx"), execution("tensorrt-rtx", cuda_graph=True))
     call = made.prepare(x(2))
     assert engine.contexts[0].config.cuda_graph_strategy == "whole"
     runtime.diary.clear()
@@ -116,7 +116,7 @@ def test_tensorrt_rtx_is_told_to_capture_by_itself(fake, tmp_path):
 
 def test_calls_that_share_a_context_each_find_their_own_tensors(fake, tmp_path):
     runtime, engine = fake()
-    made = runners.built(artifact(tmp_path), execution())
+    made = executions.built(artifact(tmp_path), execution())
     first = made.prepare(x(2))
     made.prepare(x(3))
     runtime.diary.clear()
@@ -127,7 +127,7 @@ def test_calls_that_share_a_context_each_find_their_own_tensors(fake, tmp_path):
 
 def test_an_output_whose_size_only_running_tells_gets_its_memory_then(fake, tmp_path):
     runtime, _ = fake(counts=True)
-    made = runners.built(artifact(tmp_path), execution(cuda_graph=True))
+    made = executions.built(artifact(tmp_path), execution(cuda_graph=True))
     assert np.array_equal(made.run(x(3))["found"], x(3)["x"][x(3)["x"] > 0])
     call = made.prepare(x(3))
     runtime.diary.clear()
@@ -138,7 +138,7 @@ def test_an_output_whose_size_only_running_tells_gets_its_memory_then(fake, tmp_
 def test_memory_is_given_back_with_the_runner(fake, tmp_path):
     runtime, engine = fake()
     before = runtime.left
-    made = runners.built(artifact(tmp_path), execution(cuda_graph=True))
+    made = executions.built(artifact(tmp_path), execution(cuda_graph=True))
     call = made.prepare(x(4))
     assert runtime.left < before
     del made, call
@@ -151,7 +151,7 @@ def test_memory_is_given_back_with_the_runner(fake, tmp_path):
 def test_too_little_memory_is_told_in_cuda_s_words_with_a_way_out(fake, tmp_path):
     fake(memory=16)
     with pytest.raises(StepError, match="CUDA refused") as caught:
-        runners.built(artifact(tmp_path), execution()).run(x(30))
+        executions.built(artifact(tmp_path), execution()).run(x(30))
     assert "cudaErrorMemoryAllocation: said CUDA" in str(caught.value)
     assert "smaller batches" in caught.value.hint
 
@@ -159,7 +159,7 @@ def test_too_little_memory_is_told_in_cuda_s_words_with_a_way_out(fake, tmp_path
 def test_a_plan_that_tensorrt_does_not_take_is_told_in_its_words(fake, tmp_path):
     fake()
     with pytest.raises(StepError, match="cannot load the engine") as caught:
-        runners.built(artifact(tmp_path, plan=b"broken"), execution())
+        executions.built(artifact(tmp_path, plan=b"broken"), execution())
     assert "the magic tag does not match" in str(caught.value)
 
 
@@ -167,7 +167,7 @@ def test_a_plan_that_tensorrt_does_not_take_is_told_in_its_words(fake, tmp_path)
 def test_an_engine_with_another_machine_s_passport_is_not_loaded(fake, tmp_path, field, told):
     runtime, _ = fake()
     with pytest.raises(StepError, match="is not for this machine") as caught:
-        runners.built(artifact(tmp_path, **field), execution())
+        executions.built(artifact(tmp_path, **field), execution())
     assert told in str(caught.value)
     assert runtime.diary == []
 
@@ -175,12 +175,12 @@ def test_an_engine_with_another_machine_s_passport_is_not_loaded(fake, tmp_path,
 def test_an_engine_without_its_weights_is_not_run(fake, tmp_path):
     fake()
     with pytest.raises(StepError, match=r"without its weights \(strip_plan\)"):
-        runners.built(artifact(tmp_path, options={"strip_plan": True}), execution())
+        executions.built(artifact(tmp_path, options={"strip_plan": True}), execution())
 
 
 def test_a_missing_input_and_one_of_another_kind_are_told_by_name(fake, tmp_path):
     fake()
-    made = runners.built(artifact(tmp_path), execution())
+    made = executions.built(artifact(tmp_path), execution())
     with pytest.raises(StepError, match="inputs that are not there: x"):
         made.run({"z": np.zeros(1)})
     with pytest.raises(StepError, match="does not take the input x") as caught:
@@ -193,7 +193,7 @@ def test_a_missing_input_and_one_of_another_kind_are_told_by_name(fake, tmp_path
 @pytest.mark.parametrize("kind", ["tensorrt", "tensorrt-rtx"])
 def test_without_a_gpu_an_engine_is_run_by_nothing(tmp_path, kind):
     with pytest.raises(StepError, match="There is no GPU here that CUDA programs can use") as caught:
-        runners.built(artifact(tmp_path, kind=kind), execution(kind))
+        executions.built(artifact(tmp_path, kind=kind), execution(kind))
     assert "T4 (sm_75)" in str(caught.value)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-# Files that are named here count as data of whatever ships them.
 MODEL = "model.py"
 TOKENIZER = "tokenizer.py"
 IMAGE = "image.py"
@@ -15,6 +14,11 @@ EMBED = "embed.py"
 FILL = "fill.py"
 GENERATE = ("generate.py", "asked.py", "past.py", "pieces.py", "prompts.py")
 """A generating model: the first is its model.py, the others lie beside it."""
+
+data = (
+    "model.py", "tokenizer.py", "image.py", "classify.py", "tag.py", "answer.py", "embed.py", "fill.py",
+    "generate.py", "asked.py", "past.py", "pieces.py", "prompts.py",
+)  # fmt: skip
 
 
 def code(name: str) -> bytes:

@@ -1,0 +1,147 @@
+"""What names mean in a module: which of them an import binds, scope by scope, and to what."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+FunctionLike = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+_SCOPES = {ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef}
+_COMPREHENSIONS = {ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp}
+_LEAVES = {ast.Name, ast.Constant, ast.Load, ast.Store, ast.Del}
+_SILENT = {ast.Constant, ast.Load, ast.Store, ast.Call, ast.Attribute, ast.Expr, ast.Tuple, ast.Assign, ast.Return}
+"""What most nodes are: they give no name a meaning by themselves."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What an import leads to: a module, and names to follow from it. `runs` is false where only types are meant."""
+
+    module: str
+    names: tuple[str, ...] = ()
+    runs: bool = True
+
+
+Names = Mapping[str, tuple[Target, ...]]
+"""Name -> what imports bind it to, in their order; () for a name that the scope itself gives another meaning."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The names at one place: `here`, and as functions in it see them, which know nothing of a class around them."""
+
+    here: Names
+    below: Names
+    module: str
+    package: str
+
+    def function(self, node: FunctionLike) -> Scope:
+        """Return the scope of a function's body."""
+        own = bound(node.body if isinstance(node.body, list) else [node.body], self.package)
+        inner = {**self.below, **dict.fromkeys(_arguments(node.args), ()), **own}
+        return Scope(inner, inner, self.module, self.package)
+
+    def class_body(self, node: ast.ClassDef) -> Scope:
+        """Return the scope of a class's body."""
+        own = bound(node.body, self.package)
+        return Scope({**self.here, **own}, self.below, self.module, self.package)
+
+    def comprehension(self, node: Comprehension) -> Scope:
+        """Return the scope of a comprehension, whose own variables nobody else sees."""
+        variables = {
+            each.id: ()
+            for generator in node.generators
+            for each in ast.walk(generator.target)
+            if isinstance(each, ast.Name)
+        }
+        return Scope({**self.here, **variables}, {**self.below, **variables}, self.module, self.package)
+
+
+def of_module(tree: ast.Module, module: str, *, is_package: bool) -> Scope:
+    """Return the scope of a module; names that it gives a meaning without an import are not in it."""
+    package = module if is_package else module.rpartition(".")[0]
+    names = {name: targets for name, targets in bound(tree.body, package).items() if targets}
+    return Scope(names, names, module, package)
+
+
+def bound(body: Iterable[ast.AST], package: str) -> dict[str, tuple[Target, ...]]:
+    """Return the names that a scope binds. An import outweighs whatever else binds the same name."""
+    others: set[str] = set()
+    imported: dict[str, tuple[Target, ...]] = {}
+    typed: dict[str, tuple[Target, ...]] = {}
+    for node, runs in _in_scope(body, runs=True):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for name, target in _of_import(node, package, runs=runs):
+                into = imported if runs else typed
+                into[name] = tuple(dict.fromkeys((*into.get(name, ()), target)))
+        elif type(node) not in _SILENT and (given := _given(node)) is not None:
+            others.add(given)
+    return {**typed, **dict.fromkeys(others, ()), **imported}
+
+
+def targets(node: ast.Import | ast.ImportFrom, package: str, *, runs: bool) -> list[Target]:
+    """Return what an import statement leads to, whatever names it binds; `*` stands for all names of a module."""
+    if isinstance(node, ast.Import):
+        return [Target(alias.name, runs=runs) for alias in node.names]
+    return [Target(_base(node, package), (alias.name,), runs) for alias in node.names]
+
+
+def is_type_checking(node: ast.If) -> bool:
+    """Say whether this is an `if TYPE_CHECKING:`, whose body only a type checker reads."""
+    test = node.test
+    name = test.attr if isinstance(test, ast.Attribute) else test.id if isinstance(test, ast.Name) else ""
+    return name == "TYPE_CHECKING"
+
+
+def _arguments(node: ast.arguments) -> Iterator[str]:
+    lone = (each for each in (node.vararg, node.kwarg) if each is not None)
+    yield from (each.arg for each in (*node.posonlyargs, *node.args, *node.kwonlyargs, *lone))
+
+
+def _of_import(node: ast.Import | ast.ImportFrom, package: str, *, runs: bool) -> Iterator[tuple[str, Target]]:
+    for alias, target in zip(node.names, targets(node, package, runs=runs), strict=True):
+        if isinstance(node, ast.Import) and alias.asname is None:
+            first = alias.name.partition(".")[0]  # `import a.b` binds `a`
+            yield first, Target(first, runs=runs)
+        elif alias.name != "*":
+            yield alias.asname or alias.name, target
+
+
+def _base(node: ast.ImportFrom, package: str) -> str:
+    if not node.level:
+        return node.module or ""
+    around = package.rsplit(".", node.level - 1)[0] if node.level > 1 else package
+    return f"{around}.{node.module or ''}".rstrip(".")
+
+
+def _in_scope(body: Iterable[ast.AST], *, runs: bool) -> Iterator[tuple[ast.AST, bool]]:
+    """Yield the nodes of a scope in their order, without those of scopes in it; and whether they run."""
+    todo = [(node, runs) for node in body][::-1]
+    while todo:
+        node, runs = todo.pop()
+        yield node, runs
+        kind = type(node)
+        if kind in _SCOPES or kind in _LEAVES:
+            continue
+        if kind in _COMPREHENSIONS:  # of what is in it, only `:=` binds out here
+            todo += [(each.target, runs) for each in ast.walk(node) if isinstance(each, ast.NamedExpr)]
+        elif isinstance(node, ast.If) and is_type_checking(node):
+            todo += [(each, runs) for each in reversed(node.orelse)] + [(each, False) for each in reversed(node.body)]
+        else:
+            todo += [(each, runs) for each in ast.iter_child_nodes(node)][::-1]
+
+
+def _given(node: ast.AST) -> str | None:
+    """Return the name to which a node other than an import gives a meaning."""
+    match node:
+        case ast.Name(id=name, ctx=context):
+            return None if isinstance(context, ast.Load) else name
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            return name
+        case ast.MatchMapping(rest=str(name)):
+            return name
+    return None

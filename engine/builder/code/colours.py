@@ -1,0 +1,103 @@
+"""Modules and where they lead -> a digest of each that says all of that, and nothing of where any of them lies."""
+
+# A module's colour is that of its own text and of the modules it leads to, so a change shows in all that reach it. In
+# a circle of imports no module can be first: there the colours are refined together until they tell no more modules
+# apart (Weisfeiler and Lehman; B. Weisfeiler, A. Leman, "The reduction of a graph to canonical form", 1968).
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from engine import digest
+from engine.builder.code import reading
+from engine.builder.code.reading import Module
+
+_colours: dict[str, str] = {}
+
+
+def of(module: str) -> str:
+    """Return the colour of a module. Raises StepError for declared data that is not there."""
+    if module not in _colours:
+        for circle in _circles(module):
+            _colours.update(_refined(circle))
+    return _colours[module]
+
+
+def reached(module: str) -> list[str]:
+    """Return a module and all that it leads to, each once."""
+    found = {module: None}
+    todo = [module]
+    while todo:
+        fresh = [each for each in neighbours(reading.read(todo.pop())) if each not in found]
+        found.update(dict.fromkeys(fresh))
+        todo += fresh
+    return list(found)
+
+
+def forget() -> None:
+    """Reckon every colour anew when it is asked for again."""
+    _colours.clear()
+
+
+def neighbours(module: Module) -> Iterator[str]:
+    """Yield the modules that a module leads to, perhaps more than once."""
+    yield from module.leads
+    yield from (name for name, _ in module.reaches if name is not None)
+
+
+def _refined(circle: Iterable[str]) -> Mapping[str, str]:
+    """Return the colours of modules that lead to each other, all others that they lead to being known."""
+    parts = {name: reading.read(name) for name in circle}
+    colours = {name: digest.of_rows([("text", part.text)]) for name, part in parts.items()}
+    while True:
+        known = {**_colours, **colours}
+        finer = {name: _colour(part, known) for name, part in parts.items()}
+        settled = len(set(finer.values())) == len(set(colours.values()))
+        colours = finer
+        if settled:
+            # With all colours of the circle: those of two circles are equal only if the circles do the same.
+            others = [("beside", colour) for colour in sorted(colours.values())]
+            return {name: digest.of_rows([("own", colour), *others]) for name, colour in colours.items()}
+
+
+def _colour(part: Module, known: Mapping[str, str]) -> digest.Digest:
+    reaches = {
+        ("" if name is None else known[name], words)
+        for name, words in part.reaches
+        if words or (name is not None and not reading.read(name).is_empty)
+    }
+    leads = [("leads", known[name]) for name in part.leads]
+    return digest.of_rows([("text", part.text), *leads, *sorted(reaches)])
+
+
+def _circles(start: str) -> Iterator[list[str]]:
+    """Yield a module and those that it leads to, those of a circle together, each after what it needs.
+
+    R. Tarjan, "Depth-first search and linear graph algorithms", 1972; without recursion. Known ones are left out.
+    """
+    index: dict[str, int] = {start: 0}
+    lowest: dict[str, int] = {start: 0}
+    stack: list[str] = [start]
+    open_ones: set[str] = {start}
+    path = [(start, iter(list(neighbours(reading.read(start)))))]
+    while path:
+        name, rest = path[-1]
+        following = next(rest, None)
+        if following is None:
+            path.pop()
+            if path:
+                lowest[path[-1][0]] = min(lowest[path[-1][0]], lowest[name])
+            if lowest[name] == index[name]:
+                cut = stack.index(name)
+                circle, stack[cut:] = stack[cut:], []
+                open_ones.difference_update(circle)
+                yield circle
+        elif following in _colours:
+            continue
+        elif following not in index:
+            index[following] = lowest[following] = len(index)
+            stack.append(following)
+            open_ones.add(following)
+            path.append((following, iter(list(neighbours(reading.read(following))))))
+        elif following in open_ones:
+            lowest[name] = min(lowest[name], index[following])

@@ -1,0 +1,186 @@
+"""A module's syntax tree -> what it does, as text without the place of anything, and the modules that it leads to."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from engine.builder.code import bindings, data, modules
+from engine.builder.code.bindings import Scope, Target
+
+PLACING = frozenset({"makes", "after", "gates"})
+"""What a class says of its place among others: it decides what comes in, which has rows of its own."""
+_OPENED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+"""In their bodies the order of imports is free; within `if` or `try` it may decide."""
+_PLACE_READ = re.compile(rb"\.\s*(%b)\b" % "|".join(PLACING).encode())
+_DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
+
+_PLAIN = {ast.arguments, ast.arg, ast.Call, ast.keyword, ast.Expr, ast.Assign, ast.Tuple, ast.Return, ast.Subscript}
+"""What most nodes are: nothing is to be said about them but their fields."""
+
+Led = tuple[str | None, str]
+"""A module whose code counts, or None; and the words for what is meant of it, or of all else."""
+NOTHING: Led = (None, "")
+"""A module of ours that does not count."""
+
+
+@dataclass
+class Essence:
+    """What a module does. `leads` goes with the places of its text, `reaches` with the module as a whole."""
+
+    parts: list[str] = field(default_factory=list)
+    leads: list[str] = field(default_factory=list)
+    reaches: set[Led] = field(default_factory=set)
+
+    @property
+    def text(self) -> str:
+        """The essence; each place that leads to a module of `leads` is marked."""
+        return "".join(self.parts)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the module does nothing."""
+        return not self.parts and self.reaches <= {NOTHING, (None, "__future__.annotations")}
+
+
+def of(tree: ast.Module, source: bytes, scope: Scope, follow: Callable[[Target], Led]) -> Essence:
+    """Return the essence of a module: types and values without docstrings, positions, empty fields and imports.
+
+    `follow` says where an import leads. A name that an import binds stands for what it leads to, so that neither its
+    alias counts nor the place of the module; a text that names a module of ours, or of the same package, is its place.
+    """
+    mentions = _PLACE_READ.search(source) is not None
+    writer = _Writer(follow, reads_place=mentions and any(_reads_place(node) for node in ast.walk(tree)))
+    for statement in tree.body:
+        writer.statement(statement, scope, within=tree)
+    return writer.essence
+
+
+class _Writer:
+    def __init__(self, follow: Callable[[Target], Led], *, reads_place: bool) -> None:
+        self.essence = Essence()
+        self._follow = follow
+        self._reads_place = reads_place
+        """The module uses what its classes say of their place, so that counts."""
+
+    def statement(self, node: ast.AST, scope: Scope, *, within: ast.AST) -> None:
+        if isinstance(node, ast.If) and bindings.is_type_checking(node):
+            for each in node.orelse:
+                self.statement(each, scope, within=within)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            self._import(node, scope, ordered=not isinstance(within, _OPENED))
+        elif not _is_docstring(node) and not self._only_places(node, within):
+            self._node(node, scope)
+
+    def _node(self, node: ast.AST, scope: Scope) -> None:
+        if isinstance(node, ast.Name | ast.Attribute):
+            self._name(node, scope)
+        elif type(node) in _PLAIN:
+            self._fields(node, scope)
+        else:
+            self._special(node, scope)
+
+    def _special(self, node: ast.AST, scope: Scope) -> None:
+        match node:
+            case ast.Constant(value=str(text)) if _DOTTED.fullmatch(text) and self._is_module(text, scope):
+                self._say("Module()")
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+                self._fields(node, scope, body=scope.function(node))
+            case ast.ClassDef():
+                self._fields(node, scope, body=scope.class_body(node))
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                self._node(node.generators[0].iter, scope)  # it is evaluated outside
+                self._fields(node, scope.comprehension(node))
+            case _:
+                self._fields(node, scope)
+
+    def _fields(self, node: ast.AST, scope: Scope, body: Scope | None = None) -> None:
+        """Empty fields are left out because Python versions differ in which of them they have."""
+        self._say(type(node).__name__ + "(")
+        for name, value in ast.iter_fields(node):
+            if value is None or value == [] or name in {"type_comment", "kind"}:
+                continue
+            self._say(name + "=")
+            inner = body if name == "body" and body is not None else scope
+            for item in value if isinstance(value, list) else (value,):
+                if isinstance(item, ast.stmt):
+                    self.statement(item, inner, within=node)
+                elif isinstance(item, ast.expr_context):
+                    self._say(type(item).__name__)
+                elif isinstance(item, ast.AST):
+                    self._node(item, inner)
+                else:
+                    self._say(repr(item))
+        self._say(")")
+
+    def _name(self, node: ast.Name | ast.Attribute, scope: Scope) -> None:
+        attributes: list[str] = []
+        base: ast.expr = node
+        while isinstance(base, ast.Attribute):
+            attributes.insert(0, base.attr)
+            base = base.value
+        found = scope.here.get(base.id, ()) if isinstance(base, ast.Name) else ()
+        if not found:
+            self._fields(node, scope)
+            return
+        self._say(f"{type(node.ctx).__name__}Led(")
+        for target in found:
+            self._lead(Target(target.module, (*target.names, *attributes), target.runs))
+        self._say(")")
+
+    def _import(self, node: ast.Import | ast.ImportFrom, scope: Scope, *, ordered: bool) -> None:
+        for target in bindings.targets(node, scope.package, runs=True):
+            star = target.names == ("*",)
+            whole = Target(target.module)
+            self.essence.reaches.add(self._follow(whole if star else target))
+            if self._follow(whole)[0] is not None:  # it runs, whoever has the name that is meant in the end
+                self.essence.reaches.add(self._follow(whole))
+            if star or ordered:  # of two modules the later one's names hold
+                self._say(f"Import{'*' if star else ''}(")
+                self._lead(whole if star else target)
+                self._say(")")
+
+    def _lead(self, target: Target) -> None:
+        module, words = self._follow(target)
+        if not target.runs:  # a type says nothing about what happens
+            module = None
+        if module is not None:
+            self.essence.leads.append(module)
+        self._say(f"{'' if module is None else '@'}{words!r}")
+
+    def _only_places(self, node: ast.AST, within: ast.AST) -> bool:
+        """Say whether a statement only says where something lies: the class among others, or its data."""
+        name = _assigned(node) if isinstance(within, ast.Module | ast.ClassDef) else None
+        if name == data.NAME:
+            return bool(data.names_of(node, within))
+        return name in PLACING and isinstance(within, ast.ClassDef) and not self._reads_place
+
+    def _is_module(self, text: str, scope: Scope) -> bool:
+        return modules.counts(text, scope.module) and modules.exists(text)
+
+    def _say(self, text: str) -> None:
+        self.essence.parts.append(text)
+
+
+def _assigned(node: ast.AST) -> str | None:
+    """Return the one name that a statement gives a value to; None for all other statements."""
+    targets: Iterable[ast.expr] = ()
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign) and node.value is not None:
+        targets = (node.target,)
+    match tuple(targets):
+        case (ast.Name(id=name),):
+            return name
+    return None
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    """Say whether this is a text that stands alone: of a module, class, function or field. It does nothing."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _reads_place(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr in PLACING and isinstance(node.ctx, ast.Load)

@@ -1,0 +1,110 @@
+"""A module read once: what it does, where that leads, and the files that say so."""
+
+from __future__ import annotations
+
+import ast
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from engine import digest
+from engine.builder.code import bindings, data, essence, modules
+from engine.builder.code.bindings import Scope, Target
+from engine.builder.code.essence import NOTHING, Led
+
+_MISSING = "no such module"
+
+
+@dataclass(frozen=True)
+class Module:
+    """What a module does of itself, and the modules whose code counts with it."""
+
+    text: str
+    """What it does, without the modules that it leads to."""
+    leads: tuple[str, ...] = ()
+    """The modules that its text leads to, in the order of their places in it."""
+    reaches: tuple[Led, ...] = ()
+    """All that it imports, and the packages that Python runs before it; in no order."""
+    files: tuple[Path, ...] = ()
+    before: tuple[tuple[Path, os.stat_result], ...] = ()
+    """Each file as it was before it was read."""
+    is_empty: bool = False
+
+
+@dataclass(frozen=True)
+class _Source:
+    before: os.stat_result
+    text: bytes
+    tree: ast.Module
+    scope: Scope
+
+
+@cache
+def read(module: str) -> Module:
+    """Return a module. One that is not there does nothing. Raises StepError for declared data that is not there."""
+    path = modules.file_of(module)
+    if path is None:
+        return Module(_MISSING, is_empty=True)
+    if path.suffix != ".py":
+        before = os.stat(path)
+        return Module(digest.of_file(path), files=(path,), before=((path, before),))
+    source = _source(path, module)
+    shipped = data.declared(source.tree, path) if data.MENTIONED.search(source.text) else data.Declared()
+    found = essence.of(source.tree, source.text, source.scope, lambda target: _follow(target, module))
+    around = [each for each in modules.around(module) if modules.counts(each, module)]
+    run_first = {(each, "") for each in around if not read(each).is_empty}
+    initial = [place for each in around if (place := modules.file_of(each)) is not None]
+    files = dict.fromkeys((path, *shipped.files, *initial))
+    return Module(
+        text=digest.of_rows([("", found.text), *shipped.rows]),
+        leads=tuple(found.leads),
+        reaches=tuple(found.reaches | run_first),
+        files=(*files, *shipped.folders),
+        before=((path, source.before), *((each, os.stat(each)) for each in files if each != path)),
+        is_empty=found.is_empty and not shipped.rows,
+    )
+
+
+def forget() -> None:
+    """Read every module anew when it is asked for again."""
+    read.cache_clear()
+    _source.cache_clear()
+    modules.forget()
+
+
+@cache
+def _source(path: Path, module: str) -> _Source:
+    """Return a module's source with what the names in it mean."""
+    before = os.stat(path)
+    text = path.read_bytes()
+    tree = ast.parse(text)
+    return _Source(before, text, tree, bindings.of_module(tree, module, is_package=path.name == "__init__.py"))
+
+
+def _handed_on(module: str, name: str) -> tuple[Target, ...]:
+    """Return what a name of a module is where the module itself imports it."""
+    path = modules.file_of(module)
+    return _source(path, module).scope.here.get(name, ()) if path is not None and path.suffix == ".py" else ()
+
+
+def _follow(target: Target, asker: str) -> Led:
+    """Return where an import leads in the end: through folders and packages, and through names that are handed on."""
+    module, names, seen = target.module, target.names, set[tuple[str, tuple[str, ...]]]()
+    while modules.is_known(module, asker) and (module, names) not in seen:
+        seen.add((module, names))
+        if not names:
+            break
+        handed = _handed_on(module, names[0]) if modules.counts(module, asker) else ()
+        if len(handed) == 1 and handed[0].runs:
+            module, names = handed[0].module, (*handed[0].names, *names[1:])
+        elif modules.exists(f"{module}.{names[0]}"):
+            module, names = f"{module}.{names[0]}", names[1:]
+        else:
+            break
+    words = ".".join(names)
+    if modules.counts(module, asker):
+        return module, words
+    if modules.is_ours(module):
+        return (None, f":{words}") if words else NOTHING
+    return None, ".".join((module, *names))

@@ -1,0 +1,25 @@
+"""A package without a server: a built model with all that a program of one's own needs to run it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.kit.onnx import onnx_files
+from engine.runtimes.served import Served
+
+TOKENIZER, REQUIREMENTS = "tokenizer.json", "requirements.txt"
+
+
+def write(folder: Path, directory: Path, model: Served, *, tokenizer: str | None) -> None:
+    """Link the files of a model into `folder`; add its tokenizer, if any, and the packages that run it."""
+    import numpy as np
+
+    onnx_files.link(directory, folder)
+    needs = [*model.needs, f"numpy>={np.__version__.split('.', maxsplit=1)[0]}"]
+    if tokenizer is not None:
+        import tokenizers
+
+        (folder / TOKENIZER).write_text(tokenizer, "utf-8")
+        needs.append(f"tokenizers=={tokenizers.__version__}")
+    lines = [f"# What runs {model.files[0]}; {model.why_plain}.", *needs]
+    (folder / REQUIREMENTS).write_text("\n".join(lines) + "\n", "utf-8")

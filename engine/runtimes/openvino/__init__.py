@@ -1,0 +1,1 @@
+"""OpenVINO: recipes may name it, nothing builds for it yet."""

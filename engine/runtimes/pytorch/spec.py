@@ -1,0 +1,25 @@
+"""PyTorch: the original model, as one would serve it without a recipe; it is only measured against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from engine.runtimes.runtime import Runtime
+
+
+class PyTorch(Runtime):
+    """PyTorch, eager."""
+
+    name: ClassVar[str] = "pytorch"
+    title: ClassVar[str] = "PyTorch"
+    work: ClassVar[str] = ".runner"
+    targets: ClassVar[bool] = False
+    on_gpus: ClassVar[bool] = True
+    rival_of: ClassVar[str | None] = "checkpoint"
+    rival_precisions: ClassVar[tuple[str, ...]] = ("fp32", "fp16", "bf16")
+    tools_for: ClassVar[Mapping[str, str]] = {"torch": "export and reference of PyTorch models"}
+
+    def rival_tools(self, *, library: str) -> tuple[str, ...]:
+        """Return PyTorch and the library that the model is one of."""
+        return ("torch", library)

@@ -1,0 +1,100 @@
+"""The runtimes that there are: our own, a package each, and those that other packages bring."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+from collections.abc import Iterable, Mapping
+from functools import cache
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING
+
+import engine.runtimes
+from engine import plugins
+from engine.errors import StepError
+from engine.runtimes.runtime import Runtime
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from engine.recipe.schema import Recipe
+
+_SPEC = "spec"
+"""The module of a runtime's package that says what it is."""
+
+
+@cache
+def runtimes() -> Mapping[str, Runtime]:
+    """Return every runtime by its name, ours first. Raises StepError where another package's cannot be loaded."""
+    found: dict[str, Runtime] = {}
+    for package in pkgutil.iter_modules(engine.runtimes.__path__, "engine.runtimes."):
+        if package.ispkg:
+            for kind in _kinds(importlib.import_module(f"{package.name}.{_SPEC}")):
+                found[kind.name] = kind()
+    for point in plugins.points(plugins.RUNTIMES):
+        kind = _loaded(point)
+        if kind.name in found:
+            there = type(found[kind.name])
+            theirs = f"{point.value} ({plugins.package(point)})"
+            raise plugins.refuse_twins("runtime", kind.name, f"{there.__module__}:{there.__name__}", theirs)
+        found[kind.name] = kind()
+    return MappingProxyType(found)
+
+
+def find(name: str) -> Runtime:
+    """Return the runtime of a name. Raises StepError where there is none."""
+    try:
+        return runtimes()[name]
+    except KeyError:
+        raise StepError(
+            f"there is no runtime {name!r}",
+            [f"runtimes: {', '.join(sorted(runtimes()))}"],
+            "install the package that brings it",
+        ) from None
+
+
+def of(recipe: Recipe) -> Runtime:
+    """Return the runtime of a recipe."""
+    return find(recipe.target.runtime)
+
+
+def targets() -> tuple[str, ...]:
+    """Return what `target.runtime` may be, in the order in which people meet it."""
+    return tuple(name for name, each in runtimes().items() if each.targets)
+
+
+def rivals() -> tuple[str, ...]:
+    """Return what `bench.against` may name."""
+    return tuple(name for name, each in runtimes().items() if each.rival_of is not None)
+
+
+def providers() -> tuple[str, ...]:
+    """Return what `target.provider` may be."""
+    return tuple(dict.fromkeys(provider for each in runtimes().values() for provider in each.providers))
+
+
+def named(matching: Iterable[Runtime]) -> str:
+    """Return the names of runtimes for a sentence: `onnxruntime or tensorrt`."""
+    return " or ".join(each.name for each in matching)
+
+
+def _kinds(module: ModuleType) -> list[type[Runtime]]:
+    return [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Runtime) and value.__module__ == module.__name__
+        if "name" in vars(value)
+    ]
+
+
+def _loaded(point: EntryPoint) -> type[Runtime]:
+    loaded = plugins.load(point, "runtime")
+    kinds = _kinds(loaded) if isinstance(loaded, ModuleType) else [loaded]
+    if len(kinds) == 1 and isinstance(kinds[0], type) and issubclass(kinds[0], Runtime) and "name" in dir(kinds[0]):
+        return kinds[0]
+    raise StepError(
+        f"the entry point {point.name!r} of {plugins.package(point)} is no runtime",
+        [f"{point.value} is {loaded!r}"],
+        "let it name a subclass of engine.runtimes.runtime.Runtime that has a name",
+    )

@@ -1,0 +1,26 @@
+"""Original: what a rival is made of - what a user would otherwise run, measured beside ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from engine.recipe.images import Images
+
+
+@dataclass(frozen=True)
+class Original:
+    """The model before anything was done to it: as ONNX, and as a checkpoint where there is one."""
+
+    exported: Path
+    checkpoint: Path | None = None
+    task: str | None = None
+    """What the recipe says that it is for; None where the checkpoint says it."""
+    num_labels: int | None = None
+    random_head: bool = False
+    images: Images | None = None
+    """How images come to a model of timm."""
+    new_tokens: int | None = None
+    """How many tokens a call generates where the model generates text."""

@@ -1,0 +1,271 @@
+"""Runtime: what executes models. Ours are a package each; others join by the entry point `recipe.runtimes`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from types import ModuleType
+
+    from engine.gpus import Gpu
+    from engine.recipe.load import LoadedRecipe
+    from engine.recipe.schema import Recipe, Target
+    from engine.runtimes.backends import Accelerator, Backend
+    from engine.runtimes.execution import Execution
+    from engine.runtimes.rival import Original
+    from engine.runtimes.runner import Runner
+    from engine.runtimes.served import Served
+    from engine.triton_images import Named
+
+
+class Lowering(Enum):
+    """How the precision of a recipe comes into the graph."""
+
+    DYNAMIC = "int8 weights ahead of time, activations quantized while it runs"
+    IN_THE_GRAPH = "the graph says the precision of every tensor"
+
+
+class Residual(Enum):
+    """Whether a residual addition is fused into the normalisation behind it."""
+
+    APART = "apart"
+    FUSED = "fused"
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Precisions that a runtime computes in whatever the device can do; `fact` stands in front of their list."""
+
+    precisions: tuple[str, ...]
+    fact: str
+    instead: str = ""
+    """What else has the precision where the devices compute in it, as a further hint."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to run models on a GPU, for `recipe doctor`: what it needs beside a driver."""
+
+    name: str
+    distributions: tuple[str, ...]
+    modules: tuple[tuple[str, str], ...] = ()
+    """Packages that are asked for by their module: the distribution, the module."""
+    libraries: tuple[str, ...] = ()
+    """Shared libraries that must be found; pip brings them in packages of their own."""
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """What a recipe may say of a runtime and nothing does yet."""
+
+    field: str
+    """The field of the recipe, as in `target.runtime`."""
+    what: str
+    instead: str
+
+
+class Runtime:
+    """What executes models: which targets and precisions it has, what its results depend on, and how it runs.
+
+    The class is pure: it is read to check a recipe, and imports no tool. What runs a model lies in the module that
+    `work` names, which is imported when it is used. A runtime in one file overrides `runner` and `served` instead.
+    """
+
+    name: ClassVar[str]
+    """As recipes write it: `target.runtime`."""
+    title: ClassVar[str] = ""
+    """As people call it; the name where it is left out."""
+    work: ClassVar[str] = ""
+    """The module with `runner`, `rival` and `served`, relative to this module's package: `.runner`."""
+    options_model: ClassVar[type[Any] | None] = None
+    """The pydantic model of what a recipe says under `runtimes: {NAME: {...}}`; None where nothing can be said."""
+
+    targets: ClassVar[bool] = True
+    """Whether it can be `target.runtime`; otherwise it only runs what ours is measured against."""
+    planned: ClassVar[Unsupported | None] = None
+    """Why recipes may name it, and nothing builds for it yet."""
+    providers: ClassVar[tuple[str, ...]] = ()
+    """What `target.provider` may be."""
+    on_cpus: ClassVar[bool] = True
+    on_gpus: ClassVar[bool] = False
+    several: ClassVar[bool] = False
+    """Whether one artifact can be for several devices."""
+    compile_step: ClassVar[str | None] = None
+    """The step that compiles for it."""
+    rival_of: ClassVar[str | None] = None
+    """The output that it runs as a rival in `bench.against`: `exported`, `checkpoint`; None where it is none."""
+    rival_precisions: ClassVar[tuple[str, ...]] = ()
+    rival_served: ClassVar[bool] = False
+    """Whether it is measured through a server as well, where ours is."""
+    backend: ClassVar[Backend | None] = None
+    """Triton's backend that overrides are held against; None where Triton has none."""
+    loads_in_triton: ClassVar[bool] = False
+    not_triton: ClassVar[str] = "no Triton repository: Triton has no backend for it"
+    """Why a package is a plain folder, where `loads_in_triton` is false."""
+    threads_in_triton: ClassVar[str | None] = None
+    """The parameter of Triton's backend that says how many threads an operator takes on a CPU."""
+    ways: ClassVar[tuple[Way, ...]] = ()
+    """The ways to run on a GPU, for `recipe doctor`."""
+    tools_for: ClassVar[Mapping[str, str]] = {}
+    """Distributions that it needs, each with what for, for `recipe doctor`."""
+
+    # What a recipe may ask of it. Each `refuse...` raises RecipeError with the nearest thing that works.
+
+    def runs_on_cpu(self, target: Target) -> bool:
+        """Say whether the target's model runs on a CPU."""
+        return target.device == "cpu"
+
+    def refuse_cpu(self, loaded: LoadedRecipe) -> None:
+        """Raise RecipeError where the target is a CPU and the runtime has none of it."""
+        if not self.on_cpus:
+            what = f"{self.name} runs on NVIDIA GPUs; the target is a cpu"
+            hint = "name the GPU (`recipe gpus` lists them), or use runtime: onnxruntime"
+            raise loaded.error(what, "target", "runtime", hint=hint)
+
+    def refuse_gpus(self, loaded: LoadedRecipe, named: Sequence[Gpu]) -> None:
+        """Raise RecipeError where it does not run on the GPUs that the recipe names."""
+        if not self.on_gpus:
+            from engine import gpus
+
+            what = f"{self.name} does not run on {gpus.called(named)}"
+            raise loaded.error(what, "target", "runtime", hint="use tensorrt, or device: cpu")
+
+    def builds_for(self, gpu: Gpu) -> bool:
+        """Say whether it runs on one kind of GPU at all."""
+        return self.on_gpus
+
+    def kernels(self, target: Target) -> Kernels | None:
+        """Return the precisions that it computes in there; None where that is what the GPU itself computes in."""
+        return Kernels(("fp32",), f"{self.name} computes in") if self.runs_on_cpu(target) else None
+
+    def lacks(self, gpu: Gpu) -> Sequence[str]:
+        """Return precisions that a GPU computes in and this runtime on it does not."""
+        return ()
+
+    def sections(self, target: Target) -> Sequence[str]:
+        """Return the sections of a recipe that have options for it there, beside `runtimes`."""
+        return ()
+
+    def refuse_options(self, loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+        """Raise RecipeError at the first option that cannot be, or would be silently without effect."""
+
+    def refuse_image(self, loaded: LoadedRecipe, named: Named) -> None:
+        """Raise RecipeError where the Triton image of the recipe cannot load what is built."""
+        if not self.loads_in_triton:
+            what = f"no image of Triton loads what {self.name} runs"
+            hint = "use another runtime, or leave the image out"
+            raise loaded.error(what, "package", "triton", "image", hint=hint)
+
+    def refuse_operators(self, loaded: LoadedRecipe, operators: Mapping[str, Sequence[str]]) -> None:
+        """Raise RecipeError for operators that it lacks: {domain: [operator]}, those that are not ONNX's own."""
+
+    def refuse_installed(self, loaded: LoadedRecipe, installed: Callable[[str], str | None]) -> None:
+        """Raise RecipeError where another version than the recipe's is installed; `installed` is None where none is."""
+
+    def unsupported(self, recipe: Recipe) -> Iterator[Unsupported]:
+        """Yield what the recipe asks of it and nothing does yet."""
+        yield from ()
+
+    def accelerator(self, target: Target) -> Accelerator | None:
+        """Return what Triton's ONNX Runtime backend hands the model to there; None for no accelerator."""
+        return None
+
+    def generates(self, target: Target) -> bool:
+        """Say whether it runs models that generate text there."""
+        return False
+
+    def fixes_profiles(self, target: Target) -> bool:
+        """Say whether what is built takes only the shapes of its profiles."""
+        return False
+
+    # What is done for it.
+
+    def lowering(self, recipe: Recipe) -> Lowering | None:
+        """Return how the recipe's precision comes into the graph; None where the graph stays as it is."""
+        return None
+
+    def fuses(self, target: Target) -> Residual | None:
+        """Return how transformer operators are fused for it; None where it knows no fused operators."""
+        return None
+
+    # What its results depend on.
+
+    def execution(self, recipe: Recipe) -> Mapping[str, Any]:
+        """Return the options with which it runs the recipe's model: JSON values, rows of the keys."""
+        return dict(recipe.runtimes.get(self.name, {}))
+
+    def tool(self, target: Target) -> str | None:
+        """Return the distribution that drives the GPU; None on a CPU."""
+        return None
+
+    def tool_version(self, recipe: Recipe) -> str | None:
+        """Return which versions of that will do, as recipes say it: "10.x"; None for any."""
+        return None
+
+    def tools(self, execution: Execution) -> tuple[str, ...]:
+        """Return the distributions that its answers depend on."""
+        return ("numpy",)
+
+    def facts(self, execution: Execution) -> tuple[str, ...]:
+        """Return the facts of the machine that its answers depend on."""
+        return ("cpu.isa",)
+
+    def latency_facts(self, execution: Execution) -> tuple[str, ...]:
+        """Return further facts that its latency depends on."""
+        return ()
+
+    def rival_tools(self, *, library: str) -> tuple[str, ...]:
+        """Return the distributions that a rival's latency depends on; `library` has the model for PyTorch."""
+        return ()
+
+    def as_rival(self, execution: Execution) -> Execution:
+        """Return how it runs as a rival, on the same device as `execution`: with nothing but its defaults."""
+        return execution.model_copy(update={"runtime": self.name, "options": {}})
+
+    # What runs: imported when it is asked for.
+
+    def code(self) -> tuple[str, ...]:
+        """Return the modules whose code counts in the keys of jobs that use it."""
+        own = type(self).__module__
+        return (own, importlib.util.resolve_name(self.work, own.rpartition(".")[0])) if self.work else (own,)
+
+    def runner(
+        self,
+        directory: Path,
+        execution: Execution,
+        *,
+        name: str = "built",
+        threads: int = 0,
+        new_tokens: int | None = None,
+    ) -> Runner:
+        """Return what answers inputs by the built model in `directory`.
+
+        `new_tokens` says that it generates text, and how much of it a prepared call does. Raises StepError where the
+        model cannot run here, on just the device that it is for: no other one is ever taken.
+        """
+        return self._work().runner(directory, execution, name=name, threads=threads, new_tokens=new_tokens)  # type: ignore[no-any-return]
+
+    def rival(self, original: Original, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:
+        """Return what a user would otherwise run, on the device of `execution`. Raises StepError as `runner` does."""
+        return self._work().rival(original, name=name, precision=precision, execution=execution, threads=threads)  # type: ignore[no-any-return]
+
+    def served(self, directory: Path, execution: Execution, scratch: Path) -> Served:
+        """Return how Triton, or a program of one's own, serves the built model in `directory`."""
+        if not self.work:
+            from engine.runtimes.served import plain  # of a runtime in one file
+
+            return plain(directory, self.not_triton)
+        return self._work().served(directory, execution, scratch)  # type: ignore[no-any-return]
+
+    def _work(self) -> ModuleType:
+        return importlib.import_module(self.code()[-1])
+
+    def beside(self, name: str) -> ModuleType:
+        """Return a module of this package by its name: one that refuses recipes, and counts in no key."""
+        return importlib.import_module(f"{type(self).__module__.rpartition('.')[0]}.{name}")

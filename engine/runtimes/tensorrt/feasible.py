@@ -1,0 +1,152 @@
+"""What a recipe says under `tensorrt`, and the operators of its model, held against TensorRT and the GPUs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from engine.gpus import called
+from engine.runtimes.registry import find, of
+from engine.runtimes.tensorrt.spec import Engines, TensorRT
+from engine.triton_images import parts_of, tensorrt_for
+
+if TYPE_CHECKING:
+    from engine.gpus import Gpu
+    from engine.recipe.load import LoadedRecipe
+    from engine.recipe.options import TensorRT as Options
+
+_AMPERE = 80
+_FUSED = "com.microsoft"
+_VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,3}(\.[x*])?")
+_LAST_WITH_DLA, _AGAIN_WITH_DLA = (10, 7), (11, 4, 1)
+_Asked = Callable[["Options"], object]
+_NEED_GPU: tuple[tuple[str, _Asked, str], ...] = (
+    ("compatibility", lambda said: said.get("compatibility", "none") != "none",
+     "leave it out: the engine is for the devices that `target.device` lists"),
+    ("version_compatible", lambda said: said.get("version_compatible"), "leave it out, or use runtime: tensorrt"),
+    ("exclude_lean_runtime", lambda said: said.get("exclude_lean_runtime"), "leave it out, or use runtime: tensorrt"),
+    ("refit", lambda said: said.get("refit"), "leave it out, or use runtime: tensorrt"),
+    ("strip_plan", lambda said: said.get("strip_plan"), "leave it out, or use runtime: tensorrt"),
+    ("timing_cache", lambda said: said.get("timing_cache"), "leave it out: it keeps nothing there"),
+)  # fmt: skip
+"""What TensorRT-RTX cannot do where it builds without a GPU, or does nothing with (tensorrt-rtx 1.7)."""
+
+
+def options(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+    """Raise RecipeError at the first option that cannot be, or would be silently without effect."""
+    said = loaded.recipe.tensorrt
+    if not said:
+        _architecture(loaded, devices)  # the image may say the version
+        return
+    _version(loaded)
+    _architecture(loaded, devices)
+    if _meant(loaded).anywhere:
+        _without_gpu(loaded)
+    _compatibility(loaded, devices)
+    _dla(loaded, devices)
+    if said.get("sparse_weights") and any(gpu.sm < _AMPERE for gpu in devices):
+        what = f"sparse weights need SM{_AMPERE}: {called([gpu for gpu in devices if gpu.sm < _AMPERE])} has no kernels"
+        raise loaded.error(what, "tensorrt", "sparse_weights", hint="leave it out")
+
+
+def operators(loaded: LoadedRecipe, found: Mapping[str, Sequence[str]]) -> None:
+    """Raise RecipeError for operators that TensorRT does not have; other domains may come from plugins."""
+    if fused := found.get(_FUSED):
+        what = f"the graph was fused for ONNX Runtime, and TensorRT does not know its operators: {', '.join(fused)}"
+        hint = "name the ONNX file as it was exported, TensorRT fuses on its own; or use onnxruntime, provider: cuda"
+        raise loaded.error(what, "model", "source", facts=[f"they are of the domain {_FUSED}"], hint=hint)
+    if found and not loaded.recipe.tensorrt.get("plugins"):
+        domain, names = next(iter(found.items()))
+        what = f"TensorRT does not know the model's operators of the domain {domain}: {', '.join(names)}"
+        hint = "name the library that brings them under tensorrt.plugins, or use runtime: onnxruntime, provider: cuda"
+        raise loaded.error(what, "model", "source", hint=hint)
+
+
+def _meant(loaded: LoadedRecipe) -> Engines:
+    """Return the TensorRT whose options these are: the recipe's runtime, or the one behind ONNX Runtime's provider."""
+    runtime = of(loaded.recipe)
+    return runtime if isinstance(runtime, Engines) else cast("Engines", find(TensorRT.name))
+
+
+def _version(loaded: LoadedRecipe) -> None:
+    wanted = loaded.recipe.tensorrt.get("version")
+    if wanted is None:
+        return
+    majors, name = _meant(loaded).majors, _meant(loaded).title
+    if not _VERSION.fullmatch(wanted):
+        hint = f'write "{majors[0]}.x", or a version such as "{majors[0]}.7"'
+        raise loaded.error(f"`tensorrt.version` is no version: {wanted!r}", "tensorrt", "version", hint=hint)
+    parts = parts_of(wanted)
+    if parts[0] not in majors:
+        known = " and ".join(f"{major}.x" for major in majors)
+        nearest = min(majors, key=lambda major: abs(int(major) - int(parts[0])))
+        what = f"{name} {wanted} is not supported"
+        hint = f'the nearest that is: "{nearest}.x"'
+        raise loaded.error(what, "tensorrt", "version", facts=[f"supported: {known}"], hint=hint)
+
+
+def _architecture(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+    """Refuse a TensorRT, by its version or as that of Triton's image, that does not know the GPU yet."""
+    wanted = tensorrt_for(loaded.recipe)
+    if wanted is None or not isinstance(of(loaded.recipe), TensorRT):
+        return
+    parts = parts_of(wanted)
+    if parts[0] not in TensorRT.majors:  # only an image's: it has more to say about that
+        return
+    at = ("tensorrt", "version") if loaded.recipe.tensorrt.get("version") else ("package", "triton", "image")
+    for gpu in devices:
+        if _before(parts, gpu.tensorrt):
+            what = f"TensorRT {wanted} builds nothing for {called([gpu])}"
+            fact = f"{gpu.architecture} of SM{gpu.sm} came with TensorRT {gpu.tensorrt}"
+            hint = f'say version: "{gpu.tensorrt}" or later'
+            raise loaded.error(what, *at, facts=[fact], hint=hint)
+
+
+def _without_gpu(loaded: LoadedRecipe) -> None:
+    for name, is_asked, hint in _NEED_GPU:
+        if is_asked(loaded.recipe.tensorrt):
+            what = f"TensorRT-RTX builds without a GPU, and has no `{name}` there"
+            at = name if loaded.position("tensorrt", name) else "compatibility"  # version-compatible is said there, too
+            raise loaded.error(what, "tensorrt", at, hint=hint)
+
+
+def _compatibility(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+    said = loaded.recipe.tensorrt
+    too_old = [gpu for gpu in devices if gpu.sm < _AMPERE]
+    if said.get("compatibility") == "ampere-plus" and too_old:
+        what = f"ampere-plus starts at SM{_AMPERE}; the target is {called(too_old)}"
+        raise loaded.error(what, "tensorrt", "compatibility", hint="use same-compute-capability")
+    if said.get("exclude_lean_runtime") and not said.get("version_compatible"):
+        what = "`exclude_lean_runtime` says what a version-compatible engine leaves out, and this is none"
+        hint = "add version_compatible: true, or leave it out"
+        raise loaded.error(what, "tensorrt", "exclude_lean_runtime", hint=hint)
+
+
+def _dla(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+    """Refuse memory for deep-learning accelerators where there are none.
+
+    Of the catalogue's devices AGX Orin and Orin NX have them. TensorRT 10.7 was the last to support them until 11.4.1
+    (NVIDIA, "Migrating TensorRT from 10.x to 11.x on Jetson/JetPack"; release notes of 11.4.1).
+    """
+    pool = next((name for name in loaded.recipe.tensorrt.get("memory_pool", {}) if name.startswith("dla")), None)
+    if pool is None:
+        return
+    at = ("tensorrt", "memory_pool", pool)
+    without = [gpu for gpu in devices if not gpu.dla]
+    if without:
+        what = f"{called(without)} has no deep-learning accelerator (DLA)"
+        raise loaded.error(what, *at, facts=["Jetson AGX Orin and Orin NX have one"], hint=f"leave {pool} out")
+    parts = parts_of(tensorrt_for(loaded.recipe) or "")
+    numbers = tuple(int(part) for part in parts)
+    if len(numbers) > 1 and numbers[:2] > _LAST_WITH_DLA and numbers < _AGAIN_WITH_DLA[: len(numbers)]:
+        what = f"TensorRT {'.'.join(parts)} does not support DLA"
+        facts = ["10.7 was the last that did, until 11.4.1"]
+        raise loaded.error(what, *at, facts=facts, hint='say version: "10.7", or leave the pool out')
+
+
+def _before(parts: Sequence[str], first: str) -> bool:
+    """Tell whether every version that begins with `parts` is older than `first`."""
+    wanted = [int(part) for part in parts]
+    needed = [int(part) for part in first.split(".")]
+    return wanted < needed[: len(wanted)]

@@ -1,0 +1,79 @@
+"""TensorRT-RTX: engines that are built without a GPU, for one or several kinds of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from engine import distribution, gpus, triton_images
+from engine.runtimes.runtime import Unsupported, Way
+from engine.runtimes.tensorrt.spec import CUDA_BINDINGS, Engines
+
+if TYPE_CHECKING:
+    from engine.gpus import Gpu
+    from engine.recipe.load import LoadedRecipe
+    from engine.recipe.schema import Recipe
+    from engine.triton_images import Named
+
+_TURING = 75
+
+
+class TensorRTRTX(Engines):
+    """NVIDIA TensorRT for RTX."""
+
+    name: ClassVar[str] = "tensorrt-rtx"
+    title: ClassVar[str] = "TensorRT-RTX"
+    several: ClassVar[bool] = True
+    module: ClassVar[str] = "tensorrt_rtx"
+    package: ClassVar[str] = "tensorrt-rtx-cu12"
+    install: ClassVar[str] = f"{distribution.install('rtx')}: it builds without a GPU"
+    majors: ClassVar[tuple[str, ...]] = ("1",)
+    anywhere: ClassVar[bool] = True
+    not_triton: ClassVar[str] = "no Triton repository: Triton's TensorRT backend does not load TensorRT-RTX engines"
+    ways: ClassVar[tuple[Way, ...]] = (Way("tensorrt-rtx", ("tensorrt_rtx",), (CUDA_BINDINGS,)),)
+    tools_for: ClassVar[Mapping[str, str]] = {"tensorrt_rtx": "TensorRT-RTX engines, built without a GPU"}
+
+    def builds_for(self, gpu: Gpu) -> bool:
+        """Say whether its builder knows the GPU."""
+        return gpu.tensorrt_rtx
+
+    def refuse_gpus(self, loaded: LoadedRecipe, named: Sequence[Gpu]) -> None:
+        """Raise RecipeError for GPUs that its builder does not know."""
+        without = [gpu for gpu in named if not self.builds_for(gpu)]
+        if not without:
+            return
+        able = sorted({f"SM{gpu.sm}" for gpu in gpus.CATALOGUE if gpu.tensorrt_rtx}, key=lambda name: int(name[2:]))
+        what = f"TensorRT-RTX builds nothing for {gpus.called(without)}"
+        facts = [f"it builds for {', '.join(able)}"]
+        hint = "use runtime: tensorrt"
+        if len(named) > 1:
+            hint = f"leave {' and '.join(gpu.name for gpu in without)} out, or use runtime: tensorrt for each"
+        raise loaded.error(what, "target", "runtime", facts=facts, hint=hint)
+
+    def lacks(self, gpu: Gpu) -> Sequence[str]:
+        """Return what it has no kernels for: matrix products in fp32 on SM75.
+
+        Its builder says "FP32 GEMM is not supported" there (1.7).
+        """
+        return ("fp32",) if gpu.sm == _TURING else ()
+
+    def refuse_image(self, loaded: LoadedRecipe, named: Named) -> None:
+        """Raise RecipeError: Triton has no backend for its engines."""
+        what = "no image of Triton loads the engines of TensorRT-RTX: its backend is TensorRT's"
+        hint = "use runtime: tensorrt, or leave the image out"
+        raise loaded.error(what, "package", "triton", "image", hint=hint)
+
+    def refuse_installed(self, loaded: LoadedRecipe, installed: Callable[[str], str | None]) -> None:
+        """Raise RecipeError for another version than the recipe's: it builds anywhere, so nobody waits for another."""
+        wanted, found = loaded.recipe.tensorrt.get("version"), installed(self.module)
+        if wanted is not None and found and not triton_images.agrees(wanted, found):
+            parts = ".".join(triton_images.parts_of(wanted))
+            what = f"the recipe asks for TensorRT-RTX {wanted}, and {found} is installed"
+            hint = f'pip install "{self.package}=={parts}.*", or say version: "{found}"'
+            raise loaded.error(what, "tensorrt", "version", hint=hint)
+
+    def unsupported(self, recipe: Recipe) -> Iterator[Unsupported]:
+        """Yield what has no server."""
+        if recipe.bench is not None and set(recipe.bench.via) - {"in-process"}:
+            what = "measuring through a server what Triton has no backend for"
+            yield Unsupported("bench.via", what, "via: [in-process]")

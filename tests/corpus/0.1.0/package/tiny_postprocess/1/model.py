@@ -1,0 +1,48 @@
+"""The border to Triton: the model.py of every python model that answers each request by itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+
+class TritonPythonModel:
+    """Tensors of a request in, tensors of its answer out; what lies between is the `Work` of a file beside this one.
+
+    settings.json names that file and holds what it needs to know, so nothing is read while requests are answered; and
+    what is given again as it came.
+    """
+
+    def initialize(self, args: dict[str, str]) -> None:
+        """Load the work; Triton calls this once."""
+        folder = Path(args["model_repository"]) / args["model_version"]
+        settings = json.loads((folder / "settings.json").read_text("utf-8"))
+        self.work = _module(folder / settings["work"]).Work(folder, settings)
+        self.again = settings.get("again", [])
+
+    def execute(self, requests: list[Any]) -> list[Any]:
+        """Answer each request by itself: what is wrong with one is no fault of the others."""
+        import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
+
+        answers = []
+        for request in requests:
+            try:
+                given = {tensor.name(): tensor.as_numpy() for tensor in request.inputs()}
+                made = {**{name: given[name] for name in self.again}, **self.work(given)}
+            except ValueError as error:
+                answers.append(triton.InferenceResponse(error=triton.TritonError(str(error))))
+                continue
+            answers.append(triton.InferenceResponse([triton.Tensor(name, array) for name, array in made.items()]))
+        return answers
+
+
+def _module(path: Path) -> Any:
+    """Return the module in a file; by its path, so that no installed package of that name can take its place."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python module")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,70 @@
+"""Texts in, the tensors of a text model out: the work of `{name}_tokenizer`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+class Work:
+    """Each row of TEXT holds one text, or two that belong together.
+
+    The tokenizer.json beside this file says how texts are cut and padded. Settings: `outputs`, the dtype of each
+    tensor, and `offsets_of`, the number of the text whose characters `offsets` count.
+    """
+
+    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+        import numpy as np
+        import tokenizers
+
+        self.tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.dtypes = {name: np.dtype(dtype) for name, dtype in settings["outputs"].items()}
+        self.text = settings["offsets_of"]
+        self.readers = {
+            "input_ids": lambda row: row.ids,
+            "attention_mask": lambda row: row.attention_mask,
+            "token_type_ids": lambda row: row.type_ids,
+            "position_ids": lambda row: range(len(row.ids)),
+            "offsets": self.offsets,
+        }
+
+    def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return each output, [rows, tokens]. Raises ValueError for what is no text, or not one or two a row."""
+        import numpy as np
+
+        rows = self.encoded(given["TEXT"].tolist())
+        return {
+            name: np.array([self.readers[name](row) for row in rows], dtype=dtype)
+            for name, dtype in self.dtypes.items()
+        }
+
+    def encoded(self, rows: list[list[bytes]]) -> list[Any]:
+        """Return the rows as tokens, all of one length. Raises ValueError as calling does."""
+        if not rows or any(len(row) not in (1, 2) for row in rows):
+            raise ValueError("TEXT: each row holds one text, or two that belong together")
+        try:
+            texts = [[text.decode("utf-8") for text in row] for row in rows]
+            if len(texts) == 1:  # the threads behind encode_batch cost more than they give
+                made = [self.tokenizer.encode(texts[0][0], texts[0][1] if len(texts[0]) > 1 else None)]
+            else:
+                made = self.tokenizer.encode_batch([row[0] if len(row) == 1 else tuple(row) for row in texts])
+        except Exception as error:
+            raise ValueError(f"TEXT: {_said(error)}") from error
+        if not all(any(row.attention_mask) for row in made):
+            raise ValueError("TEXT: a text without a single token: it is empty, and the tokenizer adds none of its own")
+        return made
+
+    def offsets(self, row: Any) -> list[tuple[int, int]]:
+        """Return where in its text each token stands, first and behind last character; -1, -1 for any other token."""
+        own = zip(row.offsets, row.sequence_ids, row.attention_mask, row.special_tokens_mask, strict=True)
+        return [
+            place if text == self.text and visible and not special else (-1, -1)
+            for place, text, visible, special in own
+        ]
+
+
+def _said(error: Exception) -> str:
+    """Return what went wrong, in words that fit whoever sent the text."""
+    if "too short to respect" in str(error):
+        return "the first text leaves no room for the second: it is longer than the model can take"
+    return str(error)

@@ -1,0 +1,36 @@
+"""How Triton's ONNX Runtime backend serves a built model: files, level, accelerator."""
+
+import executions
+import graphs
+
+from engine.recipe.schema import Range
+from engine.runtimes.backends import Backend
+from engine.runtimes.onnxruntime import triton
+
+BATCHES = ({"batch": Range(min=1, opt=8, max=32)},)
+
+
+def test_a_model_for_a_cpu_is_served_by_triton_s_backend_with_its_files(tmp_path):
+    model = graphs.write(tmp_path / "model", graphs.layers())
+    told = triton.served(model, executions.execution(), tmp_path)
+    assert (told.backend, told.on_gpu, told.level, told.accelerator) == (Backend.ONNXRUNTIME, False, "all", None)
+    assert set(told.files) == {path.name for path in model.iterdir()}
+    assert list(told.inputs) == ["x"]
+
+
+def test_the_tensorrt_provider_s_options_have_triton_s_names_and_keep_engines(tmp_path):
+    model = graphs.write(tmp_path / "model", graphs.layers())
+    execution = executions.execution("tensorrt", workspace=7, profiles=BATCHES)
+    name, parameters = triton.served(model, execution, tmp_path).accelerator("m")
+    assert name == "tensorrt"
+    assert parameters == {
+        "max_workspace_size_bytes": "7",
+        "trt_engine_cache_enable": "1",
+        "trt_engine_cache_path": "/tmp/m-tensorrt-engines",
+        "trt_engine_cache_prefix": "m",
+        "trt_profile_max_shapes": "x:32x64",
+        "trt_profile_min_shapes": "x:1x64",
+        "trt_profile_opt_shapes": "x:8x64",
+        "trt_timing_cache_enable": "1",
+        "trt_timing_cache_path": "/tmp/m-tensorrt-engines",
+    }

@@ -1,0 +1,36 @@
+"""Executions and runners in few words, for tests of what runs models."""
+
+from pathlib import Path
+
+from engine.runtimes.execution import Execution
+from engine.runtimes.registry import find
+from engine.runtimes.rival import Original
+
+
+def execution(provider=None, *, runtime="onnxruntime", hardware=None, **options):
+    """Return an execution: of ONNX Runtime by its provider, of any other runtime by its name."""
+    if runtime == "onnxruntime":
+        whole = {"cuda_graph": False, "profiles": [], "workspace": None, "optimization_level": None}
+        told = {"provider": provider or "cpu", **(whole if provider == "tensorrt" else {}), **options}
+    else:
+        told = {"cuda_graph": False, **options}
+    if "profiles" in told:
+        told["profiles"] = [
+            {axis: extent.model_dump() for axis, extent in profile.items()} for profile in told["profiles"]
+        ]
+    on_gpu = runtime != "onnxruntime" or provider not in (None, "cpu")
+    return Execution(runtime=runtime, on_gpu=on_gpu, hardware=hardware, options=told)
+
+
+def built(directory: Path, execution: Execution | None = None, **named):
+    """Return the runner of a built model."""
+    wanted = execution or Execution()
+    return wanted.by.runner(directory, wanted, **named)
+
+
+def plain(directory: Path, execution: Execution | None = None, *, name="plain", threads=0):
+    """Return the runner of an exported model as ONNX Runtime's users open it."""
+    wanted = execution or Execution()
+    return find("onnxruntime").rival(
+        Original(exported=directory), name=name, precision="fp32", execution=wanted, threads=threads
+    )

@@ -1,0 +1,128 @@
+"""A step of one's own is run as a build would run it, and seen to join the plan."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+import toy
+
+import engine
+from engine import api, testing
+from engine import step as steps
+from engine.errors import StepError
+from engine.step import Step
+from engine.testing import install, plan_of, run_step
+
+ROOT = Path(engine.__file__).parent.parent
+SAID = re.search(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)
+RECIPE = {"name": "m", "model": {"source": "model.onnx"}, "steps": {"prune": {"outputs": ["one"]}}}
+
+
+class Link(Step):
+    makes: ClassVar[str] = "link"
+
+    def run(self, out):
+        (out / "here").symlink_to("/etc/passwd")
+
+
+class Tell(Step):
+    makes: ClassVar[str] = "told"
+
+    def run(self, out):
+        (out / "x").write_text("")
+        return {"path": Path()}
+
+
+def test_a_step_runs_and_its_output_and_report_are_at_hand(tmp_path):
+    made = run_step(toy.Begin(text="some words"), tmp_path)
+    assert made.report == {"length": 10}
+    assert (made.out / "text.txt").read_text() == "some words"
+    assert {name: size for name, (size, _) in made.files.items()} == {"text.txt": 10}
+    (tmp_path / "next").mkdir()
+    assert run_step(toy.Shout(), tmp_path / "next", text=made.out).files.keys() == {"text.txt"}
+
+
+def test_what_a_build_would_refuse_is_refused(tmp_path):
+    text = tmp_path / "text"
+    text.mkdir()
+    (text / "text.txt").write_text("abc")
+    for name, step, inputs, words in (
+        ("a", toy.Spoil(), {"text": text}, "damaged its input"),
+        ("b", Link(), {}, "no plain file"),
+        ("c", Tell(), {}, "JSON cannot hold"),
+        ("d", toy.Misbehave(how="raise"), {}, "this cannot be"),
+    ):
+        (tmp_path / name).mkdir()
+        with pytest.raises(StepError, match=words):
+            run_step(step, tmp_path / name, **inputs)
+
+
+def prune():
+    names = {}
+    exec(compile(SAID[1].replace("from __future__ import annotations\n", ""), "prune.py", "exec"), names)
+    return names["Prune"]
+
+
+def test_the_step_that_contributing_shows_works(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    numbers = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in ("in", "one", "two")]
+    nodes = [onnx.helper.make_node("Neg", ["in"], ["one"]), onnx.helper.make_node("Abs", ["in"], ["two"])]
+    model = tmp_path / "model"
+    model.mkdir()
+    onnx.save(
+        onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", numbers[:1], numbers[1:])), model / "model.onnx"
+    )
+    made = run_step(prune()(outputs=["one"]), tmp_path, model=model)
+    assert made.report == {"dropped": 1}
+    assert [each.name for each in onnx.load(made.out / "model.onnx").graph.output] == ["one"]
+
+
+def test_it_is_seen_where_it_joins():
+    needs = {job.name: job.needs for job in plan_of(RECIPE, prune())}
+    assert needs["prune"] == {"model": "shape-infer"}
+    assert needs["fuse"] == {"shaped": "prune"}
+
+
+def told(*words, path):
+    command = [sys.executable, "-m", "engine", *words]
+    done = subprocess.run(command, cwd=path, env={"PYTHONPATH": str(path)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"")
+    (tmp_path / "r.yaml").write_text("name: m\nmodel: {source: model.onnx}\nsteps: {prune: {outputs: [one]}}\n")
+    return tmp_path
+
+
+def test_a_new_step_of_ours_is_one_file(project):
+    shutil.copytree(ROOT / "engine", project / "engine", ignore=shutil.ignore_patterns("__pycache__"))
+    (project / "engine" / "steps" / "prune.py").write_text(SAID[1])
+    assert "prune        model -> pruned, after shape-infer" in told("steps", path=project)
+    assert " shape-infer prune fuse " in told("check", "r.yaml", path=project)
+
+
+def test_a_step_of_another_package_is_one_file_and_an_entry_point(project):
+    (project / "my_steps.py").write_text(SAID[1])
+    install(project, "recipe.steps", "prune", "my_steps:Prune")
+    assert "prune        model -> pruned, after shape-infer  [my_steps]" in told("steps", path=project)
+    assert " shape-infer prune fuse " in told("check", "r.yaml", path=project)
+
+
+def test_only_what_is_named_can_be_joined(tmp_path):
+    with pytest.raises(ValueError, match=r"recipe\.step is none of recipe\.steps"):
+        install(tmp_path, "recipe.step", "prune", "my_steps:Prune")
+
+
+@pytest.mark.parametrize("module", [api, steps, testing], ids=lambda module: module.__name__)
+def test_what_others_import_is_named_and_versioned(module):
+    assert module.VERSION == 1
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []
+    page = (ROOT / "docs" / "stability.md").read_text()
+    assert f"`{module.__name__}.VERSION`" in page
