@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from engine import feasibility
 from engine.builder import registry, sources
@@ -20,6 +20,7 @@ from engine.builder.summary import Summary, summarise
 from engine.digest import Digest
 from engine.errors import Exit, UsageError, UserError
 from engine.events import Event, Finished
+from engine.feasibility.facts import ModelFacts
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
 from engine.machine import facts as machine
@@ -189,12 +190,12 @@ class Session:
         return [summarise(self.lookup, variant) for variant in self.variants]
 
 
-def _model_facts(selection: Selection, variant: Variant) -> Mapping[str, Any] | None:
+def _model_facts(selection: Selection, variant: Variant) -> ModelFacts | None:
     """Return what the model says of itself: as it lies here, or as an earlier fetch found it; None where neither is.
 
     Reads no tensor and writes nothing.
     """
-    step = next((job.step for job in variant.jobs if job.step.describes_model), None)
+    step = next((job.step for job in variant.jobs if job.step.report is ModelFacts), None)
     if step is None:
         return None
     try:
@@ -205,7 +206,7 @@ def _model_facts(selection: Selection, variant: Variant) -> Mapping[str, Any] | 
         return None  # a model that is not whole is the build's error, with more to say
     if not (selection.store / "format").is_file():
         return None
-    return summarise(Lookup(Store(selection.store)), variant).facts or None
+    return summarise(Lookup(Store(selection.store)), variant).facts
 
 
 def default_parallel() -> int:

@@ -13,10 +13,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 from pydantic import BaseModel, ConfigDict
 
 from engine.errors import JudgementError, StepError
+from engine.reporting import TypedReport
+from engine.runtimes.rival import Original
+from engine.runtimes.runner import Runner
+from engine.runtimes.runtime import Runtime
+from engine.tasks import Modality, Task
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from engine.feasibility.facts import ModelFacts
     from engine.recipe.schema import Recipe
 
 __all__ = [
@@ -25,11 +31,17 @@ __all__ = [
     "Frozen",
     "Hardware",
     "JudgementError",
+    "Modality",
+    "Original",
     "Report",
+    "Runner",
+    "Runtime",
     "Section",
     "Source",
     "Step",
     "StepError",
+    "Task",
+    "TypedReport",
 ]
 
 VERSION = 1
@@ -39,8 +51,8 @@ KEY_VARIABLE = "RECIPE_JOB_KEY"
 KEPT = "kept"
 """The file beside a job's output that is kept between runs; see `Step.kept_by`."""
 
-Report = dict[str, Any]
-"""What a step tells about its work (JSON values only): kept in the job's record, judged afterwards."""
+Report = Mapping[str, object]
+"""What a step without a type of its own for it tells about its work: JSON values, kept in the job's record."""
 
 
 class Section(StrEnum):
@@ -134,12 +146,12 @@ class Step(Frozen, ABC):
     """Rows of the key that name a file kept between runs, which saves work and decides nothing (a timing cache).
 
     `run` finds it, where there is one, at `out.parent / KEPT`; what it leaves there is kept."""
+    report: ClassVar[type[TypedReport] | None] = None
+    """What `run` returns and `judge` takes; None for a plain mapping of JSON values, or nothing."""
     section: ClassVar[Section | None] = None
     """What its report is about, where that is shown."""
     carries_model: ClassVar[bool] = False
     """Its output is the model, as far as it has come. So is that of a step that slots in behind one of these."""
-    describes_model: ClassVar[bool] = False
-    """Its report says what the model is: the recipe is held against it before anything further is built."""
     delivers: ClassVar[bool] = False
     """Its output is what the user gets, under `build/<recipe>`."""
     time_limit: ClassVar[float] = 3600.0
@@ -155,20 +167,20 @@ class Step(Frozen, ABC):
         return None if options is None else cls.model_validate(options)
 
     @abstractmethod
-    def run(self, *args: Any, **inputs: Any) -> Report | None:
-        """`run(self, out: Path, *, some_input: Path) -> Report | None`: do the work, write only under `out`.
+    def run(self, *args: Any, **inputs: Any) -> TypedReport | Report | None:
+        """`run(self, out: Path, *, some_input: Path) -> SomeReport`: do the work, write only under `out`.
 
         Heavy imports live in here. Raises StepError(what, facts, hint) for what a user can mend.
         """
 
-    def judge(self, report: Report) -> None:
-        """Hold the report against the recipe's bounds. Raises JudgementError."""
+    def judge(self, report: Any) -> None:
+        """Hold the report, of the type that `report` names, against the recipe's bounds. Raises JudgementError."""
 
-    def model_facts(self, place: Path) -> Report | None:
+    def model_facts(self, place: Path) -> ModelFacts | None:
         """Return what its report will say of a model that lies here, read without building anything.
 
         `place` is where the first of its sources lies. None where it does not know. Raises StepError where that is no
-        model. Of interest for a step that `describes_model`: `recipe check` asks it.
+        model. Asked by `recipe check` of the step whose report is `ModelFacts`, which a recipe is held against.
         """
         del place
         return None

@@ -8,9 +8,8 @@ import pytest
 from engine.builder import registry
 
 ENGINE = Path(__file__).parent.parent / "engine"
-PLACES = sorted(
-    [ENGINE / "api.py", *(path for room in ("builder", "report", "commands") for path in (ENGINE / room).rglob("*.py"))]
-)
+ROOMS = ("builder", "client", "commands", "lockfile", "machine", "report", "server", "store")
+PLACES = sorted([*ENGINE.glob("*.py"), *(path for room in ROOMS for path in (ENGINE / room).rglob("*.py"))])
 LOOKUPS = {"get", "pop", "report", "index", "setdefault"}
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from engine.builder import reports
 from engine.builder.executors import environment
 from engine.builder.jobs import Job
 from engine.builder.lookup import Lookup
@@ -77,6 +78,7 @@ class Attempt:
             Path(self.task.out),
             outcome.files,
             report=outcome.report or {},
+            report_version=reports.version_of(type(self.job.step)),
             seconds=outcome.seconds,
             peak_bytes=outcome.peak_bytes,
             machine=self.lookup.machine,

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from engine import feasibility
+from engine.builder import reports
 from engine.builder.board import Board
 from engine.builder.lookup import Lookup, Variant
 from engine.builder.tickets import Ticket
 from engine.errors import Exit, UserError
 from engine.events import BuildState, Ended, Finished, JobState
+from engine.feasibility.facts import ModelFacts
 from engine.store.heads import job_note
 from engine.store.materialise import materialise
 from engine.store.store import Record
@@ -45,9 +47,10 @@ class Endings:
         step = ticket.job.step
         try:
             self._lookup.accept(ticket.job, record)
-            step.judge(dict(record.report))
-            if step.describes_model:
-                feasibility.check_model(ticket.variant.loaded, record.report)
+            report = reports.read(type(step), record)
+            step.judge(report)
+            if isinstance(report, ModelFacts):
+                feasibility.check_model(ticket.variant.loaded, report)
             if step.delivers:
                 place = self._out / ticket.variant.name
                 materialise(self._lookup.store, record, place)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from engine.builder import reports
 from engine.builder.jobs import Job
 from engine.builder.lookup import Lookup, Variant, content_of
 from engine.errors import UserError
@@ -54,7 +55,7 @@ def _examine(
     last = head.get("jobs", {}).get(job.name, {})
     before = lookup.store.read(last["key"]) if "key" in last else None
     if not missing and last.get("key") == digest_of(key):
-        return Finding(job, "stale", (_lost(before),))
+        return Finding(job, "stale", (_lost(job, before),))
     rewired = tuple(recipe) if last.get("needs") != dict(job.needs) else ()
     away = lookup.away(job)
     if before is None:
@@ -64,10 +65,13 @@ def _examine(
     return Finding(job, "unknown" if missing else "stale", (*rows, *rewired))
 
 
-def _lost(before: Record | None) -> Change:
+def _lost(job: Job, before: Record | None) -> Change:
     """Return why a job with the same key is made again: the store no longer has what it made, or has it damaged."""
     if before is None:
         return Change("record", "stored", "missing or damaged")
+    if reports.current(type(job.step), before) is None:
+        known = reports.version_of(type(job.step))
+        return Change("report", f"version {before.report_version}", f"cannot be read as version {known}")
     return Change("artifact", str(before.artifact), "missing or damaged")
 
 

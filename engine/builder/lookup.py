@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from engine.builder import code, sources
+from engine.builder import code, reports, sources
 from engine.builder.elsewhere import Elsewhere
 from engine.builder.jobs import Job
 from engine.builder.sources import Resolved
@@ -82,12 +82,19 @@ class Lookup:
         )
 
     def find(self, job: Job, key: Key) -> Record | None:
-        """Return the record of a job, or None. Where its hardware is not here, one from such a machine will do."""
+        """Return the record of a job, or None. Where its hardware is not here, one from such a machine will do.
+
+        One whose report does not read counts as not there: then the job is made again.
+        """
         away = self.away(job)
         if away is None:
-            return self.store.find(key)
+            return self._read(job, key)
         made = self.elsewhere.fitting(key, away)
-        return next((record for each in made if (record := self.store.find(each.key)) is not None), None)
+        return next((record for each in made if (record := self._read(job, each.key)) is not None), None)
+
+    def _read(self, job: Job, key: Key) -> Record | None:
+        record = self.store.find(key)
+        return None if record is None else reports.current(type(job.step), record)
 
     def away(self, job: Job) -> Hardware | None:
         """Return the hardware that a job needs and this machine lacks."""

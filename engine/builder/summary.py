@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
+from engine.builder import reports
 from engine.builder.jobs import Job
 from engine.builder.lookup import Lookup, Variant
+from engine.feasibility.facts import ModelFacts
+from engine.reporting import TypedReport
 from engine.step import Section
 from engine.store.store import Record
+
+R = TypeVar("R", bound=TypedReport)
 
 
 @dataclass(frozen=True)
@@ -19,10 +24,9 @@ class Summary:
     variant: Variant
     records: Mapping[str, Record]
 
-    def report(self, section: Section) -> Mapping[str, Any]:
-        """Return what was reported of one thing, {} where that was not made."""
-        reports = (self.records[job.name].report for job in self._made if job.step.section is section)
-        return next(reports, {})
+    def report(self, section: Section, kind: type[R]) -> R | None:
+        """Return what was reported of one thing; None where that was not made, or is no report of this kind."""
+        return next((found for job in self._about(section) if isinstance(found := self._read(job), kind)), None)
 
     def taken(self, section: Section, name: str) -> Record | None:
         """Return what the job that reports of one thing took as one of its inputs."""
@@ -36,9 +40,9 @@ class Summary:
         return next((self.records[job.name] for job in reversed(self._made) if job.name in carriers), None)
 
     @property
-    def facts(self) -> Mapping[str, Any]:
-        """What the model says of itself, {} where it was not fetched."""
-        return next((self.records[job.name].report for job in self._made if job.step.describes_model), {})
+    def facts(self) -> ModelFacts | None:
+        """What the model says of itself, None where it was not fetched."""
+        return next((found for job in self._made if isinstance(found := self._read(job), ModelFacts)), None)
 
     @property
     def delivered(self) -> Record | None:
@@ -49,7 +53,7 @@ class Summary:
     def _made(self) -> list[Job]:
         return [job for job in self.variant.jobs if job.name in self.records]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the machine-readable form that `recipe show --json` prints per variant."""
         recipe = self.variant.loaded.recipe
         return {
@@ -59,10 +63,20 @@ class Summary:
             "target": recipe.target.model_dump(mode="json", exclude_none=True),
             "steps": [_step(job.name, self.records.get(job.name)) for job in self.variant.jobs],
             "size": self.model.size if self.model else None,
-            Section.VALIDATION: dict(self.report(Section.VALIDATION)),
-            Section.VALIDATION_ONNX: dict(self.report(Section.VALIDATION_ONNX)),
-            Section.BENCH: list(self.report(Section.BENCH).get("rows", [])),
+            Section.VALIDATION: self._filed(Section.VALIDATION),
+            Section.VALIDATION_ONNX: self._filed(Section.VALIDATION_ONNX),
+            Section.BENCH: self._filed(Section.BENCH).get("rows", []),
         }
+
+    def _about(self, section: Section) -> list[Job]:
+        return [job for job in self._made if job.step.section is section]
+
+    def _read(self, job: Job) -> object:
+        return reports.read(type(job.step), self.records[job.name])
+
+    def _filed(self, section: Section) -> Mapping[str, object]:
+        """Return what was reported of one thing as JSON, {} where that was not made."""
+        return next((self.records[job.name].report for job in self._about(section)), {})
 
 
 def carrying(jobs: Sequence[Job]) -> set[str]:
@@ -80,13 +94,14 @@ def summarise(lookup: Lookup, variant: Variant) -> Summary:
     notes = lookup.heads.of(variant.loaded).get("jobs", {})
     records = {}
     for job in variant.jobs:
-        record = lookup.store.read(notes.get(job.name, {}).get("key", "none"))
+        found = lookup.store.read(notes.get(job.name, {}).get("key", "none"))
+        record = None if found is None else reports.current(type(job.step), found)
         if record is not None:
             records[job.name] = record
     return Summary(variant, records)
 
 
-def _step(job: str, record: Record | None) -> dict[str, Any]:
+def _step(job: str, record: Record | None) -> dict[str, object]:
     if record is None:
         return {"job": job, "artifact": None}
     return {

@@ -146,12 +146,24 @@ def perform(task: Task, kind: Any = None) -> Mapping[str, Any]:
     out = Path(task.out)
     out.mkdir()
     os.environ[KEY_VARIABLE] = task.key
-    report = step.run(out, **inputs) or {}
+    return _as_json(task.name, kind, step.run(out, **inputs))
+
+
+def _as_json(name: str, kind: Any, report: Any) -> Mapping[str, object]:
+    """Return a report as JSON. Raises StepError where it is not what its step says that it reports."""
+    if kind.report is not None and not isinstance(report, kind.report):
+        raise StepError(f"the step {name!r} reports {type(report).__name__}, and says {kind.report.__name__}")
+    raw = dict(report or {}) if kind.report is None else report.to_json()
     try:
-        json.dumps(report, allow_nan=False)
+        written = json.loads(json.dumps(raw, allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise StepError(f"the step {task.name!r} reports what JSON cannot hold", [str(error)]) from error
-    return dict(report)
+        raise StepError(f"the step {name!r} reports what JSON cannot hold", [str(error)]) from error
+    try:
+        if kind.report is not None:
+            kind.report.from_json(written)
+    except ValueError as error:
+        raise StepError(f"the report of the step {name!r} would not read as it is declared", [str(error)]) from error
+    return raw
 
 
 def _unexpected(task: Task, error: BaseException) -> dict[str, Any]:

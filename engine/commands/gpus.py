@@ -47,8 +47,7 @@ def _print_json(chosen: Iterable[Gpu], *, refused: bool) -> None:
             "memory_gib": gpu.memory_gib,
             "dtypes": list(gpu.dtypes),
             "dla": gpu.dla,
-            "tensorrt": gpu.tensorrt,
-            "tensorrt_rtx": gpu.tensorrt_rtx,
+            **{name: getattr(gpu, name) for name in ("tensorrt", "tensorrt_rtx")},
             "aliases": list(gpu.aliases),
             "sources": [{"title": SOURCES[tag][0], "url": SOURCES[tag][1]} for tag in gpu.sources],
         }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine import tasks
+from engine.feasibility.facts import ModelFacts
 from engine.recipe import supported
 from engine.tasks import Generates
 
@@ -13,14 +13,10 @@ if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
 
 
-def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
-    """Raise RecipeError for a model that generates text where that cannot be, or for more text than it has room for.
-
-    `facts` is the report of fetch: "task" is what the model says of itself, "max_sequence" the tokens that it has
-    positions for, None where there is no limit.
-    """
+def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
+    """Raise RecipeError for a model that generates text where that cannot be, or for more text than it has room for."""
     recipe = loaded.recipe
-    task = recipe.model.task or facts.get("task")
+    task = recipe.model.task or facts.task
     if task is None or not supported.generates(task):
         if recipe.generate:
             said = f"is for {task}" if task else "does not say that it is for generating text"
@@ -28,12 +24,12 @@ def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
             raise loaded.error(f"the recipe says how text is generated, and the model {said}", "generate", hint=hint)
         return
     if supported.off_the_cpu(recipe):
-        what = f"not supported yet: generating text on a GPU; the model is for {task}"
+        what = f"not supported yet: generating text {supported.where(recipe)}; the model is for {task}"
         raise loaded.error(what, "target", hint=f"use {supported.ON_A_CPU}")
     if supported.served(recipe):
         what = f"not supported yet: measuring generated text through a server; the model is for {task}"
         raise loaded.error(what, "bench", "via", hint="use via: [in-process]")
-    _room(loaded, task, facts.get("max_sequence"))
+    _room(loaded, task, facts.max_sequence)
 
 
 def _room(loaded: LoadedRecipe, task: str, longest: int | None) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine import gpus
 from engine.feasibility import generation, overrides, shapes
+from engine.feasibility.facts import ModelFacts
 from engine.feasibility.target import devices, place
 from engine.runtimes import registry
 
@@ -23,23 +23,17 @@ _WORKING = {"fp32": 4}
 _GIB = 1 << 30
 
 
-def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
-    """Raise RecipeError for what the model cannot do.
-
-    `facts` has "kind", "parameters", "bytes", "max_sequence" (tokens or None), "axes" ({input: [size or axis name]}),
-    and where they are known "types" ({input: dtype}), "outputs" ({output: [dtype, [size or axis name] or None]}),
-    "width" (numbers per token between two layers) and "operators" ({domain: [operator]}, those that are not ONNX's
-    own).
-    """
+def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
+    """Raise RecipeError for what the model cannot do."""
     generation.check_model(loaded, facts)
-    if operators := facts.get("operators"):
-        registry.of(loaded.recipe).refuse_operators(loaded, operators)
+    if facts.operators:
+        registry.of(loaded.recipe).refuse_operators(loaded, facts.operators)
     _memory(loaded, facts)
     shapes.check_model(loaded, facts)
     overrides.check_model(loaded, facts)
 
 
-def _memory(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
+def _memory(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     if loaded.recipe.target.device == "cpu":
         return
     weights = _weights(loaded, facts)
@@ -62,21 +56,22 @@ def _memory(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
                 raise loaded.error(what, "profiles", number, facts=[_has(gpu)], hint=hint)
 
 
-def _weights(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> float:
-    parameters = facts.get("parameters")
-    return parameters * _BYTES[loaded.recipe.precision] if parameters else float(facts.get("bytes") or 0)
+def _weights(loaded: LoadedRecipe, facts: ModelFacts) -> float:
+    return facts.parameters * _BYTES[loaded.recipe.precision] if facts.parameters else float(facts.bytes)
 
 
-def _least(loaded: LoadedRecipe, profile: Profile, facts: Mapping[str, Any]) -> float:
+def _least(loaded: LoadedRecipe, profile: Profile, facts: ModelFacts) -> float:
     """Return bytes that a profile's largest shape needs at the very least, beside the weights.
 
     Counted are the inputs at four bytes a number, and where the width is known one layer's input and output.
     """
     sizes = {axis: said.max for axis, said in profile.items()}
-    inputs = (facts.get("axes") or {}).values()
-    given = sum(4 * prod(axis if isinstance(axis, int) else sizes.get(axis, 1) for axis in shape) for shape in inputs)
+    given = sum(
+        4 * prod(axis if isinstance(axis, int) else sizes.get(axis, 1) for axis in shape)
+        for shape in facts.axes.values()
+    )
     tokens = sizes.get("batch", 1) * sizes.get("sequence", 1)
-    return given + 2 * tokens * (facts.get("width") or 0) * _WORKING.get(loaded.recipe.precision, 2)
+    return given + 2 * tokens * (facts.width or 0) * _WORKING.get(loaded.recipe.precision, 2)
 
 
 def _has(gpu: Gpu) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine import tasks, triton_images
 from engine.feasibility import triton
+from engine.feasibility.facts import ModelFacts
 from engine.feasibility.triton import known
 from engine.feasibility.triton.fault import About, Fault, near
 
@@ -28,12 +29,12 @@ def check(loaded: LoadedRecipe) -> None:
         _known_to_image(loaded, path, overrides)
 
 
-def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
+def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     """Raise RecipeError for an override that does not fit the model, by the report of its fetch."""
     about = known.of_model(loaded.recipe, facts)
     if about is None:
         return
-    _free(loaded, facts["axes"])
+    _free(loaded, facts.axes)
     for part, path, overrides in known.sections(loaded.recipe):
         if part == "model":
             _hold(loaded, path, overrides, about)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from engine.feasibility.facts import ModelFacts
 from engine.recipe import supported
 from engine.recipe.outline import did_you_mean
 from engine.recipe.schema import Profile, Range, Recipe
@@ -35,9 +36,9 @@ def _takes(profile: Mapping[str, Range], axes: Mapping[str, int]) -> bool:
     return all(axis not in profile or profile[axis].min <= size <= profile[axis].max for axis, size in axes.items())
 
 
-def check_model(loaded: LoadedRecipe, facts: Mapping[str, Any]) -> None:
+def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     """Raise RecipeError for axes that the model lacks or that are left open, and for too many tokens."""
-    dynamic = _dynamic_axes(facts)
+    dynamic = facts.dynamic
     if dynamic is None:
         return
     recipe = loaded.recipe
@@ -68,7 +69,7 @@ def _served(loaded: LoadedRecipe, profiles: Sequence[Profile]) -> None:
                 raise loaded.error(what, "bench", "shapes", index, axis, hint=hint)
 
 
-def profiles(recipe: Recipe | LoadedRecipe, facts: Mapping[str, Any]) -> tuple[Profile, ...]:
+def profiles(recipe: Recipe | LoadedRecipe, facts: ModelFacts) -> tuple[Profile, ...]:
     """Return the profiles of a recipe; where it has none, one that suits a text or image model.
 
     The default takes 1 to 8 inputs at once, of 1 token up to 512 or as many as the model has positions for. There is
@@ -78,12 +79,12 @@ def profiles(recipe: Recipe | LoadedRecipe, facts: Mapping[str, Any]) -> tuple[P
     return said or usual(facts)
 
 
-def usual(facts: Mapping[str, Any]) -> tuple[Profile, ...]:
+def usual(facts: ModelFacts) -> tuple[Profile, ...]:
     """Return the profile of a recipe that has none, by what the model says of itself."""
-    dynamic = _dynamic_axes(facts) or ()
-    if facts.get("kind") == "onnx" or not dynamic or not set(dynamic) <= {"batch", "sequence"}:
+    dynamic = facts.dynamic or ()
+    if facts.kind == "onnx" or not dynamic or not set(dynamic) <= {"batch", "sequence"}:
         return ()
-    longest = min(512, facts.get("max_sequence") or 512)
+    longest = min(512, facts.max_sequence or 512)
     ranges = {
         "batch": Range(min=1, opt=1, max=8),
         "sequence": Range(min=1, opt=min(128, longest), max=longest),
@@ -95,7 +96,7 @@ def _check_axes(
     loaded: LoadedRecipe,
     path: tuple[str | int, ...],
     sizes: Mapping[str, int],
-    facts: Mapping[str, Any],
+    facts: ModelFacts,
     dynamic: Sequence[str],
 ) -> None:
     """Hold the sizes of a profile (its largest) or of a bench shape against the model's axes."""
@@ -103,7 +104,7 @@ def _check_axes(
         if axis not in dynamic:
             hint = did_you_mean(axis, dynamic) if dynamic else "leave it out"
             raise loaded.error(f"the model has no axis `{axis}`", *path, axis, facts=_about(dynamic), hint=hint)
-        longest = facts.get("max_sequence")
+        longest = facts.max_sequence
         if axis == "sequence" and longest is not None and size > longest:
             what = f"{size} tokens are more than the model has positions for: {longest}"
             raise loaded.error(what, *path, axis, hint=f"at most {longest} is possible")
@@ -114,21 +115,13 @@ def _check_axes(
         raise loaded.error(what, *path, facts=_about(dynamic), hint=hint)
 
 
-def _dynamic_axes(facts: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return the names of the axes that may have any size; None where the report says nothing of axes."""
-    axes = facts.get("axes")
-    if not axes:
-        return None
-    return tuple(dict.fromkeys(axis for shape in axes.values() for axis in shape if isinstance(axis, str)))
-
-
 def _about(dynamic: Sequence[str]) -> list[str]:
     return [f"its axes of any size: {', '.join(dynamic)}" if dynamic else "all of its axes have a fixed size"]
 
 
-def _proposal(dynamic: Sequence[str], facts: Mapping[str, Any]) -> str:
+def _proposal(dynamic: Sequence[str], facts: ModelFacts) -> str:
     """Return a profile for these axes as one would write it; what cannot be guessed is left in capitals."""
-    longest = min(512, facts.get("max_sequence") or 512)
+    longest = min(512, facts.max_sequence or 512)
     guesses = {"batch": "[1, 1, 8]", "seq": f"[1, {min(128, longest)}, {longest}]"}
     said = (
         next((guess for part, guess in guesses.items() if part in axis.lower()), "[MIN, OPT, MAX]") for axis in dynamic

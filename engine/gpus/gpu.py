@@ -13,45 +13,53 @@ _ARCHITECTURES = {75: "Turing", 80: "Ampere", 86: "Ampere", 87: "Ampere", 89: "A
 _RTX_SMS = (75, 80, 86, 89, 120, 121)
 _TENSORRT_FROM = {100: "10.8", 103: "10.14.1", 110: "10.8", 120: "10.8", 121: "10.14.1"}
 
-SOURCES: Mapping[str, tuple[str, str]] = {
-    "cuda-gpus": ("NVIDIA, CUDA GPU Compute Capability", "https://developer.nvidia.com/cuda-gpus"),
-    "legacy": ("NVIDIA, Legacy CUDA GPU Compute Capability", "https://developer.nvidia.com/cuda-legacy-gpus"),
-    "data-center": ("NVIDIA, data sheets of data center GPUs", "https://www.nvidia.com/en-us/data-center/"),
-    "aws-g5": ("Amazon, EC2 G5 instances", "https://aws.amazon.com/ec2/instance-types/g5/"),
-    "geforce": ("NVIDIA, Compare GeForce", "https://www.nvidia.com/en-us/geforce/graphics-cards/compare/"),
-    "laptop": ("NVIDIA, Compare GeForce laptops", "https://www.nvidia.com/en-us/geforce/laptops/compare/"),
-    "workstation": ("NVIDIA, data sheets of workstation GPUs", "https://www.nvidia.com/en-us/products/workstations/"),
-    "jetson": ("NVIDIA, Jetson modules", "https://developer.nvidia.com/embedded/jetson-modules"),
-    "spark": ("NVIDIA, DGX Spark", "https://www.nvidia.com/en-us/products/workstations/dgx-spark/"),
-    "tensorrt": (
+_DOCUMENTS = (
+    ("cuda-gpus", "NVIDIA, CUDA GPU Compute Capability", "https://developer.nvidia.com/cuda-gpus"),
+    ("legacy", "NVIDIA, Legacy CUDA GPU Compute Capability", "https://developer.nvidia.com/cuda-legacy-gpus"),
+    ("data-center", "NVIDIA, data sheets of data center GPUs", "https://www.nvidia.com/en-us/data-center/"),
+    ("aws-g5", "Amazon, EC2 G5 instances", "https://aws.amazon.com/ec2/instance-types/g5/"),
+    ("geforce", "NVIDIA, Compare GeForce", "https://www.nvidia.com/en-us/geforce/graphics-cards/compare/"),
+    ("laptop", "NVIDIA, Compare GeForce laptops", "https://www.nvidia.com/en-us/geforce/laptops/compare/"),
+    ("workstation", "NVIDIA, data sheets of workstation GPUs", "https://www.nvidia.com/en-us/products/workstations/"),
+    ("jetson", "NVIDIA, Jetson modules", "https://developer.nvidia.com/embedded/jetson-modules"),
+    ("spark", "NVIDIA, DGX Spark", "https://www.nvidia.com/en-us/products/workstations/dgx-spark/"),
+    (
+        "tensorrt",
         "NVIDIA, TensorRT Support Matrix",
         "https://docs.nvidia.com/deeplearning/tensorrt/latest/getting-started/support-matrix.html",
     ),
-    "tensorrt-rtx": (
+    (
+        "tensorrt-rtx",
         "NVIDIA, TensorRT-RTX Support Matrix",
         "https://docs.nvidia.com/deeplearning/tensorrt-rtx/latest/getting-started/support-matrix.html",
     ),
-    "tensorrt-10.1": (
+    (
+        "tensorrt-10.1",
         "NVIDIA, TensorRT 10.1.0 Support Matrix",
         "https://docs.nvidia.com/deeplearning/tensorrt/archives/tensorrt-1010/support-matrix/index.html",
     ),
-    "tensorrt-10.5": (
+    (
+        "tensorrt-10.5",
         "NVIDIA, TensorRT 10.5.0 Release Notes",
         "https://docs.nvidia.com/deeplearning/tensorrt/latest/getting-started/release-notes-10/10.5.0.html",
     ),
-    "tensorrt-10.8": (
+    (
+        "tensorrt-10.8",
         "NVIDIA, TensorRT 10.8.0 Release Notes",
         "https://docs.nvidia.com/deeplearning/tensorrt/latest/getting-started/release-notes-10/10.8.0.html",
     ),
-    "tensorrt-10.14": (
+    (
+        "tensorrt-10.14",
         "NVIDIA, TensorRT 10.14.1 Release Notes",
         "https://docs.nvidia.com/deeplearning/tensorrt/latest/getting-started/release-notes-10/10.14.1.html",
     ),
-    "quantization": (
+    (
+        "quantization",
         "NVIDIA, Model Optimizer, Support Matrix",
         "https://nvidia.github.io/Model-Optimizer/guides/0_support_matrix.html",
     ),
-}
+)
+SOURCES: Mapping[str, tuple[str, str]] = {tag: (title, address) for tag, title, address in _DOCUMENTS}
 """Tag -> title and address of a document that a row of the catalogue is taken from."""
 
 

@@ -7,11 +7,30 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 _FIELDS = ("name", "driver_version", "clocks.current.sm", "clocks.max.sm", "clocks.current.memory", "temperature.gpu")
-_RANGES = {"sm_mhz": "clocks.current.sm", "memory_mhz": "clocks.current.memory", "celsius": "temperature.gpu"}
 _SECONDS = 20
+
+Range = tuple[int, int]
+"""The least and the greatest of several looks."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuReport:
+    """What a GPU did while something was measured on it.
+
+    NVIDIA's tools lock clocks (`nvidia-smi --lock-gpu-clocks`) but do not tell whether they are locked: `steady` says
+    that they were the same at every look, each right after a measurement.
+    """
+
+    name: str
+    driver: str | None = None
+    sm_mhz: Range | None = None
+    memory_mhz: Range | None = None
+    celsius: Range | None = None
+    max_sm_mhz: int | None = None
+    steady: bool | None = None
 
 
 def query(fields: Sequence[str] = _FIELDS) -> list[dict[str, str]]:
@@ -35,20 +54,21 @@ def look(name: str) -> list[dict[str, str]]:
     return [state for state in query() if state["name"] == name][:1]
 
 
-def report(seen: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """Return {"driver", "sm_mhz": [least, greatest], "max_sm_mhz", "memory_mhz", "celsius", "steady"} of several looks.
-
-    What cannot be told is left out. NVIDIA's tools lock clocks (`nvidia-smi --lock-gpu-clocks`) but do not tell
-    whether they are locked: `steady` says that they were the same at every look, each right after a measurement.
-    """
-    told: dict[str, Any] = {"driver": seen[0]["driver_version"]} if seen else {}
-    for key, field in _RANGES.items():
-        numbers = [int(state[field]) for state in seen if state[field].isdigit()]
-        if numbers:
-            told[key] = [min(numbers), max(numbers)]
+def report(name: str, seen: Sequence[Mapping[str, str]]) -> GpuReport:
+    """Return what several looks at a GPU told; what they did not tell is None."""
+    clocks = _range(seen, "clocks.current.sm")
     limits = [int(state["clocks.max.sm"]) for state in seen if state["clocks.max.sm"].isdigit()]
-    if limits:
-        told["max_sm_mhz"] = limits[0]
-    if len(seen) > 1 and "sm_mhz" in told:
-        told["steady"] = told["sm_mhz"][0] == told["sm_mhz"][1]
-    return told
+    return GpuReport(
+        name=name,
+        driver=seen[0]["driver_version"] if seen else None,
+        sm_mhz=clocks,
+        memory_mhz=_range(seen, "clocks.current.memory"),
+        celsius=_range(seen, "temperature.gpu"),
+        max_sm_mhz=limits[0] if limits else None,
+        steady=clocks[0] == clocks[1] if len(seen) > 1 and clocks else None,
+    )
+
+
+def _range(seen: Sequence[Mapping[str, str]], field: str) -> Range | None:
+    numbers = [int(state[field]) for state in seen if state[field].isdigit()]
+    return (min(numbers), max(numbers)) if numbers else None

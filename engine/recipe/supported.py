@@ -45,20 +45,29 @@ def _generating() -> str:
     return f"task: {tasks.either(lambda task: task.generates)}, or leave it out"
 
 
+def _generating_there(recipe: Recipe) -> str:
+    return f"generating text {where(recipe)}"
+
+
+def where(recipe: Recipe) -> str:
+    """Return where text cannot be generated: on a GPU, or by another runtime on a CPU."""
+    return "on a GPU" if recipe.target.device != "cpu" else f"with {recipe.target.runtime}"
+
+
 def _of_timm() -> str:
     return f"a model of timm (timm:NAME, or a directory with task: {tasks.either(lambda task: task.by_timm)})"
 
 
-Row = tuple[str, Callable[[Recipe], object], str, str | Callable[[], str]]
+Row = tuple[str, Callable[[Recipe], object], str | Callable[[Recipe], str], str | Callable[[], str]]
 # The field, when it is refused, what is not supported, what works instead. A step that learns one takes its line out.
 _ROWS: tuple[Row, ...] = (
-    ("model.task", lambda r: generates(r.model.task) and off_the_cpu(r), "generating text on a GPU", ON_A_CPU),
+    ("model.task", lambda r: generates(r.model.task) and off_the_cpu(r), _generating_there, ON_A_CPU),
     ("model.trust_remote_code", lambda r: r.model.trust_remote_code, "running a model's own code",
      "a model of an architecture that transformers has"),
     ("graphs", lambda r: r.graphs, "several graphs", "a model of one graph"),
     ("generate.num_beams", lambda r: r.generate.get("num_beams", 1) > 1, "beam search",
      "num_beams: 1: the likeliest token each time"),
-    ("generate", lambda r: r.generate and off_the_cpu(r), "generating text on a GPU", ON_A_CPU),
+    ("generate", lambda r: r.generate and off_the_cpu(r), _generating_there, ON_A_CPU),
     ("generate", lambda r: r.generate and r.model.task is not None and not generates(r.model.task),
      "generating text with this task", _generating),
     ("preprocess", lambda r: r.preprocess and not images.of_timm(r.model), "preparing images for this model", _of_timm),
@@ -82,5 +91,6 @@ def _unsupported(recipe: Recipe) -> Iterator[Unsupported]:
         yield runtime.planned
     for path, refuses, what, instead in _ROWS:
         if refuses(recipe):
-            yield Unsupported(path, what, instead if isinstance(instead, str) else instead())
+            said = what if isinstance(what, str) else what(recipe)
+            yield Unsupported(path, said, instead if isinstance(instead, str) else instead())
     yield from runtime.unsupported(recipe)

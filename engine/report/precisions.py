@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-_QUANTISED = ("int8", "fp8", "int4")
+from engine.kit.quantization.report import HalfReport, Kept, QdqReport, QuantizeReport
+
 _NAMED = 3
 
 
-def lines(report: Mapping[str, Any]) -> list[str]:
+def lines(report: QuantizeReport) -> list[str]:
     """Return what a graph for a GPU has in which precision; nothing for a report about none."""
-    kind = report.get("precision")
-    if kind is None:
+    if isinstance(report, HalfReport):
+        return _half(report, _share(report.precision, report.share))
+    if not isinstance(report, QdqReport):
         return []
-    if kind not in _QUANTISED:
-        return _half(report, _share(kind, report.get("share")))
-    if kind not in report:
-        return _half(report.get("rest", {}), f"nothing in {kind}, all in fp16: {report.get('unquantized')}")
-    share = f"{report[kind]['share']:.0%} of the MatMul work in {kind}, the rest in fp16"
-    left = Counter(each["reason"] for each in report[kind]["left"])
-    lines = [*_half(report.get("rest", {}), share), *(f"  not {kind}: {n} MatMul ({why})" for why, n in left.items())]
-    convolutions = report[kind].get("convolutions")
+    kind, quantized = report.precision, report.quantized
+    if quantized is None:
+        return _half(report.rest, f"nothing in {kind}, all in fp16: {report.unquantized}")
+    share = f"{quantized.share:.0%} of the MatMul work in {kind}, the rest in fp16"
+    left = Counter(each.reason for each in quantized.left)
+    lines = [*_half(report.rest, share), *(f"  not {kind}: {n} MatMul ({why})" for why, n in left.items())]
+    convolutions = quantized.convolutions
     return [*lines, f"  not {kind}: {convolutions} Conv, and not counted above"] if convolutions else lines
 
 
@@ -30,17 +30,17 @@ def _share(kind: str, share: float | None) -> str:
     return f"no matrix products to be in {kind}" if share is None else f"{share:.0%} of the MatMul work in {kind}"
 
 
-def _half(report: Mapping[str, Any], head: str) -> list[str]:
-    return [head, *(f"  in fp32: {_kept(each)}" for each in report.get("kept", ()))]
+def _half(report: HalfReport | None, head: str) -> list[str]:
+    return [head, *(f"  in fp32: {_kept(each)}" for each in (report.kept if report is not None else ()))]
 
 
-def _kept(group: Mapping[str, Any]) -> str:
-    operators = ", ".join(f"{count} {name}" for name, count in group["operators"].items())
-    reached = f"; up to {_number(group['largest'])}, {_names(group['nodes'])}" if "largest" in group else ""
-    return f"{operators} ({group['reason']}{reached})"
+def _kept(group: Kept) -> str:
+    operators = ", ".join(f"{count} {name}" for name, count in group.operators.items())
+    reached = "" if group.largest is None else f"; up to {_number(group.largest)}, {_names(group.nodes)}"
+    return f"{operators} ({group.reason}{reached})"
 
 
-def _names(nodes: Mapping[str, Any]) -> str:
+def _names(nodes: Mapping[str, float | str]) -> str:
     """Return the nodes that reach furthest."""
     furthest: Sequence[str] = sorted(nodes, key=lambda name: -_size(nodes[name]))[:_NAMED]
     more = f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""

@@ -170,7 +170,9 @@ class Runtime:
 
     def unsupported(self, recipe: Recipe) -> Iterator[Unsupported]:
         """Yield what the recipe asks of it and nothing does yet."""
-        yield from ()
+        if not self.loads_in_triton and recipe.bench is not None and set(recipe.bench.via) - {"in-process"}:
+            what = "measuring through a server what Triton has no backend for"
+            yield Unsupported("bench.via", what, "via: [in-process]")
 
     def accelerator(self, target: Target) -> Accelerator | None:
         """Return what Triton's ONNX Runtime backend hands the model to there; None for no accelerator."""

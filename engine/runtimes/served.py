@@ -20,7 +20,8 @@ Shapes = Mapping[str, Sequence[int]]
 class Served:
     """A built model for a server.
 
-    `inputs` and `outputs` are what it takes and gives; `files` the names of its files that a server needs.
+    `inputs` and `outputs` are what it takes and gives, nothing where its graph says it; `files` the names of its files
+    that a server needs.
     """
 
     backend: Backend | None

@@ -17,7 +17,7 @@ from engine.server.found import Lacking
 
 NUMPY = "numpy==1.26.4"
 """With numpy 2 the python backend of this server loads models, and then fails on every request."""
-_LIKE_HERE = {"onnxruntime": "1.31.1", "tokenizers": "0.23.3", "pillow": "13.0.0"}
+_LIKE_HERE = dict(pin.split("==") for pin in ("onnxruntime==1.31.1", "tokenizers==0.23.3", "pillow==13.0.0"))
 """What models need, in the version that is installed here, as packages are pinned to it; else in this one."""
 _SECONDS = 1800
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from engine import server as serving
 from engine import tasks
 from engine.client import prepared
 from engine.errors import StepError
 from engine.kit.bench.entrants import Entrant
+from engine.kit.bench.report import ServerReport
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.triton import repository
 from engine.kit.triton.serving import Serving
@@ -32,10 +32,10 @@ class Model:
 
 @dataclass(frozen=True)
 class Measured:
-    """What takes part through the server, and what is to be told of the server (JSON values)."""
+    """What takes part through the server, and what is to be told of the server."""
 
     entrants: tuple[Entrant, ...]
-    about: Mapping[str, Any]
+    about: ServerReport
 
 
 @contextlib.contextmanager
@@ -55,7 +55,7 @@ def started(
     for model in models:
         options = _with_threads(_asked_by_tensors(model.serving), threads)
         made = repository.write(folder, options, validated=model.directory, checkpoint=checkpoint)
-        entries.append(prepared.Entry.read(folder, str(made["name"]), model=options.model_name))
+        entries.append(prepared.Entry.read(folder, made.name, model=options.model_name))
     with serving.start(folder) as server, contextlib.ExitStack() as held:
         entrants = []
         for way in ways:
@@ -64,8 +64,8 @@ def started(
                 Entrant(model.runtime, way, model.ours, partial(prepared.prepare, client, entry))
                 for model, entry in zip(models, entries, strict=True)
             ]
-        about = {"kind": server.kind, "version": server.version, "stand_in": server.stand_in}
-        yield Measured(tuple(entrants), {**about, "asked": entries[0].name})
+        about = ServerReport(kind=server.kind, version=server.version, stand_in=server.stand_in, asked=entries[0].name)
+        yield Measured(tuple(entrants), about)
 
 
 def plain(ours: Serving, exported: Path, *, runtime: Runtime, name: str) -> Model:

@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Self
@@ -14,8 +14,9 @@ from typing import Any, ClassVar, Self
 from engine import tasks
 from engine.errors import JudgementError
 from engine.kit.bench import entrants
-from engine.kit.bench.entrants import IN_PROCESS, Entrant
+from engine.kit.bench.entrants import Entrant
 from engine.kit.bench.interleaving import Budget
+from engine.kit.bench.report import IN_PROCESS, BenchReport, BenchRow
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton.serving import Serving
@@ -27,7 +28,7 @@ from engine.runtimes import devices, registry
 from engine.runtimes.execution import Execution
 from engine.runtimes.rival import Original
 from engine.runtimes.runner import Runner
-from engine.step import Hardware, Report, Section, Step
+from engine.step import Hardware, Section, Step, TypedReport
 
 Axes = Mapping[str, int]
 
@@ -57,6 +58,7 @@ class Bench(Step):
     judged: ClassVar[tuple[str, ...]] = ("budgets",)
     exclusive: ClassVar[bool] = True
     reproducible: ClassVar[bool] = False
+    report: ClassVar[type[TypedReport] | None] = BenchReport
     budget: ClassVar[Budget] = Budget()
 
     name_of_ours: str = "onnxruntime-fp32"
@@ -141,14 +143,12 @@ class Bench(Step):
         original = self.serving is not None or any(map(_of_checkpoint, self.against))
         return tuple(name for name in self.inputs() if original or name != "checkpoint")
 
-    def run(self, out: Path, *, validated: Path, exported: Path, checkpoint: Path | None = None) -> Report:
+    def run(self, out: Path, *, validated: Path, exported: Path, checkpoint: Path | None = None) -> BenchReport:
         """Write `latencies.json`, milliseconds of every call by row, and return the summary of each row.
 
-        `noise` is how far the middle half of the rounds' medians lies apart, as a share; `ratio_to` how many times
-        longer each rival takes that goes the same way, as the median over rounds. Of a model that generates text a
-        call is a whole answer of `new_tokens` to a prompt, and `tokens_per_s` counts those of all rows. On a GPU all
-        runs there: "gpu" says which it is and what its clocks did. "server" says what served. Raises StepError where a
-        model cannot be run, or not where it should, and where there is no server for what goes through one.
+        Of a model that generates text a call is a whole answer of `new_tokens` to a prompt. On a GPU all runs there.
+        Raises StepError where a model cannot be run, or not where it should, and where there is no server for what
+        goes through one.
         """
         threads = self.threads or cpu.physical_cores()
         gpu = None if self.execution.hardware is None else devices.chosen(self.execution.hardware)
@@ -156,7 +156,7 @@ class Bench(Step):
         models = _Models(validated, exported, checkpoint, threads, new)
         here = self._in_process(models)
         graph = onnx_files.load_graph(exported / graphs.folders(exported)[0])
-        measured: list[tuple[dict[str, Any], list[list[float]]]] = []
+        measured: list[tuple[BenchRow, list[list[float]]]] = []
         states: list[Mapping[str, str]] = []
         with contextlib.ExitStack() as held:
             served = self._served(models, out.parent, held)
@@ -165,33 +165,37 @@ class Bench(Step):
                 print(f"measuring {_words(axes)}, {threads} threads: {', '.join(map(str, taking_part))}")
                 inputs = bench_inputs.draw(graph, axes) if new is None else bench_inputs.prompts(graph, axes)
                 made = entrants.measured(axes, inputs, taking_part, self.budget)
-                made = [({**row, **_generated(row, new)}, rounds) for row, rounds in made]
+                made = [(_generated(row, new), rounds) for row, rounds in made]
                 measured += made
                 states += gpu_state.look(gpu.name) if gpu else []
                 for row, _ in made:
                     print(_in_words(row))
         out.mkdir(parents=True, exist_ok=True)
         named = ("shape", "via", "runtime", "ours")
-        raw = [{**{name: row[name] for name in named}, "rounds_ms": rounds} for row, rounds in measured]
+        raw = [{**{name: getattr(row, name) for name in named}, "rounds_ms": rounds} for row, rounds in measured]
         (out / LATENCIES).write_text(json.dumps(raw) + "\n", "utf-8")
-        told = {"gpu": {"name": gpu.name, **gpu_state.report(states)}} if gpu else {}
-        told |= {"server": dict(served.about)} if served else {}
-        return {"threads": threads, "cpu": cpu.model(), **told, "rows": [row for row, _ in measured]}
+        return BenchReport(
+            threads=threads,
+            cpu=cpu.model(),
+            rows=tuple(row for row, _ in measured),
+            gpu=gpu_state.report(gpu.name, states) if gpu else None,
+            server=served.about if served else None,
+        )
 
-    def judge(self, report: Report) -> None:
+    def judge(self, report: BenchReport) -> None:
         """Hold our rows against the budgets. Raises JudgementError, which lists every budget that was missed."""
-        ours = [row for row in report["rows"] if row["ours"]]
-        ways = len({row["via"] for row in ours})
+        ours = [row for row in report.rows if row.ours]
+        ways = len({row.via for row in ours})
         missed = [
-            f"{_place(row)}: {name} is {row[name]:.3f}, {row[name] - limit:.3f} over its budget of {limit:g}"
+            f"{_place(row)}: {name} is {took:.3f}, {took - limit:.3f} over its budget of {limit:g}"
             for row, budget in zip(ours, (each for each in self.budgets for _ in range(ways)), strict=False)
             for name, limit in budget.items()
-            if not row[name] <= limit
+            if not (took := getattr(row, name)) <= limit
         ]
         if missed:
-            noise = max(row["noise"] for row in ours)
-            threads = f"{report['threads']} thread{'s' if report['threads'] != 1 else ''}"
-            where = report["gpu"]["name"] if "gpu" in report else f"{report['cpu']}, {threads}"
+            noise = max(row.noise for row in ours)
+            threads = f"{report.threads} thread{'s' if report.threads != 1 else ''}"
+            where = report.gpu.name if report.gpu is not None else f"{report.cpu}, {threads}"
             facts = [*missed[1:], f"on {where}; noise up to {noise:.0%}"]
             raise JudgementError(
                 f"A latency is over its budget: {missed[0]}",
@@ -257,28 +261,28 @@ def _of_checkpoint(rival: Rival) -> bool:
     return registry.find(rival.runtime).rival_of == "checkpoint"
 
 
-def _generated(row: Mapping[str, Any], new_tokens: int | None) -> dict[str, Any]:
-    """Return what a row says of a model that generates text."""
+def _generated(row: BenchRow, new_tokens: int | None) -> BenchRow:
+    """Return a row with what there is to say of a model that generates text."""
     if new_tokens is None:
-        return {}
-    made = row["shape"].get("batch", 1) * new_tokens
-    return {"new_tokens": new_tokens, "tokens_per_s": round(made / row["p50_ms"] * 1e3, 1)}
+        return row
+    made = row.shape.get("batch", 1) * new_tokens
+    return replace(row, new_tokens=new_tokens, tokens_per_s=round(made / row.p50_ms * 1e3, 1))
 
 
 def _name(runtime: str, precision: str) -> str:
     return f"{runtime}-{precision}"
 
 
-def _place(row: Mapping[str, Any]) -> str:
-    return _words(row["shape"]) + ("" if row["via"] == IN_PROCESS else f" via {row['via']}")
+def _place(row: BenchRow) -> str:
+    return _words(row.shape) + ("" if row.via == IN_PROCESS else f" via {row.via}")
 
 
 def _words(axes: Axes) -> str:
     return " x ".join(f"{axis} {extent}" for axis, extent in axes.items()) or "the model's own shape"
 
 
-def _in_words(row: Mapping[str, Any]) -> str:
-    ratios = "".join(f", {ratio:.2f} x {name}" for name, ratio in row["ratio_to"].items())
-    tokens = f", {row['tokens_per_s']:g} tokens/s" if "tokens_per_s" in row else ""
-    took = f"p50 {row['p50_ms']:.3f} ms, p99 {row['p99_ms']:.3f} ms{tokens} in {row['runs']} runs"
-    return f"{row['runtime']} {row['via']}: {took}{ratios}"
+def _in_words(row: BenchRow) -> str:
+    ratios = "".join(f", {ratio:.2f} x {name}" for name, ratio in row.ratio_to.items())
+    tokens = "" if row.tokens_per_s is None else f", {row.tokens_per_s:g} tokens/s"
+    took = f"p50 {row.p50_ms:.3f} ms, p99 {row.p99_ms:.3f} ms{tokens} in {row.runs} runs"
+    return f"{row.runtime} {row.via}: {took}{ratios}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from engine import tasks
 from engine.errors import StepError
@@ -20,7 +21,7 @@ from engine.recipe import images
 from engine.recipe.images import Images
 from engine.runtimes.onnxruntime import generation as driver
 from engine.runtimes.onnxruntime import session as ort
-from engine.step import Report, Step
+from engine.step import Step, TypedReport
 from engine.tasks import Modality
 
 if TYPE_CHECKING:
@@ -37,6 +38,27 @@ _TOLERANCE = 1e-3
 """Of the largest output: fp32 in another order differs by 1e-6 to 1e-4, a graph that is wrong by far more."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class GraphReport:
+    """What an exported graph is: its nodes, and the names of what it takes and gives."""
+
+    nodes: int | None = None
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    graphs: Mapping[str, GraphReport] = field(default_factory=dict)
+    """Of a model of several graphs each of them, and nothing of the above."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportReport(GraphReport, TypedReport):
+    """What was exported, and by what."""
+
+    task: str
+    exporter: str
+    opset: int
+    bytes: int
+
+
 class Export(Step):
     """Write the model as ONNX, the same whatever it is built for: fp32, every batch and sequence length.
 
@@ -44,6 +66,7 @@ class Export(Step):
     """
 
     makes = "exported"
+    report: ClassVar[type[TypedReport] | None] = ExportReport
     carries_model = True
     # onnxruntime only checks the graph: it does not change a byte of it.
     tools = ("torch", "onnx", "onnxscript", "onnx-ir")
@@ -74,7 +97,7 @@ class Export(Step):
         """Return what traces the model, and the library that it is a model of."""
         return (*self.tools, images.library(self.images))
 
-    def run(self, out: Path, *, checkpoint: Path) -> Report:
+    def run(self, out: Path, *, checkpoint: Path) -> ExportReport:
         """Raises StepError where the checkpoint cannot be loaded, or no exporter gets the model right."""
         task = checkpoints.task(checkpoint, self.task)
         print(f"loading the model for {task}")
@@ -134,21 +157,23 @@ class Export(Step):
             print(f"stored once with the table that it is tied to: {', '.join(names)}")
         onnx_files.save(model, normal, threshold=self.inline_limit)
 
-    def _finish(self, normal: Path, out: Path, *, task: str, exporter: Exporter) -> Report:
+    def _finish(self, normal: Path, out: Path, *, task: str, exporter: Exporter) -> ExportReport:
         out.mkdir(parents=True, exist_ok=True)
         for path in sorted(normal.iterdir()):
             path.rename(out / path.name)
         size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-        told = graphs.each(lambda folder, _: _described(folder), out, out)
+        graph = graphs.each(
+            lambda folder, _: _described(folder), out, out, together=lambda every: GraphReport(graphs=every)
+        )
         print(f"exported: {size / 1e6:.1f} MB")
-        return {"task": task, "exporter": exporter, "opset": self.opset, "bytes": size, **told}
+        return ExportReport(task=task, exporter=exporter, opset=self.opset, bytes=size, **vars(graph))
 
 
-def _described(directory: Path) -> Report:
+def _described(directory: Path) -> GraphReport:
     graph = onnx_files.load_graph(directory)
     nodes = len(graph.graph.node)
     print(f"{nodes} nodes")
-    return {"nodes": nodes, "inputs": list(onnx_files.inputs(graph)), "outputs": list(onnx_files.outputs(graph))}
+    return GraphReport(nodes=nodes, inputs=tuple(onnx_files.inputs(graph)), outputs=tuple(onnx_files.outputs(graph)))
 
 
 def _export(
@@ -158,7 +183,12 @@ def _export(
 
     names, results = list(module.input_names), list(module.output_names)
     axes = {name: _free_axes(module.wanted[name].shape) for name in names}
-    shared: dict[str, Any] = {"input_names": names, "output_names": results, "opset_version": opset, "verbose": False}
+    shared: dict[str, object] = {
+        "input_names": names,
+        "output_names": results,
+        "opset_version": opset,
+        "verbose": False,
+    }
     if exporter == "dynamo":
         # The exporter takes axis names through torch.export's own structure: one entry per positional tensor.
         shared |= {"dynamic_shapes": (tuple(axes[name] for name in names),), "external_data": False}

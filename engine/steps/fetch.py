@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.errors import StepError
+from engine.feasibility.facts import GraphFacts, ModelFacts
 from engine.kit.checkpoints import checkpoint, hub, model_files, pickles, weights
 from engine.kit.onnx import onnx_source
-from engine.step import Report, Source, Step
+from engine.step import Source, Step, TypedReport
 from engine.store.copying import copy
 
 if TYPE_CHECKING:
@@ -21,8 +23,8 @@ class Fetch(Step):
 
     makes: ClassVar[str] = "checkpoint"
     carries_model: ClassVar[bool] = True
-    describes_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("torch", "safetensors")
+    report: ClassVar[type[TypedReport] | None] = ModelFacts
 
     source: Source
     tokenizer: Source | None = None
@@ -41,11 +43,11 @@ class Fetch(Step):
         """Return what converts pickles; a copy is the same whatever made it."""
         return self.tools if self.weights == "pickle-tensors-only" else ()
 
-    def model_facts(self, place: Path) -> Report:
+    def model_facts(self, place: Path) -> ModelFacts:
         """Return what the model says of itself."""
         return describe(place)
 
-    def run(self, out: Path, *, source: Path | str, tokenizer: Path | str | None = None) -> Report:
+    def run(self, out: Path, *, source: Path | str, tokenizer: Path | str | None = None) -> ModelFacts:
         """Write the checkpoint into `out`. Raises StepError where the model is not whole or cannot be had."""
         if isinstance(source, Path) and source.is_file():
             _copy_onnx(source, out)
@@ -60,10 +62,10 @@ class Fetch(Step):
         if any((out / name).is_file() for name in (model_files.PICKLE, model_files.PICKLE_INDEX)):
             pickles.convert(out)
         named = source if isinstance(source, str) else _without_path(self.source.uri)
-        return {"source": named, **describe(out)}
+        return replace(describe(out), source=named)
 
 
-def describe(place: Path) -> Report:
+def describe(place: Path) -> ModelFacts:
     """Return what a checkpoint, a model's directory or an .onnx file says of itself; no tensor is read.
 
     Raises StepError where it is no model.
@@ -75,13 +77,13 @@ def describe(place: Path) -> Report:
     else:
         heavy = sorted(place.glob("*.safetensors"))
         described = _described(place, [path.name for path in heavy])
-    return {
-        "kind": "onnx" if place.is_file() else checkpoint.kind(place),
-        "task": None if place.is_file() else _task(place),
-        "max_sequence": None if place.is_file() else checkpoint.max_sequence(place),
-        "bytes": sum(path.stat().st_size for path in heavy),
-        **described,
-    }
+    return ModelFacts(
+        kind="onnx" if place.is_file() else checkpoint.kind(place),
+        task=None if place.is_file() else _task(place),
+        max_sequence=None if place.is_file() else checkpoint.max_sequence(place),
+        bytes=sum(path.stat().st_size for path in heavy),
+        **vars(described),
+    )
 
 
 def _copy_model(directory: Path, out: Path, allowed: model_files.Weights) -> None:
@@ -137,17 +139,17 @@ def _on_hub(resolved: str) -> tuple[str, str]:
     return repository, commit
 
 
-def _described(out: Path, names: Sequence[str]) -> dict[str, Any]:
-    """Return what config.json and the weights' headers say: "architecture", "parameters", "axes" and "width"."""
+def _described(out: Path, names: Sequence[str]) -> GraphFacts:
+    """Return what config.json and the weights' headers say."""
     settings = checkpoint.config(out)
     width = settings.get("hidden_size") or settings.get("d_model")
     named = settings.get("architecture") or next(iter(settings.get("architectures") or ()), None)
-    return {
-        "architecture": named or settings.get("model_type", "unknown"),
-        "parameters": weights.parameters(out, names),
-        "axes": checkpoint.axes(out),
-        "width": width if isinstance(width, int) else None,
-    }
+    return GraphFacts(
+        architecture=named or settings.get("model_type", "unknown"),
+        parameters=weights.parameters(out, names),
+        axes={name: tuple(shape) for name, shape in checkpoint.axes(out).items()},
+        width=width if isinstance(width, int) else None,
+    )
 
 
 def _task(out: Path) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -13,12 +15,25 @@ from engine.runtimes import registry
 from engine.runtimes.onnxruntime import fusion
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.runtime import Residual
-from engine.step import Report, Step
+from engine.step import Step, TypedReport
 
 if TYPE_CHECKING:
     import onnx
 
     from engine.recipe.schema import Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class FuseReport(TypedReport):
+    """What was fused in a graph; of several graphs a report for each."""
+
+    fused: Mapping[str, int] | None = None
+    """Fused operators with their counts."""
+    nodes: tuple[int, int] | None = None
+    """Nodes before and after."""
+    unfused: str | None = None
+    """Why the graph was kept as it came, where it was."""
+    graphs: Mapping[str, FuseReport] = field(default_factory=dict)
 
 
 class Fuse(Step):
@@ -31,6 +46,7 @@ class Fuse(Step):
     makes: ClassVar[str] = "fused"
     carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("onnx", "onnxruntime", "sympy")
+    report: ClassVar[type[TypedReport] | None] = FuseReport
 
     residual: Residual = Residual.APART
     """Whether a residual addition is fused into the normalisation behind it.
@@ -47,14 +63,11 @@ class Fuse(Step):
         fuses = registry.of(recipe).fuses(recipe.target)
         return None if fuses is None else cls(residual=fuses)
 
-    def run(self, out: Path, *, shaped: Path) -> Report:
-        """Return {"fused": {operator: count}, "nodes": [before, after]}, and {"unfused": why} where it was kept.
+    def run(self, out: Path, *, shaped: Path) -> FuseReport:
+        """Return what was fused, or why nothing was."""
+        return graphs.each(self._each, shaped, out, together=lambda every: FuseReport(graphs=every))
 
-        Of several graphs there is such a report for each.
-        """
-        return graphs.each(self._each, shaped, out)
-
-    def _each(self, shaped: Path, out: Path) -> Report:
+    def _each(self, shaped: Path, out: Path) -> FuseReport:
         original = onnx_files.load(shaped)
         before = _count(original)
         with TemporaryDirectory(dir=out.parent) as folder:
@@ -63,11 +76,11 @@ class Fuse(Step):
             except _NotFusedError as reason:
                 print(f"not fused: {reason}")
                 onnx_files.link(shaped, out)
-                return {"fused": {}, "nodes": [before, before], "unfused": str(reason)}
+                return FuseReport(fused={}, nodes=(before, before), unfused=str(reason))
             onnx_files.link(changed, out)
             after = _count(onnx_files.load_graph(changed))
         print(f"fused {', '.join(f'{count} {name}' for name, count in fused.items())}: {before} -> {after} nodes")
-        return {"fused": fused, "nodes": [before, after]}
+        return FuseReport(fused=fused, nodes=(before, after))
 
     def _fused(self, shaped: Path, original: onnx.ModelProto, scratch: Path) -> tuple[Path, dict[str, int]]:
         """Return the directory of the fused model and what was fused. Raises _NotFusedError."""

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from engine.kit.triton import repository, warmups
+from engine.kit.triton.repository import PackageReport
 from engine.kit.triton.serving import Serving
 from engine.recipe import images
 from engine.recipe.schema import Recipe
-from engine.step import Report, Source, Step
+from engine.step import Source, Step, TypedReport
 from engine.tasks import Modality
 
 
@@ -19,6 +20,7 @@ class Package(Step):
     makes: ClassVar[str] = "package"
     delivers: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("onnx", "protobuf", "tokenizers", "tritonclient")
+    report: ClassVar[type[TypedReport] | None] = PackageReport
     gates: ClassVar[tuple[str, ...]] = ("bench",)
 
     serving: Serving
@@ -42,7 +44,7 @@ class Package(Step):
         """Return what writes the package, and what its own Python code is pinned to."""
         return (*self.tools, "pillow") if images.modality(self.serving.images) is Modality.IMAGE else self.tools
 
-    def run(self, out: Path, *, validated: Path, checkpoint: Path, **warmup: Path) -> Report:
+    def run(self, out: Path, *, validated: Path, checkpoint: Path, **warmup: Path) -> PackageReport:
         """Return what `repository.write` does. Raises StepError as it does."""
         files = {name: warmup[f"warmup_{number}"] for number, name in enumerate(self.warmup_names)}
         return repository.write(out, self.serving, validated=validated, checkpoint=checkpoint, data=files)

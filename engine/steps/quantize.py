@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs.cases import Case
@@ -14,10 +16,11 @@ from engine.kit.quantization.dynamic import dynamic_int8
 from engine.kit.quantization.half import half_search
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.qdq import qdq
+from engine.kit.quantization.report import DynamicReport, GraphsReport, HalfReport, Inputs, QdqReport, QuantizeReport
 from engine.recipe.schema import Profile
 from engine.runtimes import registry
 from engine.runtimes.runtime import Lowering
-from engine.step import Report, Section, Source, Step
+from engine.step import Section, Source, Step, TypedReport
 
 if TYPE_CHECKING:
     import onnx
@@ -39,6 +42,7 @@ class Quantize(Step):
     """
 
     makes: ClassVar[str] = "quantized"
+    report: ClassVar[type[TypedReport] | None] = QuantizeReport
     section: ClassVar[Section | None] = Section.PRECISION
     carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("numpy", "onnx", "onnxruntime")
@@ -96,14 +100,14 @@ class Quantize(Step):
         reference: Path | None = None,
         checkpoint: Path | None = None,
         samples: Path | None = None,
-    ) -> Report:
+    ) -> QuantizeReport:
         """Return what `dynamic_int8.quantise`, or `half_search.lowered` and `qdq.quantise`, tell, and the bytes.
 
-        Where nothing was lowered, "unquantized" says why and the model is handed on as it came. Raises StepError
+        Where nothing was lowered, `unquantized` says why and the model is handed on as it came. Raises StepError
         where the samples do not suit the model, or a tool breaks down. Of several graphs there is a report for each.
         """
         if self.way == "dynamic":
-            return graphs.each(self._dynamic, fused, out)
+            return graphs.each(self._dynamic, fused, out, together=_together)
         try:
             precisions.refuse_half(onnx_files.load_graph(fused))
             asked = self._asked(fused, reference, checkpoint, samples)
@@ -112,12 +116,12 @@ class Quantize(Step):
                 onnx_files.save(model, out)
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
-        sizes = [precisions.size(fused), precisions.size(out)]
+        sizes = (precisions.size(fused), precisions.size(out))
         print(f"{sizes[0]} -> {sizes[1]} bytes")
         kinds = sorted({case.kind for case in asked})
-        return {**report, "looked_at": {"inputs": len(asked), "kinds": kinds}, "bytes": sizes}
+        return replace(report, looked_at=Inputs(inputs=len(asked), kinds=tuple(kinds)), bytes=sizes)
 
-    def _dynamic(self, fused: Path, out: Path) -> Report:
+    def _dynamic(self, fused: Path, out: Path) -> QuantizeReport:
         try:
             return dynamic_int8.quantise(fused, out, reduce_range=self.reduce_range)
         except LeftAloneError as reason:
@@ -138,15 +142,22 @@ class Quantize(Step):
         return texts or calibration.drawn(graph, self.profiles, longest=longest)
 
 
-def _left_alone(fused: Path, out: Path, reason: LeftAloneError) -> Report:
+def _together(graphs: Mapping[str, QuantizeReport]) -> QuantizeReport:
+    every = {name: report for name, report in graphs.items() if isinstance(report, DynamicReport)}
+    return GraphsReport(graphs=every)
+
+
+def _left_alone(fused: Path, out: Path, reason: LeftAloneError) -> DynamicReport:
     print(f"not quantised: {reason}")
     onnx_files.link(fused, out)
     size = precisions.size(fused)
     left = int8.left(onnx_files.load_graph(fused))
-    return {"quantized": {}, "left": left, "bytes": [size, size], "unquantized": str(reason)}
+    return DynamicReport(quantized={}, left=tuple(left), bytes=(size, size), unquantized=str(reason))
 
 
-def _lowered(fused: Path, asked: list[Case], way: Lower, scratch: Path) -> tuple[onnx.ModelProto, dict[str, Any]]:
+def _lowered(
+    fused: Path, asked: list[Case], way: Lower, scratch: Path
+) -> tuple[onnx.ModelProto, HalfReport | QdqReport]:
     """Return the model in a precision for GPUs, and a report."""
     few = calibration.some(asked)
     if way == "fp16" or way == "bf16":  # noqa: PLR1714  of the two forms this one tells the type
@@ -155,4 +166,4 @@ def _lowered(fused: Path, asked: list[Case], way: Lower, scratch: Path) -> tuple
     model, quantised = qdq.quantise(fused, [case.inputs for case in asked], way, scratch)
     print("all else in fp16")
     lowered, rest = half_search.lowered(model, few, "fp16", scratch)
-    return lowered, {"precision": way, **quantised, "rest": rest}
+    return lowered, replace(quantised, rest=rest)

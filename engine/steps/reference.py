@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from engine import tasks
 from engine.errors import StepError
@@ -17,7 +17,7 @@ from engine.kit.reference.originals import Original
 from engine.recipe import images
 from engine.recipe.images import Images
 from engine.recipe.schema import Profile
-from engine.step import Report, Source, Step
+from engine.step import Source, Step, TypedReport
 from engine.tasks import Modality
 
 if TYPE_CHECKING:
@@ -33,6 +33,17 @@ _ROUNDING = 1e-3
 """How far two answers of a model to one question may lie apart, as a share of the largest number in them."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReferenceReport(TypedReport):
+    """What the original was asked, and what it is."""
+
+    cases: int
+    kinds: Mapping[str, int]
+    random: bool
+    samples: Literal["file", "random", "built-in"]
+    original: str
+
+
 class Reference(Step):
     """Run the original in fp32: PyTorch for a checkpoint, ONNX Runtime without optimisations for an ONNX file.
 
@@ -41,6 +52,7 @@ class Reference(Step):
     """
 
     makes = "reference"
+    report: ClassVar[type[TypedReport] | None] = ReferenceReport
     facts = ("cpu.isa",)
 
     samples: Source | None = None
@@ -84,7 +96,7 @@ class Reference(Step):
         """Return what chooses the kernels: the CPU's instructions, and the build of ONNX Runtime where it runs."""
         return (*self.facts, "onnxruntime.build") if self.onnx else self.facts
 
-    def run(self, out: Path, *, checkpoint: Path, samples: Path | None = None) -> Report:
+    def run(self, out: Path, *, checkpoint: Path, samples: Path | None = None) -> ReferenceReport:
         """Raises StepError where the model cannot be loaded, the samples do not suit it, or it fails on one of them."""
         task = checkpoints.task(checkpoint, self.task)
         print("loading the original model")
@@ -97,13 +109,13 @@ class Reference(Step):
             print(f"running {original.name} on {len(asked)} cases: {listed}")
             cases.save(list(_answered(original, asked)), out)
         drawn = "random" in kinds
-        return {
-            "cases": len(asked),
-            "kinds": kinds,
-            "random": drawn,
-            "samples": "file" if samples is not None else "random" if drawn else "built-in",
-            "original": original.name,
-        }
+        return ReferenceReport(
+            cases=len(asked),
+            kinds=kinds,
+            random=drawn,
+            samples="file" if samples is not None else "random" if drawn else "built-in",
+            original=original.name,
+        )
 
 
 def _answered(original: Original, asked: Sequence[Case]) -> Iterator[Case]:

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from engine.errors import StepError
 from engine.kit.onnx import graphs, onnx_files, shapes
 from engine.runtimes.onnxruntime import session as ort
-from engine.step import Report, Step
+from engine.step import Step, TypedReport
 
 if TYPE_CHECKING:
     import onnx
 
     from engine.recipe.schema import Recipe
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShapeReport(TypedReport):
+    """How much is known of a graph's shapes; of several graphs a report for each."""
+
+    inferred: tuple[float, float] | None = None
+    """The shares of tensors, from 0 to 1, whose number of dimensions is known with a size or name for each: before
+    and after."""
+    by: Literal["symbolic", "onnx", "none"] | None = None
+    graphs: Mapping[str, ShapeReport] = field(default_factory=dict)
 
 
 class ShapeInfer(Step):
@@ -29,22 +41,19 @@ class ShapeInfer(Step):
     makes: ClassVar[str] = "shaped"
     carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("onnx", "onnxruntime", "sympy")
+    report: ClassVar[type[TypedReport] | None] = ShapeReport
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:  # noqa: ARG003  every recipe wants it
         """Return the step: every model goes through it, since it is also where a broken one is found."""
         return cls()
 
-    def run(self, out: Path, *, exported: Path) -> Report:
-        """Return {"inferred": [share before, share after], "by": "symbolic" | "onnx" | "none"}.
-
-        The shares are of tensors, from 0 to 1, whose number of dimensions is known with a size or name for each.
-        Of several graphs there is such a report for each. Raises StepError for a file that is no valid ONNX.
-        """
-        return graphs.each(_inferred, exported, out)
+    def run(self, out: Path, *, exported: Path) -> ShapeReport:
+        """Raises StepError for a file that is no valid ONNX."""
+        return graphs.each(_inferred, exported, out, together=lambda every: ShapeReport(graphs=every))
 
 
-def _inferred(exported: Path, out: Path) -> Report:
+def _inferred(exported: Path, out: Path) -> ShapeReport:
     model = onnx_files.load_graph(exported)
     if added := shapes.import_missing_domains(model):
         print(f"the model uses operators of {', '.join(added)} without importing them: added")
@@ -58,10 +67,10 @@ def _inferred(exported: Path, out: Path) -> Report:
     for data in onnx_files.data_files(model):
         onnx_files.link_file(exported / data, out / data)
     onnx_files.save_graph(model, out)
-    return {"inferred": [before, after], "by": by}
+    return ShapeReport(inferred=(before, after), by=by)
 
 
-def _infer(model: onnx.ModelProto, skeleton: onnx.ModelProto) -> str:
+def _infer(model: onnx.ModelProto, skeleton: onnx.ModelProto) -> Literal["symbolic", "onnx", "none"]:
     """Add what the first inference that can follow the model finds; return its name, or "none"."""
     for name, infer in _INFERENCES.items():
         try:
@@ -122,7 +131,10 @@ def _by_onnx(model: onnx.ModelProto) -> onnx.ModelProto:
     return onnx.shape_inference.infer_shapes(model, data_prop=True)
 
 
-_INFERENCES: dict[str, Callable[[onnx.ModelProto], onnx.ModelProto]] = {"symbolic": _symbolic, "onnx": _by_onnx}
+_INFERENCES: dict[Literal["symbolic", "onnx"], Callable[[onnx.ModelProto], onnx.ModelProto]] = {
+    "symbolic": _symbolic,
+    "onnx": _by_onnx,
+}
 
 
 def _short(error: Exception) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from engine import feasibility, gpus
+from engine.feasibility.facts import ModelFacts
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import onnx_files
 from engine.machine import cuda
@@ -23,7 +25,7 @@ from engine.runtimes.tensorrt import profiles as trt_profiles
 from engine.runtimes.tensorrt.options import BuilderOptions
 from engine.runtimes.tensorrt.passport import Precision
 from engine.runtimes.tensorrt.spec import Engines
-from engine.step import KEPT, Hardware, Report, Source, Step
+from engine.step import KEPT, Hardware, Source, Step, TypedReport
 
 if TYPE_CHECKING:
     import onnx
@@ -47,12 +49,26 @@ _NOT_KEYED = ("devices", "version")
 """Which GPU and which version are facts."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class BuildReport(TypedReport):
+    """What was compiled, by what and for which GPUs; layers by precision."""
+
+    bytes: int
+    tensorrt: str
+    gpu: tuple[str, ...]
+    profiles: int
+    network: Mapping[str, int]
+    engine: Mapping[str, int] | None
+    """None where only the GPU could tell."""
+
+
 class TrtBuild(Step, BuilderOptions):
     """Build an engine. Its bytes differ from build to build: the key is what it is made of."""
 
     makes: ClassVar[str] = "compiled"
     carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("onnx",)
+    report: ClassVar[type[TypedReport] | None] = BuildReport
     variables: ClassVar[tuple[str, ...]] = ("NVIDIA_TF32_OVERRIDE",)
     reproducible: ClassVar[bool] = False
     kept_by: ClassVar[tuple[str, ...]] = ("facts.cuda.runtime", "facts.device.name", "tools.tensorrt")
@@ -124,8 +140,8 @@ class TrtBuild(Step, BuilderOptions):
         checkpoint: Path | None = None,
         timing_cache: Path | None = None,
         **plugins: Path,
-    ) -> Report:
-        """Write `model.plan` and its passport; return {"bytes", "tensorrt", "gpu", "profiles", "network", "engine"}.
+    ) -> BuildReport:
+        """Write `model.plan` and its passport.
 
         Raises StepError where TensorRT is missing or of another version, where the GPU is another one, where a
         profile does not fit the model, and with TensorRT's own words where it cannot read the graph or build it.
@@ -160,14 +176,14 @@ class TrtBuild(Step, BuilderOptions):
             gpu=gpu,
         )  # fmt: skip
         passport.save(out, written)
-        return {
-            "bytes": written.bytes,
-            "tensorrt": found,
-            "gpu": list(written.gpu),
-            "profiles": len(written.profiles),
-            "network": dict(built.network),
-            "engine": None if layers is None else dict(layers),
-        }
+        return BuildReport(
+            bytes=written.bytes,
+            tensorrt=found,
+            gpu=tuple(written.gpu),
+            profiles=len(written.profiles),
+            network=dict(built.network),
+            engine=None if layers is None else dict(layers),
+        )
 
     def _gpu(self) -> Gpu | None:
         """Return the GPU that a native build works on, made the current one; None where none is needed."""
@@ -205,5 +221,6 @@ def _usual(graph: onnx.ModelProto, checkpoint: Path | None) -> tuple[Profile, ..
     """Return the profile of a recipe that says none, as `recipe check` has it for the model."""
     if checkpoint is None or checkpoints.kind(checkpoint) == "onnx":
         return ()
-    axes = {name: list(value.shape) for name, value in onnx_files.inputs(graph).items()}
-    return feasibility.usual({"axes": axes, "max_sequence": checkpoints.max_sequence(checkpoint)})
+    axes = {name: tuple(value.shape) for name, value in onnx_files.inputs(graph).items()}
+    longest = checkpoints.max_sequence(checkpoint)
+    return feasibility.usual(ModelFacts(kind=checkpoints.kind(checkpoint), axes=axes, max_sequence=longest))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Self
 
 from engine import tasks
 from engine.kit.accuracy import measure as accuracy
 from engine.kit.accuracy.gate import Judged
+from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import onnx_files
 from engine.recipe.schema import Recipe
 from engine.runtimes.execution import Execution
-from engine.step import Hardware, Report, Section
+from engine.step import Hardware, Section
 
 
 class Validate(Judged):
@@ -45,7 +47,7 @@ class Validate(Judged):
         """Return this module, and what runs the model."""
         return (*super().code_used(), *self.execution.code)
 
-    def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> Report:
+    def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> AccuracyReport:
         """Return what `accuracy.measure` finds, and the bytes of the model. Raises StepError as it does."""
         generates = tasks.find(checkpoints.task(checkpoint, self.task)).generates
         # One thread: sums in one order, however many cores there are.
@@ -55,4 +57,4 @@ class Validate(Judged):
             runner.run, reference, checkpoint, self.task, what="the built model", takes=runner.takes
         )
         onnx_files.link(compiled, out)
-        return {**report, "bytes": sum(path.stat().st_size for path in out.rglob("*") if path.is_file())}
+        return replace(report, bytes=sum(path.stat().st_size for path in out.rglob("*") if path.is_file()))

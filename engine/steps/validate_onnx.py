@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.kit.accuracy import measure as accuracy
 from engine.kit.accuracy.gate import Judged
+from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.onnx import onnx_files
 from engine.kit.quantization import calibration
 from engine.kit.quantization.half import emulation
 from engine.recipe.schema import Recipe
 from engine.runtimes import registry
 from engine.runtimes.onnxruntime import session as ort
-from engine.step import Report, Section, Source
+from engine.step import Section, Source
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -55,8 +57,8 @@ class ValidateOnnx(Judged):
 
     def run(
         self, out: Path, *, quantized: Path, reference: Path, checkpoint: Path, samples: Path | None = None
-    ) -> Report:
-        """Return what `accuracy.measure` finds; "emulated" names the half precisions of the graph, if any.
+    ) -> AccuracyReport:
+        """Return what `accuracy.measure` finds; `emulated` names the half precisions of the graph, if any.
 
         Raises StepError as that does, and where the model was calibrated on one of the cases.
         """
@@ -69,11 +71,11 @@ class ValidateOnnx(Judged):
             session = _session(quantized, kinds, Path(folder))
             emulated = f", {' and '.join(kinds)} emulated" if kinds else ""
             what = f"the ONNX model on the CPU{emulated}"
-            report: dict[str, Any] = accuracy.measure(
+            report = accuracy.measure(
                 lambda inputs: ort.run(session, inputs), reference, checkpoint, self.task, what=what
             )
         onnx_files.link(quantized, out)
-        return {**report, **({"emulated": ", ".join(kinds)} if kinds else {})}
+        return replace(report, emulated=", ".join(kinds) or None)
 
 
 def _session(quantized: Path, kinds: list[str], scratch: Path) -> onnxruntime.InferenceSession:

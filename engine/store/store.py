@@ -39,6 +39,8 @@ class Record:
     peak_bytes: int
     machine: Mapping[str, str] = field(default_factory=dict)
     made_at: float = 0.0
+    report_version: int = 1
+    """The version of the report's form; records from before versions are of the first."""
     log: str = ""
     """The digest of the log of this run; empty where it said nothing."""
     job: str = ""
@@ -174,15 +176,16 @@ class Store:
         with explained(self.root):
             return locks.take(self.layout.locks / name)
 
-    def commit(self, key: Key, made: Path, files: Files, *, report: Mapping[str, Any], seconds: float,
-               peak_bytes: int, machine: Mapping[str, str], log: bytes = b"", job: str = "") -> Record:  # fmt: skip
+    def commit(self, key: Key, made: Path, files: Files, *, report: Mapping[str, Any], report_version: int = 1,
+               seconds: float, peak_bytes: int, machine: Mapping[str, str], log: bytes = b"",
+               job: str = "") -> Record:  # fmt: skip
         """Take `made`, which holds `files`, over as the artifact of `key`, and file the record. Raises StoreError.
 
         The record is written last: it never names what is not stored yet.
         """
         record = Record(
-            key=key, artifact=output.tree(files), files=files, report=report, seconds=round(seconds, 3),
-            peak_bytes=peak_bytes, machine=machine, made_at=round(time.time(), 3),
+            key=key, artifact=output.tree(files), files=files, report=report, report_version=report_version,
+            seconds=round(seconds, 3), peak_bytes=peak_bytes, machine=machine, made_at=round(time.time(), 3),
             log=digest.of_bytes(log) if log else "", job=job,
         )  # fmt: skip
         with explained(self.root), locks.held(self.layout.gate, shared=True):

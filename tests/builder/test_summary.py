@@ -1,17 +1,25 @@
 """What is shown of a build follows its plan and what its steps are, not what they are called."""
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import ClassVar
 
 from engine.builder.jobs import Job
 from engine.builder.summary import Summary
-from engine.step import Section, Step
+from engine.feasibility.facts import ModelFacts
+from engine.kit.bench.report import BenchReport
+from engine.step import Section, Step, TypedReport
+
+
+@dataclass(frozen=True)
+class Times(TypedReport):
+    rows: tuple[int, ...]
 
 
 class Load(Step):
     makes: ClassVar[str] = "loaded"
     carries_model: ClassVar[bool] = True
-    describes_model: ClassVar[bool] = True
+    report: ClassVar[type[TypedReport] | None] = ModelFacts
 
     def run(self, out): ...
 
@@ -26,6 +34,7 @@ class Prune(Step):
 class Time(Step):
     makes: ClassVar[str] = "times"
     section: ClassVar[Section | None] = Section.BENCH
+    report: ClassVar[type[TypedReport] | None] = Times
 
     def run(self, out, *, loaded): ...
 
@@ -46,7 +55,7 @@ JOBS = (
 
 
 def summary(**records):
-    made = {name: SimpleNamespace(name=name, report=report) for name, report in records.items()}
+    made = {name: SimpleNamespace(name=name, report=report, report_version=1) for name, report in records.items()}
     return Summary(SimpleNamespace(jobs=JOBS), made)
 
 
@@ -57,10 +66,11 @@ def test_the_model_is_the_last_that_was_made_before_the_package():
 
 
 def test_reports_facts_and_package_are_found_by_what_a_step_is():
-    shown = summary(load={"parameters": 3}, time={"rows": [1]}, wrap={})
-    assert shown.report(Section.BENCH) == {"rows": [1]}
-    assert shown.report(Section.VALIDATION) == {}
-    assert shown.facts == {"parameters": 3}
+    shown = summary(load={"kind": "onnx", "parameters": 3}, time={"rows": [1]}, wrap={})
+    assert shown.report(Section.BENCH, Times) == Times(rows=(1,))
+    assert shown.report(Section.BENCH, BenchReport) is None
+    assert shown.report(Section.VALIDATION, Times) is None
+    assert shown.facts == ModelFacts(kind="onnx", parameters=3)
     assert shown.delivered.name == "wrap"
     assert shown.taken(Section.BENCH, "loaded").name == "load"
     assert shown.taken(Section.BENCH, "other") is None

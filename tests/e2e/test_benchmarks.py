@@ -33,6 +33,13 @@ def test_hashing_says_the_speed_of_each_and_what_is_missing():
     assert "blake3" in text
 
 
+def test_a_check_is_timed_beside_that_of_another_checkout():
+    recipe = Path(sys.executable).with_name("recipe")
+    text = printed("check.py", "--runs", "1", "--other", str(recipe))
+    assert f"| {recipe} |" in text
+    assert "| here |" in text
+
+
 def test_without_olive_there_is_no_number():
     assert "not installed: pip install olive-ai" in printed("olive.py", "--olive-python", sys.executable)
 

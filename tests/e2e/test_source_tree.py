@@ -60,6 +60,8 @@ def test_code_that_moves_or_is_renamed_makes_nothing_again(project):
         root / "engine" / "kit" / "inputs" / "given" / "texts.txt"
     )
     move(root, "engine.runtimes.onnxruntime", "engine.runtimes.ort")
+    move(root, "engine.tasks", "engine.recipe.purposes")  # the tasks, and what makes the answers to one of them
+    move(root, "engine.kit.repositories.answers.classes", "engine.kit.repositories.labelled")
     move(root, "engine.machine.cpu", "engine.store.processor")  # one that is counted by its own name
     move(root, "engine.recipe.images", "engine.recipe.pictures")  # one whose code does not count
     rename_step(root, "shape_infer", "infer_shapes")

@@ -1,21 +1,26 @@
 """What hardware and models cannot do is said before anything is built, with the nearest thing that works."""
 
+from dataclasses import replace
+
 import pytest
 
 from engine import feasibility
 from engine.errors import RecipeError
+from engine.feasibility.facts import ModelFacts
 from engine.recipe.load import load
 from engine.recipe.schema import Range
 
-TEXT = {
-    "kind": "transformers",
-    "parameters": 22_000_000,
-    "bytes": 90_000_000,
-    "max_sequence": 512,
-    "axes": {"input_ids": ["batch", "sequence"], "attention_mask": ["batch", "sequence"]},
-}
-IMAGE = {"kind": "onnx", "parameters": 1, "bytes": 4, "max_sequence": None, "axes": {"pixels": ["N", 3, "H", "W"]}}
-FIXED = {"kind": "onnx", "parameters": 1, "bytes": 4, "max_sequence": None, "axes": {"pixels": [1, 3, 224, 224]}}
+TEXT = ModelFacts.from_json(
+    {
+        "kind": "transformers",
+        "parameters": 22_000_000,
+        "bytes": 90_000_000,
+        "max_sequence": 512,
+        "axes": {"input_ids": ["batch", "sequence"], "attention_mask": ["batch", "sequence"]},
+    }
+)
+IMAGE = ModelFacts(kind="onnx", parameters=1, bytes=4, axes={"pixels": ("N", 3, "H", "W")})
+FIXED = ModelFacts(kind="onnx", parameters=1, bytes=4, axes={"pixels": (1, 3, 224, 224)})
 
 
 @pytest.fixture
@@ -122,7 +127,7 @@ def test_an_onnx_file_with_open_axes_needs_a_profile_and_gets_a_proposal(recipe)
     error = refused(feasibility.check_model, recipe(""), IMAGE)
     assert error.facts == ("its axes of any size: N, H, W",)
     assert error.hint == "add profiles: [{N: [MIN, OPT, MAX], H: [MIN, OPT, MAX], W: [MIN, OPT, MAX]}]"
-    text = {**TEXT, "kind": "onnx", "max_sequence": None}
+    text = replace(TEXT, kind="onnx", max_sequence=None)
     hint = refused(feasibility.check_model, recipe(""), text).hint
     assert hint == "add profiles: [{batch: [1, 1, 8], sequence: [1, 128, 512]}]"
 
@@ -133,7 +138,7 @@ def test_fixed_axes_need_no_mention(recipe):
 
 
 def test_a_text_model_without_profiles_has_one_within_its_positions(recipe):
-    (profile,) = feasibility.profiles(recipe(""), {**TEXT, "max_sequence": 64})
+    (profile,) = feasibility.profiles(recipe(""), replace(TEXT, max_sequence=64))
     assert profile == {"batch": Range(min=1, opt=1, max=8), "sequence": Range(min=1, opt=64, max=64)}
     assert feasibility.profiles(recipe("").recipe, IMAGE) == ()
     said = recipe("profiles: [{batch: 1, sequence: 2}]")
@@ -141,7 +146,7 @@ def test_a_text_model_without_profiles_has_one_within_its_positions(recipe):
 
 
 def test_a_model_larger_than_the_gpu_is_refused_by_what_its_precision_takes(recipe):
-    large = {**TEXT, "parameters": 7_000_000_000}
+    large = replace(TEXT, parameters=7_000_000_000)
     feasibility.check_model(recipe("precision: fp16"), large)
     error = refused(feasibility.check_model, recipe("precision: fp32"), large)
     assert error.what == "the model's weights take 26.1 GiB in fp32: more than the GPU's memory"
@@ -150,4 +155,4 @@ def test_a_model_larger_than_the_gpu_is_refused_by_what_its_precision_takes(reci
 
 
 def test_a_report_that_says_nothing_of_axes_is_no_reason_to_refuse(recipe):
-    feasibility.check_model(recipe("profiles: [{anything: 1}]"), {"kind": "timm", "axes": None})
+    feasibility.check_model(recipe("profiles: [{anything: 1}]"), ModelFacts(kind="timm"))

@@ -194,6 +194,12 @@ def _source(place: Workplace) -> None:
     )
 
 
+def _said(place: Workplace) -> None:
+    """The same, with the task said by the recipe."""
+    _source(place)
+    place.path("r.yaml").write_text(BERT.replace("source: model", "source: model, task: text-classification"))
+
+
 _MAKERS: Mapping[str, Callable[[Workplace], None]] = {
     "bert": _bert,
     "sentences": _sentences,
@@ -203,5 +209,6 @@ _MAKERS: Mapping[str, Callable[[Workplace], None]] = {
     "matrix": _matrix,
     "stamped": _stamped,
     "source": _source,
+    "said": _said,
 }
 """What each project holds, by its name in the tables."""

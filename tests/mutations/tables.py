@@ -21,6 +21,7 @@ from mutations import (
     table_samples,
     table_sources,
     table_store,
+    table_tasks,
     table_tools,
     table_undone,
 )
@@ -35,6 +36,7 @@ _TABLES = (
     table_machine,
     table_environment,
     table_code,
+    table_tasks,
     table_packages,
     table_outputs,
     table_store,

@@ -2,12 +2,14 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from engine import feasibility
+from engine.feasibility.facts import ModelFacts
 from engine.recipe.load import json_schema, load
 from engine.recipe.model_config import MODEL_CONFIG
 from engine.recipe.outline import fields_at
@@ -168,13 +170,8 @@ def test_the_recipes_for_gpus_name_those_that_people_deploy_on():
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_a_recipe_that_ships_can_be_built(path):
-    facts = {
-        "kind": "transformers",
-        "parameters": 22_713_216,
-        "max_sequence": 512,
-        "axes": {"x": ["batch", "sequence"]},
-    }
-    image = facts | {"kind": "timm", "max_sequence": None, "axes": {"pixel_values": ["batch", 3, 384, 384]}}
+    facts = ModelFacts(kind="transformers", parameters=22_713_216, max_sequence=512, axes={"x": ("batch", "sequence")})
+    image = replace(facts, kind="timm", max_sequence=None, axes={"pixel_values": ("batch", 3, 384, 384)})
     for loaded in load(path):
         feasibility.check(loaded)
         feasibility.check_model(loaded, image if loaded.recipe.model.source.startswith("timm:") else facts)

@@ -1,18 +1,21 @@
 """Text that cannot be generated is refused at its place, with what can be done."""
 
+from dataclasses import replace
+
 import pytest
 
 from engine import feasibility
 from engine.errors import RecipeError
+from engine.feasibility.facts import ModelFacts
 
 MODEL = "name: r\nmodel: {source: model}\n"
 AXES = {"input_ids": ["batch", "sequence"], "attention_mask": ["batch", "sequence"]}
-GPT2 = {"task": "text-generation", "max_sequence": 64, "axes": AXES, "kind": "transformers", "parameters": 10}
+GPT2 = ModelFacts(task="text-generation", max_sequence=64, axes=AXES, kind="transformers", parameters=10)
 
 
 def refusal(project, text, **facts):
     with pytest.raises(RecipeError) as caught:
-        feasibility.check_model(project.one(MODEL + text), {**GPT2, **facts})
+        feasibility.check_model(project.one(MODEL + text), replace(GPT2, **facts))
     return caught.value
 
 
@@ -51,9 +54,9 @@ def test_a_measured_prompt_has_room_for_its_answer(project):
     error = refusal(project, text)
     assert "60 tokens and 8 new ones are more than the model has positions for: 64" in str(error)
     assert "at most 56 tokens" in error.hint
-    behind = {**GPT2, "task": "text2text-generation"}
+    behind = replace(GPT2, task="text2text-generation")
     feasibility.check_model(project.one(MODEL + text), behind)  # the answer has a row of its own
-    feasibility.check_model(project.one(MODEL + text), {**GPT2, "max_sequence": None})
+    feasibility.check_model(project.one(MODEL + text), replace(GPT2, max_sequence=None))
 
 
 def test_the_past_is_no_axis_of_a_profile(project):

@@ -1,31 +1,77 @@
 """What the table at the end of a build says."""
 
+import json
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
+from typing import ClassVar
 
+from engine.builder.jobs import Job
+from engine.builder.summary import Summary
+from engine.kit.accuracy.report import AccuracyReport, Worst
+from engine.kit.bench.report import BenchReport, BenchRow
+from engine.kit.quantization.report import (
+    DynamicReport,
+    HalfReport,
+    Kept,
+    Left,
+    QdqReport,
+    Quantized,
+    Spread,
+)
+from engine.machine.gpu_state import GpuReport
 from engine.recipe.schema import ModelSection, Recipe
 from engine.report import precisions
 from engine.report.table import _where, size_in_words, table
+from engine.reporting import measured, significant
+from engine.step import Section, Step, TypedReport
 
 
-def summary(noise, **reports):
-    rows = [
-        {"shape": {"batch": 1, "sequence": 16}, "via": "in-process", "runtime": name, "ours": ours, "mean_ms": 2.0,
-         "p50_ms": 1.5, "p95_ms": 3.0, "p99_ms": 4.0, "runs": 100, "noise": noise, "ratio_to": {"pytorch-fp32": 3.25}}
-        for name, ours in (("onnxruntime-int8", True), ("pytorch-fp32", False))
-    ]  # fmt: skip
-    found = {"bench": {"threads": 2, "cpu": "a CPU", "rows": rows}, **reports}
+def row(runtime, *, ours, noise=0.1, kind=BenchRow, **more):
+    return kind(
+        shape={"batch": 1, "sequence": 16}, via="in-process", runtime=runtime, ours=ours, mean_ms=2.0, p50_ms=1.5,
+        p95_ms=3.0, p99_ms=4.0, runs=100, noise=noise, ratio_to={"pytorch-fp32": 3.25}, **more,
+    )  # fmt: skip
+
+
+def bench(noise=0.1):
+    rows = (row("onnxruntime-int8", ours=True, noise=noise), row("pytorch-fp32", ours=False, noise=noise))
+    return BenchReport(threads=2, cpu="a CPU", rows=rows)
+
+
+def accuracy(worst, mean, *, kind=AccuracyReport, **more):
+    cosine = Worst(worst=worst, mean=mean, sample="line 8", text="a text")
+    return kind(cases=5, kinds={"sample": 5}, random=False, cosine=cosine, **more)
+
+
+def _teller(about, kind):
+    class Tells(Step):
+        makes: ClassVar[str] = "told"
+        section: ClassVar[Section | None] = about
+        report: ClassVar[type[TypedReport] | None] = kind
+        carries_model: ClassVar[bool] = True
+
+        def run(self, out): ...
+
+    return Tells
+
+
+def summary(**reports):
+    """A build whose steps reported these, by section, as it is read from its records."""
+    jobs, records = [], {}
+    for section, report in reports.items():
+        made = SimpleNamespace(
+            report=json.loads(json.dumps(report.to_json())), report_version=1, size=22_800_000, artifact="a",
+            seconds=1.0, peak_bytes=1, machine={}, key={},
+        )  # fmt: skip
+        jobs.append(Job("m", f"tell-{section}", _teller(Section(section), type(report))(), {}))
+        records[f"tell-{section}"] = made
     recipe = Recipe(name="m", model=ModelSection(source="x"))
-    return SimpleNamespace(
-        variant=SimpleNamespace(loaded=SimpleNamespace(recipe=recipe)),
-        model=SimpleNamespace(size=22_800_000),
-        taken=lambda section, name: None,
-        report=lambda section: found.get(section, {}),
-    )
+    variant = SimpleNamespace(loaded=SimpleNamespace(recipe=recipe, variant=""), jobs=tuple(jobs), name="m")
+    return Summary(variant, records)
 
 
 def test_a_row_per_runtime_with_the_speed_up_over_the_rival():
-    worst = {"worst": 0.97, "mean": 0.9917, "sample": "line 8", "text": "a text"}
-    text = table(summary(0.1, validation={"cases": 5, "random": False, "cosine": worst}))
+    text = table(summary(bench=bench(), validation=accuracy(0.97, 0.9917)))
     assert "m: fp32 for cpu with onnxruntime, 22.8 MB" in text
     assert [line.split()[-2:] for line in text.splitlines() if "pytorch-fp32" in line] == [["3.25", "x"]]
     assert "1.500" in text
@@ -34,19 +80,52 @@ def test_a_row_per_runtime_with_the_speed_up_over_the_rival():
 
 
 def test_numbers_of_the_cpu_are_never_taken_for_those_of_the_device():
-    worst = {"worst": 0.9991, "mean": 0.9999, "sample": "line 8", "text": "a text"}
-    found = {"cases": 5, "random": False, "cosine": worst, "emulated": "fp16"}
-    text = table(summary(0.1, validation_onnx=found))
+    found = accuracy(0.9991, 0.9999, emulated="fp16")
+    text = table(summary(bench=bench(), validation_onnx=found))
     assert "not validated on the device yet; ONNX on the CPU, fp16 emulated:" in text
     assert "cosine mean 0.9999, worst 0.9991 (line 8)" in text
     assert [line for line in text.splitlines() if "onnxruntime-int8" in line and "0.9999" in line] == []
-    on_device = table(summary(0.1, validation_onnx=found, validation={**found, "cases": 7}))
+    on_device = table(summary(bench=bench(), validation_onnx=found, validation=replace(found, cases=7, emulated=None)))
     assert "7 cases against" in on_device
     assert "emulated" not in on_device
 
 
+@dataclass(frozen=True, kw_only=True)
+class WiderRow(BenchRow):
+    """A row with one more field: all that a new column takes."""
+
+    peak_mb: float | None = field(default=None, metadata=measured("peak", unit="MB", digits=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WiderBench(BenchReport):
+    rows: tuple[WiderRow, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WiderAccuracy(AccuracyReport):
+    drift: float | None = field(default=None, metadata=significant("drift", unit="bits", digits=2))
+
+
+def test_a_new_field_of_a_row_is_a_column_of_the_table_and_in_json():
+    rows = (row("m-fp32", ours=True, kind=WiderRow, peak_mb=12.34), row("pytorch-fp32", ours=False, kind=WiderRow))
+    shown = summary(bench=WiderBench(threads=2, cpu="a CPU", rows=rows))
+    lines = table(shown).splitlines()
+    end = lines[1].index("peak MB") + len("peak MB")
+    assert lines[2][:end].endswith("   12.3")
+    assert lines[3][:end].strip().endswith("4.000")  # the rival has no such number
+    assert [each.get("peak_mb") for each in shown.to_json()["bench"]] == [12.34, None]
+    assert "peak" not in table(summary(bench=bench()))
+
+
+def test_a_new_field_of_accuracy_is_a_line_and_in_json():
+    shown = summary(validation=accuracy(0.97, 0.9917, kind=WiderAccuracy, drift=1.234))
+    assert "  drift 1.2 bits\n" in table(shown)
+    assert shown.to_json()["validation"]["drift"] == 1.234
+
+
 def test_a_noisy_bench_says_that_its_numbers_cannot_be_trusted():
-    assert "--force bench measures again" in table(summary(0.9))
+    assert "--force bench measures again" in table(summary(bench=bench(noise=0.9)))
 
 
 def test_sizes_are_in_the_unit_that_shows_them():
@@ -54,29 +133,30 @@ def test_sizes_are_in_the_unit_that_shows_them():
 
 
 def test_latencies_of_a_gpu_are_said_to_be_its_own():
-    bench = {"cpu": "a cpu", "threads": 2}
-    assert _where(bench) == "a cpu, 2 threads"
-    assert _where({**bench, "gpu": {"name": "Tesla T4"}}) == "Tesla T4, its clocks not known"
-    held = {"name": "Tesla T4", "sm_mhz": [1590, 1590], "steady": True}
-    assert _where({**bench, "gpu": held}) == "Tesla T4 at 1590 MHz"
-    moved = {**held, "sm_mhz": [585, 1590], "steady": False}
-    assert _where({**bench, "gpu": moved}) == "Tesla T4 at 585 to 1590 MHz"
+    assert _where(bench()) == "a CPU, 2 threads"
+    gpu = GpuReport(name="Tesla T4")
+    assert _where(replace(bench(), gpu=gpu)) == "Tesla T4, its clocks not known"
+    held = replace(gpu, sm_mhz=(1590, 1590), steady=True)
+    assert _where(replace(bench(), gpu=held)) == "Tesla T4 at 1590 MHz"
+    moved = replace(gpu, sm_mhz=(585, 1590), steady=False)
+    assert _where(replace(bench(), gpu=moved)) == "Tesla T4 at 585 to 1590 MHz"
 
 
 def test_what_is_in_the_lower_precision_and_what_is_not_is_said_with_the_reason():
-    half = {
-        "precision": "fp16", "share": 0.96,
-        "kept": [{"operators": {"Softmax": 6}, "reason": "sums"},
-                 {"operators": {"Add": 2}, "reason": "large", "largest": 1e5, "nodes": {"a": 1e5, "b": "infinite"}}],
-    }  # fmt: skip
+    sums = Kept(operators={"Softmax": 6}, reason="sums")
+    large = Kept(operators={"Add": 2}, reason="large", largest=1e5, nodes={"a": 1e5, "b": "infinite"})
+    half = HalfReport(
+        precision="fp16", share=0.96, kept=(sums, large), cosine=Spread(1.0, 1.0), saturated=(), scaled=(), path=(),
+        samples=1, casts=0,
+    )  # fmt: skip
     assert precisions.lines(half) == [
         "96% of the MatMul work in fp16",
         "  in fp32: 6 Softmax (sums)",
         "  in fp32: 2 Add (large; up to 100000, b infinite, a 100000)",
     ]
-    left = [{"name": "one", "reason": "sensitive"}, {"name": "two", "reason": "sensitive"}]
-    quantised = {"precision": "int8", "int8": {"share": 0.84, "left": left}, "rest": {"kept": half["kept"][:1]}}
-    assert precisions.lines(quantised) == [
+    left = (Left("one", "sensitive", 0.1), Left("two", "sensitive", 0.1))
+    quantized = Quantized(share=0.84, matmuls=(), left=left, convolutions=0)
+    assert precisions.lines(QdqReport(precision="int8", int8=quantized, rest=replace(half, kept=(sums,)))) == [
         "84% of the MatMul work in int8, the rest in fp16",
         "  in fp32: 6 Softmax (sums)",
         "  not int8: 2 MatMul (sensitive)",
@@ -84,5 +164,4 @@ def test_what_is_in_the_lower_precision_and_what_is_not_is_said_with_the_reason(
 
 
 def test_a_model_whose_precision_was_not_lowered_says_nothing_of_it():
-    assert precisions.lines({}) == []
-    assert precisions.lines({"quantized": {"MatMul": 3}, "left": []}) == []
+    assert precisions.lines(DynamicReport(quantized={"MatMul": 3}, left=())) == []

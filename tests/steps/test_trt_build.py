@@ -204,7 +204,7 @@ def test_an_engine_comes_with_its_passport(runtime, half, folder, monkeypatch):
     assert said.precision.asked == "fp16"
     assert said.precision.network["fp16"] >= 4
     assert said.key == "0123"
-    assert said.bytes == (out / "model.plan").stat().st_size == report["bytes"]
+    assert said.bytes == (out / "model.plan").stat().st_size == report.bytes
     assert re.fullmatch(r"\d+(\.\d+){3}", said.tensorrt)
     assert len(said.onnx.digest) == 32
     assert said.onnx.bytes == (half / "model.onnx").stat().st_size
@@ -322,7 +322,7 @@ def test_fp32_for_turing_is_refused_with_the_nodes_and_what_helps(rtx, tmp_path,
         step("tensorrt-rtx", ("T4", "A10")).run(folder(), checked=graphs.write(tmp_path / "m", model))
     assert any("query" in fact and "classifier" in fact for fact in caught.value.facts)
     assert "fp16" in caught.value.hint
-    assert step("tensorrt-rtx", "A10").run(folder(), checked=tmp_path / "m")["network"]["fp32"] == 5
+    assert step("tensorrt-rtx", "A10").run(folder(), checked=tmp_path / "m").network["fp32"] == 5
 
 
 def test_a_gpu_that_rtx_has_no_kernels_for_is_refused_with_those_that_it_has(rtx, half, folder):

@@ -7,6 +7,7 @@ import onnx
 import pytest
 
 from engine.errors import JudgementError, StepError
+from engine.kit.accuracy.report import AccuracyReport, Agreement, MetricReport
 from engine.kit.inputs import cases, tokenizer
 from engine.kit.inputs.cases import Case
 from engine.kit.inputs.token_rows import Limits, masked
@@ -75,13 +76,13 @@ def validate(built, tmp_path, step=None):
 def test_the_same_model_passes_and_comes_out_unchanged_as_links(layers, tmp_path):
     report, out = validate(layers, tmp_path)
     Validate().judge(report)
-    assert report["cases"] == 12
-    assert report["kinds"] == {"sample": 12}
-    assert report["random"] is False
-    assert report["cosine"]["worst"] == pytest.approx(1)
-    assert report["max_abs"]["worst"] == 0
-    assert report["agreement"] == {"share": 1, "differ": [], "choices": 12}
-    assert report["bytes"] == (layers / "model.onnx").stat().st_size
+    assert report.cases == 12
+    assert report.kinds == {"sample": 12}
+    assert report.random is False
+    assert report.cosine.worst == pytest.approx(1)
+    assert report.max_abs.worst == 0
+    assert report.agreement == Agreement(share=1, differ=(), choices=12)
+    assert report.bytes == (layers / "model.onnx").stat().st_size
     assert (out / "model.onnx").samefile(layers / "model.onnx")
 
 
@@ -90,11 +91,11 @@ def test_a_broken_model_names_the_worst_sample_its_text_and_by_how_much(layers, 
     with pytest.raises(JudgementError) as caught:
         Validate().judge(report)
     text = str(caught.value)
-    worst = report["cosine"]
-    assert f"cosine {worst['worst']:.6g} is below at_least 0.9999 by" in text
-    assert f'sample {worst["sample"]} "text number' in text
+    worst = report.cosine
+    assert f"cosine {worst.worst:.6g} is below at_least 0.9999 by" in text
+    assert f'sample {worst.sample} "text number' in text
     assert "the error as a share of the output's largest value" in text
-    assert f"agreement {report['agreement']['share']:.6g} is below" in text
+    assert f"agreement {report.agreement.share:.6g} is below" in text
     assert "differing: line" in text
     assert caught.value.exit == 4
 
@@ -137,8 +138,8 @@ def test_labelled_samples_give_an_accuracy_beside_the_original_s(layers, tmp_pat
     wrong = replace(right[0], label=(right[0].label + 1) % 4)
     cases.save([wrong, *right[1:]], tmp_path / "reference")
     report, _ = validate(layers, tmp_path)
-    assert report["metric"]["value"] == pytest.approx(11 / 12)
-    assert report["metric"]["original"] == pytest.approx(11 / 12)
+    assert report.metric.value == pytest.approx(11 / 12)
+    assert report.metric.original == pytest.approx(11 / 12)
     Validate(metric=Metric(at_least=0.9)).judge(report)
     with pytest.raises(JudgementError, match=r"accuracy 0.916667 is below at_least 0.95 by 0.0333 \(the original"):
         Validate(metric=Metric(at_least=0.95)).judge(report)
@@ -156,7 +157,7 @@ def test_labels_of_tensors_count_as_those_of_texts_do(layers, tmp_path):
     reference = answered(layers, drawn(kind="tensors"))
     cases.save([replace(case, label=int(case.outputs["y"].argmax())) for case in reference], tmp_path / "reference")
     report, _ = validate(layers, tmp_path)
-    assert report["metric"] == {"name": "accuracy", "value": 1, "original": 1, "samples": 12}
+    assert report.metric == MetricReport(name="accuracy", value=1, original=1, samples=12)
 
 
 def test_an_agreement_that_is_missed_although_nothing_differs_lists_nothing(layers, tmp_path):
@@ -180,15 +181,16 @@ def test_a_higher_precision_is_advised_only_where_there_is_one(layers, tmp_path,
         Validate(precision=precision, cosine=Bound(at_least=1.5)).judge(report)
     assert said in str(caught.value)
     assert not_said not in str(caught.value)
+    broken = AccuracyReport(cases=1, kinds={"sample": 1}, random=False, nonfinite=("line 1",))
     with pytest.raises(JudgementError) as caught:
-        Validate(precision=precision).judge({"nonfinite": ["line 1"]})
+        Validate(precision=precision).judge(broken)
     assert ("try fp32" in str(caught.value)) is (precision != "fp32")
 
 
 def test_random_tensors_are_said_to_be_random(layers, tmp_path, capsys):
     cases.save(answered(layers, drawn(kind="random")), tmp_path / "reference")
     report, _ = validate(perturbed(layers, tmp_path / "broken", 1.0), tmp_path)
-    assert report["random"] is True
+    assert report.random is True
     assert "random tensors" in capsys.readouterr().out
     with pytest.raises(JudgementError) as caught:
         Validate().judge(report)
@@ -267,7 +269,7 @@ def test_real_weights_in_int8_pass_by_default_and_a_bad_quantisation_does_not(
             tmp_path / f"{name}-out", compiled=tmp_path / name, reference=tmp_path / "reference",
             checkpoint=minilm_checkpoint,
         )  # fmt: skip
-    assert set(reports["good"]["kinds"]) == {"sample", "right-padded", "left-padded", "holed"}
+    assert set(reports["good"].kinds) == {"sample", "right-padded", "left-padded", "holed"}
     step.judge(reports["good"])
     Validate(precision="fp32").judge(reports["fused"])
     with pytest.raises(JudgementError, match="cosine"):

@@ -78,12 +78,12 @@ def test_it_measures_what_fp16_costs_and_hands_the_model_on_unchanged(lowered):
     step = ValidateOnnx(task="text-classification", precision="fp16")
     report = check(lowered, step)
     step.judge(report)
-    assert report["emulated"] == "fp16"
-    assert 0 < report["max_abs"]["worst"] < 0.1
+    assert report.emulated == "fp16"
+    assert 0 < report.max_abs.worst < 0.1
     assert (lowered / "checked-quantized" / "model.onnx").samefile(lowered / "quantized" / "model.onnx")
     exact = check(lowered, step, "original")
-    assert "emulated" not in exact
-    assert exact["max_abs"]["worst"] == 0
+    assert exact.emulated is None
+    assert exact.max_abs.worst == 0
 
 
 def test_what_overflows_on_a_gpu_is_refused_on_the_cpu(lowered):

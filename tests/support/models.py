@@ -26,6 +26,7 @@ _HEADS = {
     "token-classification": "AutoModelForTokenClassification",
     "question-answering": "AutoModelForQuestionAnswering",
     "fill-mask": "AutoModelForMaskedLM",
+    "next-sentence": "AutoModelForNextSentencePrediction",
 }
 
 

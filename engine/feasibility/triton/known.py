@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from engine.feasibility.facts import Axes, ModelFacts
 from engine.feasibility.shapes import profiles
 from engine.feasibility.triton.fault import About, Tensor
 from engine.recipe import supported
@@ -57,19 +58,17 @@ def of_recipe(recipe: Recipe, part: str) -> About:
     )
 
 
-def of_model(recipe: Recipe, facts: Mapping[str, Any]) -> About | None:
+def of_model(recipe: Recipe, facts: ModelFacts) -> About | None:
     """Return what is known of the model itself by the report of its fetch; None where that tells no tensors."""
-    axes = facts.get("axes")
-    if not axes or supported.generates(recipe.model.task or facts.get("task")):
+    if not facts.axes or supported.generates(recipe.model.task or facts.task):
         return None
     about = of_recipe(recipe, "model")
     batch = about.batch
     if batch is None:
         batch = _batch(recipe, facts)
-    types = facts.get("types") or {}
-    usual = _USUAL.get(facts.get("kind", ""))
-    inputs = {name: _tensor(types.get(name, usual), shape, batch=batch) for name, shape in axes.items()}
-    outputs = {name: _tensor(kind, shape, batch=batch) for name, (kind, shape) in (facts.get("outputs") or {}).items()}
+    usual = _USUAL.get(facts.kind)
+    inputs = {name: _tensor(facts.types.get(name, usual), shape, batch=batch) for name, shape in facts.axes.items()}
+    outputs = {name: _tensor(kind, shape, batch=batch) for name, (kind, shape) in facts.outputs.items()}
     return replace(about, batch=batch, inputs=inputs, outputs=outputs or None, sizes=_sizes(profiles(recipe, facts)))
 
 
@@ -80,13 +79,13 @@ def _sizes(taken: Sequence[Profile]) -> dict[str, tuple[int, int]]:
     return {axis: (min(each.min for each in said), max(each.max for each in said)) for axis, said in ranges.items()}
 
 
-def _batch(recipe: Recipe, facts: Mapping[str, Any]) -> int | None:
+def _batch(recipe: Recipe, facts: ModelFacts) -> int | None:
     """Return the max_batch_size that the package will have; None where it cannot be told yet."""
-    axis = (next(iter(facts["axes"].values())) or [0])[0]
+    axis = (next(iter(facts.axes.values())) or (0,))[0]
     if not isinstance(axis, str) or not says_batch(axis):
         return 0
-    outputs = [shape for _, shape in (facts.get("outputs") or {}).values()]
-    if any(shape is None or shape[:1] != [axis] for shape in (*facts["axes"].values(), *outputs)):
+    outputs = [shape for _, shape in facts.outputs.values()]
+    if any(shape is None or shape[:1] != (axis,) for shape in (*facts.axes.values(), *outputs)):
         return None  # an output's axis may have no name: the graph will tell
     return max((profile[axis].max for profile in profiles(recipe, facts) if axis in profile), default=None)
 
@@ -96,7 +95,7 @@ def says_batch(axis: str) -> bool:
     return "batch" in axis.lower() or axis.lower() in {"n", "b"}
 
 
-def _tensor(kind: str | None, shape: list[int | str] | None, *, batch: int | None) -> Tensor:
+def _tensor(kind: str | None, shape: Axes | None, *, batch: int | None) -> Tensor:
     if batch is None or shape is None:
         return Tensor(_TYPES.get(kind or ""))
     row = shape[1:] if batch else shape

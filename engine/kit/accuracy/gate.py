@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, TypedDict
 
 from engine import tasks
 from engine.errors import JudgementError
 from engine.kit.accuracy import thresholds
+from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
 from engine.recipe.schema import Bound, Metric, Precision, Recipe
-from engine.step import Report, Step
+from engine.step import Step, TypedReport
 
 _LISTED = 20
+
+
+class Asked(TypedDict):
+    """What a recipe says of bounds: the fields of a step that is judged."""
+
+    task: str | None
+    precision: Precision
+    cosine: Bound | None
+    agreement: Bound | None
+    max_abs: Bound | None
+    metric: Metric | None
 
 
 class Judged(Step):
     """A step that measures a model against the original: the bounds, and what it means to miss them."""
 
+    report: ClassVar[type[TypedReport] | None] = AccuracyReport
     judged: ClassVar[tuple[str, ...]] = ("precision", "cosine", "agreement", "max_abs", "metric")
 
     task: str | None = None
@@ -28,7 +41,7 @@ class Judged(Step):
     metric: Metric | None = None
 
     @staticmethod
-    def asked(recipe: Recipe) -> dict[str, Any]:
+    def asked(recipe: Recipe) -> Asked:
         """Return the fields above as a recipe sets them; a bound that it does not set has a default (`bounds`)."""
         asked = recipe.validation
         return {
@@ -44,48 +57,47 @@ class Judged(Step):
         """Return this module, and the task that says how answers are compared."""
         return (*super().code_used(), *tasks.modules(self.task))
 
-    def judge(self, report: Report) -> None:
+    def judge(self, report: AccuracyReport) -> None:
         """Hold the worst cosine and max_abs, the share of agreement and the metric against their bounds.
 
         Raises JudgementError, which lists every bound that was missed.
         """
-        if report.get("nonfinite"):
-            raise _not_finite(report["nonfinite"], self.precision)
+        if report.nonfinite:
+            raise _not_finite(report.nonfinite, self.precision)
         misses = [*self._worst(report), *self._shares(report)]
         if misses:
             raise _too_far(misses, report, self.precision)
 
-    def _worst(self, report: Report) -> list[Miss]:
+    def _worst(self, report: AccuracyReport) -> list[Miss]:
         default = DEFAULTS[self.precision]
         found: list[Miss] = []
-        if "cosine" in report:
+        if report.cosine is not None:
             bound = self.cosine or Bound(at_least=default.cosine)
-            found += thresholds.missed("cosine", report["cosine"]["worst"], bound, thresholds.sample(report["cosine"]))
+            found += thresholds.missed("cosine", report.cosine.worst, bound, thresholds.sample(report.cosine))
         elif self.cosine is not None:
             raise _unmeasured("cosine", "no output is a vector, or all are too small to have a direction")
-        where = thresholds.sample(report["max_abs"])
-        found += thresholds.missed("max_abs", report["max_abs"]["worst"], self.max_abs, where)
-        if self.max_abs is None:
-            relative = report["relative"]
+        if report.max_abs is not None:
+            found += thresholds.missed("max_abs", report.max_abs.worst, self.max_abs, thresholds.sample(report.max_abs))
+        if self.max_abs is None and report.relative is not None:
             limit = Bound(at_most=default.relative)
             name = "the error as a share of the output's largest value (unless max_abs is set)"
-            found += thresholds.missed(name, relative["worst"], limit, thresholds.sample(relative))
+            found += thresholds.missed(name, report.relative.worst, limit, thresholds.sample(report.relative))
         return found
 
-    def _shares(self, report: Report) -> list[Miss]:
+    def _shares(self, report: AccuracyReport) -> list[Miss]:
         found: list[Miss] = []
-        if agreement := report.get("agreement"):
-            least = thresholds.allowed_changes(DEFAULTS[self.precision].agreement, agreement["choices"])
-            differ = f", differing: {_names(agreement['differ'])}" if agreement["differ"] else ""
-            found += thresholds.missed("agreement", agreement["share"], self.agreement or Bound(at_least=least), differ)
+        if agreement := report.agreement:
+            least = thresholds.allowed_changes(DEFAULTS[self.precision].agreement, agreement.choices)
+            differ = f", differing: {_names(agreement.differ)}" if agreement.differ else ""
+            found += thresholds.missed("agreement", agreement.share, self.agreement or Bound(at_least=least), differ)
         elif self.agreement is not None:
             raise _unmeasured("agreement", "the outputs choose nothing, or there are fewer than three texts")
         if self.metric is not None:
-            if "metric" not in report:
+            if report.metric is None:
                 raise _unmeasured("metric", "no sample has a label, or the outputs are no classes")
-            measured = report["metric"]
-            original = f" (the original: {measured['original']:.6g}, of {measured['samples']} samples)"
-            found += thresholds.missed(self.metric.name, measured["value"], self.metric, original)
+            measured = report.metric
+            original = f" (the original: {measured.original:.6g}, of {measured.samples} samples)"
+            found += thresholds.missed(self.metric.name, measured.value, self.metric, original)
         return found
 
 
@@ -93,9 +105,9 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
-def _too_far(misses: Sequence[Miss], report: Mapping[str, Any], precision: Precision) -> JudgementError:
+def _too_far(misses: Sequence[Miss], report: AccuracyReport, precision: Precision) -> JudgementError:
     facts = [str(miss) for miss in misses[1:]]
-    if report["random"]:
+    if report.random:
         facts.append("the inputs are random tensors; give validate.samples to judge it on real ones")
     return JudgementError(
         f"The built model is too far from the original: {misses[0]}",

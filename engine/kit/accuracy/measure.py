@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.errors import StepError
 from engine.kit.accuracy import agreement, comparison, outputs
 from engine.kit.accuracy.comparison import Distance
-from engine.kit.checkpoints import checkpoint
+from engine.kit.accuracy.report import AccuracyReport, Agreement, MetricReport, Worst
+from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
 
@@ -32,27 +34,21 @@ def measure(
     *,
     what: str,
     takes: Callable[[Mapping[str, tuple[int, ...]]], bool] = lambda _: True,
-) -> dict[str, Any]:
+) -> AccuracyReport:
     """Ask a model every case of the reference; return cosine, max_abs, agreement and, with labels, a metric.
 
-    Beside these the report counts the cases and their kinds, and says whether they are `random`. Where an answer is not
-    finite it names those cases under `nonfinite` and measures nothing. `agreement` is absent where the outputs choose
-    nothing (no logits, and fewer than three texts to be neighbours). `what` is what a log calls the model. Cases of
-    shapes that it does not take are left out, and named under `outside`.
+    Where an answer is not finite those cases are named and nothing is measured. There is no `agreement` where the
+    outputs choose nothing (no logits, and fewer than three texts to be neighbours). `what` is what a log calls the
+    model. Cases of shapes that it does not take are left out, and named under `outside`.
     Raises StepError where the model cannot be run, takes none of the cases or gives outputs of another shape.
     """
     tried, outside = _divided(cases.load(reference), takes)
     kinds = cases.count_kinds(tried)
     print(f"running {what} on {len(tried)} cases: {_listed(kinds)}")
-    report = _measured(tried, [answer(case.inputs) for case in tried], checkpoint, task)
+    counted = AccuracyReport(cases=len(tried), kinds=kinds, random="random" in kinds, outside=tuple(outside))
+    report = _measured(counted, tried, [answer(case.inputs) for case in tried], checkpoint=checkpoint, asked=task)
     print(_in_words(report))
-    return {
-        "cases": len(tried),
-        "kinds": kinds,
-        "random": "random" in kinds,
-        **({"outside": outside} if outside else {}),
-        **report,
-    }
+    return report
 
 
 def _divided(
@@ -74,51 +70,53 @@ def _divided(
 
 
 def _measured(
-    tried: Sequence[Case], answers: Sequence[Mapping[str, np.ndarray]], directory: Path, asked: str | None
-) -> dict[str, Any]:
-    embeds = tasks.find(checkpoint.task(directory, asked)).embeds
-    pooling = (checkpoint.pooling(directory) or "mean") if embeds else None
+    counted: AccuracyReport,
+    tried: Sequence[Case],
+    answers: Sequence[Mapping[str, np.ndarray]],
+    *,
+    checkpoint: Path,
+    asked: str | None,
+) -> AccuracyReport:
+    embeds = tasks.find(checkpoints.task(checkpoint, asked)).embeds
+    pooling = (checkpoints.pooling(checkpoint) or "mean") if embeds else None
     usual = outputs.usual(tried, pooling=pooling)
     pairs = list(zip(tried, answers, strict=True))
     measured = [(case, comparison.distance(case, answer, pooling=pooling, usual=usual)) for case, answer in pairs]
     finite = [(case, distance) for case, distance in measured if distance is not None]
     broken = [case.name for case, distance in measured if distance is None]
     if broken:
-        return {"nonfinite": broken}
-    report: dict[str, Any] = {}
+        return replace(counted, nonfinite=tuple(broken))
     directions = [(case, distance.cosine) for case, distance in finite if distance.cosine is not None]
-    if directions:
-        report["cosine"] = _worst(directions, min)
-    report["max_abs"] = _worst([(case, distance.max_abs) for case, distance in finite], max)
-    report["relative"] = _worst([(case, distance.relative) for case, distance in finite], max)
     neighbours = None if pooling is None else agreement.neighbours(tried, answers, pooling)
-    report |= _agreement(finite) if neighbours is None else _same_neighbours(neighbours)
-    return report | _accuracy(pairs)
+    return replace(
+        counted,
+        cosine=_worst(directions, lowest=True) if directions else None,
+        max_abs=_worst([(case, distance.max_abs) for case, distance in finite]),
+        relative=_worst([(case, distance.relative) for case, distance in finite]),
+        agreement=_agreement(finite) if neighbours is None else _same_neighbours(neighbours),
+        metric=_accuracy(pairs),
+    )
 
 
-def _worst(values: Sequence[tuple[Case, float]], choose: Any) -> dict[str, Any]:
-    case, worst = choose(values, key=lambda pair: pair[1])
+def _worst(values: Sequence[tuple[Case, float]], *, lowest: bool = False) -> Worst:
+    case, worst = (min if lowest else max)(values, key=lambda pair: pair[1])
     mean = sum(value for _, value in values) / len(values)
-    return {"worst": worst, "mean": mean, "sample": case.name, "text": case.text[:_TEXT]}
+    return Worst(worst=worst, mean=mean, sample=case.name, text=case.text[:_TEXT])
 
 
-def _agreement(measured: Sequence[tuple[Case, Distance]]) -> dict[str, Any]:
+def _agreement(measured: Sequence[tuple[Case, Distance]]) -> Agreement | None:
     made = sum(distance.choices for _, distance in measured)
     changed = sum(distance.changed for _, distance in measured)
-    differ = [case.name for case, distance in measured if distance.changed]
-    if not made:
-        return {}
-    return {"agreement": {"share": 1 - changed / made, "differ": differ, "choices": made}}
+    differ = tuple(case.name for case, distance in measured if distance.changed)
+    return Agreement(share=1 - changed / made, differ=differ, choices=made) if made else None
 
 
-def _same_neighbours(same: Mapping[str, bool]) -> dict[str, Any]:
-    differ = [name for name, kept in same.items() if not kept]
-    if not same:
-        return {}
-    return {"agreement": {"share": 1 - len(differ) / len(same), "differ": differ, "choices": len(same)}}
+def _same_neighbours(same: Mapping[str, bool]) -> Agreement | None:
+    differ = tuple(name for name, kept in same.items() if not kept)
+    return Agreement(share=1 - len(differ) / len(same), differ=differ, choices=len(same)) if same else None
 
 
-def _accuracy(pairs: Sequence[tuple[Case, Mapping[str, np.ndarray]]]) -> dict[str, Any]:
+def _accuracy(pairs: Sequence[tuple[Case, Mapping[str, np.ndarray]]]) -> MetricReport | None:
     """Return the share of labelled samples that get their label, from the built model and from the original."""
     ours, theirs = [], []
     for case, answer in pairs:
@@ -128,20 +126,20 @@ def _accuracy(pairs: Sequence[tuple[Case, Mapping[str, np.ndarray]]]) -> dict[st
             ours.append(got == case.label)
             theirs.append(expected == case.label)
     if not ours:
-        return {}
+        return None
     value, original = sum(ours) / len(ours), sum(theirs) / len(theirs)
-    return {"metric": {"name": "accuracy", "value": value, "original": original, "samples": len(ours)}}
+    return MetricReport(name="accuracy", value=value, original=original, samples=len(ours))
 
 
-def _in_words(report: Mapping[str, Any]) -> str:
-    if "nonfinite" in report:
-        return f"outputs that are not finite in {len(report['nonfinite'])} cases"
+def _in_words(report: AccuracyReport) -> str:
+    if report.nonfinite:
+        return f"outputs that are not finite in {len(report.nonfinite)} cases"
     parts = [
-        f"{name} {report[name]['worst']:.6g} at worst, {report[name]['mean']:.6g} on average"
-        for name in ("cosine", "max_abs")
-        if name in report
+        f"{name} {measured.worst:.6g} at worst, {measured.mean:.6g} on average"
+        for name, measured in (("cosine", report.cosine), ("max_abs", report.max_abs))
+        if measured is not None
     ]
-    return "; ".join(parts + ([f"agreement {report['agreement']['share']:.4g}"] if "agreement" in report else []))
+    return "; ".join([*parts, *([f"agreement {report.agreement.share:.4g}"] if report.agreement else [])])
 
 
 def _listed(kinds: Mapping[str, int]) -> str:

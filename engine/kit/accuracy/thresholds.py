@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from engine.kit.accuracy.report import Worst
 from engine.recipe.schema import Bound, Precision
 
 
@@ -68,10 +68,10 @@ def missed(number: str, value: float, bound: Bound | None, where: str = "") -> l
     return found
 
 
-def sample(measured: Mapping[str, Any]) -> str:
+def sample(measured: Worst) -> str:
     """Return which sample a worst value comes from, in words."""
-    text = f' "{measured["text"]}"' if measured.get("text") else ""
-    return f", sample {measured['sample']}{text} (mean {measured['mean']:.6g})"
+    text = f' "{measured.text}"' if measured.text else ""
+    return f", sample {measured.sample}{text} (mean {measured.mean:.6g})"
 
 
 def allowed_changes(share: float, choices: int) -> float:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from engine.kit.bench import stats
 from engine.kit.bench.interleaving import Budget, Contender, measure
+from engine.kit.bench.report import IN_PROCESS, BenchRow
 from engine.runtimes.runner import Runner
 
 if TYPE_CHECKING:
     import numpy as np
 
     Tensors = Mapping[str, np.ndarray]
-
-IN_PROCESS = "in-process"
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Entrant:
 
 def measured(
     axes: Mapping[str, int], inputs: Tensors, entrants: Sequence[Entrant], budget: Budget
-) -> list[tuple[dict[str, Any], list[list[float]]]]:
+) -> list[tuple[BenchRow, list[list[float]]]]:
     """Return a row and its latencies, milliseconds by round, for each entrant in its order.
 
     A row of ours has `ratio_to`: how many times longer each rival takes that goes the same way. What goes through a
@@ -63,13 +62,13 @@ def measured(
             for place, other in enumerate(entrants)
             if each.ours and not other.ours and other.via == each.via
         }
-        row = {
-            "shape": dict(axes),
-            "via": each.via,
-            "runtime": each.runtime,
-            "ours": each.ours,
-            **stats.summary(turns),
-            "ratio_to": rivals,
-        }
+        row = BenchRow(
+            shape=dict(axes),
+            via=each.via,
+            runtime=each.runtime,
+            ours=each.ours,
+            ratio_to=rivals,
+            **vars(stats.summary(turns)),
+        )
         made.append((row, [[round(value, 3) for value in turn] for turn in turns]))
     return made

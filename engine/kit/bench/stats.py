@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
+
+from engine.reporting import measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latencies:
+    """What many calls took; a field with a label is a column of the table."""
+
+    mean_ms: float = field(metadata=measured("mean", unit="ms", digits=3))
+    p50_ms: float = field(metadata=measured("p50", unit="ms", digits=3))
+    p95_ms: float = field(metadata=measured("p95", unit="ms", digits=3))
+    p99_ms: float = field(metadata=measured("p99", unit="ms", digits=3))
+    runs: int
+    noise: float
+    """How far the middle half of the rounds' medians lies apart, as a share."""
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -36,17 +51,17 @@ def spread(values: Sequence[float]) -> float:
     return (percentile(values, 0.75) - percentile(values, 0.25)) / middle if middle else 0.0
 
 
-def summary(rounds: Sequence[Sequence[float]]) -> dict[str, Any]:
+def summary(rounds: Sequence[Sequence[float]]) -> Latencies:
     """Return mean, p50, p95 and p99 of all latencies (in milliseconds), how many there are, and their noise."""
     every = [value for values in rounds for value in values]
-    return {
-        "mean_ms": round(math.fsum(every) / len(every), 4),
-        "p50_ms": round(median(every), 4),
-        "p95_ms": round(percentile(every, 0.95), 4),
-        "p99_ms": round(percentile(every, 0.99), 4),
-        "runs": len(every),
-        "noise": round(spread([median(values) for values in rounds]), 4),
-    }
+    return Latencies(
+        mean_ms=round(math.fsum(every) / len(every), 4),
+        p50_ms=round(median(every), 4),
+        p95_ms=round(percentile(every, 0.95), 4),
+        p99_ms=round(percentile(every, 0.99), 4),
+        runs=len(every),
+        noise=round(spread([median(values) for values in rounds]), 4),
+    )
 
 
 def ratio(rival: Sequence[Sequence[float]], ours: Sequence[Sequence[float]]) -> float:

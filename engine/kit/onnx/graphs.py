@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from engine.kit.onnx import onnx_files, past
-from engine.step import Report
 
 if TYPE_CHECKING:
     import onnx
+
+R = TypeVar("R")
 
 WHOLE, ENCODER, DECODER = ".", "encoder", "decoder"
 
@@ -31,17 +32,17 @@ def generates(artifact: Path) -> bool:
     return has_past(onnx_files.load_graph(artifact / folders(artifact)[-1]))
 
 
-def each(work: Callable[[Path, Path], Report], artifact: Path, out: Path) -> Report:
+def each(work: Callable[[Path, Path], R], artifact: Path, out: Path, *, together: Callable[[Mapping[str, R]], R]) -> R:
     """Do a step's work on every graph, from a folder into the same folder of `out`.
 
-    Returns the report of the only graph, or {"graphs": {folder: report}}.
+    Returns the report of the only graph, or of several what `together` makes of their reports by folder.
     """
     found = folders(artifact)
     if found == (WHOLE,):
         return work(artifact, out)
     out.mkdir(parents=True, exist_ok=True)
-    reports: Report = {}
+    reports = {}
     for name in found:
         print(f"the {name}:")
         reports[name] = work(artifact / name, out / name)
-    return {"graphs": reports}
+    return together(reports)

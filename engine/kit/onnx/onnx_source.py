@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine import distribution
 from engine.errors import StepError
+from engine.feasibility.facts import GraphFacts
 from engine.kit.checkpoints import weights
 from engine.kit.onnx import onnx_files
 
@@ -58,10 +59,8 @@ def data_files(path: Path) -> list[str]:
     return sorted(needed)
 
 
-def describe(model: onnx.ModelProto) -> dict[str, Any]:
-    """Return what a report says of the model: "architecture", "parameters", "axes", "types", "outputs" and "operators".
-
-    The last are the operators that are not ONNX's own, by their domain.
+def describe(model: onnx.ModelProto) -> GraphFacts:
+    """Return what the graph says of the model.
 
     Raises StepError for a model without inputs, and for one that takes or gives what is no tensor of numbers.
     """
@@ -75,27 +74,27 @@ def describe(model: onnx.ModelProto) -> dict[str, Any]:
     for value in model.graph.output:
         _refuse_no_numbers(value)
     opset = next((entry.version for entry in model.opset_import if entry.domain in {"", "ai.onnx"}), 0)
-    return {
-        "architecture": f"ONNX, opset {opset}",
-        "parameters": sum(math.prod(tensor.dims) for tensor in model.graph.initializer),
-        "axes": {name: list(value.shape) for name, value in inputs.items()},
-        "types": {name: value.dtype for name, value in inputs.items()},
-        "outputs": {
-            name: [value.dtype, list(value.shape) if value.ranked else None]
+    return GraphFacts(
+        architecture=f"ONNX, opset {opset}",
+        parameters=sum(math.prod(tensor.dims) for tensor in model.graph.initializer),
+        axes={name: tuple(value.shape) for name, value in inputs.items()},
+        types={name: value.dtype for name, value in inputs.items()},
+        outputs={
+            name: (value.dtype, tuple(value.shape) if value.ranked else None)
             for name, value in onnx_files.outputs(model).items()
         },
-        "operators": _foreign(model),
-    }
+        operators=_foreign(model),
+    )
 
 
-def _foreign(model: onnx.ModelProto) -> dict[str, list[str]]:
+def _foreign(model: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
     """Return the operators of other domains than ONNX's own, but for those that the model defines itself."""
     own = {(function.domain, function.name) for function in model.functions}
     found: dict[str, set[str]] = {}
     for node in onnx_files.nodes(model):
         if node.domain not in {"", "ai.onnx"} and (node.domain, node.op_type) not in own | _QUANTISED:
             found.setdefault(node.domain, set()).add(node.op_type)
-    return {domain: sorted(found[domain]) for domain in sorted(found)}
+    return {domain: tuple(sorted(found[domain])) for domain in sorted(found)}
 
 
 def _refuse_no_numbers(value: onnx.ValueInfoProto) -> None:

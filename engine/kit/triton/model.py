@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
+from engine.kit.onnx import onnx_files
 from engine.kit.triton import config as configs
 from engine.kit.triton import fields, gpu
 from engine.kit.triton.config import Config, Signature
@@ -17,7 +19,11 @@ from engine.runtimes.served import Served
 def served(serving: Serving, directory: Path, scratch: Path) -> Served:
     """Return how the built model in a folder is served, by the runtime of the package."""
     execution = serving.execution
-    return execution.by.served(directory, execution, scratch)
+    told = execution.by.served(directory, execution, scratch)
+    if told.inputs or not (directory / onnx_files.MODEL).is_file():
+        return told
+    graph = onnx_files.load_graph(directory)
+    return replace(told, inputs=onnx_files.inputs(graph), outputs=onnx_files.outputs(graph))
 
 
 def config(serving: Serving, model: Served, *, part: Literal["model"] | Part = "model") -> tuple[Config, Signature]:

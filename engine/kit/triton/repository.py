@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import get_args
@@ -19,17 +20,26 @@ from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Files, Part
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import Part as Kind
+from engine.reporting import TypedReport
 from engine.runtimes.served import Served
-from engine.step import Report
 
 _CONFIG = "config.pbtxt"
 _VERSION = "1"
 
 
+@dataclass(frozen=True, kw_only=True)
+class PackageReport(TypedReport):
+    """A package: what clients call, and the models that Triton serves."""
+
+    name: str
+    models: tuple[str, ...]
+    bytes: int
+
+
 def write(
     out: Path, serving: Serving, *, validated: Path, checkpoint: Path, data: Mapping[str, Path] | None = None
-) -> Report:
-    """Write the folders that Triton serves. Return {"name", "models", "bytes"}: `name` is what clients call.
+) -> PackageReport:
+    """Write the folders that Triton serves.
 
     `data` are the files that warm-ups name; without them no model is warmed up by a file (`kit/triton/warmups.py`).
     What no backend of Triton runs becomes one plain folder (`plain_folder`).
@@ -59,7 +69,7 @@ def write(
                 onnx_files.link_file(built.folder / file, out / name / _VERSION / file)
     listed = [part.config.name for part in made]
     print(f"a Triton repository of {', '.join(listed)}")
-    return {"name": listed[-1], "models": listed, "bytes": _size(out)}
+    return PackageReport(name=listed[-1], models=tuple(listed), bytes=_size(out))
 
 
 def _parts(serving: Serving, model: Config, signature: Signature, checkpoint: Path) -> list[Part]:
@@ -150,14 +160,14 @@ def _with_embedding(serving: Serving, validated: Path, checkpoint: Path, scratch
     return embedding.pooled(validated, checkpoint, scratch / "pooled")
 
 
-def _plain(out: Path, serving: Serving, model: Served, directory: Path, checkpoint: Path) -> Report:
+def _plain(out: Path, serving: Serving, model: Served, directory: Path, checkpoint: Path) -> PackageReport:
     """Write a plain folder. Returns what `write` does, without models for Triton."""
     signature = Signature(model.inputs, model.outputs)
     texts = text.load(serving, signature, checkpoint, _task(serving, checkpoint)) if serving.tokenizer else None
     tokenizer = None if texts is None else texts.file
     plain_folder.write(out / serving.model_name, directory, model, tokenizer=tokenizer)
     print(model.why_plain)
-    return {"name": serving.model_name, "models": [], "bytes": _size(out)}
+    return PackageReport(name=serving.model_name, models=(), bytes=_size(out))
 
 
 def _refuse_collisions(made: Sequence[Part]) -> None:

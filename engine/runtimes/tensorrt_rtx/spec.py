@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from engine import distribution, gpus, triton_images
-from engine.runtimes.runtime import Unsupported, Way
+from engine.runtimes.runtime import Way
 from engine.runtimes.tensorrt.spec import CUDA_BINDINGS, Engines
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
     from engine.recipe.load import LoadedRecipe
-    from engine.recipe.schema import Recipe
     from engine.triton_images import Named
 
 _TURING = 75
@@ -71,9 +70,3 @@ class TensorRTRTX(Engines):
             what = f"the recipe asks for TensorRT-RTX {wanted}, and {found} is installed"
             hint = f'pip install "{self.package}=={parts}.*", or say version: "{found}"'
             raise loaded.error(what, "tensorrt", "version", hint=hint)
-
-    def unsupported(self, recipe: Recipe) -> Iterator[Unsupported]:
-        """Yield what has no server."""
-        if recipe.bench is not None and set(recipe.bench.via) - {"in-process"}:
-            what = "measuring through a server what Triton has no backend for"
-            yield Unsupported("bench.via", what, "via: [in-process]")

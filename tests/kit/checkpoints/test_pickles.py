@@ -54,7 +54,7 @@ def test_a_pickle_of_tensors_is_converted_when_the_recipe_says_so(pickled, tmp_p
 
     original = torch.load(pickled / "pytorch_model.bin", weights_only=True)
     report = fetch(pickled, tmp_path / "out")
-    assert report["task"] == "fill-mask"
+    assert report.task == "fill-mask"
     assert "pytorch_model.bin" not in digest.walk(tmp_path / "out")
     assert (pickled / "pytorch_model.bin").is_file()
     converted = load_file(tmp_path / "out" / "model.safetensors")

@@ -28,7 +28,7 @@ def made(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp(request.param)
     directory = generators.checkpoint(folder / "checkpoint", request.param)
     report = Export().run(folder / "exported", checkpoint=directory)
-    assert report["exporter"] == "torchscript"
+    assert report.exporter == "torchscript"
     return request.param, directory, folder / "exported"
 
 

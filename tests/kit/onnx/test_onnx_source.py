@@ -12,13 +12,14 @@ from engine.kit.onnx import onnx_source
 
 
 def test_a_model_is_described_by_its_opset_its_numbers_and_its_axes():
-    assert onnx_source.describe(graphs.layers()) == {
+    assert onnx_source.describe(graphs.layers()).to_json() == {
         "architecture": "ONNX, opset 17",
         "parameters": 64 * 128 + 128 + 4 * 128,
         "axes": {"x": ["batch", 64]},
         "types": {"x": "float32"},
         "outputs": {"y": ["float32", ["batch", "classes"]]},
         "operators": {},
+        "width": None,
     }
 
 

@@ -67,8 +67,8 @@ def test_decoders_classify_by_their_last_token(tmp_path, kind, options):
     config = getattr(transformers, f"{kind}Config")(vocab_size=60, pad_token_id=1, num_labels=3, **options)
     getattr(transformers, f"{kind}ForSequenceClassification")(config).save_pretrained(tmp_path / "checkpoint")
     report = Export().run(tmp_path / "exported", checkpoint=tmp_path / "checkpoint")
-    assert (report["task"], report["outputs"]) == ("text-classification", ["logits"])
-    assert report["inputs"] == ["input_ids", "attention_mask"]
+    assert (report.task, report.outputs) == ("text-classification", ("logits",))
+    assert list(report.inputs) == ["input_ids", "attention_mask"]
 
 
 def test_a_decoder_without_a_classifier_gets_a_random_one_where_the_recipe_says_so(tmp_path):

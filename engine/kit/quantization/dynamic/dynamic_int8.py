@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.kit.onnx import onnx_files
 from engine.kit.quantization import int8, precisions
 from engine.kit.quantization.dynamic import evening
 from engine.kit.quantization.precisions import LeftAloneError
+from engine.kit.quantization.report import DynamicReport, Evened
 from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
@@ -19,12 +20,11 @@ _KEPT_APART = ("SkipLayerNormFusion",)
 _FREE_INITIALIZERS = 4  # the IR version since which weights need not be inputs as well: folding leaves them out
 
 
-def quantise(fused: Path, out: Path, *, reduce_range: bool) -> dict[str, Any]:
+def quantise(fused: Path, out: Path, *, reduce_range: bool) -> DynamicReport:
     """Write the quantised model, and return a report.
 
-    {"quantized": {operator: count}, "left": ["2 Conv", ...], "evened": {"smoothed", "by_row"}, "bytes": [before,
-    after]}; "evened" counts tensors, as `evening.even` does. `reduce_range` keeps weights to 7 bits. Raises
-    LeftAloneError where nothing is to be quantised, StepError where the quantiser breaks down.
+    `reduce_range` keeps weights to 7 bits. Raises LeftAloneError where nothing is to be quantised, StepError where
+    the quantiser breaks down.
     """
     before = precisions.size(fused)
     with TemporaryDirectory(dir=out.parent) as folder:
@@ -36,10 +36,10 @@ def quantise(fused: Path, out: Path, *, reduce_range: bool) -> dict[str, Any]:
     if left:
         print(f"left as they are: {', '.join(left)}")
     ort.session(out, threads=1)  # a model that cannot be opened must not leave this step
-    return {"quantized": counted, "left": left, "evened": evened, "bytes": [before, after]}
+    return DynamicReport(quantized=counted, left=tuple(left), evened=evened, bytes=(before, after))
 
 
-def _quantised(fused: Path, scratch: Path, *, reduce_range: bool) -> tuple[onnx.ModelProto, dict[str, int]]:
+def _quantised(fused: Path, scratch: Path, *, reduce_range: bool) -> tuple[onnx.ModelProto, Evened]:
     graph = onnx_files.load_graph(fused)
     precisions.refuse_quantised(graph)
     precisions.refuse_half(graph)

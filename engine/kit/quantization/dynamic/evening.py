@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from engine.kit.onnx import graphs
 from engine.kit.quantization.dynamic import even_channels, even_rows, readings
+from engine.kit.quantization.report import Evened
 
 if TYPE_CHECKING:
     import onnx
 
 
-def even(model: onnx.ModelProto, fit: Collection[str], scratch: Path) -> dict[str, int]:
+def even(model: onnx.ModelProto, fit: Collection[str], scratch: Path) -> Evened:
     """Rewrite what the nodes called `fit` read, MatMul and Attention with stored weights; the model means the same.
 
     Dynamic quantisation divides a tensor into 255 steps from its least value to its largest, so whatever is large
@@ -23,7 +24,7 @@ def even(model: onnx.ModelProto, fit: Collection[str], scratch: Path) -> dict[st
     but in models that generate, which mostly see one row at a time. Attention cannot have such scales, since it adds
     its bias before they could be multiplied back; what attention gives needs none: it consists of means.
 
-    Nodes have names of their own. Returns {"smoothed": tensors, "by_row": tensors}. The same model gives the same
+    Nodes have names of their own. The same model gives the same
     bytes.
     """
     found = readings.find(model, fit)
@@ -40,4 +41,4 @@ def even(model: onnx.ModelProto, fit: Collection[str], scratch: Path) -> dict[st
     even_rows.scale(model, by_row)
     smoothed = sum(looked_at.values())
     print(f"evened out before rounding: {smoothed} tensors smoothed, {len(by_row)} with a scale per row")
-    return {"smoothed": smoothed, "by_row": len(by_row)}
+    return Evened(smoothed=smoothed, by_row=len(by_row))

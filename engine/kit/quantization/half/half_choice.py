@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from engine.kit.quantization.half import normalisations, signatures
 from engine.kit.quantization.half.matmul_work import MATRIX
 from engine.kit.quantization.half.normalisations import ACCUMULATING, MOVING
 from engine.kit.quantization.half.ranges import Ranges
 from engine.kit.quantization.half.signatures import Kind, Slots
+from engine.kit.quantization.report import Kept
 
 if TYPE_CHECKING:
     import onnx
@@ -56,17 +57,17 @@ def largest_limit(kind: Kind) -> float:
     return LARGEST[kind] / ROOM
 
 
-def grouped(model: onnx.ModelProto, choice: Choice, ranges: Ranges) -> list[dict[str, Any]]:
+def grouped(model: onnx.ModelProto, choice: Choice, ranges: Ranges) -> list[Kept]:
     """Return, for a report, what stayed in float32 by its reason: operators with counts, large ones by name."""
-    found: list[dict[str, Any]] = []
+    found: list[Kept] = []
     computing = [node for node in model.graph.node if any(ranges.single(name) for name in node.output)]
     for reason in dict.fromkeys(choice.kept[node.name] for node in computing if node.name in choice.kept):
         nodes = [node for node in computing if choice.kept.get(node.name) == reason]
-        group: dict[str, Any] = {"operators": dict(sorted(Counter(n.op_type for n in nodes).items())), "reason": reason}
+        group = Kept(operators=dict(sorted(Counter(n.op_type for n in nodes).items())), reason=reason)
         if reason in {BEYOND, LARGE}:
             reached = {node.name: _reached(node, ranges) for node in nodes}
-            group["largest"] = _short(max(reached.values()))
-            group["nodes"] = {name: _short(most) for name, most in list(reached.items())[:_LISTED]}
+            by_name = {name: _short(most) for name, most in list(reached.items())[:_LISTED]}
+            group = replace(group, largest=_short(max(reached.values())), nodes=by_name)
         found.append(group)
     return found
 

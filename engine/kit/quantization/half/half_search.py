@@ -15,6 +15,7 @@ from engine.kit.quantization.half import emulation, half, half_choice, infinitie
 from engine.kit.quantization.half.half_choice import Choice
 from engine.kit.quantization.half.ranges import Ranges
 from engine.kit.quantization.half.signatures import Kind
+from engine.kit.quantization.report import HalfReport, HalfTry, Spread
 from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
@@ -41,13 +42,13 @@ class _Try:
     def is_enough(self) -> bool:
         return self.worst >= GOAL and self.relative <= RELATIVE
 
-    def in_words(self) -> dict[str, Any]:
-        return {"limit": float(f"{self.limit:.4g}"), "fp32": len(self.choice.kept), "cosine": round(self.worst, 6)}
+    def in_words(self) -> HalfTry:
+        return HalfTry(limit=float(f"{self.limit:.4g}"), fp32=len(self.choice.kept), cosine=round(self.worst, 6))
 
 
 def lowered(
     model: onnx.ModelProto, asked: Sequence[Case], kind: Kind, scratch: Path
-) -> tuple[onnx.ModelProto, dict[str, Any]]:
+) -> tuple[onnx.ModelProto, HalfReport]:
     """Return a float32 model with all that bears it in half precision, and what stayed, why, and at what cosine.
 
     The cases' inputs are what is measured on; their outputs are not looked at: the truth is the float32 model itself.
@@ -67,17 +68,18 @@ def lowered(
     seen = ranges.measure(model, inputs, scratch, sized=matmul_work.tensors(model))
     choice = half_choice.choose(model, seen, kind, best.limit)
     done = matmul_work.work(model, {**matmul_work.stored(model), **seen.extents})
-    report = {
-        "precision": kind,
-        "kept": half_choice.grouped(model, choice, seen),
-        "cosine": {"worst": best.worst, "mean": best.mean},
-        "share": matmul_work.share(done, choice.low),
-        "saturated": saturated,
-        "scaled": scaled,
-        "path": [each.in_words() for each in tries],
-        "samples": len(asked),
-    }
-    report["casts"] = half.convert(model, choice.low, seen.types, kind)
+    kept = half_choice.grouped(model, choice, seen)
+    report = HalfReport(
+        precision=kind,
+        kept=tuple(kept),
+        cosine=Spread(worst=best.worst, mean=best.mean),
+        share=matmul_work.share(done, choice.low),
+        saturated=tuple(saturated),
+        scaled=tuple(scaled),
+        path=tuple(each.in_words() for each in tries),
+        samples=len(asked),
+        casts=half.convert(model, choice.low, seen.types, kind),
+    )
     return model, report
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from engine.kit.quantization.low_bits import Kind
 from engine.kit.quantization.qdq import matmuls, qdq_nodes, sensitivity, shortened
 from engine.kit.quantization.qdq.matmuls import Found, Group, Weights
 from engine.kit.quantization.qdq.sensitivity import Selection
+from engine.kit.quantization.report import Left, QdqReport, QdqTry, Quantized, Spread
 from engine.kit.quantization.trials import Trials
 
 if TYPE_CHECKING:
@@ -34,27 +36,23 @@ CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 def quantise(
     graph_dir: Path, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind, scratch: Path
-) -> tuple[onnx.ModelProto, dict[str, Any]]:
+) -> tuple[onnx.ModelProto, QdqReport]:
     """Return `graph_dir/model.onnx`, in float32, with Q/DQ on chosen MatMuls, and a report.
 
     Symmetric: int8 with a scale per tensor and per output channel of a weight, fp8 (E4M3) with a scale per tensor,
     int4 for weights alone, a scale per block of 128 inputs. All else stays float32; scales are exact in fp16.
-    The report: {kind: {"share", "matmuls", "left": [{"name", "reason", "error"}], "convolutions"}, "cosine": {"worst",
-    "mean"}, "path": [{"share", "worst", "mean"}], "smoothed", "samples", "held_out"}; shares are of the
-    multiplications of all MatMuls for a row of 128 tokens, errors are 1 - the worst cosine with that group
-    quantised alone, cosines of whole outputs on samples that nothing was calibrated on (unless there are fewer than 8).
-    Where nothing was quantised, the model is returned as it came and "unquantized" says why.
+    Where nothing was quantised, the model is returned as it came and `unquantized` says why.
     The same inputs give the same bytes. Raises StepError where the model cannot run on the samples.
     """
     model = onnx_files.load(graph_dir)
     if done := int8.signs(model):
-        return model, _unquantised(f"it is quantised already ({', '.join(done)})")
+        return model, _unquantised(kind, f"it is quantised already ({', '.join(done)})")
     if not inputs:
-        return model, _unquantised("there are no samples to calibrate on")
+        return model, _unquantised(kind, "there are no samples to calibrate on")
     try:
         model = _recent(model, low_bits.OPSETS[kind])
     except _TooOldError as error:
-        return model, _unquantised(str(error))
+        return model, _unquantised(kind, str(error))
     linear_layers.split(model)
     with TemporaryDirectory(dir=scratch) as folder:
         trials = Trials.of(model, Path(folder) / "base")
@@ -62,13 +60,14 @@ def quantise(
         weights = Weights(trials, graph)
         found = matmuls.find(graph, weights, kind)
         if not found.groups:
-            return trials.whole(graph), _unquantised("it has no MatMul with a constant matrix that could be quantised")
+            reason = "it has no MatMul with a constant matrix that could be quantised"
+            return trials.whole(graph), _unquantised(kind, reason)
         return _quantised(trials, weights, found, inputs, kind)
 
 
 def _quantised(
     trials: Trials, weights: Weights, found: Found, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind
-) -> tuple[onnx.ModelProto, dict[str, Any]]:
+) -> tuple[onnx.ModelProto, QdqReport]:
     fit, judged = _divided(inputs)
     work = matmuls.work(trials, fit)
     total = sum(work.values())
@@ -82,10 +81,14 @@ def _quantised(
         return graph
 
     selection = sensitivity.select(found.groups, shares, lambda chosen: trials.session(variant(tuple(chosen))), judged)
-    report = _report(found, selection, shares, kind)
-    report["smoothed"] = sum(scalings[group].factors is not None for group in selection.chosen)
-    report[kind]["convolutions"] = sum(node.op_type in CONVOLUTIONS for node in trials.graph().graph.node)
-    return trials.whole(variant(selection.chosen)), {**report, "samples": len(fit), "held_out": len(judged)}
+    convolutions = sum(node.op_type in CONVOLUTIONS for node in trials.graph().graph.node)
+    report = replace(
+        _report(found, selection, shares, kind, convolutions),
+        smoothed=sum(scalings[group].factors is not None for group in selection.chosen),
+        samples=len(fit),
+        held_out=len(judged),
+    )
+    return trials.whole(variant(selection.chosen)), report
 
 
 def scaled(
@@ -124,34 +127,38 @@ def _divided(inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     )
 
 
-def _report(found: Found, selection: Selection, shares: Mapping[Group, float], kind: Kind) -> dict[str, Any]:
+def _report(
+    found: Found, selection: Selection, shares: Mapping[Group, float], kind: Kind, convolutions: int
+) -> QdqReport:
     left = [
-        {"name": found.names[result], "reason": SENSITIVE, "error": round(error, 6)}
+        Left(found.names[result], SENSITIVE, round(error, 6))
         for group, error in selection.left.items()
         for result in group.results
     ]
-    left += [{"name": found.names[result], "reason": reason, "error": None} for result, reason in found.unfit.items()]
-    return {
-        kind: {
-            "share": round(sum(shares[group] for group in selection.chosen), 4),
-            "matmuls": [found.names[result] for group in selection.chosen for result in group.results],
-            "left": left,
-        },
-        "cosine": {"worst": round(selection.cosines.worst, 6), "mean": round(selection.cosines.mean, 6)},
-        "path": [
-            {
-                "share": round(sum(shares[group] for group in variant), 4),
-                "worst": round(cosines.worst, 6),
-                "mean": round(cosines.mean, 6),
-            }
+    left += [Left(found.names[result], reason, None) for result, reason in found.unfit.items()]
+    matmuls = tuple(found.names[result] for group in selection.chosen for result in group.results)
+    share = _share(selection.chosen, shares)
+    quantized = {kind: Quantized(share=share, matmuls=matmuls, left=tuple(left), convolutions=convolutions)}
+    return QdqReport(
+        precision=kind,
+        int8=quantized.get("int8"),
+        fp8=quantized.get("fp8"),
+        int4=quantized.get("int4"),
+        cosine=Spread(worst=round(selection.cosines.worst, 6), mean=round(selection.cosines.mean, 6)),
+        path=tuple(
+            QdqTry(share=_share(variant, shares), worst=round(cosines.worst, 6), mean=round(cosines.mean, 6))
             for variant, cosines in selection.path
-        ],
-    }
+        ),
+    )
 
 
-def _unquantised(reason: str) -> dict[str, Any]:
+def _share(chosen: Sequence[Group], shares: Mapping[Group, float]) -> float:
+    return round(sum(shares[group] for group in chosen), 4)
+
+
+def _unquantised(kind: Kind, reason: str) -> QdqReport:
     print(f"not quantised: {reason}")
-    return {"unquantized": reason}
+    return QdqReport(precision=kind, unquantized=reason)
 
 
 class _TooOldError(Exception):

@@ -9,6 +9,7 @@ from onnx import helper, numpy_helper
 from engine.kit.onnx import onnx_files
 from engine.kit.quantization import int8
 from engine.kit.quantization.dynamic import evening
+from engine.kit.quantization.report import Evened
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.quantize import Quantize
 
@@ -80,7 +81,7 @@ def lost_in_int8(tmp_path, model, inputs, monkeypatch, *, even):
 
 def test_large_channels_behind_a_normalisation_move_into_the_weights(tmp_path, monkeypatch):
     report, before, after = evened(tmp_path, normalised())
-    assert report == {"smoothed": 1, "by_row": 0}
+    assert report == Evened(smoothed=1, by_row=0)
     alike(before, after, texts())
     plain, even = (lost_in_int8(tmp_path, normalised(), texts(), monkeypatch, even=even) for even in (False, True))
     assert even.mean() < plain.mean() / 2
@@ -88,14 +89,14 @@ def test_large_channels_behind_a_normalisation_move_into_the_weights(tmp_path, m
 
 def test_all_that_read_one_tensor_share_its_factors(tmp_path):
     report, before, after = evened(tmp_path, normalised(products=("q", "k", "v")))
-    assert report == {"smoothed": 1, "by_row": 0}
+    assert report == Evened(smoothed=1, by_row=0)
     assert sum(node.op_type == "Mul" for node in onnx_files.load_graph(after).graph.node) == 1
     alike(before, after, texts())
 
 
 def test_weights_that_several_share_stay_and_rows_are_scaled_instead(tmp_path):
     report, before, after = evened(tmp_path, normalised(shared=True, products=("y", "z")))
-    assert report == {"smoothed": 0, "by_row": 1}
+    assert report == Evened(smoothed=0, by_row=1)
     weights = {tensor.name: tensor for tensor in onnx_files.load(after).graph.initializer}
     assert np.array_equal(
         numpy_helper.to_array(weights["w"]), numpy_helper.to_array(graphs.weight("w", WIDE, 16, seed=3))
@@ -108,7 +109,7 @@ def test_a_tensor_that_is_even_already_is_left(tmp_path):
     gain = next(tensor for tensor in model.graph.initializer if tensor.name == "gain")
     gain.CopyFrom(numpy_helper.from_array(np.ones(WIDE, np.float32), "gain"))
     report, _, after = evened(tmp_path, model)
-    assert report == {"smoothed": 0, "by_row": 0}
+    assert report == Evened(smoothed=0, by_row=0)
     assert [node.op_type for node in onnx_files.load_graph(after).graph.node] == [
         "Gather",
         "LayerNormalization",
@@ -119,7 +120,7 @@ def test_a_tensor_that_is_even_already_is_left(tmp_path):
 @pytest.mark.parametrize("opset", [11, 17, 18, 20])
 def test_each_row_behind_an_activation_gets_a_scale_of_its_own(tmp_path, monkeypatch, opset):
     report, before, after = evened(tmp_path, activated(opset=opset))
-    assert report == {"smoothed": 0, "by_row": 1}
+    assert report == Evened(smoothed=0, by_row=1)
     alike(before, after, rows_of_all_sizes())
     model = activated(opset=opset)
     plain, even = (lost_in_int8(tmp_path, model, rows_of_all_sizes(), monkeypatch, even=even) for even in (False, True))
@@ -138,14 +139,14 @@ def test_what_attention_gives_and_what_is_bounded_is_left(tmp_path):
     ]
     weights = [graphs.weight("w", 8, 8), graphs.weight("v", 8, 8, seed=1)]
     report, _, _ = evened(tmp_path, graphs.graph(nodes, [("x", FLOAT, [8, 8])], [("y", FLOAT, [8, 8])], weights))
-    assert report == {"smoothed": 0, "by_row": 0}
+    assert report == Evened(smoothed=0, by_row=0)
 
 
 def test_a_model_of_other_inputs_than_tokens_is_scaled_by_row(tmp_path):
     model = normalised()
     model.graph.input[0].CopyFrom(helper.make_tensor_value_info("input_ids", INT64, ["batch", 4, 4]))
     report, _, _ = evened(tmp_path, model)
-    assert report == {"smoothed": 0, "by_row": 1}
+    assert report == Evened(smoothed=0, by_row=1)
 
 
 def test_a_model_that_refuses_random_tokens_is_scaled_by_row(tmp_path, capsys):
@@ -155,6 +156,6 @@ def test_a_model_that_refuses_random_tokens_is_scaled_by_row(tmp_path, capsys):
     model.graph.node[2].input[0] = "c"
     model.graph.initializer.append(graphs.weight("places", 3, WIDE))
     report, before, after = evened(tmp_path, model)
-    assert report == {"smoothed": 0, "by_row": 1}
+    assert report == Evened(smoothed=0, by_row=1)
     assert "it could not be tried on random tokens" in capsys.readouterr().out
     alike(before, after, {"input_ids": np.array([[7, 8, 9]])})

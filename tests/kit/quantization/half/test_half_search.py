@@ -32,7 +32,7 @@ def vectors(nodes, weights=(), features=8, opset=20):
 
 def kept(report, word):
     """The operators that a report keeps for the reason that has a word in it."""
-    return {name: count for g in report["kept"] if word in g["reason"] for name, count in g["operators"].items()}
+    return {name: count for g in report.kept if word in g.reason for name, count in g.operators.items()}
 
 
 def test_large_magnitudes_and_infinities_are_seen_and_empty_tensors_are_nothing(tmp_path):
@@ -89,8 +89,8 @@ def test_softmax_and_norms_stay_and_products_go(tmp_path):
                graphs.weight("shift", 8)]  # fmt: skip
     model, report = half_search.lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
     assert kept(report, "adds up") == {"LayerNormalization": 1, "Softmax": 1}
-    assert report["share"] == 1
-    assert report["cosine"]["worst"] > 0.9999
+    assert report.share == 1
+    assert report.cosine.worst > 0.9999
     assert [node.op_type for node in model.graph.node if node.op_type != "Cast"] == [n.op_type for n in nodes]
 
 
@@ -117,11 +117,11 @@ def test_what_would_overflow_stays_and_the_report_says_how_large_it_is(tmp_path)
     ]
     weights = [scalar("much", 3e4), scalar("little", 1e-4), graphs.weight("w", 8, 8)]
     _, report = half_search.lowered(vectors(nodes, weights), samples(factor=3), "fp16", tmp_path)
-    (group,) = report["kept"]
-    assert group["operators"] == {"Mul": 2}
-    assert set(group["nodes"]) == {"swell", "shrink"}
-    assert group["largest"] > 65504
-    assert report["cosine"]["worst"] > 0.9995
+    (group,) = report.kept
+    assert group.operators == {"Mul": 2}
+    assert set(group.nodes) == {"swell", "shrink"}
+    assert group.largest > 65504
+    assert report.cosine.worst > 0.9995
 
 
 def test_a_product_that_would_overflow_is_computed_on_smaller_numbers(tmp_path):
@@ -130,16 +130,16 @@ def test_a_product_that_would_overflow_is_computed_on_smaller_numbers(tmp_path):
              helper.make_node("Mul", ["large", "little"], ["y"], "shrink")]  # fmt: skip
     model = vectors(nodes, [weight, scalar("little", 1e-4)])
     model, report = half_search.lowered(model, samples(factor=50), "fp16", tmp_path)
-    assert report["scaled"] == ["product"]
-    assert report["share"] == 1
+    assert list(report.scaled) == ["product"]
+    assert report.share == 1
     assert kept(report, "range") == {"Mul": 2}  # what makes the product large again, and what reads it
-    assert report["cosine"]["worst"] > 0.9999
+    assert report.cosine.worst > 0.9999
 
 
 def test_bf16_has_room_for_large_products(tmp_path):
     weight = numpy_helper.from_array(np.full((8, 8), 3000, np.float32), "w")
     model = vectors([helper.make_node("MatMul", ["x", "w"], ["y"], "product")], [weight])
-    assert half_search.lowered(model, samples(factor=50), "bf16", tmp_path)[1]["scaled"] == []
+    assert half_search.lowered(model, samples(factor=50), "bf16", tmp_path)[1].scaled == ()
 
 
 def test_half_of_the_range_is_room_for_other_samples():
@@ -168,9 +168,9 @@ def test_large_values_return_to_fp32_until_the_answers_are_close_enough(tmp_path
     weights = [scalar("stream", 20000), graphs.weight("w", 8, 8)]
     _, report = half_search.lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
     assert kept(report, "large values") == {"Add": 1, "Sub": 1}
-    assert report["path"][0]["cosine"] < 0.9995 <= report["path"][-1]["cosine"]
-    assert [step["limit"] for step in report["path"]] == [32750, 8188]
-    assert report["share"] == 1
+    assert report.path[0].cosine < 0.9995 <= report.path[-1].cosine
+    assert [step.limit for step in report.path] == [32750, 8188]
+    assert report.share == 1
     assert capsys.readouterr().out.count("nodes in fp32: cosine") == 2
 
 
@@ -183,9 +183,9 @@ def test_where_the_goal_cannot_be_reached_the_best_try_is_taken_and_the_path_tol
     weight = np.eye(8, dtype=np.float32) * np.float32(1.1)
     weights = [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(np.linalg.inv(weight), "inverse")]
     _, report = half_search.lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
-    assert report["cosine"]["worst"] < 0.9995
-    assert len(report["path"]) > 1
-    assert report["cosine"]["worst"] == pytest.approx(max(step["cosine"] for step in report["path"]), abs=1e-5)
+    assert report.cosine.worst < 0.9995
+    assert len(report.path) > 1
+    assert report.cosine.worst == pytest.approx(max(step.cosine for step in report.path), abs=1e-5)
 
 
 def test_numbers_handed_on_between_fp32_nodes_are_not_rounded(tmp_path):
@@ -209,9 +209,9 @@ def test_roundings_are_told_from_the_steps_of_int8_around_them(tmp_path):
     ]
     weights = [scalar("step", 4), zero, graphs.weight("w", 8, 8)]  # a step as large as the numbers themselves
     model, report = half_search.lowered(vectors(nodes, weights), samples(), "fp16", tmp_path)
-    assert len(report["path"]) == 1
-    assert report["cosine"]["worst"] > 0.9999
-    assert report["kept"] == []
+    assert len(report.path) == 1
+    assert report.cosine.worst > 0.9999
+    assert list(report.kept) == []
     assert [node.op_type for node in model.graph.node] == [
         "Cast", "MatMul", "QuantizeLinear", "DequantizeLinear", "MatMul", "Cast",
     ]  # fmt: skip

@@ -84,7 +84,7 @@ def cosines(tmp_path, first, second):
 def test_the_quantised_graph_answers_like_the_original(tmp_path, kind):
     made, report = quantised(tmp_path, block(), kind)
     assert min(cosines(tmp_path, block(), made)) > (0.9 if kind == "int4" else 0.99)
-    assert report[kind]["matmuls"]
+    assert report.quantized.matmuls
 
 
 def test_activations_are_quantised_once_for_all_that_read_them_and_weights_are_stored_in_int8(tmp_path):
@@ -104,7 +104,7 @@ def test_smoothing_goes_into_the_normalisation_that_nobody_else_reads(tmp_path, 
     made, report = quantised(tmp_path, block(rms=rms))
     norm = next(node for node in made.graph.node if node.name == "norm")
     assert norm.input[1] == "gain_smoothed"
-    assert report["smoothed"] >= 1
+    assert report.smoothed >= 1
     assert sum(name.startswith("normal_smoothed") for node in made.graph.node for name in node.output) == 0
 
 
@@ -118,7 +118,7 @@ def test_smoothing_is_what_makes_outliers_bearable(tmp_path, monkeypatch):
     made, _ = quantised(tmp_path / "with", block(residual=True))
     monkeypatch.setitem(activation_ranges.choose.__kwdefaults__, "alphas", (None,))
     plain, report = quantised(tmp_path / "without", block(residual=True))
-    assert report["smoothed"] == 0
+    assert report.smoothed == 0
     losses = [
         1 - min(cosines(tmp_path / name, block(residual=True), model)) for name, model in (("a", made), ("b", plain))
     ]
@@ -128,14 +128,14 @@ def test_smoothing_is_what_makes_outliers_bearable(tmp_path, monkeypatch):
 def test_the_report_tells_the_share_of_the_work_and_why_the_rest_was_left(tmp_path):
     _, report = quantised(tmp_path, block())
     weights, products = 3 * 128 * CHANNELS * CHANNELS, 2 * 128 * 128 * CHANNELS
-    assert report["int8"]["share"] == pytest.approx(weights / (weights + products), abs=1e-4)
-    assert report["int8"]["matmuls"] == ["query", "key", "last"]
-    assert {entry["name"]: entry["reason"] for entry in report["int8"]["left"]} == {
+    assert report.int8.share == pytest.approx(weights / (weights + products), abs=1e-4)
+    assert list(report.int8.matmuls) == ["query", "key", "last"]
+    assert {entry.name: entry.reason for entry in report.int8.left} == {
         "scores": "both factors are computed: no weights",
         "mixed": "both factors are computed: no weights",
     }
-    assert report["cosine"]["worst"] <= report["cosine"]["mean"]
-    assert (report["samples"], report["held_out"]) == (12, 4)
+    assert report.cosine.worst <= report.cosine.mean
+    assert (report.samples, report.held_out) == (12, 4)
 
 
 def test_the_same_samples_give_the_same_bytes(tmp_path):
@@ -154,14 +154,14 @@ def test_scales_are_numbers_that_half_precision_holds(tmp_path):
 
 def test_int4_leaves_what_does_not_divide_into_blocks(tmp_path):
     _, report = quantised(tmp_path, graphs.layers(features=64, hidden=256), "int4", features())
-    assert [entry["reason"] for entry in report["int4"]["left"]] == ["its 64 inputs do not divide into blocks of 128"]
-    assert len(report["int4"]["matmuls"]) == 1
+    assert [entry.reason for entry in report.int4.left] == ["its 64 inputs do not divide into blocks of 128"]
+    assert len(report.int4.matmuls) == 1
 
 
 def test_a_graph_of_an_older_opset_is_written_anew(tmp_path):
     made, report = quantised(tmp_path, graphs.layers(), "int8", features())
     assert made.opset_import[0].version >= 19
-    assert len(report["int8"]["matmuls"]) == 2
+    assert len(report.int8.matmuls) == 2
 
 
 def features():
@@ -171,7 +171,7 @@ def features():
 def test_what_is_quantised_already_is_handed_on(tmp_path):
     made, _ = quantised(tmp_path, block())
     again, report = quantised(tmp_path / "again", made)
-    assert report["unquantized"].startswith("it is quantised already")
+    assert report.unquantized.startswith("it is quantised already")
     assert again == onnx.load(tmp_path / "again" / "model" / "model.onnx")
 
 
@@ -184,14 +184,14 @@ def test_a_graph_without_matrices_is_handed_on(tmp_path):
         opset=20,
     )
     made, report = quantised(tmp_path, model, inputs=inputs)
-    assert report["unquantized"] == "it has no MatMul with a constant matrix that could be quantised"
+    assert report.unquantized == "it has no MatMul with a constant matrix that could be quantised"
     assert operators(made) == ["Relu"]
 
 
 def test_without_samples_nothing_is_calibrated(tmp_path):
     folder = graphs.write(tmp_path, block())
     made, report = qdq.quantise(folder, [], "int8", tmp_path)
-    assert report["unquantized"] == "there are no samples to calibrate on"
+    assert report.unquantized == "there are no samples to calibrate on"
     assert "QuantizeLinear" not in operators(made)
 
 
@@ -201,7 +201,7 @@ def test_convolutions_stay_and_are_counted(tmp_path):
     name = model.graph.input[0].name
     _, report = quantised(tmp_path, model, inputs=[{name: sample["images"]} for sample in inputs])
     counted = sum(node.op_type == "Conv" for node in graphs.convolutions().graph.node)
-    assert "unquantized" in report or report["int8"]["convolutions"] == counted
+    assert report.unquantized or report.int8.convolutions == counted
 
 
 @pytest.mark.slow
@@ -220,5 +220,5 @@ def test_transformers_of_many_kinds_are_quantised(tmp_path, architecture):
         inputs.append({name: row.get(name, np.zeros((1, length), np.int64)) for name in wanted})
     made, report = qdq.quantise(tmp_path / "exported", inputs, "int8", tmp_path)
     checker.check_model(made)
-    assert {entry["reason"] for entry in report["int8"]["left"]} == {"both factors are computed: no weights"}
-    assert report["cosine"]["mean"] > 0.98
+    assert {entry.reason for entry in report.int8.left} == {"both factors are computed: no weights"}
+    assert report.cosine.mean > 0.98

@@ -1,0 +1,191 @@
+"""Reports: what a step tells about its work, as typed fields; their JSON, and the words that a terminal shows."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import cache
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    Self,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    runtime_checkable,
+)
+
+_NUMBER = "number"
+_WRITTEN = "written"
+
+WRITTEN: Mapping[str, object] = {_WRITTEN: True}
+"""Metadata of a field that is written also where it has its default: `null` says that something is not known."""
+
+
+@dataclass(frozen=True)
+class TypedReport:
+    """What a step reports: a frozen dataclass of JSON values, other dataclasses, tuples and mappings.
+
+    A field that has its default is left out of the JSON, and reads as that default. A new field with a default is
+    the same version; whoever renames a field, drops it or gives it another meaning counts `version` up and says in
+    `migrated` how older reports read. A report that does not read makes its job be built again.
+    """
+
+    version: ClassVar[int] = 1
+
+    @classmethod
+    def migrated(cls, raw: Mapping[str, object], version: int) -> Mapping[str, object] | None:
+        """Return the JSON of an older version as this version has it; None where it cannot be told."""
+        return raw if version == cls.version else None
+
+    def to_json(self) -> dict[str, object]:
+        """Return the report as JSON has it."""
+        return cast("dict[str, object]", _plain(self))
+
+    @classmethod
+    def from_json(cls, raw: object, version: int | None = None) -> Self:
+        """Return the report that some JSON holds. Raises ValueError where it is not one of this type."""
+        if version not in (None, cls.version):
+            raw = cls.migrated(cast("Mapping[str, object]", raw), version)
+        return cast("Self", _read(cls, raw))
+
+
+@dataclass(frozen=True)
+class Number:
+    """How a measured number is shown: its label, its unit, and its digits behind the point, or those that count."""
+
+    label: str
+    unit: str = ""
+    digits: int = 3
+    significant: bool = False
+
+    def text(self, value: float) -> str:
+        """Return a value with its digits, without the unit."""
+        return f"{value:.{self.digits}{'g' if self.significant else 'f'}}"
+
+    def told(self, value: object) -> str:
+        """Return what a line says of a value: its label and digits, or what the value makes of them."""
+        if isinstance(value, Told):
+            return value.told(self)
+        unit = f" {self.unit}" if self.unit else ""
+        return f"{self.label} {self.text(cast('float', value))}{unit}"
+
+
+@runtime_checkable
+class Told(Protocol):
+    """A value of several numbers, which knows how a line tells them."""
+
+    def told(self, number: Number) -> str:
+        """Return it in words; each number with the digits of its field."""
+
+
+def measured(label: str, *, unit: str = "", digits: int) -> Mapping[str, object]:
+    """Return the metadata of a field that is shown with so many digits behind the point: `field(metadata=...)`."""
+    return {_NUMBER: Number(label, unit, digits)}
+
+
+def significant(label: str, *, unit: str = "", digits: int) -> Mapping[str, object]:
+    """Return the metadata of a field that is shown with so many digits that count."""
+    return {_NUMBER: Number(label, unit, digits, significant=True)}
+
+
+def numbers(kind: type) -> dict[str, Number]:
+    """Return the fields of a dataclass that are shown, in their order."""
+    return {each.name: each.metadata[_NUMBER] for each in fields(kind) if _NUMBER in each.metadata}
+
+
+def lines(report: TypedReport) -> Iterator[str]:
+    """Yield a line for each of the report's own numbers that is known."""
+    for name, number in numbers(type(report)).items():
+        if (value := getattr(report, name)) is not None:
+            yield number.told(value)
+
+
+def _plain(value: Any) -> object:
+    """Return a value as JSON has it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _plain(inner) for each, inner in _kept(value)}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return value
+
+
+def _kept(value: Any) -> Iterator[tuple[Field[Any], object]]:
+    for each in fields(value):
+        inner = getattr(value, each.name)
+        if each.metadata.get(_WRITTEN) or not _has_default(each) or inner != _default(each):
+            yield each, inner
+
+
+def _has_default(field: Field[Any]) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
+
+
+def _default(field: Field[Any]) -> object:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+@cache
+def _hints(kind: type) -> Mapping[str, Any]:
+    return get_type_hints(kind)
+
+
+def _read(hint: Any, raw: Any) -> object:
+    """Return JSON as a value of a type. Raises ValueError where it is none."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if is_dataclass(hint) and isinstance(hint, type):
+        value = _read_fields(hint, raw)
+    elif origin in (Union, types.UnionType):
+        value = _read_any(arguments, raw)
+    elif origin is tuple and isinstance(raw, (list, tuple)):
+        value = tuple(_read_items(arguments, raw))
+    elif origin is Mapping and isinstance(raw, Mapping):
+        value = {name: _read(arguments[1], each) for name, each in raw.items()}
+    elif _is_plain(hint, raw):
+        value = raw
+    else:
+        raise ValueError(f"{raw!r} is no {hint}")
+    return value
+
+
+def _is_plain(hint: Any, raw: object) -> bool:
+    """Say whether a value is JSON of a type that is none of several values."""
+    if get_origin(hint) is Literal:
+        return raw in get_args(hint)
+    number = isinstance(raw, (int, float)) and not isinstance(raw, bool)
+    return hint is object or type(raw) is hint or (hint is float and number)
+
+
+def _read_fields(kind: type, raw: Any) -> object:
+    known = {each.name: each for each in fields(kind)}
+    if not isinstance(raw, Mapping) or not raw.keys() <= known.keys():
+        raise ValueError(f"these are not the fields of {kind.__name__}: {raw!r}")
+    missing = [name for name, each in known.items() if name not in raw and not _has_default(each)]
+    if missing:
+        raise ValueError(f"{kind.__name__} lacks {', '.join(missing)}")
+    return kind(**{name: _read(_hints(kind)[name], value) for name, value in raw.items()})
+
+
+def _read_any(hints: Sequence[Any], raw: Any) -> object:
+    for hint in hints:
+        try:
+            return _read(hint, raw)
+        except ValueError:
+            continue
+    raise ValueError(f"{raw!r} is none of {hints}")
+
+
+def _read_items(hints: Sequence[Any], raw: Sequence[Any]) -> Iterator[object]:
+    if len(hints) == 2 and hints[1] is Ellipsis:  # noqa: PLR2004  tuple[X, ...]
+        hints = [hints[0]] * len(raw)
+    if len(hints) != len(raw):
+        raise ValueError(f"{raw!r} has not {len(hints)} items")
+    for hint, each in zip(hints, raw, strict=True):
+        yield _read(hint, each)

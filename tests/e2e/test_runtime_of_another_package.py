@@ -1,0 +1,104 @@
+"""A runtime of another package - the one that CONTRIBUTING shows - builds, validates, measures, and is refused."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from engine.testing import install
+
+GUIDE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text().partition("## Add a runtime\n")[2]
+CODE = GUIDE.partition("```python\n")[2].partition("```")[0]
+"""The runtime that CONTRIBUTING shows: it must do all that is said of it."""
+RECIPE = """\
+name: m
+model: {source: model}
+target: {runtime: onnx-reference}
+profiles: [{batch: [1, 1, 4], sequence: [1, 8, 32]}]
+validate: {samples: samples.jsonl}
+bench: {shapes: [{batch: 1, sequence: 4}], against: [{runtime: onnxruntime}]}
+"""
+OURS = RECIPE.replace("onnx-reference", "onnxruntime").replace("name: m", "name: n")
+
+
+@pytest.fixture
+def project(empty, tiny_bert):
+    site = empty.folder / "site"
+    install(site, "recipe.runtimes", "onnx-reference", "onnx_reference:OnnxReference")
+    (site / "onnx_reference.py").write_text(CODE)
+    empty.environment["PYTHONPATH"] = str(site)
+    shutil.copytree(tiny_bert, empty.folder / "model")
+    (empty.folder / "samples.jsonl").write_text(
+        "".join(json.dumps({"text": text}) + "\n" for text in ("a good film", "the plot was bad"))
+    )
+    (empty.folder / "r.yaml").write_text(RECIPE)
+    return empty
+
+
+def test_it_builds_validates_measures_and_packages_and_an_edit_of_it_rebuilds_just_its_users(project):
+    (project.folder / "ours.yaml").write_text(OURS)
+    project("build", "r.yaml", "ours.yaml", expect=0)
+    [told] = json.loads(project("show", "r.yaml", "--json", expect=0).stdout)
+    assert {row["runtime"] for row in told["bench"]} == {"onnx-reference-fp32", "onnxruntime-fp32"}
+    assert told["validation"]["cosine"]["worst"] > 0.9999
+    package = project.folder / "build" / "m" / "m"
+    assert {"model.onnx", "tokenizer.json", "requirements.txt"} <= {path.name for path in package.iterdir()}
+    assert not (package / "config.pbtxt").exists()
+
+    file = Path(project.environment["PYTHONPATH"]) / "onnx_reference.py"
+    file.write_text(file.read_text() + "\n# a remark\n")
+    assert set(project.states("r.yaml").values()) == {"cached"}
+    file.write_text(file.read_text() + "\nEDITED = 1\n")
+    assert {job for job, state in project.states("r.yaml").items() if state == "built"} == {
+        "validate",
+        "bench",
+        "package",
+    }
+    assert set(project.states("ours.yaml").values()) == {"cached"}
+
+
+REFUSED = {
+    "a precision": ("precision: int8\n", "no cpu is built for in int8"),
+    "a GPU": ("target: {runtime: onnx-reference, device: T4}\n", "onnx-reference does not run on the T4"),
+    "a provider": ("target: {runtime: onnx-reference, provider: cuda}\n", "`provider` is onnxruntime's"),
+    "options that are another's": ("tensorrt: {optimization_level: 3}\n", "a runtime that this recipe does not use"),
+    "options of its own": ("runtimes: {onnx-reference: {fast: true}}\n", "takes no options under `runtimes`"),
+    "options of a runtime that is not used": ("runtimes: {other: {}}\n", "a runtime that this recipe does not use"),
+    "a Triton image": ('package: {triton: {image: "24.10"}}\n', "no image of Triton loads what onnx-reference runs"),
+    "a server": ("bench: {via: [triton-grpc]}\n", "measuring through a server what Triton has no backend for"),
+    "text": ("generate: {max_new_tokens: 3}\n", "generating text with onnx-reference"),
+    "a rival's precision": (
+        "bench: {against: [{runtime: onnx-reference, precision: int8}]}\n",
+        "a rival in this precision",
+    ),
+}
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_what_it_cannot_do_is_refused_at_its_place(project, said):
+    line, why = REFUSED[said]
+    field = line.partition(":")[0]
+    kept = [each for each in RECIPE.splitlines(keepends=True) if not each.startswith(f"{field}:")]
+    (project.folder / "r.yaml").write_text("".join([*kept, line]))
+    done = project("check", "r.yaml", expect=2)
+    assert why in done.stderr
+    assert f"r.yaml:{len(kept) + 1}:" in done.stderr
+
+
+def test_what_has_no_triton_repository_is_not_served(project):
+    done = project("serve", "r.yaml", expect=2)
+    assert "no Triton repository: Triton has no backend for it" in done.stderr
+
+
+def test_without_its_package_the_recipe_says_which_runtimes_there_are(project):
+    del project.environment["PYTHONPATH"]
+    done = project("check", "r.yaml", expect=2)
+    assert "r.yaml:3:" in done.stderr
+    assert "`target.runtime` cannot be the text 'onnx-reference'" in done.stderr
+
+
+def test_one_that_cannot_be_loaded_names_its_package(project):
+    (Path(project.environment["PYTHONPATH"]) / "onnx_reference.py").write_text("import nothing_of_this_name")
+    done = project("check", "r.yaml", expect=1)
+    assert "the runtime 'onnx-reference' of onnx-reference 1.0 cannot be loaded" in done.stderr
