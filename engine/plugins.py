@@ -27,13 +27,20 @@ def points(group: str) -> Sequence[EntryPoint]:
 def load(point: EntryPoint, kind: str) -> Any:
     """Return what an entry point names; `kind` is what it should be, in one word. Raises StepError where it cannot."""
     try:
-        return point.load()
+        found = point.load()
     except Exception as error:
         raise StepError(
             f"the {kind} {point.name!r} of {package(point)} cannot be loaded",
             [f"{point.value}: {type(error).__name__}: {error}"],
             "repair or uninstall that package",
         ) from error
+    _loaded.update((point.module, found.__module__) if isinstance(found, type) else (point.module,))
+    return found
+
+
+def loaded() -> Sequence[str]:
+    """Return the modules of what was loaded: whether a recipe wants it, and how, their code decides."""
+    return sorted(_loaded)
 
 
 def refuse_twins(kind: str, name: str, first: str, second: str) -> StepError:
@@ -64,6 +71,9 @@ def listings() -> list[str]:
 def changed() -> bool:
     """Say whether other packages bring other things by now than when this process first looked."""
     return _names(_look()) != _names(_found())
+
+
+_loaded: set[str] = set()
 
 
 @cache

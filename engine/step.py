@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 from pydantic import BaseModel, ConfigDict
 
 from engine.errors import JudgementError, StepError
+from engine.known import Known, fact
 from engine.reporting import TypedReport
 from engine.runtimes.rival import Original
 from engine.runtimes.runner import Runner
@@ -31,6 +32,7 @@ __all__ = [
     "Frozen",
     "Hardware",
     "JudgementError",
+    "Known",
     "Modality",
     "Original",
     "Report",
@@ -42,6 +44,7 @@ __all__ = [
     "StepError",
     "Task",
     "TypedReport",
+    "fact",
 ]
 
 VERSION = 1
@@ -130,7 +133,7 @@ class Step(Frozen, ABC):
     tools: ClassVar[tuple[str, ...]] = ()
     """Installed distributions whose version changes the result."""
     facts: ClassVar[tuple[str, ...]] = ()
-    """Machine facts that change the result, as `engine.machine.facts` names them."""
+    """Machine facts that change the result, by the names under which they are declared (`engine.known.fact`)."""
     variables: ClassVar[tuple[str, ...]] = ()
     """Environment variables that change the result. A worker sees no others but those that say where things are."""
     judged: ClassVar[tuple[str, ...]] = ()

@@ -79,6 +79,24 @@ def test_every_module_imports_without_its_optional_tools():
     assert done.returncode == 0, done.stderr
 
 
+ANY_PER_THOUSAND = 2
+"""Of `dict[str, Any]`: dictionaries that nobody has a type for, a border to files and libraries apart."""
+
+
+def untyped_dicts(folder):
+    """Return how often values lie in dictionaries without a type, and in how many lines."""
+    texts = [path.read_text("utf-8") for path in sorted(folder.rglob("*.py"))]
+    return sum(text.count("dict[str, Any]") for text in texts), sum(len(text.splitlines()) for text in texts)
+
+
+def test_few_values_lie_in_dictionaries_without_a_type(tmp_path):
+    found, lines = untyped_dicts(ROOT / "engine")
+    assert lines > 10_000
+    assert found <= ANY_PER_THOUSAND * lines / 1000, f"{found} in {lines} lines: use a dataclass"
+    (tmp_path / "one.py").write_text("def one(a: dict[str, Any]) -> dict[str, Any]: ...\n")
+    assert untyped_dicts(tmp_path) == (2, 1)
+
+
 _LOGIC = 25
 """Lines of code beyond which a module has a test of its name, or is named below."""
 _SEEN_THROUGH = {

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from engine.builder import code, reports, sources
+from engine.builder import code, facts, reports, sources
 from engine.builder.elsewhere import Elsewhere
 from engine.builder.jobs import Job
 from engine.builder.sources import Resolved
 from engine.digest import Digest
 from engine.errors import StepError
 from engine.key import Key, key_of
-from engine.machine import facts as machine
+from engine.known import Known
+from engine.machine import tools
 from engine.recipe.load import LoadedRecipe
-from engine.step import Hardware, Source
+from engine.step import Hardware, Source, Step
 from engine.store.heads import Heads
 from engine.store.stat_cache import Row, row_of, settled_row, stat_row
 from engine.store.store import Record, Store
@@ -55,6 +56,7 @@ class Lookup:
         self._pinned = pinned or {}
         self._sources: dict[Source, _Watched] = {}
         self._resolutions = store.notes.get("resolutions", "hub")
+        self._seen: dict[Known, None] = {}
 
     def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
         """Return a job's key, given the content of the inputs that other jobs make.
@@ -66,19 +68,19 @@ class Lookup:
         away = self.away(job)
         found = {name: self.source(source).row for name, source in step.sources().items()}
         try:
-            facts = machine.facts(step.facts_used(), step.hardware()) if away is None else {}
+            known = self.facts(step.facts_used(), step.hardware()) if away is None else {}
         except KeyError as unknown:
             raise StepError(
                 f"the step {job.name!r} depends on a fact that nobody knows: {unknown}",
-                [f"facts: {', '.join(machine.known_facts())}"],
+                [f"facts: {', '.join(facts.describing())}"],
             ) from None
         return key_of(
             options=step.options(),
-            code=code.of_step(step).digest,
+            code=self.code(step),
             inputs={**found, **inputs},
-            tools=machine.tools(tool for tool in step.tools_used() if away is None or tool != away.tool),
-            facts=facts,
-            variables={name: os.environ[name] for name in step.variables if away is None and name in os.environ},
+            tools=self.tools(tool for tool in step.tools_used() if away is None or tool != away.tool),
+            facts=known,
+            variables=self.variables(step.variables if away is None else ()),
         )
 
     def find(self, job: Job, key: Key) -> Record | None:
@@ -99,7 +101,35 @@ class Lookup:
     def away(self, job: Job) -> Hardware | None:
         """Return the hardware that a job needs and this machine lacks."""
         hardware = job.step.hardware()
-        return None if hardware is None or machine.can_run(hardware) else hardware
+        if hardware is None:
+            return None
+        for known in facts.needed_by(hardware):
+            self.note(known)
+        return None if facts.can_run(hardware) else hardware
+
+    def note(self, known: Known) -> str:
+        """Return the value of what is known, and watch what is behind it."""
+        self._seen[known] = None
+        return known.value
+
+    def facts(self, names: Iterable[str], hardware: Hardware | None) -> dict[str, str]:
+        """Return the facts by name. Raises KeyError for one that nobody knows, and for one of a GPU not here."""
+        return {name: self.note(facts.of(name, hardware)) for name in names}
+
+    def tools(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the installed version of each distribution, or `tools.MISSING`."""
+        return {name: self.note(tools.known(name)) for name in names}
+
+    def variables(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the environment variables that are set."""
+        seen = {name: self.note(Known(os.environ.get(name, ""), variables=(name,))) for name in names}
+        return {name: value for name, value in seen.items() if name in os.environ}
+
+    def code(self, step: Step) -> Digest:
+        """Return the digest of the code behind one very job."""
+        found = code.of_step(step)
+        self.note(Known(found.digest, tuple(str(path) for path in found.files)))
+        return found.digest
 
     @cached_property
     def elsewhere(self) -> Elsewhere:
@@ -109,7 +139,7 @@ class Lookup:
     @cached_property
     def machine(self) -> Mapping[str, str]:
         """The facts of this machine, as records keep them."""
-        return machine.known_facts()
+        return facts.describing()
 
     def source(self, source: Source) -> Resolved:
         """Return where a source is and what its content is."""
@@ -153,10 +183,12 @@ class Lookup:
                     return path
         return None
 
-    def watched(self) -> Iterator[Path]:
-        """Yield every local file and folder that the keys were made from."""
-        for known in self._sources.values():
-            yield from known.rows
+    def watched(self) -> Known:
+        """Return every file, folder and environment variable that the keys were made from."""
+        sources = (str(path) for source in self._sources.values() for path in source.rows)
+        paths = (path for known in self._seen for path in known.paths)
+        variables = (name for known in self._seen for name in known.variables)
+        return Known("", tuple(dict.fromkeys((*sources, *paths))), tuple(dict.fromkeys(variables)))
 
 
 def content_of(maker: Job, record: Record) -> str:

@@ -13,7 +13,7 @@ from engine.builder import jobs, registry
 from engine.builder.lookup import Variant
 from engine.errors import UsageError
 from engine.kit.inputs import overlap
-from engine.machine import facts as machine
+from engine.machine import tools
 from engine.recipe.load import LoadedRecipe, load
 from engine.recipe.project import project_of
 from engine.runtimes import registry as runtimes
@@ -136,8 +136,8 @@ def _refuse_version(loaded: LoadedRecipe) -> None:
 
 
 def _installed(distribution: str) -> str | None:
-    found = machine.version_of(distribution)
-    return None if found in (machine.MISSING, "") else found
+    found = tools.version_of(distribution)
+    return None if found in (tools.MISSING, "") else found
 
 
 def _refuse_overlap(loaded: LoadedRecipe) -> None:

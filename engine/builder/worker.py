@@ -94,11 +94,11 @@ def _requests(stream: IO[bytes]) -> Any:
         yield tasks.get()
 
 
-def _serve(task: Task) -> dict[str, Any]:
+def _serve(task: Task) -> dict[str, object]:
     _reset_peak()
     started = time.perf_counter()
     report: Mapping[str, Any] = {}
-    error: dict[str, Any] | None = None
+    error: dict[str, object] | None = None
     files: Files = {}
     try:
         _speak_into(task.log)
@@ -166,7 +166,7 @@ def _as_json(name: str, kind: Any, report: Any) -> Mapping[str, object]:
     return raw
 
 
-def _unexpected(task: Task, error: BaseException) -> dict[str, Any]:
+def _unexpected(task: Task, error: BaseException) -> dict[str, object]:
     text = f"{type(error).__name__}: {error}".strip()
     if isinstance(error, ImportError) and error.name and not error.name.startswith("engine"):
         return {

@@ -22,7 +22,7 @@ def rows(outputs: Mapping[str, np.ndarray], count: int) -> list[dict[str, np.nda
     return [{name: array[number] for name, array in outputs.items()} for number in range(count)]
 
 
-def as_json(row: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def as_json(row: Mapping[str, np.ndarray]) -> dict[str, object]:
     """Return a row's outputs as JSON has them: texts decoded, bytes that are none replaced, not-a-number as null."""
     return {name: _plain(array.tolist()) for name, array in row.items()}
 

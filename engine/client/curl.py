@@ -75,7 +75,7 @@ def _shape(tensor: Tensor, texts: Sequence[str]) -> list[int]:
     return shape
 
 
-def _header(tensor: Tensor, texts: Sequence[str]) -> dict[str, Any]:
+def _header(tensor: Tensor, texts: Sequence[str]) -> dict[str, object]:
     return {"name": tensor.name, "shape": _shape(tensor, texts), "datatype": tensor.datatype}
 
 
@@ -115,5 +115,5 @@ def _of_image(url: str, entry: Entry, image: str) -> str:
     )
 
 
-def _quoted(body: dict[str, Any]) -> str:
+def _quoted(body: dict[str, object]) -> str:
     return shlex.quote(json.dumps(body, separators=(",", ":"), ensure_ascii=False))

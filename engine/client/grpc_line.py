@@ -25,20 +25,20 @@ class GrpcLine:
         self._timeout = timeout
         self._client = triton.InferenceServerClient(address.place, ssl=address.tls)
 
-    def index(self) -> list[dict[str, Any]]:
+    def index(self) -> list[dict[str, str]]:
         """Return name, state and reason of each model."""
         said = self._client.get_model_repository_index(as_json=True, client_timeout=self._timeout)
         return list(said.get("models", ()))
 
-    def config(self, name: str) -> dict[str, Any]:
+    def config(self, name: str) -> dict[str, object]:
         """Return a model's configuration, as JSON has it."""
         return dict(self._client.get_model_config(name, as_json=True, client_timeout=self._timeout)["config"])
 
-    def metadata(self, name: str) -> dict[str, Any]:
+    def metadata(self, name: str) -> dict[str, object]:
         """Return what the protocol has every server tell of a model."""
         return dict(self._client.get_model_metadata(name, as_json=True, client_timeout=self._timeout))
 
-    def statistics(self) -> list[dict[str, Any]]:
+    def statistics(self) -> list[dict[str, object]]:
         """Return the counters of each model."""
         said = self._client.get_inference_statistics(as_json=True, client_timeout=self._timeout)
         return list(said.get("model_stats", ()))

@@ -31,19 +31,19 @@ class HttpLine:
             address.place, ssl=address.tls, connection_timeout=timeout, network_timeout=timeout
         )
 
-    def index(self) -> list[dict[str, Any]]:
+    def index(self) -> list[dict[str, str]]:
         """Return name, state and reason of each model."""
         return list(self._client.get_model_repository_index())
 
-    def config(self, name: str) -> dict[str, Any]:
+    def config(self, name: str) -> dict[str, object]:
         """Return a model's configuration, as JSON has it."""
         return dict(self._client.get_model_config(name))
 
-    def metadata(self, name: str) -> dict[str, Any]:
+    def metadata(self, name: str) -> dict[str, object]:
         """Return what the protocol has every server tell of a model."""
         return dict(self._client.get_model_metadata(name))
 
-    def statistics(self) -> list[dict[str, Any]]:
+    def statistics(self) -> list[dict[str, object]]:
         """Return the counters of each model."""
         return list(self._client.get_inference_statistics()["model_stats"])
 

@@ -90,7 +90,7 @@ class Generators:
 
     def put(
         self, client: Client, entry: Entry, requests: Sequence[bytes], point: Point, settings: Settings
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Put one load on the server and return its figures. Raises failures.Gone and StepError."""
         lines = self._lines[: processes_here(point, len(self._lines))]
         load = Load(client.address, requests, 0.0, settings.warm_up, settings.duration, settings.timeout,
@@ -130,20 +130,20 @@ def _counted(client: Client, moment: float) -> dict[str, counters.Counters] | No
 
 def _server(
     entry: Entry, before: dict[str, counters.Counters] | None, after: dict[str, counters.Counters] | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     if before is None or after is None:
         return {"server": {}}
     return {"server": counters.between(entry, before, after)}
 
 
-def _figures(point: Point, load: Load, done: Sequence[Done]) -> dict[str, Any]:
+def _figures(point: Point, load: Load, done: Sequence[Done]) -> dict[str, object]:
     """Return throughput by what was answered within the window, latencies of what began in it, and errors."""
     answered = [each for part in done for each in zip(part.begun, part.ended, part.tokens, strict=True)]
     seconds = [ended - begun for begun, ended, _ in answered if begun >= load.warm_up]
     within = [tokens for _, ended, tokens in answered if load.warm_up <= ended <= load.end]
     errors = sum((part.errors for part in done), Counter())
     failed, asked = sum(errors.values()), sum(errors.values()) + len(seconds)
-    figures: dict[str, Any] = {
+    figures: dict[str, object] = {
         **point.name,
         "by": "recipe",
         "throughput": round(len(within) / load.duration, 3),
@@ -158,7 +158,7 @@ def _figures(point: Point, load: Load, done: Sequence[Done]) -> dict[str, Any]:
     return figures
 
 
-def _client(done: Sequence[Done], median: float) -> dict[str, Any]:
+def _client(done: Sequence[Done], median: float) -> dict[str, object]:
     """Return how much of its CPU the busiest process used, how late it was, and whether that spoils the figures."""
     busy = max(part.busy for part in done)
     late = max(stats.percentile(part.lags, 0.95) if part.lags else 0.0 for part in done)

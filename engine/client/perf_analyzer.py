@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.client.counters import between
 from engine.client.entry import Entry
@@ -66,7 +66,7 @@ def hint(said: str) -> str:
 
 def put(
     client: Client, entry: Entry, asked: Sequence[Asked], *, program: Path, named: str, point: Point, settings: Settings
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Put one load on the server by perf_analyzer; return its figures, and the server's counters around it.
 
     It measures in three windows of as many requests as the duration promises, and has a warm-up of its own.
@@ -119,7 +119,7 @@ def _run(command: list[str], *, patience: float) -> str:
     return done.stdout
 
 
-def _figures(point: Point, named: str, batch: int, made: Path, said: str) -> dict[str, Any]:
+def _figures(point: Point, named: str, batch: int, made: Path, said: str) -> dict[str, object]:
     with made.open(newline="") as file:
         row = next(csv.DictReader(file))
     count = re.search(r"Request count: ([0-9]+)", said)
@@ -136,7 +136,7 @@ def _figures(point: Point, named: str, batch: int, made: Path, said: str) -> dic
     }
 
 
-def _rows(entry: Entry, asked: Asked, batch: int) -> list[dict[str, Any]]:
+def _rows(entry: Entry, asked: Asked, batch: int) -> list[dict[str, object]]:
     """Return what a request holds as perf_analyzer reads it: a row each where Triton counts rows, else the whole."""
     tensors = [tensor for tensor in entry.inputs if tensor.name in asked.arrays]
     if not entry.largest:
@@ -147,7 +147,7 @@ def _rows(entry: Entry, asked: Asked, batch: int) -> list[dict[str, Any]]:
     ]
 
 
-def _content(tensor: Tensor, array: np.ndarray) -> dict[str, Any]:
+def _content(tensor: Tensor, array: np.ndarray) -> dict[str, object]:
     """Return one tensor: texts as they are, anything else as bytes, each text of them with its length in front."""
     shape = list(array.shape)
     if tensor.datatype != "BYTES":

@@ -24,29 +24,29 @@ def arguments(_parser: argparse.ArgumentParser) -> None:
 
 def run(_arguments: argparse.Namespace) -> Exit:
     """Print the machine, its tools and what they are for."""
-    from engine.builder import registry
-    from engine.machine import facts as machine
+    from engine.builder import facts, registry
+    from engine.machine import tools
     from engine.runtimes import gpu_runtimes
     from engine.runtimes.registry import runtimes
 
     print(f"python       {platform.python_version()} on {platform.system()} {platform.machine()}")
-    for name, value in machine.known_facts().items():
+    for name, value in facts.describing().items():
         print(f"{name:<12} {value}")
     print()
     of_runtimes = {name: what for each in runtimes().values() for name, what in each.tools_for.items()}
     for tool, purpose in (_TOOLS | of_runtimes).items():
-        version = machine.version_of(tool)
-        mark = "missing" if version == machine.MISSING else version
+        version = tools.version_of(tool)
+        mark = "missing" if version == tools.MISSING else version
         print(f"{tool:<16} {mark:<12} for {purpose}")
     print()
     print("models on a GPU:")
-    for name, lacks in gpu_runtimes.table(lambda tool: machine.version_of(tool) != machine.MISSING).items():
+    for name, lacks in gpu_runtimes.table(lambda tool: tools.version_of(tool) != tools.MISSING).items():
         print(f"  {name:<31} {'missing: ' + ', '.join(lacks) if lacks else 'all that it needs is here'}")
     print()
     print(f"a Triton server for `recipe serve`: {_triton()}")
     print()
     print(f"steps: {', '.join(sorted(registry.steps()))}")
-    if any(machine.version_of(tool) == machine.MISSING for tool in ("torch", "transformers", "onnxruntime")):
+    if any(tools.version_of(tool) == tools.MISSING for tool in ("torch", "transformers", "onnxruntime")):
         cpu, onnx = distribution.install("cpu"), distribution.install("onnx")
         print(f"hint: `{cpu}` has all that a CPU build needs, `{onnx}` all for ONNX files")
     return Exit.OK

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.errors import Exit
 
@@ -39,7 +39,7 @@ def _print_json(chosen: Iterable[Gpu], *, refused: bool) -> None:
 
     from engine.gpus import REFUSED, SOURCES
 
-    rows: list[dict[str, Any]] = [
+    rows: list[dict[str, object]] = [
         {
             "name": gpu.name,
             "architecture": gpu.architecture,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.errors import Exit, UsageError
@@ -39,8 +39,8 @@ def run(arguments: argparse.Namespace) -> Exit:
     return Exit.OK
 
 
-def _fields(finding: Finding) -> dict[str, Any]:
-    fields: dict[str, Any] = {
+def _fields(finding: Finding) -> dict[str, object]:
+    fields: dict[str, object] = {
         "recipe": finding.job.recipe,
         "job": finding.job.name,
         "state": finding.state,

@@ -12,7 +12,6 @@ from engine.errors import LockError, StepError, UserError
 from engine.key import Key, digest_of, key_of
 from engine.lockfile import names, observe
 from engine.lockfile.content import Lock, Made, Place, Rows
-from engine.machine import facts as machine
 from engine.store.store import Record, Store
 
 
@@ -22,7 +21,7 @@ class LockedLookup(Lookup):
     def __init__(self, store: Store, locks: Mapping[str, Lock]) -> None:
         """`locks` are the variants' locks, by the variants' names. Raises LockError where two do not go together."""
         super().__init__(store, pinned=_pinned(locks))
-        made = {id(lock): lock.made_where(observe.holds) for lock in _distinct(locks)}
+        made = {id(lock): lock.made_where(lambda facts: observe.holds(facts, self)) for lock in _distinct(locks)}
         self._made: dict[str, Mapping[Place, Made]] = {variant: made[id(lock)] for variant, lock in locks.items()}
 
     def accept(self, job: Job, record: Record) -> None:
@@ -81,7 +80,7 @@ class FrozenLookup(Lookup):
         if code is None or not tools <= lock.tools.keys() or not set(said.values()) <= lock.sources.keys():
             return
         found = {name: names.row_of(source, lock.sources[source]) for name, source in said.items()}
-        for facts in _facts(job, lock):
+        for facts in self._facts(job, lock):
             yield key_of(
                 options=job.step.options(),
                 code=code,
@@ -91,18 +90,17 @@ class FrozenLookup(Lookup):
                 variables={name: lock.variables[name] for name in job.step.variables if name in lock.variables},
             )
 
-
-def _facts(job: Job, lock: Lock) -> list[Rows]:
-    """Return the facts that a job's key may have: this machine's first."""
-    wanted = job.step.facts_used()
-    found: list[Rows] = []
-    with contextlib.suppress(KeyError):  # a fact that nobody knows: the ordinary look-up says so
-        found.append(machine.facts(wanted, job.step.hardware()))
-    for section in lock.machines:
-        theirs = {name: section.facts[name] for name in wanted if name in section.facts}
-        if len(theirs) == len(set(wanted)) and theirs not in found:
-            found.append(theirs)
-    return found
+    def _facts(self, job: Job, lock: Lock) -> list[Rows]:
+        """Return the facts that a job's key may have: this machine's first."""
+        wanted = job.step.facts_used()
+        found: list[Rows] = []
+        with contextlib.suppress(KeyError):  # a fact that nobody knows: the ordinary look-up says so
+            found.append(self.facts(wanted, job.step.hardware()))
+        for section in lock.machines:
+            theirs = {name: section.facts[name] for name in wanted if name in section.facts}
+            if len(theirs) == len(set(wanted)) and theirs not in found:
+                found.append(theirs)
+        return found
 
 
 def _pinned(locks: Mapping[str, Lock]) -> dict[str, str]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from engine.builder import code
 from engine.builder.jobs import Job
 from engine.builder.lookup import Lookup, Variant, under
 from engine.key import digest_of, option_rows
 from engine.lockfile.content import Lock, LockedJob, LockedVariant, Made, Place, Rows, sections
 from engine.lockfile.names import is_on_hub, name_of, recipe_rows
-from engine.machine import facts as machine
 from engine.machine import local_gpus
 from engine.step import Hardware, Source
 
@@ -37,21 +34,25 @@ def observe(variants: Sequence[Variant], lookup: Lookup, locked: Lock | None, *,
     found = {variant.name: walk.variant(variant) for variant in variants}
     lock = Lock(
         sources=walk.sources,
-        tools=machine.tools(walk.tools),
+        tools=lookup.tools(walk.tools),
         steps=walk.steps,
         variants=found,
         machines=sections(walk.made),
-        variables={name: os.environ[name] for name in walk.variables if name in os.environ},
+        variables=lookup.variables(walk.variables),
     )
     return Observed(lock, frozenset(walk.elsewhere - walk.tools - walk.variables))
 
 
-def holds(facts: Rows) -> bool:
-    """Say whether these are facts of this machine."""
+def holds(facts: Rows, lookup: Lookup) -> bool:
+    """Say whether these are facts of this machine, which the look-up then watches."""
     device = {name: value for name, value in facts.items() if name.startswith(local_gpus.DEVICE)}
     others = {name: value for name, value in facts.items() if name not in device}
     try:
-        return machine.facts(others) == others and (not device or local_gpus.has(device))
+        if lookup.facts(others, None) != others:
+            return False
+        if device:
+            lookup.note(local_gpus.known(local_gpus.names()))
+        return not device or local_gpus.has(device)
     except KeyError:
         return False  # of another version, which knew more facts
 
@@ -79,7 +80,7 @@ class _Walk:
         self.lookup = lookup
         self.ask = ask
         self.commits = locked.sources if locked else {}
-        self.before = locked.made_where(holds) if locked else {}
+        self.before = locked.made_where(lambda facts: holds(facts, lookup)) if locked else {}
         self.sources: dict[str, str] = {}
         self.tools: set[str] = set()
         self.variables: set[str] = set()
@@ -97,7 +98,7 @@ class _Walk:
             needed = {name: reaches[maker] for name, maker in job.needs.items()}
             facts = frozenset(job.step.facts_used()).union(*(each.facts for each in needed.values()))
             away = self.lookup.away(job) is not None or any(each.away for each in needed.values())
-            self.steps[job.name] = str(code.of_step(job.step).digest)
+            self.steps[job.name] = str(self.lookup.code(job.step))
             (self.elsewhere if away else self.tools).update(job.step.tools_used())
             (self.elsewhere if away else self.variables).update(job.step.variables)
             inputs = {name: each.content for name, each in needed.items() if each.content is not None}
@@ -108,7 +109,7 @@ class _Walk:
                 made = self._look_up(job, inputs, varies=varies)
             reaches[job.name] = _Reach(facts, away, _content(job, made), varies, hardware)
             if made is not None and facts:
-                self.made.append((machine.facts(facts, hardware), (variant.name, job.name), made))
+                self.made.append((self.lookup.facts(facts, hardware), (variant.name, job.name), made))
             options = {row.removeprefix("options."): value for row, value in option_rows(job.step.options()).items()}
             found[job.name] = LockedJob(job.needs, reads, job.gates, options, None if facts else made)
         return LockedVariant(recipe_rows(variant), found)

@@ -95,7 +95,7 @@ def _sorted(rows: Mapping[str, str]) -> dict[str, str]:
     return dict(sorted(rows.items()))
 
 
-def _filled(**fields: Any) -> dict[str, Any]:
+def _filled(**fields: Any) -> dict[str, object]:
     """Return the fields that have something to say."""
     return {name: value for name, value in fields.items() if value}
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
 
+from engine.known import Known
+from engine.machine import tools
+
 _DRIVER = "libcuda.so.1"
 _RUNTIMES = ("libcudart.so", "libcudart.so.13", "libcudart.so.12")
 _RUNTIME_PACKAGES = ("nvidia-cuda-runtime", "nvidia-cuda-runtime-cu13", "nvidia-cuda-runtime-cu12")
@@ -48,6 +51,12 @@ def devices() -> tuple[Device, ...]:
     if driver is None or driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
         return ()
     return tuple(_device(driver, number) for number in range(count.value))
+
+
+def runtime() -> Known:
+    """Return that version as a fact, with the files of the package that says it."""
+    found = [tools.known(name) for name in _RUNTIME_PACKAGES]
+    return Known(runtime_version(), tuple(path for each in found for path in each.paths))
 
 
 @cache

@@ -11,6 +11,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from engine import gpus as catalogue
+from engine.known import FACTS, Fact, Known
 from engine.machine import cuda
 
 if TYPE_CHECKING:
@@ -32,9 +33,10 @@ class LocalGpu:
     driver: str
 
 
-def watched() -> list[str]:
-    """Return the places of the program that tells of GPUs: when it comes or goes, jobs may run, or wait."""
-    return [os.path.join(folder, _TOOL) for folder in os.environ.get("PATH", "").split(os.pathsep)]
+def known(value: str) -> Known:
+    """Return what the driver's program tells, with its places: when it comes or goes, jobs may run, or wait."""
+    places = tuple(os.path.join(folder, _TOOL) for folder in os.environ.get("PATH", "").split(os.pathsep))
+    return Known(value, places, ("PATH",))
 
 
 @cache
@@ -59,10 +61,12 @@ def local(hardware: Hardware) -> LocalGpu | None:
     return next((gpu for gpu in gpus() if any(catalogue.matches(gpu.name, name) for name in names)), None)
 
 
-def facts(hardware: Hardware | None) -> Mapping[str, Callable[[], str]]:
-    """Return what can be told of the GPU that is meant, by name; nothing where it is not here."""
+def _tell(name: str, hardware: Hardware | None) -> Known:
+    """Return a fact of the GPU that is meant. Raises KeyError where it is not here."""
     gpu = local(hardware) if hardware is not None else None
-    return {} if gpu is None else {name: partial(tell, gpu) for name, tell in _FACTS.items()}
+    if gpu is None:
+        raise KeyError(name)
+    return known(_FACTS[name](gpu))
 
 
 def has(rows: Mapping[str, str]) -> bool:
@@ -111,3 +115,4 @@ _FACTS: Mapping[str, Callable[[LocalGpu], str]] = {
     "device.sm_count": _of_driver("sm_count"),
 }
 """What NVIDIA's own compatibility checks of an engine look at, of one GPU."""
+FACTS.update({name: Fact(partial(_tell, name)) for name in _FACTS})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -102,7 +101,7 @@ def _validated(root: Node, texts: Mapping[str, Text]) -> Recipe:
         raise complaint(error, root, texts) from None
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> dict[str, object]:
     """Return the JSON Schema of a recipe file, for editors."""
     from engine.recipe.editor import editor_schema
 

@@ -90,7 +90,7 @@ def _below(kind: Any, segment: str) -> Any:
     return None
 
 
-def _fields(kind: Any) -> dict[str, Any] | None:
+def _fields(kind: Any) -> dict[str, object] | None:
     """Return the fields of a model by the names that YAML knows; None for what is no model."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return {field.alias or name: field.annotation for name, field in kind.model_fields.items() if name != "axes"}

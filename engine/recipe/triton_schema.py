@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from engine.recipe.model_config import ENUMS, MESSAGES, ONE_OF
 
 _WHOLE_TEXT = {"type": "string", "pattern": "^-?[0-9]+$"}
 _LARGEST = {"int32": (1 << 31) - 1, "uint32": (1 << 32) - 1, "int64": (1 << 63) - 1, "uint64": (1 << 64) - 1}
 
 
-def definitions() -> dict[str, Any]:
+def definitions() -> dict[str, object]:
     """Return all messages by their names, each behind `Triton.`."""
     return {f"Triton.{name}": _message(name) for name in MESSAGES}
 
 
-def fields(message: str) -> dict[str, Any]:
+def fields(message: str) -> dict[str, object]:
     """Return the fields of a message; `null` takes one out of what the package says."""
     return {name: {"anyOf": [_kind(kind), {"type": "null"}]} for name, kind in MESSAGES[message].items()}
 
 
-def _message(name: str) -> dict[str, Any]:
-    schema: dict[str, Any] = {
+def _message(name: str) -> dict[str, object]:
+    schema: dict[str, object] = {
         "type": "object",
         "properties": fields(name),
         "additionalProperties": False,
@@ -31,7 +29,7 @@ def _message(name: str) -> dict[str, Any]:
     return schema
 
 
-def _kind(kind: str) -> dict[str, Any]:
+def _kind(kind: str) -> dict[str, object]:
     if kind.startswith("["):
         return {"type": "array", "items": _kind(kind[1:-1])}
     if kind.startswith("{"):
@@ -43,7 +41,7 @@ def _kind(kind: str) -> dict[str, Any]:
     return _scalar(kind)
 
 
-def _scalar(kind: str) -> dict[str, Any]:
+def _scalar(kind: str) -> dict[str, object]:
     if kind in _LARGEST:
         most = _LARGEST[kind]
         least = 0 if kind.startswith("u") else -most - 1

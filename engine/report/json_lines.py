@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from engine.events import Ended, Event, Finished, Noticed, Planned, Started
 
@@ -45,7 +45,7 @@ def shown(path: Path) -> str:
     return str(path) if relative.startswith("..") else relative
 
 
-def _fields(event: Event) -> dict[str, Any]:
+def _fields(event: Event) -> dict[str, object]:
     match event:
         case Noticed():
             return {"event": "note", "text": event.text}
@@ -66,8 +66,8 @@ def _fields(event: Event) -> dict[str, Any]:
             }
 
 
-def _ended(event: Ended) -> dict[str, Any]:
-    fields: dict[str, Any] = {
+def _ended(event: Ended) -> dict[str, object]:
+    fields: dict[str, object] = {
         "event": "end",
         "recipe": event.recipe,
         "job": event.job,

@@ -14,10 +14,9 @@ from engine import plugins
 from engine.api import Session
 from engine.builder import code, registry
 from engine.builder.summary import Summary
-from engine.errors import Exit, StoreError
+from engine.errors import Exit, UserError
 from engine.events import Ended, Event, Finished, Noticed, Started
-from engine.machine import facts as machine
-from engine.machine import local_gpus
+from engine.machine import tools
 from engine.report import json_lines, plain
 from engine.snapshot import Candidate
 from engine.store.file_systems import tells_changes
@@ -36,7 +35,7 @@ def keep(
     finished = events[-1]
     if not isinstance(finished, Finished) or finished.exit not in (Exit.OK, Exit.WAITING) or _changed_meanwhile():
         return
-    with contextlib.suppress(OSError, StoreError):  # a snapshot only saves time
+    with contextlib.suppress(OSError, UserError):  # a snapshot only saves time
         _keep(argv, session, events, finished, summaries=summaries, began_ns=began_ns)
     session.lookup.store.leave()
 
@@ -69,7 +68,7 @@ def _keep(
     candidate.keep(
         argv,
         write=lambda path, data: session.lookup.store.write(Path(path), data),
-        variables=[*machine.VARIABLES, *(name for job in session.jobs for name in job.step.variables)],
+        variables=session.lookup.watched().variables,
         code=int(finished.exit),
         talk="".join(f"{line}\n" for line in talk),
         data=plain.data(finished, summaries),
@@ -79,7 +78,7 @@ def _keep(
 
 def _changed_meanwhile() -> bool:
     """Say whether tools or steps came while we ran: their folders' rows would already be the new ones."""
-    return machine.tools_changed() or registry.changed() or plugins.changed()
+    return tools.changed() or registry.changed() or plugins.changed()
 
 
 def _is_whole(session: Session, summaries: Sequence[Summary], finished: Finished) -> bool:
@@ -113,20 +112,13 @@ def _inputs(session: Session) -> Iterator[str]:
     """Yield all files and folders that the plan and its keys were made from."""
     for variant in session.variants:
         yield from (str(path) for path in variant.loaded.files)
-    tools = {tool for job in session.jobs for tool in job.step.tools_used()}
-    yield from (str(path) for path in machine.metadata_files(tools))
-    yield from (str(path) for path in (*session.lookup.watched(), *session.locks))
-    own = {f"engine.steps.{name}" for name in registry.ours()}
-    for module in {step.__module__ for step in registry.steps().values()} - own:
+    yield from session.lookup.watched().paths
+    yield from map(str, session.locks)
+    for module in plugins.loaded():
         yield from (str(path) for path in code.of_module(module).files)
     yield from plugins.listings()
     ours = Path(engine.__file__).parent.rglob("*")
     yield from (str(path) for path in ours if "__pycache__" not in path.parts)  # Python writes there as it goes
-    yield from local_gpus.watched()
-    if any("triton.server" in job.step.facts_used() for job in session.jobs):
-        from engine.server import fact as server_fact
-
-        yield from server_fact.watched()
 
 
 def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished) -> Iterator[str]:

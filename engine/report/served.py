@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from engine.report.json_lines import shown
 from engine.server import Server
@@ -35,7 +34,7 @@ def lines(server: Server, why: str, curl: Mapping[str, str]) -> list[str]:
     ]
 
 
-def fields(server: Server, why: str, curl: Mapping[str, str]) -> dict[str, Any]:
+def fields(server: Server, why: str, curl: Mapping[str, str]) -> dict[str, object]:
     """Return the same for programs."""
     return {
         "event": "serve",

@@ -21,7 +21,9 @@ INSTALL = "recipe serve --install"
 _LAST_PYTHON = (3, 12)
 data = ("stand_in.py",)
 _BACKENDS = frozenset({"onnxruntime", "python"})
-_VARIABLE = "RECIPE_TRITON_VENV"
+_VARIABLE, _CACHE = "RECIPE_TRITON_VENV", "XDG_CACHE_HOME"
+VARIABLES = (_VARIABLE, _CACHE, "HOME")
+"""What says where the environment is."""
 READY = "ready"
 
 
@@ -85,7 +87,7 @@ def refuse_platform() -> None:
 def place_of_environment() -> Path:
     """Return where the environment is, or is to be: RECIPE_TRITON_VENV, else a folder of the user's cache."""
     said = os.environ.get(_VARIABLE)
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    cache = Path(os.environ.get(_CACHE) or Path.home() / ".cache")
     return Path(said).absolute() if said else cache / "recipe" / f"triton-{PYTHON}"
 
 

@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import ClassVar
 
+import pretended
 import pytest
 from small_builds import build, project_in, states, variant
 
 from engine.builder.findings import examine
 from engine.builder.lookup import Lookup
 from engine.key import Change
-from engine.machine import facts as machine
-from engine.machine import local_gpus
+from engine.machine import local_gpus, tools
 from engine.machine.local_gpus import LocalGpu
 from engine.step import Device, Hardware, Step
 from engine.store import output
@@ -104,7 +104,7 @@ def on(monkeypatch):
 
     def go(*gpus, tensorrt="10.13.0.35"):
         monkeypatch.setattr(local_gpus, "gpus", lambda: gpus)
-        monkeypatch.setitem(machine._versions, "tensorrt", tensorrt if gpus else machine.MISSING)
+        monkeypatch.setitem(tools._versions, "tensorrt", tensorrt if gpus else tools.MISSING)
 
     go()
     return go
@@ -174,10 +174,10 @@ def test_a_record_of_another_device_version_or_profile_is_none_and_why_names_the
 
 def test_the_other_rows_of_that_machine_do_not_count_here(project, on, monkeypatch):
     on(T4)
-    monkeypatch.setitem(machine._FACTS, "cpu.model", lambda: "a server's CPU")
+    pretended.fact(monkeypatch, "cpu.model", "a server's CPU")
     build(project, plan(project))
     on()
-    monkeypatch.setitem(machine._FACTS, "cpu.model", lambda: "a laptop's CPU")
+    pretended.fact(monkeypatch, "cpu.model", "a laptop's CPU")
     assert set(states(build(project, plan(project))).values()) == {"cached"}
 
 
@@ -189,9 +189,9 @@ class Recall(Step):
     text: str = "answers"
 
     def run(self, out: Path, *, checked: Path) -> None:
-        from engine.machine import facts as here
+        from engine.builder import facts
 
-        (out / "answers").write_text(self.text + here.known_facts()["cpu.isa"])
+        (out / "answers").write_text(self.text + facts.of("cpu.isa").value)
 
 
 class Compare(Try):
@@ -264,7 +264,7 @@ def test_a_tool_that_does_not_drive_the_gpu_counts_here_as_there(project, on, mo
     on(T4)
     build(project, plan(project))
     on()
-    monkeypatch.setitem(machine._versions, "pyyaml", "99")
+    monkeypatch.setitem(tools._versions, "pyyaml", "99")
     finding = findings(project)["try"]
     assert finding.state == "stale"
     assert [each.row for each in finding.changes] == ["tools.pyyaml"]
@@ -272,10 +272,10 @@ def test_a_tool_that_does_not_drive_the_gpu_counts_here_as_there(project, on, mo
 
 def test_a_tool_of_the_same_release_that_was_built_for_a_cpu_is_the_same(project, on, monkeypatch):
     on(T4)
-    monkeypatch.setitem(machine._versions, "pyyaml", "2.13.0+cu126")
+    monkeypatch.setitem(tools._versions, "pyyaml", "2.13.0+cu126")
     build(project, plan(project))
     on()
-    monkeypatch.setitem(machine._versions, "pyyaml", "2.13.0+cpu")
+    monkeypatch.setitem(tools._versions, "pyyaml", "2.13.0+cpu")
     assert set(states(build(project, plan(project))).values()) == {"cached"}
 
 

@@ -15,7 +15,7 @@ from engine.builder.lookup import Lookup
 from engine.builder.loop import Options, run
 from engine.errors import Exit
 from engine.events import Ended, Finished, Noticed, Planned, Started
-from engine.machine import facts as machine
+from engine.machine import tools
 from engine.step import Device, Hardware, Source
 from engine.store.store import Store
 
@@ -157,7 +157,7 @@ def test_a_source_that_changes_while_it_is_read_is_not_stored(project):
 def test_a_new_tool_version_rebuilds_only_the_step_that_uses_it(project, monkeypatch):
     monkeypatch.setattr(toy.Shout, "tools", ("onnx",))
     build(project, variant(project, *CHAIN))
-    monkeypatch.setattr(machine, "version_of", lambda _: "9.9")
+    monkeypatch.setattr(tools, "version_of", lambda _: "9.9")
     found = examine(variant(project, *CHAIN), Lookup(Store(project / "cache")))
     assert {finding.job.name: finding.state for finding in found} == {
         "begin": "cached", "shout": "stale", "measure": "unknown", "close": "unknown",

@@ -1,12 +1,12 @@
 """The rows of a native engine's key: each counts, its neighbours do not, and compatibility modes let go of some."""
 
+import pretended
 import pytest
 
 from engine.builder.jobs import Job
 from engine.builder.lookup import Lookup
 from engine.key import changes
-from engine.machine import facts as machine
-from engine.machine import local_gpus
+from engine.machine import local_gpus, tools
 from engine.machine.local_gpus import LocalGpu
 from engine.recipe.schema import Recipe
 from engine.steps.trt_build import TrtBuild
@@ -24,7 +24,7 @@ RECORDED_ONLY = ("gpu.driver", "gpu.name", "cpu.model", "cpu.isa", "cpu.count")
 @pytest.fixture(autouse=True)
 def _a_machine_with_a_t4(monkeypatch):
     monkeypatch.setattr(local_gpus, "gpus", lambda: (LocalGpu("Tesla T4", 75, 15360, "550.54"),))
-    monkeypatch.setitem(machine._versions, "tensorrt", "10.13.0.35")
+    monkeypatch.setitem(tools._versions, "tensorrt", "10.13.0.35")
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def become(monkeypatch):
         if name in local_gpus._FACTS:
             monkeypatch.setitem(local_gpus._FACTS, name, lambda _: "another")
         else:
-            monkeypatch.setitem(machine._FACTS, name, lambda: "another")
+            pretended.fact(monkeypatch, name, "another")
 
     return other
 
@@ -75,7 +75,7 @@ def test_what_an_engine_does_not_depend_on_is_recorded_and_no_row(key, become, n
 
 def test_the_four_part_version_of_tensorrt_is_a_row(key, monkeypatch):
     before = key()
-    monkeypatch.setitem(machine._versions, "tensorrt", "10.13.0.36")
+    monkeypatch.setitem(tools._versions, "tensorrt", "10.13.0.36")
     assert rows(before, key()) == ["tools.tensorrt"]
 
 
@@ -94,9 +94,9 @@ def test_a_compatibility_mode_keeps_one_row_of_the_device(key, become, mode, cou
 
 def test_of_a_version_compatible_engine_only_the_major_of_tensorrt_counts(key, monkeypatch):
     before = key(version_compatible=True)
-    monkeypatch.setitem(machine._versions, "tensorrt", "10.14.1.48")
+    monkeypatch.setitem(tools._versions, "tensorrt", "10.14.1.48")
     assert rows(before, key(version_compatible=True)) == []
-    monkeypatch.setitem(machine._versions, "tensorrt", "11.4.0.1")
+    monkeypatch.setitem(tools._versions, "tensorrt", "11.4.0.1")
     assert rows(before, key(version_compatible=True)) == ["facts.tensorrt.major"]
 
 

@@ -14,7 +14,7 @@ from engine.kit.triton.serving import Serving
 def package(out, directory, checkpoint):
     serving = Serving(model_name="m", ensemble="m_text", largest={"batch": 4, "sequence": 32})
     made = repository.write(out, serving, validated=directory, checkpoint=checkpoint)
-    return Entry.read(out, made["name"], model="m")
+    return Entry.read(out, made.name, model="m")
 
 
 def test_a_text_model_gets_as_many_texts_of_as_many_tokens(tmp_path):

@@ -79,6 +79,39 @@ def test_an_edit_of_data_that_its_code_declares_is_seen_by_an_up_to_date_build(p
     assert project.states("r.yaml", "--to", "stamp")["stamp"] == "built"
 
 
+FACT = """
+import os
+from engine.step import Known, fact
+
+SKY = os.path.join(os.path.dirname(__file__), "sky.txt")
+
+
+@fact("weather")
+def weather(_hardware):
+    with open(SKY) as file:
+        return Known(file.read() + os.environ.get("SEASON", ""), (SKY,), ("SEASON",))
+"""
+
+
+def test_an_up_to_date_build_notices_a_change_behind_a_fact_that_only_its_package_knows(project):
+    site = project.folder / "site"
+    declared = STEP.replace("    text: str\n", '    facts: ClassVar[tuple[str, ...]] = ("weather",)\n    text: str\n')
+    (site / "stamp_package.py").write_text(declared + FACT)
+    (site / "sky.txt").write_text("blue")
+    words = ("r.yaml", "--to", "stamp")
+    for _ in range(2):
+        project("build", *words, expect=0)
+    assert "pydantic" not in project.imports("build", *words)
+    (site / "sky.txt").write_text("grey")
+    [change] = project.why("r.yaml")["stamp"]["changes"]
+    assert change == {"row": "facts.weather", "old": "blue", "new": "grey"}
+    assert project.states(*words)["stamp"] == "built"
+    project("build", *words, expect=0)
+    assert "pydantic" not in project.imports("build", *words)
+    project.environment["SEASON"] = " in autumn"
+    assert project.states(*words)["stamp"] == "built"
+
+
 def test_its_options_are_validated_by_its_own_model(project):
     (project.folder / "r.yaml").write_text(RECIPE.replace("text: hello", "txt: hello"))
     done = project("build", "r.yaml", expect=2)

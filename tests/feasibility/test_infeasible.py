@@ -10,7 +10,7 @@ from program import Program
 
 from engine import api
 from engine.errors import RecipeError
-from engine.machine import facts as machine
+from engine.machine import tools
 
 HEAD = "name: tiny\nmodel: {source: model}\n"
 
@@ -281,9 +281,9 @@ def test_a_check_loads_nothing_heavy(project):
 def test_another_tensorrt_rtx_than_the_one_that_is_installed_is_refused(project, monkeypatch):
     path = project / "recipe.yaml"
     path.write_text(rtx("L4") + 'precision: fp16\ntensorrt: {version: "1.2"}\n')
-    monkeypatch.setitem(machine._versions, "tensorrt_rtx", machine.MISSING)
+    monkeypatch.setitem(tools._versions, "tensorrt_rtx", tools.MISSING)
     api.check([path], cache=project / "cache")  # it may be there where the recipe is built
-    monkeypatch.setitem(machine._versions, "tensorrt_rtx", "1.7.1.116")
+    monkeypatch.setitem(tools._versions, "tensorrt_rtx", "1.7.1.116")
     with pytest.raises(RecipeError, match=r"asks for TensorRT-RTX 1\.2, and 1\.7\.1\.116 is installed") as caught:
         api.check([path], cache=project / "cache")
     assert 'version: "1.7.1.116"' in caught.value.hint

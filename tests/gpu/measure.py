@@ -18,8 +18,11 @@ sys.path[:0] = [str(_TESTS.parent), str(_TESTS / "support")]
 
 import gpu_ways as ways  # noqa: E402 - this is a script: nobody has set the path for it
 
-from engine.machine import cuda, local_gpus  # noqa: E402
-from engine.machine import facts as machine  # noqa: E402
+from engine.machine import (  # noqa: E402
+    cuda,
+    local_gpus,
+    tools,
+)
 
 _HEADER = ("way", "shape", "mean ms", "p50", "p95", "p99", "against pytorch fp32", "pytorch fp16", "worst cosine", "MB")
 _TOOLS = ("onnxruntime-gpu", "tensorrt", "tensorrt_rtx", "torch", "transformers")
@@ -89,8 +92,8 @@ def _heading() -> str:
 
 
 def _versions() -> str:
-    found = {tool: machine.version_of(tool) for tool in _TOOLS}
-    return ", ".join(f"{tool} {version}" for tool, version in found.items() if version != machine.MISSING) + "."
+    found = {tool: tools.version_of(tool) for tool in _TOOLS}
+    return ", ".join(f"{tool} {version}" for tool, version in found.items() if version != tools.MISSING) + "."
 
 
 def _row(cells: Any) -> str:

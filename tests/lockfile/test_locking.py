@@ -1,8 +1,10 @@
 """What a lock takes down of this machine, and how a build goes by it; steps of a few milliseconds."""
 
 import lock_steps
+import pretended
 import pytest
 
+from engine.builder import facts
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.jobs import Job
 from engine.builder.lookup import Lookup, Variant
@@ -11,7 +13,7 @@ from engine.errors import Exit, LockError
 from engine.events import Ended, Started
 from engine.lockfile import locking
 from engine.lockfile.content import Made
-from engine.machine import facts as machine
+from engine.machine import tools
 from engine.recipe.load import load
 from engine.step import Source
 from engine.store.store import Store
@@ -30,7 +32,7 @@ def isa(monkeypatch):
     """Let a test say which CPU this is."""
 
     def be(value):
-        monkeypatch.setitem(machine._FACTS, "cpu.isa", lambda: value)
+        pretended.fact(monkeypatch, "cpu.isa", value)
 
     be("avx2")
     return be
@@ -153,9 +155,9 @@ def test_a_job_that_waits_for_hardware_has_no_key_and_its_tools_are_anothers(pro
     assert lock.machines == ()
     assert "tensorrt" not in lock.tools
     with monkeypatch.context() as there:
-        there.setattr(machine, "can_run", lambda _: True)
-        there.setitem(machine._versions, "tensorrt", "10.3")
-        there.setitem(machine._FACTS, "gpu.name", lambda: "T4 (sm_75)")
+        there.setattr(facts, "can_run", lambda _: True)
+        there.setitem(tools._versions, "tensorrt", "10.3")
+        pretended.fact(there, "gpu.name", "T4 (sm_75)")
         with pytest.raises(LockError) as caught:
             locked(project, plan)
         assert "tools.tensorrt: not locked, here 10.3" in caught.value.facts
@@ -186,7 +188,7 @@ def test_a_frozen_build_finds_everything_though_source_tool_and_code_changed(pro
     build(project, plan)
     write(project, plan)
     (project / "t.txt").unlink()
-    monkeypatch.setitem(machine._versions, "pyyaml", "99")
+    monkeypatch.setitem(tools._versions, "pyyaml", "99")
     monkeypatch.setattr("engine.builder.code.of_step", lambda _: pytest.fail("code was looked at"))
     isa("avx512f")
     events = build(project, plan, frozen(project, plan))

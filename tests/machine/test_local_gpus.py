@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.machine import cuda, local_gpus
-from engine.machine import facts as machine
+from engine.builder import facts
+from engine.machine import cuda, local_gpus, tools
 from engine.step import Device, Hardware
 
 T4 = Hardware(devices=(Device(name="T4", sm=75),), tool="pyyaml")
@@ -62,7 +62,7 @@ def test_the_driver_tells_what_an_engine_depends_on(driver):
         "device.shared_memory_per_block", "device.shared_memory_per_sm", "device.memory", "device.ecc", "device.mig",
         "device.integrated",
     ]  # fmt: skip
-    assert machine.facts(names, T4) == {
+    assert {name: facts.of(name, T4).value for name in names} == {
         "device.name": "Tesla T4", "device.sm": "75", "device.sm_count": "40", "device.memory_bus_width": "256",
         "device.l2_bytes": "4194304", "device.shared_memory_per_block": "49152",
         "device.shared_memory_per_sm": "65536", "device.memory": str(15 << 30), "device.ecc": "true",
@@ -72,8 +72,8 @@ def test_the_driver_tells_what_an_engine_depends_on(driver):
 
 def test_a_machine_without_nvidia_smi_still_has_the_gpus_that_cuda_sees(driver):
     driver(FakeCudaDriver())
-    assert machine.can_run(T4)
-    assert not machine.can_run(Hardware(devices=(Device(name="A10", sm=86),), tool="pyyaml"))
+    assert facts.can_run(T4)
+    assert not facts.can_run(Hardware(devices=(Device(name="A10", sm=86),), tool="pyyaml"))
 
 
 def test_a_slice_of_a_gpu_has_its_profile_as_a_row(driver):
@@ -86,9 +86,9 @@ def test_a_slice_of_a_gpu_has_its_profile_as_a_row(driver):
 def test_without_a_driver_that_works_there_are_no_gpus_and_no_facts_of_them(driver, fake):
     driver(fake)
     assert local_gpus.gpus() == ()
-    assert not machine.can_run(T4)
+    assert not facts.can_run(T4)
     with pytest.raises(KeyError):
-        machine.facts(["device.name"], T4)
+        facts.of("device.name", T4)
 
 
 def test_a_fact_of_ampere_and_later_is_one_for_all_of_them():
@@ -100,9 +100,9 @@ def test_a_fact_of_ampere_and_later_is_one_for_all_of_them():
 @pytest.mark.parametrize(("version", "runs"), [(None, True), ("10.x", True), ("10.13", True), ("10.4", False)])
 def test_a_tool_of_another_version_than_the_one_that_is_meant_does_not_do(driver, monkeypatch, version, runs):
     driver(FakeCudaDriver())
-    monkeypatch.setitem(machine._versions, "tensorrt", "10.13.0.35")
+    monkeypatch.setitem(tools._versions, "tensorrt", "10.13.0.35")
     meant = Hardware(devices=T4.devices, tool="tensorrt", version=version)
-    assert machine.can_run(meant) is runs
+    assert facts.can_run(meant) is runs
 
 
 def test_a_job_that_waits_names_the_one_version_that_will_do():

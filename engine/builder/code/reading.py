@@ -95,7 +95,7 @@ def _follow(target: Target, asker: str) -> Led:
         seen.add((module, names))
         if not names:
             break
-        handed = _handed_on(module, names[0]) if modules.counts(module, asker) else ()
+        handed = _handed_on(module, names[0])
         if len(handed) == 1 and handed[0].runs:
             module, names = handed[0].module, (*handed[0].names, *names[1:])
         elif modules.exists(f"{module}.{names[0]}"):

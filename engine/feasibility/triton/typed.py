@@ -49,7 +49,7 @@ def _scalar(value: Any, kind: str, path: Path) -> Any:
     return value
 
 
-def _message(value: Any, kind: str, path: Path) -> dict[str, Any]:
+def _message(value: Any, kind: str, path: Path) -> dict[str, object]:
     if not isinstance(value, Mapping):
         fields = MESSAGES[kind]
         shape = f"{{{next(iter(fields))}: ...}}" if fields else "{}"

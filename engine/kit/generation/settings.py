@@ -60,7 +60,7 @@ class Settings:
     notes: tuple[str, ...] = ()
     """What the model asks for and does not get, for the log."""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return the settings as JSON values; `Rules(**said["rules"])` reads the rules again."""
         return asdict(self)
 

@@ -72,7 +72,7 @@ def load(checkpoint: Path, *, longest: int | None = None) -> Tokeniser | None:
     return Tokeniser(backend, pad)
 
 
-def _limits(checkpoint: Path, tokenizer: dict[str, Any], longest: int | None) -> list[int]:
+def _limits(checkpoint: Path, tokenizer: dict[str, object], longest: int | None) -> list[int]:
     sentences = json_files.settings(checkpoint / "sentence_bert_config.json")
     own = checkpoints.max_sequence(checkpoint)
     limits = (longest, own, tokenizer.get("model_max_length"), sentences.get("max_seq_length"))
@@ -137,7 +137,7 @@ def _sentencepiece_trouble() -> list[str]:
     return []
 
 
-def _pad(checkpoint: Path, backend: Any, tokenizer: dict[str, Any]) -> int:
+def _pad(checkpoint: Path, backend: Any, tokenizer: dict[str, object]) -> int:
     """Return the id of the padding token, by the first of those files that knows."""
     token = tokenizer.get("pad_token")
     token = token.get("content") if isinstance(token, dict) else token

@@ -135,11 +135,11 @@ def _supported(checkpoint: Path, name: str) -> Task:
     return task
 
 
-def _from_pretrained(checkpoint: Path, task: Task, num_labels: int | None) -> tuple[Any, dict[str, Any]]:
+def _from_pretrained(checkpoint: Path, task: Task, num_labels: int | None) -> tuple[Any, dict[str, object]]:
     import torch
     import transformers
 
-    options: dict[str, Any] = {} if num_labels is None else {"num_labels": num_labels}
+    options: dict[str, object] = {} if num_labels is None else {"num_labels": num_labels}
     try:
         config = transformers.AutoConfig.from_pretrained(
             str(checkpoint), local_files_only=True, trust_remote_code=False, **options

@@ -111,7 +111,7 @@ def _files(tokenizer: Any, said: Mapping[str, Any]) -> dict[str, bytes]:
     }
 
 
-def _shipped(said: Settings, made: Graphs, largest: Mapping[str, int]) -> dict[str, Any]:
+def _shipped(said: Settings, made: Graphs, largest: Mapping[str, int]) -> dict[str, object]:
     """Return generation.json: what the served code must know of the model and its graphs."""
     behind = graphs.ENCODER in made
     decoder, signature = made[graphs.DECODER if behind else graphs.WHOLE]

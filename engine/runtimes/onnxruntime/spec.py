@@ -172,7 +172,7 @@ class OnnxRuntime(Runtime):
     def execution(self, recipe: Recipe) -> Mapping[str, Any]:
         """Return the provider, and of the TensorRT provider what it builds its engine for."""
         provider, said = provider_of(recipe.target), recipe.tensorrt
-        options: dict[str, Any] = {"provider": provider.value}
+        options: dict[str, object] = {"provider": provider.value}
         if provider is Provider.TENSORRT:
             options |= {
                 "cuda_graph": bool(said.get("cuda_graph", False)),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from engine.errors import StepError
 from engine.runtimes.tensorrt.api import meant, trt
@@ -46,7 +46,7 @@ class BuilderOptions(Frozen):
     weight_streaming: bool = False
     sparse_weights: bool = False
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> dict[str, object]:
         """Return every option with its value, as a passport lists them."""
         return {name: getattr(self, name) for name in BuilderOptions.model_fields}
 

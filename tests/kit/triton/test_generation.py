@@ -76,10 +76,10 @@ def test_the_prompt_is_bounded_by_the_profiles_and_the_answer_by_the_recipe(tmp_
 
 
 def test_without_a_tokenizer_the_graph_is_all(tmp_path, built, checkpoint, capsys):
-    assert package(tmp_path, built, checkpoint, tokenizer=False)["models"] == ["m"]
+    assert package(tmp_path, built, checkpoint, tokenizer=False).models == ("m",)
     (checkpoint / "tokenizer.json").unlink()
     (checkpoint / "tokenizer_config.json").unlink()
-    assert package(tmp_path / "none", built, checkpoint)["models"] == ["m"]
+    assert package(tmp_path / "none", built, checkpoint).models == ("m",)
     assert "no tokenizer" in capsys.readouterr().out
 
 

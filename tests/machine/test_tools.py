@@ -5,10 +5,7 @@ import sys
 
 import pytest
 
-ASK = (
-    "from engine.machine import facts as machine;"
-    " print(machine.build_of('onnxruntime'), machine.version_of('onnxruntime'))"
-)
+ASK = "from engine.machine import tools; print(tools.build('onnxruntime').value, tools.version_of('onnxruntime'))"
 
 
 @pytest.fixture

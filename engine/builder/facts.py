@@ -1,0 +1,53 @@
+"""The facts that keys are made of, from whoever knows them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from engine.known import FACTS, Known
+from engine.machine import local_gpus, tools
+from engine.triton_images import agrees
+
+if TYPE_CHECKING:
+    from engine.step import Hardware
+
+_HOMES = ("engine.machine.facts", "engine.runtimes.onnxruntime.facts", "engine.runtimes.tensorrt.facts")
+"""Where our own facts are declared; other packages declare theirs beside their steps."""
+_ASKED_FOR = ("engine.server.fact",)
+"""Loaded only when no other knows a fact: these take modules that nothing else here needs."""
+
+
+def of(name: str, hardware: Hardware | None = None) -> Known:
+    """Return a fact; those called `device.` are of the GPU of this machine that `hardware` means.
+
+    Raises KeyError for a fact that nobody knows, and for one of a GPU that is not here.
+    """
+    _load(_HOMES if name in FACTS else (*_HOMES, *_ASKED_FOR), name)
+    return FACTS[name].tell(hardware)
+
+
+def describing() -> Mapping[str, str]:
+    """Return the facts that describe this machine, as records keep them."""
+    _load(_HOMES)
+    every = sorted(FACTS.items())
+    return {name: fact.tell(None).value for name, fact in every if fact.describes_machine}
+
+
+def needed_by(hardware: Hardware) -> Iterator[Known]:
+    """Yield what decides whether this machine can do work that needs some hardware."""
+    yield tools.known(hardware.tool)
+    yield local_gpus.known(local_gpus.names())
+
+
+def can_run(hardware: Hardware) -> bool:
+    """Say whether this machine has one of the GPUs, and the package that drives it in a version that will do."""
+    found = tools.version_of(hardware.tool)
+    return found != tools.MISSING and agrees(hardware.version or "", found) and local_gpus.local(hardware) is not None
+
+
+def _load(homes: Iterable[str], name: str | None = None) -> None:
+    for home in homes:
+        if name is None or name not in FACTS:
+            importlib.import_module(home)

@@ -1,0 +1,102 @@
+"""Installed packages: which version of each, which build of those that several distributions provide."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import re
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from engine.known import Known
+
+MISSING = "not installed"
+
+_STAND_INS = {
+    "onnxruntime": ("onnxruntime-gpu",),
+    "tensorrt": ("tensorrt-cu13", "tensorrt-cu12"),
+    "tensorrt_rtx": ("tensorrt-rtx-cu13", "tensorrt-rtx-cu12"),
+}
+"""Distributions that provide the same import as another: whichever was installed last has overwritten the others."""
+_SELF_DESCRIPTION = ("capi", "build_and_package_info.py")
+"""Where ONNX Runtime's files say which of its distributions they are."""
+
+
+def known(distribution: str) -> Known:
+    """Return the installed version of a distribution or of its stand-in, or MISSING, with the files that say so.
+
+    One that is installed later shows in the folders of the import path, which every up-to-date build looks at.
+    """
+    return Known(version_of(distribution), _behind(distribution))
+
+
+def build(distribution: str) -> Known:
+    """Return which distribution provides an import that several can provide, or MISSING, with the files behind that."""
+    found = _distribution(distribution)
+    return Known(MISSING if found is None else str(found.metadata["Name"]), _behind(distribution))
+
+
+def version_of(distribution: str) -> str:
+    """Return the installed version of a distribution or of its stand-in, or MISSING; looked up once."""
+    if distribution not in _versions:
+        _versions[distribution] = _installed(distribution)
+    return _versions[distribution]
+
+
+def changed() -> bool:
+    """Say whether a version that was asked for is another one by now: somebody installs while we run."""
+    return any(_installed(name) != version for name, version in _versions.items())
+
+
+_versions: dict[str, str] = {}
+
+
+def _installed(distribution: str) -> str:
+    found = _distribution(distribution)
+    return MISSING if found is None else found.version
+
+
+@cache
+def _behind(distribution: str) -> tuple[str, ...]:
+    """Return the files that name the distribution behind an import, and its version."""
+    candidates = [_metadata_file(each) for each in _candidates(distribution)]
+    described = [str(Path(folder, *_SELF_DESCRIPTION)) for folder in _folders(distribution)] if candidates[1:] else []
+    return (*filter(None, candidates), *described)
+
+
+def _metadata_file(found: metadata.Distribution) -> str | None:
+    path = Path(str(getattr(found, "_path", ""))) / "METADATA"
+    return str(path) if path.is_file() else None
+
+
+def _candidates(name: str) -> list[metadata.Distribution]:
+    found: list[metadata.Distribution] = []
+    for candidate in (name, *_STAND_INS.get(name, ())):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found.append(metadata.distribution(candidate))
+    return found
+
+
+def _distribution(name: str) -> metadata.Distribution | None:
+    """Return the distribution that provides an import; of several, the one that the files themselves name."""
+    found = _candidates(name)
+    if len(found) > 1:
+        own = _own_name(name)
+        found.sort(key=lambda distribution: distribution.metadata["Name"] != own)
+    return found[0] if found else None
+
+
+def _own_name(module: str) -> str | None:
+    """Return what a package that several distributions provide says that it is, without importing it."""
+    for folder in _folders(module):
+        with contextlib.suppress(OSError):
+            said = re.search(r"package_name = '([\w-]+)'", Path(folder, *_SELF_DESCRIPTION).read_text("utf-8"))
+            if said:
+                return said[1]
+    return None
+
+
+def _folders(module: str) -> list[str]:
+    spec = importlib.util.find_spec(module)
+    return list(spec.submodule_search_locations or ()) if spec else []

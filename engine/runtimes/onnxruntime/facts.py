@@ -1,0 +1,6 @@
+"""What results of ONNX Runtime depend on besides its version: which of its distributions is installed."""
+
+from engine.known import FACTS, Fact
+from engine.machine import tools
+
+FACTS["onnxruntime.build"] = Fact(lambda _: tools.build("onnxruntime"), describes_machine=True)
