@@ -105,6 +105,7 @@ _SEEN_THROUGH = {
     "digest": ("test_key.py", "of rows; of files in store/test_stat_cache.py"),
     "errors": ("recipe/test_messages.py", "whole messages"),
     "events": ("builder/test_loop.py", "who tells them"),
+    "known": ("machine/test_local_gpus.py", "by the facts that are asked for"),
     "plugins": ("e2e/test_third_party.py", "an entry point needs an installed package"),
     "snapshot": ("e2e/test_tiny.py", "what a no-op build watches; each row of it in mutations/"),
     "step": ("test_step_names.py", "and by every step of steps/"),
@@ -130,7 +131,7 @@ _SEEN_THROUGH = {
     "kit/triton/answers": ("steps/test_package.py", "the parts behind each task's model"),
     "kit/triton/served": ("e2e/test_triton_tasks.py", "it is shipped, and runs in the server"),
     "lockfile": ("lockfile/test_locking.py", "what a lock takes down of this machine"),
-    "machine": ("machine/test_facts.py", "facts; GPUs in machine/test_local_gpus.py"),
+    "machine": ("machine/test_tools.py", "tools; GPUs in machine/test_local_gpus.py"),
     "recipe": (
         "recipe/test_load.py",
         "a reader, by what good recipes become; by what wrong ones say in test_malformed.py",
