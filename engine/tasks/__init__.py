@@ -1,14 +1,19 @@
 """Tasks: what a model is for, a file a task; other packages bring theirs by entry points."""
 
+from engine.tasks.answer import Answer, Tensor, Unfit
 from engine.tasks.registry import either, every, find, known, makers, modules, names
 from engine.tasks.task import TENSORS, Classes, Generates, Modality, Task
 
 __all__ = [
     "TENSORS",
+    "VERSION",
+    "Answer",
     "Classes",
     "Generates",
     "Modality",
     "Task",
+    "Tensor",
+    "Unfit",
     "either",
     "every",
     "find",
@@ -17,3 +22,6 @@ __all__ = [
     "modules",
     "names",
 ]
+
+VERSION = 1
+"""The version of what a task of another package says: see docs/stability.md."""

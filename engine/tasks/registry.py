@@ -14,7 +14,7 @@ from engine.errors import StepError
 from engine.tasks import heads
 from engine.tasks.task import TENSORS, Task
 
-_AROUND = ("heads", "registry", "task")
+_AROUND = ("answer", "heads", "registry", "task")
 """Modules of this package that are no tasks."""
 _VALUE = "TASK"
 """What the module of a task calls it."""

@@ -19,9 +19,10 @@ from engine.kit.triton import fields, served
 from engine.kit.triton import model as models
 from engine.kit.triton import parts as python_models
 from engine.kit.triton.config import Config, Signature
-from engine.kit.triton.parts import Files, Part, Tensor
+from engine.kit.triton.parts import Files, Part
 from engine.kit.triton.serving import Serving
 from engine.runtimes.served import Served
+from engine.tasks import Tensor
 
 Graphs = Mapping[str, tuple[Config, Signature]]
 """By the folders of a built model: `graphs.WHOLE`, or `graphs.ENCODER` and `graphs.DECODER`."""

@@ -11,8 +11,9 @@ from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.reference import timm_models
 from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
-from engine.kit.triton.parts import Part, Tensor
+from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
+from engine.tasks import Tensor
 
 FILE = Tensor("IMAGE", "TYPE_STRING", (1,))
 """The input of the entry: an image file's bytes, PNG, JPEG or whatever Pillow reads."""

@@ -12,20 +12,12 @@ from typing import Any
 from engine.errors import StepError
 from engine.kit.triton import served
 from engine.kit.triton.config import Config, named
+from engine.tasks import Tensor
 
 TASK = "recipe_task"
 """The parameter that marks what clients call, and says what it is for."""
 _EMPTY = b"An ensemble has no files of its own, but Triton looks for the folder of its version.\n"
 _SETTINGS, _REQUIREMENTS = "settings.json", "requirements.txt"
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """A tensor between the parts: its name, Triton's name of its type, and its extents within a row; -1 is any."""
-
-    name: str
-    type: str
-    dims: tuple[int, ...]
 
 
 @dataclass(frozen=True)

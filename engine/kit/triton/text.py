@@ -12,9 +12,9 @@ from engine.kit.inputs import token_rows, tokenizer
 from engine.kit.triton import config as configs
 from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
-from engine.kit.triton.parts import Part, Tensor
+from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
-from engine.tasks import Task
+from engine.tasks import Task, Tensor
 
 NAME = "TEXT"
 """The input of the tokenizer and of the ensemble: UTF-8 strings."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.kit.checkpoints import sentences
-from engine.kit.triton.answers.answer import Answer, Unfit
 from engine.tasks import Modality
+from engine.tasks.answer import Answer, Unfit
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature

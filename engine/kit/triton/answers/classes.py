@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from engine.kit.checkpoints import labels
 from engine.kit.triton import served
-from engine.kit.triton.answers import answer
-from engine.kit.triton.answers.answer import Answer
-from engine.kit.triton.parts import Tensor
+from engine.tasks import answer
+from engine.tasks.answer import Answer, Tensor
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature

@@ -7,11 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engine.kit.triton.parts import Tensor
-
 if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
     from engine.kit.triton.config import Signature
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor between the parts: its name, Triton's name of its type, and its extents within a row; -1 is any."""
+
+    name: str
+    type: str
+    dims: tuple[int, ...]
 
 
 @dataclass(frozen=True)
