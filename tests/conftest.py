@@ -19,6 +19,7 @@ settings.load_profile("patient")
 
 
 _SEED = "RECIPE_SAMPLE_SEED"
+_LONG = ("tests/e2e/", "tests/fire/", "tests/mutations/")
 
 
 def pytest_addoption(parser):
@@ -26,6 +27,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    # Files in the order of `pytest_collection_modifyitems`, not by how many tests they have.
+    config.option.loadscopereorder = False
     # In the environment, so that the processes of pytest-xdist draw the same sample.
     os.environ.setdefault(_SEED, "1")
 
@@ -90,7 +93,11 @@ def _forget_tensorrt(trt_log):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out what takes minutes and stands beside a shorter test of the same, unless all is asked for."""
+    """Begin with the long suites, and leave out what takes minutes beside a shorter test of the same.
+
+    So no process is left alone at the end with a file of minutes. `--whole` leaves out nothing.
+    """
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONG))
     if config.getoption("--whole"):
         return
     for item in items:

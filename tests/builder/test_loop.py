@@ -221,12 +221,13 @@ def test_two_builders_make_a_job_once(project):
 
 
 def test_records_know_time_memory_and_machine(project):
+    began = time.time()
     build(project, variant(project, toy.Slow(seconds=0.3)))
     [record] = Store(project / "cache").records()
     assert record.seconds >= 0.3
     assert record.peak_bytes > 1 << 20
     assert record.machine["os"]
-    assert time.time() - record.made_at < 60
+    assert began <= record.made_at <= time.time()
 
 
 def test_a_job_that_fails_for_several_variants_runs_once_and_is_told_for_each(project):
@@ -240,15 +241,13 @@ def test_a_job_that_fails_for_several_variants_runs_once_and_is_told_for_each(pr
 
 
 def test_the_longest_way_goes_first_once_durations_are_known(project):
-    # The first job also pays for what its worker imports, however long that takes here.
     first, quick, slow = (
-        variant(project, toy.Slow(seconds=seconds, number=n), name=f"v{n}") for n, seconds in enumerate((0.0, 0.0, 0.5))
+        variant(project, toy.Slow(seconds=seconds, number=n), name=f"v{n}") for n, seconds in enumerate((0.0, 0.0, 1.0))
     )
-    before = build(project, first, quick, slow, slots=1)
-    assert [event.recipe for event in before if isinstance(event, Started)] == ["v0", "v1", "v2"]
-    again = build(project, first, quick, slow, slots=1, force=frozenset({"slow"}))
-    order = [event.recipe for event in again if isinstance(event, Started)]
-    assert order.index("v2") < order.index("v1")
+    events = build(project, first, quick, slow, slots=1)  # the first one's time is that of its worker's start
+    assert [event.recipe for event in events if isinstance(event, Started)] == ["v0", "v1", "v2"]
+    again = build(project, quick, slow, slots=1, force=frozenset({"slow"}))
+    assert [event.recipe for event in again if isinstance(event, Started)] == ["v2", "v1"]
 
 
 def test_a_file_system_without_locks_is_told_once_and_built_on_all_the_same(project, monkeypatch):

@@ -1,6 +1,7 @@
 """Fixtures of the tests that drive the real command line."""
 
 import shutil
+import signal
 from pathlib import Path
 
 import models
@@ -13,6 +14,16 @@ from program import Program
 def tiny_bert(tmp_path_factory):
     """A tiny random BERT classifier with a tokenizer: do not write into it."""
     return models.checkpoint(tmp_path_factory.mktemp("tiny") / "model", "bert", task="text-classification")
+
+
+@pytest.fixture
+def interruptible():
+    """Let the processes of a test be interrupted where the tests run in the background, with SIGINT ignored, too."""
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a child starts with the default of what is handled
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -17,7 +17,10 @@ from program import Program
 
 from engine.server import keeper, ports, scratch
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("interruptible")]
+
+PATIENCE = 300
+"""Seconds after which something hangs: nothing is judged by it."""
 
 RECIPE = "name: {name}\nmodel: {{source: {name}.onnx}}\nprofiles: [{{batch: [1, 2, 8]}}]\n{more}"
 CACHED = "package: {triton: {response_cache: {enable: true}}}\n"
@@ -52,7 +55,7 @@ class Served:
             command, cwd=project.folder, env=environment or project.environment, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
-        line = self._line(120)
+        line = self._line(PATIENCE)
         self.said = json.loads(line) if line else {}
         if self.said.get("state") != "ready":
             self.process.kill()
@@ -70,7 +73,7 @@ class Served:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
-                self.process.wait(40)
+                self.process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 self.process.kill()
         for pipe in (self.process.stdout, self.process.stderr):
@@ -108,7 +111,7 @@ class Served:
 
 def asked(url, model):
     request = urllib.request.Request(f"{url}/v2/models/{model}/infer", json.dumps(X).encode())
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.load(answer)["outputs"][0]["data"]
 
 
@@ -134,9 +137,9 @@ def test_two_packages_in_one_repository_are_served_shown_and_cleared(project):
         assert [said["http"], said["grpc"]] == [f"http://127.0.0.1:{given[1]}", f"grpc://127.0.0.1:{given[3]}"]
         assert served.ask("plain") == served.ask("cached") == served.ask("cached")
         for line in said["curl"].values():
-            told = subprocess.run(["sh", "-c", line], capture_output=True, timeout=30, check=True).stdout
+            told = subprocess.run(["sh", "-c", line], capture_output=True, timeout=PATIENCE, check=True).stdout
             assert b'"outputs"' in told
-        metrics = urllib.request.urlopen(said["metrics"], timeout=10).read().decode()
+        metrics = urllib.request.urlopen(said["metrics"], timeout=PATIENCE).read().decode()
         hits = [line for line in metrics.splitlines() if line.startswith('nv_cache_num_hits_per_model{model="cached"')]
         assert hits
         assert float(hits[0].split()[-1]) >= 1
@@ -146,7 +149,7 @@ def test_two_packages_in_one_repository_are_served_shown_and_cleared(project):
         assert served.shared_memory()
         assert served.processes()
         served.process.send_signal(signal.SIGINT)
-        assert served.process.wait(40) == 0
+        assert served.process.wait(PATIENCE) == 0
         assert served.left() == []
     assert project.states("plain.yaml", "cached.yaml")["package"] == "cached"
 
@@ -154,7 +157,7 @@ def test_two_packages_in_one_repository_are_served_shown_and_cleared(project):
 def test_a_killed_server_is_said_and_cleared_and_served_again(project):
     with Served(project, "plain.yaml") as served:
         os.kill(served.said["pid"], signal.SIGKILL)
-        assert served.process.wait(40) == 1
+        assert served.process.wait(PATIENCE) == 1
         said = served.process.stderr.read()
         assert "ended by itself (killed by signal 9)" in said
         assert "serve it again" in said
@@ -163,7 +166,7 @@ def test_a_killed_server_is_said_and_cleared_and_served_again(project):
         assert list(again.said["models"]) == ["plain"]
         assert again.ask("plain")
         os.kill(again.process.pid, signal.SIGKILL)  # nobody is left to stop the server but its keeper
-        assert again.process.wait(10) == -signal.SIGKILL
+        assert again.process.wait(PATIENCE) == -signal.SIGKILL
         assert gone(again.left) == []
 
 
@@ -174,7 +177,7 @@ def test_when_all_that_watched_is_killed_the_server_dies_and_the_next_clears_it(
         os.kill(session, signal.SIGKILL)  # the keeper leads the session
         assert gone(lambda: [pid for pid in served.processes() if pid == served.said["pid"]]) == []
         os.kill(served.process.pid, signal.SIGKILL)
-        served.process.wait(10)
+        served.process.wait(PATIENCE)
         assert gone(served.processes) == []
         assert served.left()
         monkeypatch.setattr(scratch.tempfile, "gettempdir", lambda: str(project.folder / "tmp"))
@@ -200,7 +203,7 @@ def test_a_container_runs_the_image_with_the_repository_read_only(project, envir
         process.send_signal(signal.SIGINT)
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)  # does not wait for the server to unload its models
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
         process.stdout.close()
         for left in keeper.SHARED_MEMORY.glob("fake_*"):
             left.unlink()

@@ -5,21 +5,39 @@ from pathlib import Path
 
 import pytest
 from moving import move, rename_step
+from program import Program
 from tiny_project import CHAIN, MARK, RECIPE, SAMPLES
 
 ROOT = Path(__file__).parent.parent.parent
 
 
+@pytest.fixture(scope="module")
+def built(tiny_bert, tmp_path_factory):
+    """A built project with a copy of the program in it; `project` gives each test a copy of all."""
+    folder = tmp_path_factory.mktemp("source-tree") / "project"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text("")
+    shutil.copytree(ROOT / "engine", folder / "src" / "engine", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(tiny_bert, folder / "model")
+    (folder / "r.yaml").write_text("name: m\nmodel: {source: model}\n")
+    _program(folder)("build", "r.yaml", expect=0)
+    return folder
+
+
+def _program(folder):
+    program = Program(folder)
+    program.environment["PYTHONPATH"] = str(folder / "src")
+    return program
+
+
 @pytest.fixture
-def project(empty, tiny_bert):
-    """A built project whose program is a copy that the test may edit."""
-    shutil.copytree(ROOT / "engine", empty.folder / "src" / "engine", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(tiny_bert, empty.folder / "model")
-    (empty.folder / "r.yaml").write_text("name: m\nmodel: {source: model}\n")
-    empty.environment["PYTHONPATH"] = str(empty.folder / "src")
-    for _ in range(2):
-        empty("build", "r.yaml", expect=0)
-    return empty
+def project(built, tmp_path):
+    """A built project whose program is a copy that the test may edit, up to date a moment ago."""
+    shutil.copytree(built, tmp_path / "copy", copy_function=shutil.copy2)
+    program = _program(tmp_path / "copy")
+    assert set(program.states("r.yaml").values()) == {"cached"}
+    assert "up to date" in program("build", "r.yaml", expect=0).stderr
+    return program
 
 
 def test_a_new_file_in_steps_is_a_new_step_even_after_an_up_to_date_build(project):

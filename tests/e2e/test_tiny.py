@@ -232,6 +232,7 @@ def test_check_holds_the_recipe_against_a_model_that_is_here(project):
     assert "r.yaml:5:" in done.stderr
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_exits_130_and_the_next_build_completes(project):
     shutil.rmtree(project.folder / "cache")
     command = [sys.executable, "-m", "engine", "build", "r.yaml", "--json"]
@@ -243,7 +244,7 @@ def test_an_interrupt_exits_130_and_the_next_build_completes(project):
             break
     time.sleep(0.5)
     running.send_signal(signal.SIGINT)
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=300)
     assert running.returncode == 130
     assert json.loads(out.splitlines()[-1])["state"] == "interrupted"
     assert "Traceback" not in err

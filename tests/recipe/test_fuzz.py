@@ -32,7 +32,7 @@ DOCUMENTS = st.recursive(
 PIECES = st.sampled_from(
     [*FIELDS, *"[]{}:,-?&*!|>%@`'\"#\n\t ", ": ", "- ", "\n  ", "&a ", "*a", "<<: ", "!!x ", "---\n", "...", "~", "\0"]
 )
-quick = settings(max_examples=150, deadline=2000, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def read(project, data, **options):

@@ -100,10 +100,8 @@ def test_a_worker_that_dies_is_the_error_of_that_job_alone(executor, run, how, w
 
 
 def test_a_job_that_runs_too_long_is_stopped(executor, run):
-    began = time.monotonic()
     run("Misbehave", how="sleep", variables=(), time_limit=1.5)
     assert "ran longer than its limit of 1.5 s" in only(executor).error.what
-    assert time.monotonic() - began < 30
 
 
 def test_a_worker_that_knows_the_tools_is_reused(executor, run):

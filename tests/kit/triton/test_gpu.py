@@ -1,0 +1,70 @@
+"""What a configuration says of GPUs: instances, profiles, graphs, accelerators."""
+
+import pytest
+from tritonclient.grpc import model_config_pb2
+
+from engine.errors import StepError
+from engine.kit.onnx.onnx_files import Input
+from engine.kit.triton import config as triton
+from engine.kit.triton import fields as triton_fields
+from engine.kit.triton import gpu as triton_gpu
+from engine.kit.triton.config import Signature
+
+
+def tensors(**shapes):
+    return {name: Input(name, "float32", tuple(shape)) for name, shape in shapes.items()}
+
+
+TEXT = Signature(
+    {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")},
+    tensors(last_hidden_state=("batch", "sequence", 384)),
+)
+
+
+def model(found=TEXT, **options):
+    return triton.model_config("m", found, **{"platform": "onnxruntime_onnx", "batch": 8, **options})
+
+
+def test_every_group_on_gpus_lists_every_profile_also_one_that_the_recipe_writes():
+    config = model(platform="tensorrt_plan", gpu=True)
+    triton_fields.merge(config, {"instance_group": [{"count": 2}, {"kind": "KIND_GPU", "profile": ["1"]}]})
+    triton_gpu.finish(config, profiles=2)
+    assert [list(group.profile) for group in config.instance_group] == [["0", "1"], ["1"]]
+    assert {group.kind for group in config.instance_group} == {model_config_pb2.ModelInstanceGroup.KIND_GPU}
+    alone = model(platform="tensorrt_plan", gpu=True)
+    triton_gpu.finish(alone, profiles=1)
+    assert not alone.instance_group[0].profile
+
+
+def test_a_model_of_a_gpu_is_not_served_on_a_cpu():
+    config = model(platform="tensorrt_plan", gpu=True)
+    triton_fields.merge(config, {"instance_group": [{"kind": "KIND_CPU"}]})
+    with pytest.raises(StepError, match="puts the model on a CPU"):
+        triton_gpu.finish(config, profiles=1)
+
+
+def test_cuda_graphs_are_captured_for_the_usual_shape_of_each_profile():
+    config = model(platform="tensorrt_plan", gpu=True)
+    triton_gpu.cuda_graphs(config, [{"input_ids": (1, 16)}, {"input_ids": (8, 128)}])
+    told = config.optimization.cuda
+    assert told.graphs
+    assert [(spec.batch_size, list(spec.input["input_ids"].dim)) for spec in told.graph_spec] == [(1, [16]), (8, [128])]
+    whole = model(platform="tensorrt_plan", gpu=True, batch=0)
+    triton_gpu.cuda_graphs(whole, [{"input_ids": (8, 128)}])
+    spec = whole.optimization.cuda.graph_spec[0]
+    assert (spec.batch_size, list(spec.input["input_ids"].dim)) == (0, [8, 128])
+
+
+def test_an_accelerator_comes_with_its_parameters():
+    config = model(gpu=True)
+    triton_gpu.accelerated(config, "tensorrt", {"trt_engine_cache_enable": "1"})
+    [accelerator] = config.optimization.execution_accelerators.gpu_execution_accelerator
+    assert accelerator.name == "tensorrt"
+    assert dict(accelerator.parameters) == {"trt_engine_cache_enable": "1"}
+
+
+def test_triton_does_not_put_more_together_than_a_profile_takes():
+    triton_gpu.check_batch(model(), 8)
+    triton_gpu.check_batch(model(), None)
+    with pytest.raises(StepError, match="max_batch_size: 8 is more than the profiles take: 4"):
+        triton_gpu.check_batch(model(), 4)

@@ -1,0 +1,63 @@
+"""The parts of a package around its model, joined by the tensors' names."""
+
+from tritonclient.grpc import model_config_pb2
+
+from engine.kit.onnx.onnx_files import Input
+from engine.kit.triton import config as triton
+from engine.kit.triton import parts
+from engine.kit.triton.config import Signature
+from engine.tasks import Tensor
+
+
+def tensors(**shapes):
+    return {name: Input(name, "float32", tuple(shape)) for name, shape in shapes.items()}
+
+
+TEXT = Signature(
+    {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")},
+    tensors(last_hidden_state=("batch", "sequence", 384)),
+)
+
+
+def model(found=TEXT, **options):
+    return triton.model_config("m", found, **{"platform": "onnxruntime_onnx", "batch": 8, **options})
+
+
+ROW = Tensor("TEXT", "TYPE_STRING", (1,))
+
+
+def around(made, *, texts=ROW):
+    """The tokenizer of a model, and the ensemble of both."""
+    own = parts.tensors(made.input, made)
+    tokenizer = parts.python("m_tokenizer", made, takes=[texts], gives=own, work="tokenizer.py", settings={})
+    chain = [tokenizer, parts.Part(made)]
+    given = [tensor.name for tensor in made.output]
+    return tokenizer.config, parts.ensemble("m_text", chain, takes=[texts], gives=given, task="fill-mask").config
+
+
+def test_the_ensemble_joins_tokenizer_and_model_by_the_tensors_names():
+    tokenizer, ensemble = around(model())
+    assert [step.model_name for step in ensemble.ensemble_scheduling.step] == ["m_tokenizer", "m"]
+    assert dict(ensemble.ensemble_scheduling.step[1].input_map) == {
+        "input_ids": "input_ids",
+        "attention_mask": "attention_mask",
+    }
+    assert list(ensemble.input[0].dims) == [1]
+    assert ensemble.input[0].data_type == model_config_pb2.TYPE_STRING
+    assert [tensor.name for tensor in ensemble.output] == ["last_hidden_state"]
+    assert ensemble.max_batch_size == tokenizer.max_batch_size == 8
+    assert ensemble.parameters["recipe_task"].string_value == "fill-mask"
+    assert "recipe_task" not in tokenizer.parameters
+
+
+def test_without_batches_a_row_of_texts_is_a_dimension_of_its_own():
+    tokenizer, ensemble = around(model(batch=0), texts=Tensor("TEXT", "TYPE_STRING", (2,)))
+    assert list(tokenizer.input[0].dims) == list(ensemble.input[0].dims) == [-1, 2]
+    assert list(tokenizer.output[0].dims) == [-1, -1]
+
+
+def test_the_recipe_s_own_word_for_what_a_model_is_for_stands():
+    made = model()
+    parts.mark(made, "tensors")
+    parts.mark(made, "fill-mask")
+    assert made.parameters["recipe_task"].string_value == "tensors"

@@ -1,0 +1,98 @@
+"""Providers of ONNX Runtime: the one that was asked for does the work, or it is an error."""
+
+from types import SimpleNamespace
+
+import graphs
+import onnxruntime
+import pytest
+
+from engine.errors import StepError
+from engine.kit.onnx import onnx_files
+from engine.runtimes.devices import Gpu
+from engine.runtimes.onnxruntime import providers as ort_providers
+from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.onnxruntime.providers import CPU
+
+CUDA = ort_providers.cuda(Gpu(0, "Tesla T4", 75))
+
+
+@pytest.fixture
+def layers(tmp_path):
+    onnx_files.save(graphs.layers(), tmp_path)
+    return tmp_path
+
+
+@pytest.mark.skipif("CUDAExecutionProvider" in onnxruntime.get_available_providers(), reason="it is there")
+def test_a_provider_that_is_not_there_is_an_error_and_no_silent_fallback(layers):
+    with pytest.raises(StepError) as caught:
+        ort.session(layers, provider=CUDA)
+    assert "does not run on CUDAExecutionProvider here" in str(caught.value)
+    assert "CPUExecutionProvider" in str(caught.value)
+    assert "device: cpu" in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore:Specified provider")
+def test_a_provider_that_drops_out_while_opening_is_an_error(layers, monkeypatch):
+    monkeypatch.setattr(
+        onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    )
+    with pytest.raises(StepError, match="does not run on CUDAExecutionProvider here"):
+        ort.session(layers, provider=CUDA)
+
+
+def test_a_provider_that_leaves_the_work_to_the_cpu_is_an_error(layers):
+    session = ort.session(layers)
+    claimed = SimpleNamespace(
+        get_providers=lambda: ["CUDAExecutionProvider", "CPUExecutionProvider"],
+        get_provider_graph_assignment_info=lambda: [part("CUDAExecutionProvider", "Relu"), part(CPU, "Shape", "Gemm")],
+    )
+    with pytest.raises(StepError) as caught:
+        ort_providers.expect_used(claimed, CUDA)
+    assert "1 on CUDAExecutionProvider, 2 on CPUExecutionProvider" in str(caught.value)
+    assert "on the CPU do the work: 1" in str(caught.value)
+    with pytest.raises(StepError, match="the session runs on: CPUExecutionProvider"):
+        ort_providers.expect_used(session, CUDA)
+
+
+def test_nodes_about_shapes_may_stay_on_the_cpu():
+    parts = [part("CUDAExecutionProvider", "Gemm"), part(CPU, "Shape", "Gather")]
+    claimed = SimpleNamespace(
+        get_providers=lambda: ["CUDAExecutionProvider", CPU], get_provider_graph_assignment_info=lambda: parts
+    )
+    ort_providers.expect_used(claimed, CUDA)
+
+
+def test_what_got_no_node_at_all_is_not_used():
+    claimed = SimpleNamespace(
+        get_providers=lambda: ["CUDAExecutionProvider", CPU],
+        get_provider_graph_assignment_info=lambda: [part(CPU, "Add")],
+    )
+    with pytest.raises(StepError, match="does not run on CUDAExecutionProvider"):
+        ort_providers.expect_used(claimed, CUDA)
+
+
+def part(provider, *operators):
+    """One entry of what a session tells about who got which nodes."""
+    nodes = [SimpleNamespace(op_type=operator) for operator in operators]
+    return SimpleNamespace(ep_name=provider, get_nodes=lambda: nodes)
+
+
+def test_the_assignment_of_nodes_is_told_as_the_check_reads_it(layers):
+    settings = onnxruntime.SessionOptions()
+    settings.add_session_config_entry(ort_providers.RECORD, "1")
+    opened = onnxruntime.InferenceSession(str(layers / "model.onnx"), settings, providers=[CPU])
+    told = {p.ep_name: [node.op_type for node in p.get_nodes()] for p in opened.get_provider_graph_assignment_info()}
+    assert set(told) == {CPU}
+    assert told[CPU]
+
+
+def test_a_session_is_opened_with_the_wanted_provider_first_and_the_cpu_last():
+    gpu = Gpu(1, "Tesla T4", 75)
+    assert ort_providers.cuda(gpu).listed() == [("CUDAExecutionProvider", {"device_id": "1"}), (CPU, {})]
+    assert ort_providers.cuda(gpu, graph=True).options == {"device_id": "1", "enable_cuda_graph": "1"}
+    listed = ort_providers.tensorrt(gpu, {"trt_engine_cache_enable": "1"}).listed()
+    assert listed == [
+        ("TensorrtExecutionProvider", {"device_id": "1", "trt_engine_cache_enable": "1"}),
+        ("CUDAExecutionProvider", {"device_id": "1"}),
+        (CPU, {}),
+    ]

@@ -1,0 +1,21 @@
+"""What a repository needs of the server that is to serve it."""
+
+import passports
+from small_servers import ONNX, model
+
+from engine.server import needs_of
+from engine.server.needs import Engine
+
+
+def test_a_repository_says_what_it_needs(tmp_path):
+    model(tmp_path, "a", ONNX + "response_cache { enable: true }\n")
+    model(tmp_path, "words", 'name: "a"\nbackend: "python"\n', requirements_txt="# why\ntokenizers==0.22.1  # pinned\n")
+    model(tmp_path, "all", 'name: "a"\nplatform: "ensemble"\n')
+    folder = model(tmp_path, "fast", 'name: "a"\nplatform: "tensorrt_plan"\n')
+    passports.save(folder, inputs={}, outputs={})
+    found = needs_of(tmp_path)
+    assert found.models == ("a", "all", "fast", "words")
+    assert found.backends == {"onnxruntime", "python", "tensorrt"}
+    assert (found.gpu, found.cached) == (("fast",), ("a",))
+    assert found.engines == (Engine("fast", "10.13.0.35"),)
+    assert found.requirements == {"tokenizers==0.22.1": "words"}

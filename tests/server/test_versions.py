@@ -1,0 +1,36 @@
+"""Which version of Triton loads an engine."""
+
+import pytest
+
+from engine.server import versions
+from engine.server.found import Lacking
+from engine.server.needs import Engine
+
+
+def test_the_image_is_the_one_whose_tensorrt_fits_the_engine():
+    assert versions.tag_for([Engine("fast", "10.5.0.18")], None) == "24.10-py3"
+    assert versions.tag_for([Engine("fast", "10.5.0.18", version_compatible=True)], "25.06") == "25.06-py3"
+    assert versions.tag_for([], None) == versions.USUAL
+    assert versions.tag_for([], "24.10") == "24.10-py3"
+
+
+@pytest.mark.parametrize(
+    ("built", "image", "says"),
+    [
+        ("10.13.0.35", None, ["TensorRT 10.13.0.35 (fast)", "25.06-py3 has 10.11"]),
+        ("10.13.0.35", "24.10", ["built by TensorRT 10.13.0.35", "the image 24.10-py3 has TensorRT 10.5"]),
+        ("10.5.0.18", "24.10-vllm-python-py3", ["no backend for TensorRT engines"]),
+        ("10.5.0.18", "latest", ["none of Triton's: 'latest'"]),
+    ],
+)
+def test_an_engine_that_no_image_loads_is_refused_with_both_versions(built, image, says):
+    with pytest.raises(Lacking) as error:
+        versions.tag_for([Engine("fast", built)], image)
+    assert all(each in str(error.value) for each in says)
+
+
+def test_an_older_engine_is_loaded_by_a_later_minor_only_where_it_was_built_so():
+    assert not versions.loads(Engine("fast", "10.5.0.18"), "10.11")
+    assert versions.loads(Engine("fast", "10.5.0.18", version_compatible=True), "10.11")
+    assert not versions.loads(Engine("fast", "10.13.0.35", version_compatible=True), "10.11")
+    assert not versions.loads(Engine("fast", "8.6.1.6", version_compatible=True), "10.11")
