@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -234,8 +235,8 @@ class Runtime:
 
     def code(self) -> tuple[str, ...]:
         """Return the modules whose code counts in the keys of jobs that use it."""
-        own = type(self).__module__
-        return (own, importlib.util.resolve_name(self.work, own.rpartition(".")[0])) if self.work else (own,)
+        work = (self._work_name(),) if self.work else ()
+        return (type(self).__module__, *work, Runtime.__module__)
 
     def runner(
         self,
@@ -265,8 +266,18 @@ class Runtime:
             return plain(directory, self.not_triton)
         return self._work().served(directory, execution, scratch)  # type: ignore[no-any-return]
 
+    def built_by(self, folder: Path) -> tuple[str, bool]:
+        """Return the version that built what a model's folder of a repository holds, and whether later ones load it.
+
+        The version is "" where nothing there says it.
+        """
+        return self._work().built_by(folder)  # type: ignore[no-any-return]
+
     def _work(self) -> ModuleType:
-        return importlib.import_module(self.code()[-1])
+        return importlib.import_module(self._work_name())
+
+    def _work_name(self) -> str:
+        return importlib.util.resolve_name(self.work, type(self).__module__.rpartition(".")[0])
 
     def beside(self, name: str) -> ModuleType:
         """Return a module of this package by its name: one that refuses recipes, and counts in no key."""

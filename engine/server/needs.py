@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import StepError
+from engine.runtimes import registry
 from engine.runtimes.backends import Backend
 
 CONFIG, REQUIREMENTS = "config.pbtxt", "requirements.txt"
@@ -76,13 +77,9 @@ def _on_gpu(config: Any) -> bool:
 
 
 def _engine(folder: Path) -> Engine:
-    from engine.runtimes.tensorrt import passport
-
-    said = next(iter(sorted(folder.glob(f"*/{passport.FILE}"))), None)
-    if said is None:
-        return Engine(folder.name, "")
-    found = passport.load(said)
-    return Engine(folder.name, found.tensorrt, bool(found.options.get("version_compatible")))
+    runtimes = (each for each in registry.runtimes().values() if each.backend is Backend.TENSORRT)
+    version, compatible = next(each for each in runtimes if each.loads_in_triton).built_by(folder)
+    return Engine(folder.name, version, compatible)
 
 
 def _requirements(folder: Path) -> list[str]:

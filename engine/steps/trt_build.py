@@ -14,6 +14,7 @@ from engine.kit.onnx import onnx_files
 from engine.machine import cuda
 from engine.recipe.schema import Profile, Recipe
 from engine.runtimes import devices, hardware, registry
+from engine.runtimes import profiles as trt_profiles
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import builder as trt_builder
 from engine.runtimes.tensorrt import cudart, memory, passport
@@ -21,7 +22,6 @@ from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt import inspector as trt_inspector
 from engine.runtimes.tensorrt import options as trt_options
 from engine.runtimes.tensorrt import passport_writer as trt_passport
-from engine.runtimes.tensorrt import profiles as trt_profiles
 from engine.runtimes.tensorrt.options import BuilderOptions
 from engine.runtimes.tensorrt.passport import Precision
 from engine.runtimes.tensorrt.spec import Engines

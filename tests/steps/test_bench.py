@@ -242,7 +242,11 @@ def test_only_what_is_measured_through_a_server_depends_on_it():
     assert {"tokenizers", "tritonclient"} <= set(there.tools_used()) - set(here.tools_used())
     assert "checkpoint" in set(there.inputs_used()) - set(here.inputs_used())
     runs = [name for name in here.code_used() if name.startswith("engine.runtimes.")]
-    assert runs == ["engine.runtimes.onnxruntime.spec", "engine.runtimes.onnxruntime.runner"]
+    assert runs == [
+        "engine.runtimes.onnxruntime.spec",
+        "engine.runtimes.onnxruntime.runner",
+        "engine.runtimes.runtime",
+    ]
     assert "engine.server.measured" in set(there.code_used()) - set(here.code_used())
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from engine.kit.onnx.onnx_files import Input
 from engine.recipe.schema import Profile, Range
+from engine.runtimes import profiles as trt_profiles
 from engine.runtimes.execution import Execution
-from engine.runtimes.tensorrt import profiles as trt_profiles
-from engine.runtimes.tensorrt.profiles import Shapes
+from engine.runtimes.profiles import Shapes
 
 
 def options(inputs: Mapping[str, Input], execution: Execution) -> dict[str, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
+from engine.runtimes.profiles import Shapes
 from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt import log as trt_log
 from engine.runtimes.tensorrt import network as trt_network
@@ -19,7 +20,6 @@ from engine.runtimes.tensorrt import options as trt_options
 from engine.runtimes.tensorrt import progress as trt_progress
 from engine.runtimes.tensorrt.api import trt
 from engine.runtimes.tensorrt.options import BuilderOptions
-from engine.runtimes.tensorrt.profiles import Shapes
 
 if TYPE_CHECKING:
     import tensorrt

@@ -84,6 +84,15 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:  # n
     )
 
 
+def built_by(folder: Path) -> tuple[str, bool]:
+    """Return the TensorRT that built the engine in a model's folder of a repository, and whether later ones load it."""
+    told = next(iter(sorted(folder.glob(f"*/{passport.FILE}"))), None)
+    if told is None:
+        return "", False
+    said = passport.load(told)
+    return said.tensorrt, bool(said.options.get("version_compatible"))
+
+
 class _Engine:
     """A deserialised engine with an execution context for each of its profiles that is used."""
 

@@ -3,7 +3,7 @@ import pytest
 from engine.errors import StepError
 from engine.kit.onnx.onnx_files import Input
 from engine.recipe.schema import Range
-from engine.runtimes.tensorrt import profiles as trt_profiles
+from engine.runtimes import profiles as trt_profiles
 
 TOKENS = {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")}
 
