@@ -1,4 +1,4 @@
-"""A recipe and the steps -> ordered Jobs (the only user of networkx)."""
+"""A recipe and the steps -> ordered Jobs; networkx names the circle where steps need each other."""
 
 from __future__ import annotations
 

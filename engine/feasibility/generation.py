@@ -43,7 +43,7 @@ def _room(loaded: LoadedRecipe, task: str, longest: int | None) -> None:
     one_row = tasks.find(task).generates is Generates.CONTINUES
     shapes = loaded.recipe.bench.shapes if loaded.recipe.bench and one_row else ()
     for index, shape in enumerate(shapes):
-        made = supported.MEASURED if new is None else new
+        made = tasks.MEASURED if new is None else new
         prompt = shape.axes.get("sequence", 1)
         if prompt <= longest < prompt + made:
             what = (

@@ -11,6 +11,7 @@ from engine.recipe import supported
 from engine.recipe.outline import did_you_mean
 from engine.recipe.schema import Profile, Range, Recipe
 from engine.runtimes import registry
+from engine.runtimes.profiles import usual as usual_profiles
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
@@ -81,15 +82,7 @@ def profiles(recipe: Recipe | LoadedRecipe, facts: ModelFacts) -> tuple[Profile,
 
 def usual(facts: ModelFacts) -> tuple[Profile, ...]:
     """Return the profile of a recipe that has none, by what the model says of itself."""
-    dynamic = facts.dynamic or ()
-    if facts.kind == "onnx" or not dynamic or not set(dynamic) <= {"batch", "sequence"}:
-        return ()
-    longest = min(512, facts.max_sequence or 512)
-    ranges = {
-        "batch": Range(min=1, opt=1, max=8),
-        "sequence": Range(min=1, opt=min(128, longest), max=longest),
-    }
-    return ({axis: ranges[axis] for axis in dynamic},)
+    return () if facts.kind == "onnx" else usual_profiles(facts.dynamic or (), facts.max_sequence)
 
 
 def _check_axes(

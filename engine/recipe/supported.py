@@ -14,8 +14,6 @@ from engine.runtimes.runtime import Unsupported
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
 
-MEASURED = 32
-"""New tokens of a call that is measured where the recipe does not say: so many that the prompt is not most of it."""
 ON_A_CPU = "device: cpu with runtime: onnxruntime"
 
 

@@ -7,19 +7,21 @@ from importlib import import_module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from engine.runtimes.backends import Accelerator, Backend
+    from engine.runtimes.execution import Execution
+    from engine.runtimes.preparation import Lowering, Residual
     from engine.runtimes.rival import Original
     from engine.runtimes.runner import Runner
-    from engine.runtimes.runtime import Kernels, Lowering, Residual, Runtime, Unsupported, Way
+    from engine.runtimes.runtime import Kernels, Runtime, Unsupported, Way
     from engine.runtimes.served import Served
 
 __all__ = [
-    "VERSION", "Accelerator", "Backend", "Kernels", "Lowering", "Original", "Residual", "Runner", "Runtime", "Served",
-    "Unsupported", "Way",
+    "VERSION", "Accelerator", "Backend", "Execution", "Kernels", "Lowering", "Original", "Residual", "Runner",
+    "Runtime", "Served", "Unsupported", "Way",
 ]  # fmt: skip
 
 VERSION = 1
 """The version of what a runtime of another package says: see docs/stability.md."""
-_HOMES = ("runtime", "runner", "served", "rival", "backends")
+_HOMES = ("runtime", "preparation", "runner", "served", "rival", "backends", "execution")
 
 
 def __getattr__(name: str) -> object:

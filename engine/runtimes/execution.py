@@ -57,3 +57,8 @@ class Execution(Frozen):
     def code(self) -> tuple[str, ...]:
         """The modules that run it, whose code counts in the keys of jobs that do."""
         return self.by.code()
+
+    @property
+    def code_to_serve(self) -> tuple[str, ...]:
+        """The modules that say how it is served, whose code counts in the keys of packages."""
+        return self.by.code_to_serve()

@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
+from engine.recipe.schema import Range
 
 if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
     from engine.recipe.schema import Profile
+
+_BATCH, _USUAL, _TOKENS = 8, 128, 512
+"""Of the usual profile: the most inputs at once, the tokens that most texts have, and the most."""
 
 Shape = tuple[int, ...]
 Shapes = Mapping[str, tuple[Shape, Shape, Shape]]
@@ -31,6 +35,18 @@ def greatest(profiles: Sequence[Profile]) -> dict[str, int]:
         for axis, extent in profile.items():
             found[axis] = max(found.get(axis, 0), int(extent.max))
     return found
+
+
+def usual(free: Sequence[str], longest: int | None) -> tuple[Profile, ...]:
+    """Return the profile that suits most text models, for their free axes; none where an axis is another.
+
+    It takes 1 to 8 inputs at once, of 1 token up to 512, or `longest` where that is less.
+    """
+    if not free or not set(free) <= {"batch", "sequence"}:
+        return ()
+    most = min(_TOKENS, longest or _TOKENS)
+    ranges = {"batch": Range(min=1, opt=1, max=_BATCH), "sequence": Range(min=1, opt=min(_USUAL, most), max=most)}
+    return ({axis: ranges[axis] for axis in free},)
 
 
 def _shapes(inputs: Mapping[str, Input], profile: Profile) -> Shapes:

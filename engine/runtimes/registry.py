@@ -91,10 +91,15 @@ def _kinds(module: ModuleType) -> list[type[Runtime]]:
 def _loaded(point: EntryPoint) -> type[Runtime]:
     loaded = plugins.load(point, "runtime")
     kinds = _kinds(loaded) if isinstance(loaded, ModuleType) else [loaded]
-    if len(kinds) == 1 and isinstance(kinds[0], type) and issubclass(kinds[0], Runtime) and "name" in dir(kinds[0]):
+    if (
+        len(kinds) == 1
+        and isinstance(kinds[0], type)
+        and issubclass(kinds[0], Runtime)
+        and getattr(kinds[0], "name", None) == point.name
+    ):
         return kinds[0]
     raise StepError(
         f"the entry point {point.name!r} of {plugins.package(point)} is no runtime",
         [f"{point.value} is {loaded!r}"],
-        "let it name a subclass of engine.runtimes.runtime.Runtime that has a name",
+        "let it name a subclass of engine.runtimes.Runtime whose `name` is the entry point's",
     )

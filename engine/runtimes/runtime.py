@@ -6,8 +6,9 @@ import importlib
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from engine.runtimes.served import Served, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,24 +20,14 @@ if TYPE_CHECKING:
     from engine.recipe.schema import Recipe, Target
     from engine.runtimes.backends import Accelerator, Backend
     from engine.runtimes.execution import Execution
+    from engine.runtimes.preparation import Lowering, Residual
     from engine.runtimes.rival import Original
     from engine.runtimes.runner import Runner
-    from engine.runtimes.served import Served
     from engine.runtimes.triton_images import Named
 
 
-class Lowering(Enum):
-    """How the precision of a recipe comes into the graph."""
-
-    DYNAMIC = "int8 weights ahead of time, activations quantized while it runs"
-    IN_THE_GRAPH = "the graph says the precision of every tensor"
-
-
-class Residual(Enum):
-    """Whether a residual addition is fused into the normalisation behind it."""
-
-    APART = "apart"
-    FUSED = "fused"
+GPU_FACTS = ("cuda.runtime", "device.name", "device.sm", "gpu.driver")
+"""A driver brings compilers and libraries of its own, so its version counts wherever something runs on it."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +66,8 @@ class Runtime:
     """What executes models: which targets and precisions it has, what its results depend on, and how it runs.
 
     The class is pure: it is read to check a recipe, and imports no tool. What runs a model lies in the module that
-    `work` names, which is imported when it is used. A runtime in one file overrides `runner` and `served` instead.
+    `work` names, which is imported when it is used. A runtime in one file overrides `runner` instead, and `rival`
+    where others are measured against it.
     """
 
     name: ClassVar[str]
@@ -83,7 +75,9 @@ class Runtime:
     title: ClassVar[str] = ""
     """As people call it; the name where it is left out."""
     work: ClassVar[str] = ""
-    """The module with `runner`, `rival` and `served`, relative to this module's package: `.runner`."""
+    """The module with `runner` and `rival`, relative to this module's package: `.runner`."""
+    serving: ClassVar[str] = ""
+    """The module with `served`, likewise; without it a package is a plain folder."""
     options_model: ClassVar[type[Any] | None] = None
     """The pydantic model of what a recipe says under `runtimes: {NAME: {...}}`; None where nothing can be said."""
 
@@ -201,7 +195,8 @@ class Runtime:
 
     def execution(self, recipe: Recipe) -> Mapping[str, Any]:
         """Return the options with which it runs the recipe's model: JSON values, rows of the keys."""
-        return dict(recipe.runtimes.get(self.name, {}))
+        said = recipe.runtimes.get(self.name, {})
+        return {} if self.options_model is None else self.options_model.model_validate(said).model_dump(mode="json")
 
     def tool(self, target: Target) -> str | None:
         """Return the distribution that drives the GPU; None on a CPU."""
@@ -234,9 +229,12 @@ class Runtime:
     # What runs: imported when it is asked for.
 
     def code(self) -> tuple[str, ...]:
-        """Return the modules whose code counts in the keys of jobs that use it."""
-        work = (self._work_name(),) if self.work else ()
-        return (type(self).__module__, *work, Runtime.__module__)
+        """Return the modules that run models, whose code counts in the keys of jobs that do."""
+        return self._modules(self.work)
+
+    def code_to_serve(self) -> tuple[str, ...]:
+        """Return the modules that say how a model is served, whose code counts in the keys of packages."""
+        return self._modules(self.serving)
 
     def runner(
         self,
@@ -252,32 +250,42 @@ class Runtime:
         `new_tokens` says that it generates text, and how much of it a prepared call does. Raises StepError where the
         model cannot run here, on just the device that it is for: no other one is ever taken.
         """
-        return self._work().runner(directory, execution, name=name, threads=threads, new_tokens=new_tokens)  # type: ignore[no-any-return]
+        return self._module(self.work).runner(directory, execution, name=name, threads=threads, new_tokens=new_tokens)  # type: ignore[no-any-return]
 
     def rival(self, original: Original, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:
         """Return what a user would otherwise run, on the device of `execution`. Raises StepError as `runner` does."""
-        return self._work().rival(original, name=name, precision=precision, execution=execution, threads=threads)  # type: ignore[no-any-return]
+        work = self._module(self.work)
+        return work.rival(  # type: ignore[no-any-return]
+            original, name=name, precision=precision, execution=execution, threads=threads
+        )
 
     def served(self, directory: Path, execution: Execution, scratch: Path) -> Served:
         """Return how Triton, or a program of one's own, serves the built model in `directory`."""
-        if not self.work:
-            from engine.runtimes.served import plain  # of a runtime in one file
-
+        if not self.serving:
             return plain(directory, self.not_triton)
-        return self._work().served(directory, execution, scratch)  # type: ignore[no-any-return]
+        return self._module(self.serving).served(directory, execution, scratch)  # type: ignore[no-any-return]
 
     def built_by(self, folder: Path) -> tuple[str, bool]:
         """Return the version that built what a model's folder of a repository holds, and whether later ones load it.
 
         The version is "" where nothing there says it.
         """
-        return self._work().built_by(folder)  # type: ignore[no-any-return]
+        return self._module(self.serving).built_by(folder)  # type: ignore[no-any-return]
 
-    def _work(self) -> ModuleType:
-        return importlib.import_module(self._work_name())
+    def _modules(self, relative: str) -> tuple[str, ...]:
+        """Return this runtime's module, the one named, and the classes that it inherits from."""
+        homes = (kind.__module__ for kind in type(self).__mro__ if issubclass(kind, Runtime))
+        return tuple(dict.fromkeys((*homes, *([self._absolute(relative)] if relative else ()))))
 
-    def _work_name(self) -> str:
-        return importlib.util.resolve_name(self.work, type(self).__module__.rpartition(".")[0])
+    def _module(self, relative: str) -> ModuleType:
+        return importlib.import_module(self._absolute(relative))
+
+    def _absolute(self, relative: str) -> str:
+        """Return a module that is named relative to the package of the class that names it."""
+        own = next(
+            kind for kind in type(self).__mro__ if relative in (vars(kind).get("work"), vars(kind).get("serving"))
+        )
+        return importlib.util.resolve_name(relative, own.__module__.rpartition(".")[0])
 
     def beside(self, name: str) -> ModuleType:
         """Return a module of this package by its name: one that refuses recipes, and counts in no key."""

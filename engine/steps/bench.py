@@ -21,7 +21,7 @@ from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton.serving import Serving
 from engine.machine import cpu, gpu_state
-from engine.recipe import images, supported
+from engine.recipe import images
 from engine.recipe.images import Images
 from engine.recipe.schema import Recipe, Rival
 from engine.runtimes import devices, registry
@@ -152,7 +152,7 @@ class Bench(Step):
         """
         threads = self.threads or cpu.physical_cores()
         gpu = None if self.execution.hardware is None else devices.chosen(self.execution.hardware)
-        new = (self.new_tokens or supported.MEASURED) if graphs.generates(exported) else None
+        new = (self.new_tokens or tasks.MEASURED) if graphs.generates(exported) else None
         models = _Models(validated, exported, checkpoint, threads, new)
         here = self._in_process(models)
         graph = onnx_files.load_graph(exported / graphs.folders(exported)[0])

@@ -14,7 +14,7 @@ from engine.kit.quantization import int8
 from engine.runtimes import registry
 from engine.runtimes.onnxruntime import fusion
 from engine.runtimes.onnxruntime import session as ort
-from engine.runtimes.runtime import Residual
+from engine.runtimes.preparation import Residual
 from engine.step import Step, TypedReport
 
 if TYPE_CHECKING:
@@ -51,10 +51,8 @@ class Fuse(Step):
     residual: Residual = Residual.APART
     """Whether a residual addition is fused into the normalisation behind it.
 
-    On a CPU the fused kernel (SkipLayerNormalization) is the slower one in ONNX Runtime 1.30 and 1.31, clearly so
-    for int8; it was not in 1.24, so look again when onnxruntime is upgraded. The choice is fixed here rather than
-    timed during a build, for the same inputs must give the same bytes whatever else the machine is doing.
-    On a GPU the fused kernel saves a launch and a round trip through memory.
+    The runtime says it (`Runtime.fuses`). The choice is fixed there rather than timed during a build, for the same
+    inputs must give the same bytes whatever else the machine is doing.
     """
 
     @classmethod

@@ -19,7 +19,7 @@ from engine.kit.quantization.qdq import qdq
 from engine.kit.quantization.report import DynamicReport, GraphsReport, HalfReport, Inputs, QdqReport, QuantizeReport
 from engine.recipe.schema import Profile
 from engine.runtimes import registry
-from engine.runtimes.runtime import Lowering
+from engine.runtimes.preparation import Lowering
 from engine.step import Section, Source, Step, TypedReport
 
 if TYPE_CHECKING:

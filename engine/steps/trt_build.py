@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from engine import feasibility, gpus
-from engine.feasibility.facts import ModelFacts
+from engine import gpus
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import onnx_files
 from engine.machine import cuda
@@ -87,9 +86,9 @@ class TrtBuild(Step, BuilderOptions):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Wanted for the runtimes tensorrt and tensorrt-rtx. Raises UsageError for a GPU that nobody knows."""
+        """Wanted for the runtimes that name it. Raises UsageError for a GPU that nobody knows."""
         target, runtime = recipe.target, registry.of(recipe)
-        if not isinstance(runtime, Engines):
+        if runtime.compile_step != cls.step_name() or not isinstance(runtime, Engines):
             return None
         said: dict[str, Any] = {name: value for name, value in recipe.tensorrt.items() if name in cls.model_fields}
         if path := said.get("timing_cache"):
@@ -121,8 +120,8 @@ class TrtBuild(Step, BuilderOptions):
         return (*_FACTS[self.compatibility], *(("tensorrt.major",) if self.version_compatible else ()))
 
     def code_used(self) -> tuple[str, ...]:
-        """Return this module, and the runtime whose engines it builds."""
-        return (*super().code_used(), *trt_api.meant(self.runtime).code())
+        """Return this module, and what the runtime says of itself: what runs an engine changes none."""
+        return (*super().code_used(), type(trt_api.meant(self.runtime)).__module__)
 
     def options(self) -> Mapping[str, Any]:
         """Return the rows: all but what facts and inputs say already."""
@@ -145,7 +144,7 @@ class TrtBuild(Step, BuilderOptions):
 
         Raises StepError where TensorRT is missing or of another version, where the GPU is another one, where a
         profile does not fit the model, and with TensorRT's own words where it cannot read the graph or build it.
-        Without profiles the one is taken that suits most text models (`feasibility.usual`).
+        Without profiles the one is taken that suits most text models (`profiles.usual`).
         """
         found = trt_api.use(self.runtime)
         trt_api.check_version(self.runtime, found, self.version)
@@ -221,6 +220,5 @@ def _usual(graph: onnx.ModelProto, checkpoint: Path | None) -> tuple[Profile, ..
     """Return the profile of a recipe that says none, as `recipe check` has it for the model."""
     if checkpoint is None or checkpoints.kind(checkpoint) == "onnx":
         return ()
-    axes = {name: tuple(value.shape) for name, value in onnx_files.inputs(graph).items()}
-    longest = checkpoints.max_sequence(checkpoint)
-    return feasibility.usual(ModelFacts(kind=checkpoints.kind(checkpoint), axes=axes, max_sequence=longest))
+    axes = (axis for value in onnx_files.inputs(graph).values() for axis in value.shape if isinstance(axis, str))
+    return trt_profiles.usual(tuple(dict.fromkeys(axes)), checkpoints.max_sequence(checkpoint))

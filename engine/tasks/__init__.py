@@ -2,9 +2,10 @@
 
 from engine.tasks.answer import Answer, Tensor, Unfit
 from engine.tasks.registry import either, every, find, known, makers, modules, names
-from engine.tasks.task import TENSORS, Classes, Generates, Modality, Task
+from engine.tasks.task import MEASURED, TENSORS, Classes, Generates, Modality, Task
 
 __all__ = [
+    "MEASURED",
     "TENSORS",
     "VERSION",
     "Answer",

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+MEASURED = 32
+"""New tokens of a call that is measured where the recipe does not say: so many that the prompt is not most of it."""
+
 
 class Modality(Enum):
     """What a model takes."""

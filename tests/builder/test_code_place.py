@@ -223,13 +223,13 @@ def test_the_code_of_several_packages_counts_each_with_its_own(digest_of, tmp_pa
 
 
 def test_what_our_interface_hands_on_counts_as_where_it_comes_from(digest_of):
-    """`engine.step` does not count, but `engine.tasks` does: another package sees both by the one name."""
-    by_interface = digest_of({**PLAIN, "step.py": "from engine.step import Task\nVALUE = Task\n"})
+    """`engine.tasks` hands on names of its modules: another package sees them by the one name."""
+    by_interface = digest_of({**PLAIN, "step.py": "from engine.tasks import Task\nVALUE = Task\n"})
     assert by_interface != digest_of({**PLAIN, "step.py": "from engine.step import Hardware as Task\nVALUE = Task\n"})
-    assert any(file.match("engine/tasks/*.py") for file in _files("Task", digest_of))
-    assert not any(file.match("engine/*.py") for file in _files("Hardware", digest_of))
+    assert any(file.match("engine/tasks/task.py") for file in _files("engine.tasks", "Task", digest_of))
+    assert not any(file.match("engine/*.py") for file in _files("engine.step", "Hardware", digest_of))
 
 
-def _files(name, digest_of):
-    digest_of({**PLAIN, "step.py": f"from engine.step import {name}\nVALUE = {name}\n"})
+def _files(module, name, digest_of):
+    digest_of({**PLAIN, "step.py": f"from {module} import {name}\nVALUE = {name}\n"})
     return code.of_module("placed.step").files

@@ -102,3 +102,31 @@ def test_one_that_cannot_be_loaded_names_its_package(project):
     (Path(project.environment["PYTHONPATH"]) / "onnx_reference.py").write_text("import nothing_of_this_name")
     done = project("check", "r.yaml", expect=1)
     assert "the runtime 'onnx-reference' of onnx-reference 1.0 cannot be loaded" in done.stderr
+
+
+OPTIONS = """
+from pydantic import BaseModel, ConfigDict
+
+
+class Options(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    verbose: int = 0
+
+
+OnnxReference.options_model = Options
+"""
+
+
+def test_its_own_options_are_validated_and_count(project):
+    file = Path(project.environment["PYTHONPATH"]) / "onnx_reference.py"
+    file.write_text(CODE + OPTIONS)
+    project("build", "r.yaml", "--to", "validate", expect=0)
+    (project.folder / "r.yaml").write_text(RECIPE + "runtimes: {onnx-reference: {verbose: 0}}\n")
+    assert project.why("r.yaml")["validate"]["state"] == "cached"  # what is said is what was meant
+    (project.folder / "r.yaml").write_text(RECIPE + "runtimes: {onnx-reference: {verbose: 1}}\n")
+    [change] = project.why("r.yaml")["validate"]["changes"][:1]
+    assert change["row"] == "options.execution.options.verbose"
+    (project.folder / "r.yaml").write_text(RECIPE + "runtimes: {onnx-reference: {loud: 1}}\n")
+    done = project("check", "r.yaml", expect=2)
+    assert "r.yaml:7:" in done.stderr
+    assert "loud" in done.stderr

@@ -244,8 +244,8 @@ def test_only_what_is_measured_through_a_server_depends_on_it():
     runs = [name for name in here.code_used() if name.startswith("engine.runtimes.")]
     assert runs == [
         "engine.runtimes.onnxruntime.spec",
-        "engine.runtimes.onnxruntime.runner",
         "engine.runtimes.runtime",
+        "engine.runtimes.onnxruntime.runner",
     ]
     assert "engine.server.measured" in set(there.code_used()) - set(here.code_used())
 

@@ -14,6 +14,8 @@ _COUNTED = (
     *("engine.store.copying", "engine.machine.cpu", "engine.machine.gpu_state"),
 )
 """Of our own package only these hold what a step does; all else carries it."""
+_LOOKED_UP = ("engine.runtimes.registry", "engine.runtimes.triton_images")
+"""But not these: what a recipe takes from them is a row already, or named by `Step.code_used`."""
 
 
 def is_ours(module: str) -> bool:
@@ -29,7 +31,7 @@ def package_of(module: str) -> str:
 def counts(module: str, asker: str) -> bool:
     """Say whether the code of a module counts where the module `asker` imports it: ours, and that of its package."""
     if is_ours(module):
-        return any(module == each or module.startswith(f"{each}.") for each in _COUNTED)
+        return module not in _LOOKED_UP and any(module == each or module.startswith(f"{each}.") for each in _COUNTED)
     return package_of(module) == package_of(asker)
 
 

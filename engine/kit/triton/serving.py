@@ -71,7 +71,7 @@ class Serving(Frozen):
 
     def code_used(self) -> tuple[str, ...]:
         """Return the modules of the runtime, of the model's task, and of what makes the answers to it."""
-        return (*self.execution.code, *tasks.modules(self.task), *tasks.makers(self.task))
+        return (*self.execution.code_to_serve, *tasks.modules(self.task), *tasks.makers(self.task))
 
 
 def _kind(recipe: Recipe) -> str:

@@ -15,7 +15,6 @@ from engine.runtimes.onnxruntime import providers as ort_providers
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
 from engine.runtimes.onnxruntime.providers import ON_CPU, Provider
-from engine.runtimes.onnxruntime.triton import served
 from engine.runtimes.rival import Original
 from engine.runtimes.runner import Runner
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     Tensors = Mapping[str, np.ndarray]
 
-__all__ = ["bound", "provider_of", "rival", "runner", "served"]
+__all__ = ["bound", "provider_of", "rival", "runner"]
 
 _GRAPH = "gpu_graph_id"
 """The run option that says which captured CUDA graph a run replays; -1 for a run without one."""

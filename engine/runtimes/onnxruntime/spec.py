@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine import gpus
 from engine.runtimes.backends import Accelerator, Backend
-from engine.runtimes.runtime import Kernels, Lowering, Residual, Runtime, Unsupported, Way
+from engine.runtimes.preparation import Lowering, Residual
+from engine.runtimes.runtime import GPU_FACTS, Kernels, Runtime, Unsupported, Way
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
@@ -30,8 +31,6 @@ class Provider(StrEnum):
 
 _GPU = "onnxruntime-gpu"
 _CPU_FACTS = ("cpu.isa", "onnxruntime.build")
-_GPU_FACTS = ("cuda.runtime", "device.name", "device.sm", "gpu.driver")
-"""A driver brings compilers and libraries of its own, so its version counts wherever something runs on it."""
 _BY_BUILD = (
     *("memory_pool", "optimization_level", "compatibility", "version_compatible", "exclude_lean_runtime"),
     *("tiling_optimization_level", "profiling_verbosity", "max_aux_streams", "avg_timing_iterations", "timing_cache"),
@@ -58,6 +57,7 @@ class OnnxRuntime(Runtime):
     name: ClassVar[str] = "onnxruntime"
     title: ClassVar[str] = "ONNX Runtime"
     work: ClassVar[str] = ".runner"
+    serving: ClassVar[str] = ".triton"
     providers: ClassVar[tuple[str, ...]] = tuple(Provider)
     on_gpus: ClassVar[bool] = True
     rival_of: ClassVar[str | None] = "exported"
@@ -159,7 +159,8 @@ class OnnxRuntime(Runtime):
         """Return how operators are fused. TensorRT knows no fused operators, as a provider too.
 
         On a CPU the fused kernel of a residual addition (SkipLayerNormalization) is the slower one in ONNX Runtime 1.30
-        and 1.31, clearly so for int8; it was not in 1.24. On a GPU it saves a launch and a round trip through memory.
+        and 1.31, clearly so for int8; it was not in 1.24: look again when onnxruntime is upgraded. On a GPU it saves a
+        launch and a round trip through memory.
         """
         match provider_of(target):
             case Provider.CPU:
@@ -199,7 +200,7 @@ class OnnxRuntime(Runtime):
             return _CPU_FACTS
         # A fact and no tool: a machine without the GPU, which looks for what was made on one, need not have it.
         by_tensorrt = execution.options.get("provider") == Provider.TENSORRT
-        return (*_GPU_FACTS, "tensorrt.version") if by_tensorrt else _GPU_FACTS
+        return (*GPU_FACTS, "tensorrt.version") if by_tensorrt else GPU_FACTS
 
     def latency_facts(self, execution: Execution) -> tuple[str, ...]:
         """Return which build of ONNX Runtime it is."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from engine import distribution
 from engine.runtimes import triton_images
 from engine.runtimes.backends import Backend
-from engine.runtimes.runtime import Lowering, Runtime, Way
+from engine.runtimes.preparation import Lowering
+from engine.runtimes.runtime import GPU_FACTS, Runtime, Way
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from engine.runtimes.triton_images import Named
 
 CUDA_BINDINGS = ("cuda-bindings", "cuda.bindings")
-_GPU_FACTS = ("cuda.runtime", "device.name", "device.sm", "gpu.driver")
-"""A driver brings compilers and libraries of its own, so its version counts wherever something runs on it."""
 
 
 def _feasible() -> ModuleType:
@@ -32,7 +31,8 @@ def _feasible() -> ModuleType:
 class Engines(Runtime):
     """What TensorRT and TensorRT-RTX have in common: an engine is built of a graph that says every precision."""
 
-    work: ClassVar[str] = "..tensorrt.runner"
+    work: ClassVar[str] = ".runner"
+    serving: ClassVar[str] = ".triton"
     on_cpus: ClassVar[bool] = False
     on_gpus: ClassVar[bool] = True
     compile_step: ClassVar[str | None] = "trt-build"
@@ -90,7 +90,7 @@ class Engines(Runtime):
 
     def facts(self, execution: Execution) -> tuple[str, ...]:
         """Return what an engine's answers depend on of the machine."""
-        return _GPU_FACTS
+        return GPU_FACTS
 
 
 class TensorRT(Engines):
