@@ -47,7 +47,7 @@ class Task:
 class Outcome:
     """What became of a task: a report, or an error."""
 
-    report: Mapping[str, Any] | None
+    report: Mapping[str, object] | None
     error: UserError | None
     seconds: float
     peak_bytes: int
@@ -96,7 +96,7 @@ def _requests(stream: IO[bytes]) -> Any:
 def _serve(task: Task) -> Outcome:
     _reset_peak()
     started = time.perf_counter()
-    report: Mapping[str, Any] = {}
+    report: Mapping[str, object] = {}
     error: UserError | None = None
     files: Files = {}
     try:
@@ -126,7 +126,7 @@ def _speak_into(path: str) -> None:
     os.chdir(os.path.dirname(path))
 
 
-def perform(task: Task, kind: Any = None) -> Mapping[str, Any]:
+def perform(task: Task, kind: Any = None) -> Mapping[str, object]:
     """Run a step and return its report as JSON; its class where it is at hand. Raises StepError, and what it raises."""
     if kind is None:
         module, _, name = task.step.partition(":")
