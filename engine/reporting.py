@@ -1,4 +1,4 @@
-"""Reports: what a step tells about its work, as typed fields; their JSON, and the words that a terminal shows."""
+"""Reports: what was done and measured, as typed fields; their JSON, and the words that a terminal shows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WRITTEN: Mapping[str, object] = {_WRITTEN: True}
 
 @dataclass(frozen=True)
 class TypedReport:
-    """What a step reports: a frozen dataclass of JSON values, other dataclasses, tuples and mappings.
+    """What a step, a build or a load test reports: a frozen dataclass of JSON values, dataclasses, tuples, mappings.
 
     A field that has its default is left out of the JSON, and reads as that default. A new field with a default is
     the same version; whoever renames a field, drops it or gives it another meaning counts `version` up and says in
@@ -157,6 +157,7 @@ def _read(hint: Any, raw: Any) -> object:
 
 def _is_plain(hint: Any, raw: object) -> bool:
     """Say whether a value is JSON of a type that is none of several values."""
+    hint = getattr(hint, "__supertype__", hint)  # of a NewType
     if get_origin(hint) is Literal:
         return raw in get_args(hint)
     number = isinstance(raw, (int, float)) and not isinstance(raw, bool)

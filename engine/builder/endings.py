@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from engine import feasibility
 from engine.builder import reports
@@ -15,7 +14,7 @@ from engine.builder.tickets import Ticket
 from engine.errors import Exit, UserError
 from engine.events import BuildState, Ended, Finished, JobState
 from engine.feasibility.facts import ModelFacts
-from engine.store.heads import job_note
+from engine.store.heads import JobNote, job_note
 from engine.store.materialise import materialise
 from engine.store.store import Record
 
@@ -32,7 +31,7 @@ class Endings:
         self._exits: list[Exit] = []
         self._packages: dict[str, Path] = {}
         self._heads = {variant.name: lookup.heads.of(variant.loaded) for variant in variants}
-        self._notes: dict[str, dict[str, Any]] = {variant.name: {} for variant in variants}
+        self._notes: dict[str, dict[str, JobNote]] = {variant.name: {} for variant in variants}
         self.board = Board(variants, self._heads)
 
     @property
@@ -111,7 +110,7 @@ class Endings:
 
     def _note(self, ticket: Ticket, *, made: bool) -> None:
         if ticket.key is not None:
-            before = self._heads[ticket.variant.name].get("jobs", {}).get(ticket.job.name, {})
+            before = self._heads[ticket.variant.name].jobs.get(ticket.job.name)
             self._notes[ticket.variant.name][ticket.job.name] = job_note(
                 ticket.job, ticket.digest, before, ticket.record if made else None
             )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from engine.builder import reports
 from engine.builder.jobs import Job
 from engine.builder.lookup import Lookup, Variant, content_of
 from engine.errors import UserError
 from engine.key import Change, changes, digest_of
-from engine.store.heads import rows_of
+from engine.store.heads import Head, rows_of
 from engine.store.store import Record
 
 State = Literal["cached", "stale", "new", "unknown"]
@@ -38,9 +38,7 @@ def examine(variant: Variant, lookup: Lookup) -> list[Finding]:
     return list(findings.values())
 
 
-def _examine(
-    job: Job, earlier: Mapping[str, Finding], head: Mapping[str, Any], lookup: Lookup, recipe: Sequence[Change]
-) -> Finding:
+def _examine(job: Job, earlier: Mapping[str, Finding], head: Head, lookup: Lookup, recipe: Sequence[Change]) -> Finding:
     known = {name: earlier[maker].record for name, maker in job.needs.items()}
     makers = {name: earlier[maker].job for name, maker in job.needs.items()}
     inputs = {name: content_of(makers[name], record) for name, record in known.items() if record is not None}
@@ -52,11 +50,11 @@ def _examine(
     record = None if missing else lookup.find(job, key)
     if record is not None:
         return Finding(job, "cached", record=record)
-    last = head.get("jobs", {}).get(job.name, {})
-    before = lookup.store.read(last["key"]) if "key" in last else None
-    if not missing and last.get("key") == digest_of(key):
+    last = head.jobs.get(job.name)
+    before = lookup.store.read(last.key) if last and last.key else None
+    if not missing and last and last.key == digest_of(key):
         return Finding(job, "stale", (_lost(job, before),))
-    rewired = tuple(recipe) if last.get("needs") != dict(job.needs) else ()
+    rewired = tuple(recipe) if last is None or last.needs != dict(job.needs) else ()
     away = lookup.away(job)
     if before is None:
         nearest = () if away is None else lookup.elsewhere.nearest(job.name, key, away)
@@ -75,6 +73,5 @@ def _lost(job: Job, before: Record | None) -> Change:
     return Change("artifact", str(before.artifact), "missing or damaged")
 
 
-def _recipe_changes(head: Mapping[str, Any], variant: Variant) -> tuple[Change, ...]:
-    old = head.get("recipe")
-    return changes(old, rows_of(variant.loaded)) if old else ()
+def _recipe_changes(head: Head, variant: Variant) -> tuple[Change, ...]:
+    return changes(dict(head.recipe), rows_of(variant.loaded)) if head.recipe else ()

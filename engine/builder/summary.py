@@ -91,10 +91,11 @@ def carrying(jobs: Sequence[Job]) -> set[str]:
 
 def summarise(lookup: Lookup, variant: Variant) -> Summary:
     """Return what the store knows of a variant's last build."""
-    notes = lookup.heads.of(variant.loaded).get("jobs", {})
+    notes = lookup.heads.of(variant.loaded).jobs
     records = {}
     for job in variant.jobs:
-        found = lookup.store.read(notes.get(job.name, {}).get("key", "none"))
+        note = notes.get(job.name)
+        found = lookup.store.read(note.key) if note and note.key else None
         record = None if found is None else reports.current(type(job.step), found)
         if record is not None:
             records[job.name] = record

@@ -93,10 +93,10 @@ def issue(variants: Iterable[Variant], heads: Mapping[str, Head]) -> Mapping[tup
     jobs = [(variant, job) for variant in variants for job in variant.jobs]
     needs = [((variant.name, job.name), [(variant.name, name) for name in job.earlier]) for variant, job in jobs]
     lasted = {
-        (name, job): float(note["seconds"])
+        (name, job): note.seconds
         for name, head in heads.items()
-        for job, note in head.get("jobs", {}).items()
-        if "seconds" in note
+        for job, note in head.jobs.items()
+        if note.seconds is not None
     }
     urgent = urgencies(needs, lasted)
     tickets = {

@@ -47,7 +47,7 @@ class Task:
 class Outcome:
     """What became of a task: a report, or an error."""
 
-    report: Mapping[str, Any] | None
+    report: Mapping[str, object] | None
     error: UserError | None
     seconds: float
     peak_bytes: int
@@ -73,8 +73,7 @@ def main() -> None:
     os.dup2(2, 1)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a text file, as in every script
     for task in _requests(requests):
-        answer = _serve(task)
-        answers.write(json.dumps(answer).encode() + b"\n")
+        answers.write(told(_serve(task)))
         answers.flush()
 
 
@@ -94,18 +93,18 @@ def _requests(stream: IO[bytes]) -> Any:
         yield tasks.get()
 
 
-def _serve(task: Task) -> dict[str, object]:
+def _serve(task: Task) -> Outcome:
     _reset_peak()
     started = time.perf_counter()
-    report: Mapping[str, Any] = {}
-    error: dict[str, object] | None = None
+    report: Mapping[str, object] = {}
+    error: UserError | None = None
     files: Files = {}
     try:
         _speak_into(task.log)
         report = perform(task)
         files = output.take(Path(task.out))
     except UserError as known:
-        error = known.fields()
+        error = known
         with contextlib.suppress(OSError):  # a log on a full disk
             print(f"{known}")  # noqa: T201 - the log is where a job speaks
     except BaseException as unknown:  # noqa: BLE001 - whatever a tool raises is this job's failure, not the worker's
@@ -115,13 +114,7 @@ def _serve(task: Task) -> dict[str, object]:
     with contextlib.suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
-    return {
-        "report": report,
-        "error": error,
-        "seconds": time.perf_counter() - started,
-        "peak_bytes": _peak_bytes(),
-        "files": files,
-    }
+    return Outcome(report, error, time.perf_counter() - started, _peak_bytes(), files)
 
 
 def _speak_into(path: str) -> None:
@@ -133,7 +126,7 @@ def _speak_into(path: str) -> None:
     os.chdir(os.path.dirname(path))
 
 
-def perform(task: Task, kind: Any = None) -> Mapping[str, Any]:
+def perform(task: Task, kind: Any = None) -> Mapping[str, object]:
     """Run a step and return its report as JSON; its class where it is at hand. Raises StepError, and what it raises."""
     if kind is None:
         module, _, name = task.step.partition(":")
@@ -166,31 +159,29 @@ def _as_json(name: str, kind: Any, report: Any) -> Mapping[str, object]:
     return raw
 
 
-def _unexpected(task: Task, error: BaseException) -> dict[str, object]:
+def _unexpected(task: Task, error: BaseException) -> StepError:
     text = f"{type(error).__name__}: {error}".strip()
     if isinstance(error, ImportError) and error.name and not error.name.startswith("engine"):
-        return {
-            "what": f"the step {task.name!r} needs {error.name.partition('.')[0]!r}, which cannot be imported",
-            "facts": [text.splitlines()[0]],
-            "hint": f"install it: `{distribution.install('cpu')}` has all that a CPU build needs (`recipe doctor`)",
-        }
+        return StepError(
+            f"the step {task.name!r} needs {error.name.partition('.')[0]!r}, which cannot be imported",
+            text.splitlines()[:1],
+            f"install it: `{distribution.install('cpu')}` has all that a CPU build needs (`recipe doctor`)",
+        )
     if _is_full(error) or _has_no_room(task.out):
-        return {
-            "what": f"the disk is full: the step {task.name!r} could not write what it makes",
-            "facts": text.splitlines()[:1],
-            "hint": "free some space, or name a folder on another disk with --cache",
-        }
+        return StepError(
+            f"the disk is full: the step {task.name!r} could not write what it makes",
+            text.splitlines()[:1],
+            "free some space, or name a folder on another disk with --cache",
+        )
     if isinstance(error, MemoryError):
-        return {
-            "what": f"the step {task.name!r} ran out of memory",
-            "facts": text.splitlines()[:1],
-            "hint": "close other programs, or build on a machine with more memory",
-        }
-    return {
-        "what": f"the step {task.name!r} failed",
-        "facts": text.splitlines()[:8],
-        "hint": f"the whole log: recipe logs RECIPE {task.name}",
-    }
+        return StepError(
+            f"the step {task.name!r} ran out of memory",
+            text.splitlines()[:1],
+            "close other programs, or build on a machine with more memory",
+        )
+    return StepError(
+        f"the step {task.name!r} failed", text.splitlines()[:8], f"the whole log: recipe logs RECIPE {task.name}"
+    )
 
 
 def _is_full(error: BaseException | None) -> bool:
@@ -214,6 +205,19 @@ def _has_no_room(path: str) -> bool:
 def encode(task: Task) -> bytes:
     """Return a task as the line that a worker reads."""
     return json.dumps(asdict(task)).encode() + b"\n"
+
+
+def told(outcome: Outcome) -> bytes:
+    """Return an outcome as the line that a worker writes."""
+    error = None if outcome.error is None else outcome.error.fields()
+    raw = {
+        "report": outcome.report,
+        "error": error,
+        "seconds": outcome.seconds,
+        "peak_bytes": outcome.peak_bytes,
+        "files": outcome.files,
+    }
+    return json.dumps(raw).encode() + b"\n"
 
 
 def decode(line: bytes) -> Outcome:

@@ -101,7 +101,7 @@ class Client:
         with self._told(f"the request to {model.name}"):
             inputs = self._line.prepared(model, arrays)
 
-        def ask() -> tuple[float, Callable[[], dict[str, Any]]]:
+        def ask() -> tuple[float, Callable[[], dict[str, np.ndarray]]]:
             with self._told(f"the request to {model.name}"):
                 start = perf_counter()
                 answer = self._line.ask(model, inputs)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.client.entry import Entry
+from engine.client.figures import ModelTimes
 
 PARTS = ("queue", "compute_input", "compute_infer", "compute_output")
 """What Triton counts of a request's time.
@@ -36,19 +37,11 @@ class Counters:
             return self
         return Counters(*(getattr(self, name) - getattr(earlier, name) for name in self.__dataclass_fields__))
 
-    def per_request(self, asked: int) -> dict[str, float | int]:
-        """Return milliseconds by part of one of `asked` requests, and how many there were.
-
-        Rows are what requests held, executions how often the model ran: dynamic batching puts requests together.
-        """
+    def per_request(self, asked: int) -> ModelTimes:
+        """Return milliseconds by part of one of `asked` requests, and how many there were."""
         count = max(asked, 1)
         times = {f"{part}_ms": round(getattr(self, part) / count / 1e6, 4) for part in ("total", *PARTS)}
-        return {
-            "requests": self.requests,
-            "failed": self.failed,
-            "rows": self.rows,
-            "executions": self.executions,
-        } | times
+        return ModelTimes(self.requests, self.failed, self.rows, self.executions, **times)
 
 
 def read(models: Iterable[Mapping[str, Any]]) -> dict[str, Counters]:
@@ -71,9 +64,7 @@ def read(models: Iterable[Mapping[str, Any]]) -> dict[str, Counters]:
     return found
 
 
-def between(
-    entry: Entry, before: Mapping[str, Counters], after: Mapping[str, Counters]
-) -> dict[str, dict[str, float | int]]:
+def between(entry: Entry, before: Mapping[str, Counters], after: Mapping[str, Counters]) -> dict[str, ModelTimes]:
     """Return what a request to the entry cost in it and in each model that it consists of, the entry first.
 
     The times of a part that is asked twice for each request are those of both. A model that other models call by

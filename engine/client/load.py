@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -14,6 +14,7 @@ from engine.client import arrivals, counters, failures
 from engine.client.address import Protocol
 from engine.client.client import Client
 from engine.client.entry import Entry
+from engine.client.figures import ClientFigures, Errors, LoadFigures, ModelTimes, NotMeasured
 from engine.client.generator import Done, Load, serve
 from engine.client.load_table import FULL
 from engine.client.repeating import latencies
@@ -33,11 +34,6 @@ class Point:
 
     concurrency: int = 0
     rate: float = 0.0
-
-    @property
-    def name(self) -> dict[str, float | int]:
-        """The point as machines read it."""
-        return {"concurrency": self.concurrency} if self.concurrency else {"rate": self.rate}
 
 
 @dataclass(frozen=True)
@@ -90,7 +86,7 @@ class Generators:
 
     def put(
         self, client: Client, entry: Entry, requests: Sequence[bytes], point: Point, settings: Settings
-    ) -> dict[str, object]:
+    ) -> LoadFigures:
         """Put one load on the server and return its figures. Raises failures.Gone and StepError."""
         lines = self._lines[: processes_here(point, len(self._lines))]
         load = Load(client.address, requests, 0.0, settings.warm_up, settings.duration, settings.timeout,
@@ -101,7 +97,7 @@ class Generators:
         before = _counted(client, load.start + load.warm_up)
         after = _counted(client, load.start + load.end)
         done = [_received(line) for line in lines]
-        return _figures(point, load, done) | _server(entry, before, after)
+        return _figures(point, load, done, _server(entry, before, after))
 
 
 def _received(line: Any) -> Any:
@@ -130,37 +126,38 @@ def _counted(client: Client, moment: float) -> dict[str, counters.Counters] | No
 
 def _server(
     entry: Entry, before: dict[str, counters.Counters] | None, after: dict[str, counters.Counters] | None
-) -> dict[str, object]:
-    if before is None or after is None:
-        return {"server": {}}
-    return {"server": counters.between(entry, before, after)}
+) -> Mapping[str, ModelTimes]:
+    return {} if before is None or after is None else counters.between(entry, before, after)
 
 
-def _figures(point: Point, load: Load, done: Sequence[Done]) -> dict[str, object]:
+def _figures(point: Point, load: Load, done: Sequence[Done], server: Mapping[str, ModelTimes]) -> LoadFigures:
     """Return throughput by what was answered within the window, latencies of what began in it, and errors."""
     answered = [each for part in done for each in zip(part.begun, part.ended, part.tokens, strict=True)]
     seconds = [ended - begun for begun, ended, _ in answered if begun >= load.warm_up]
     within = [tokens for _, ended, tokens in answered if load.warm_up <= ended <= load.end]
     errors = sum((part.errors for part in done), Counter())
     failed, asked = sum(errors.values()), sum(errors.values()) + len(seconds)
-    figures: dict[str, object] = {
-        **point.name,
-        "by": "recipe",
-        "throughput": round(len(within) / load.duration, 3),
-        "requests": asked,
-        "latency": latencies(seconds) if seconds else {},
-        "errors": {"count": failed, "share": round(failed / asked, 4) if asked else 0.0,
-                   "messages": {message: count for message, count in errors.most_common(3) if count}},
-        "client": _client(done, stats.median(seconds) if seconds else 0.0),
-    }  # fmt: skip
-    if load.count_tokens:
-        figures["tokens_per_second"] = round(sum(within) / load.duration, 3)
-    return figures
+    return LoadFigures(
+        concurrency=point.concurrency or None,
+        rate=point.rate or None,
+        by="recipe",
+        throughput=round(len(within) / load.duration, 3),
+        requests=asked,
+        latency=latencies(seconds) if seconds else NotMeasured(),
+        errors=Errors(
+            count=failed,
+            share=round(failed / asked, 4) if asked else 0.0,
+            messages={message: count for message, count in errors.most_common(3) if count},
+        ),
+        client=_client(done, stats.median(seconds) if seconds else 0.0),
+        tokens_per_second=round(sum(within) / load.duration, 3) if load.count_tokens else None,
+        server=server,
+    )
 
 
-def _client(done: Sequence[Done], median: float) -> dict[str, object]:
+def _client(done: Sequence[Done], median: float) -> ClientFigures:
     """Return how much of its CPU the busiest process used, how late it was, and whether that spoils the figures."""
     busy = max(part.busy for part in done)
     late = max(stats.percentile(part.lags, 0.95) if part.lags else 0.0 for part in done)
     saturated = busy >= FULL or late > max(_LATE, _LATE_SHARE * median)
-    return {"processes": len(done), "busy": round(busy, 3), "late_p95_ms": round(1e3 * late, 3), "saturated": saturated}
+    return ClientFigures(len(done), busy=round(busy, 3), late_p95_ms=round(1e3 * late, 3), saturated=saturated)

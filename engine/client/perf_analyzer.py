@@ -11,13 +11,14 @@ import shutil
 import struct
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from engine.client.counters import between
 from engine.client.entry import Entry
+from engine.client.figures import Errors, Latencies, LoadFigures, ModelTimes, NotMeasured
 from engine.client.requests import Asked
 from engine.errors import StepError
 
@@ -66,7 +67,7 @@ def hint(said: str) -> str:
 
 def put(
     client: Client, entry: Entry, asked: Sequence[Asked], *, program: Path, named: str, point: Point, settings: Settings
-) -> dict[str, object]:
+) -> LoadFigures:
     """Put one load on the server by perf_analyzer; return its figures, and the server's counters around it.
 
     It measures in three windows of as many requests as the duration promises, and has a warm-up of its own.
@@ -87,7 +88,7 @@ def put(
         before = client.statistics()
         said = _run(command, patience=60 + 20 * settings.duration + settings.timeout)
         after = client.statistics()
-        return _figures(point, named, batch, made, said) | {"server": between(entry, before, after)}
+        return _figures(point, named, batch, made, said, server=between(entry, before, after))
 
 
 def _expected(client: Client, entry: Entry, asked: Asked, point: Point) -> float:
@@ -119,21 +120,25 @@ def _run(command: list[str], *, patience: float) -> str:
     return done.stdout
 
 
-def _figures(point: Point, named: str, batch: int, made: Path, said: str) -> dict[str, object]:
+def _figures(
+    point: Point, named: str, batch: int, made: Path, said: str, *, server: Mapping[str, ModelTimes]
+) -> LoadFigures:
     with made.open(newline="") as file:
         row = next(csv.DictReader(file))
     count = re.search(r"Request count: ([0-9]+)", said)
     requests = int(count[1]) if count else 0
     latency = {name: round(float(row[column]) / 1e3, 4) for name, column in _FIGURES.items()}
-    return {
-        **point.name,
-        "by": named,
-        "throughput": round(float(row["Inferences/Second"]) / batch, 3),
-        "requests": requests,
-        "latency": latency | {"requests": requests},
-        "errors": {"count": 0, "share": 0.0, "messages": {}},  # it gives up at the first
-        "client": {},
-    }
+    return LoadFigures(
+        concurrency=point.concurrency or None,
+        rate=point.rate or None,
+        by=named,
+        throughput=round(float(row["Inferences/Second"]) / batch, 3),
+        requests=requests,
+        latency=Latencies(**latency, requests=requests),
+        errors=Errors(count=0, share=0.0, messages={}),  # it gives up at the first
+        client=NotMeasured(),
+        server=server,
+    )
 
 
 def _rows(entry: Entry, asked: Asked, batch: int) -> list[dict[str, object]]:

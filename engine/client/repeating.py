@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 from time import sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.client import counters, failures
 from engine.client.client import Client
 from engine.client.entry import Entry
+from engine.client.figures import Latencies, ModelTimes, Statistics
 from engine.client.requests import Asked
 from engine.kit.bench import stats
+from engine.reporting import Number, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
 
 _PAUSE, _LOOKS = 0.01, 20
 """Seconds between two looks at the counters, and how many there are: other clients may never let them stand still."""
@@ -27,7 +30,7 @@ class Answered:
     """One answer: outputs by name, and the seconds that it took."""
 
     asked: Asked
-    outputs: dict[str, Any]
+    outputs: Mapping[str, np.ndarray]
     seconds: float
 
 
@@ -66,33 +69,41 @@ def settled(client: Client, entry: Entry) -> dict[str, counters.Counters]:
     return found
 
 
-def latencies(seconds: Sequence[float]) -> dict[str, float | int]:
+def latencies(seconds: Sequence[float]) -> Latencies:
     """Return mean and percentiles in milliseconds, of values in seconds."""
     values = sorted(1e3 * each for each in seconds)
-    shares = {f"p{share}_ms": stats.percentile(values, share / 100) for share in (50, 90, 95, 99)}
-    every = {"mean_ms": fsum(values) / len(values), **shares, "max_ms": values[-1]}
-    return {name: round(value, 4) for name, value in every.items()} | {"requests": len(values)}
+    shares = {f"p{share}_ms": round(stats.percentile(values, share / 100), 4) for share in (50, 90, 95, 99)}
+    mean = round(fsum(values) / len(values), 4)
+    return Latencies(mean_ms=mean, **shares, max_ms=round(values[-1], 4), requests=len(values))
 
 
 def statistics(
-    entry: Entry, before: dict[str, counters.Counters], after: dict[str, counters.Counters], seconds: Sequence[float]
-) -> dict[str, Any]:
+    entry: Entry,
+    before: Mapping[str, counters.Counters],
+    after: Mapping[str, counters.Counters],
+    seconds: Sequence[float],
+) -> Statistics:
     """Return the server's times by model, and what of the client's remains: the network and the client itself."""
     models = counters.between(entry, before, after)
     mean = 1e3 * fsum(seconds) / max(len(seconds), 1)
-    served = models.get(entry.name, {}).get("total_ms", 0.0)
-    return {"models": models, "client_ms": round(mean, 4), "network_and_client_ms": round(mean - served, 4)}
+    served = models[entry.name].total_ms if entry.name in models else 0.0
+    return Statistics(models, client_ms=round(mean, 4), network_and_client_ms=round(mean - served, 4))
 
 
-def table(entry: Entry, said: dict[str, Any]) -> Iterator[str]:
-    """Give the lines that show statistics to people."""
-    columns = ("total", "queue", "input", "infer", "output")
-    fields = ("total_ms", "queue_ms", "compute_input_ms", "compute_infer_ms", "compute_output_ms")
-    names = [name if name == entry.name else f"  {name}" for name in said["models"]]
-    width = max(len(name) for name in (*names, "network and client"))
-    yield f"{'ms of a request':<{width}}{''.join(f'{column:>9}' for column in columns)}   requests  runs"
-    for name, model in zip(names, said["models"].values(), strict=True):
-        times = "".join(f"{model[field]:>9.3f}" for field in fields)
-        yield f"{name:<{width}}{times}{model['requests']:>11}{model['executions']:>6}"
-    yield f"{'network and client':<{width}}{said['network_and_client_ms']:>9.3f}"
-    yield f"{'as the client saw':<{width}}{said['client_ms']:>9.3f}"
+def table(entry: Entry, said: Statistics) -> Iterator[str]:
+    """Give the lines that show statistics to people: times first, and what the client saw, the sum of all, last."""
+    columns = sorted(numbers(ModelTimes).items(), key=lambda column: not column[1].unit)
+    rest = list(reversed(numbers(Statistics).items()))
+    names = [name if name == entry.name else f"  {name}" for name in said.models]
+    width = max(len(name) for name in (*names, *(number.label for _, number in rest)))
+    yield f"{'ms of a request':<{width}}{''.join(_cell(number, number.label) for _, number in columns)}"
+    for name, model in zip(names, said.models.values(), strict=True):
+        cells = (_cell(number, number.text(getattr(model, field))) for field, number in columns)
+        yield f"{name:<{width}}{''.join(cells)}"
+    (_, first), *_ = columns
+    for field, number in rest:
+        yield f"{number.label:<{width}}{_cell(first, number.text(getattr(said, field)))}"
+
+
+def _cell(column: Number, text: str) -> str:
+    return f"{text:>{max(9, len(column.label) + 3)}}"

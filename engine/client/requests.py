@@ -96,7 +96,7 @@ def _settings(entry: Entry, asked: Asked, max_new_tokens: int | None, stop: Sequ
     """Return the settings of a generation, repeated for each row."""
     import numpy as np
 
-    settings: dict[str, Any] = {}
+    settings: dict[str, np.ndarray] = {}
     if max_new_tokens is not None:
         settings[MAX_NEW_TOKENS] = np.array([max_new_tokens], dtype=np.int32)
     if stop:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.commands import amounts, query
 from engine.commands.options import add_json
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from engine.client.client import Client
     from engine.client.entry import Entry
+    from engine.client.figures import LoadFigures
     from engine.client.load import Point
 
 _MOST_ERRORS = 0.01
@@ -85,7 +86,7 @@ def _points(arguments: argparse.Namespace) -> list[Point]:
 
 def _measured(
     client: Client, entry: Entry, points: list[Point], arguments: argparse.Namespace
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[LoadFigures]:
     from engine.client import encoded, load, perf_analyzer
 
     asked = query.questions(entry, arguments, each=arguments.batch)
@@ -122,7 +123,7 @@ def _program(points: list[Point], arguments: argparse.Namespace) -> tuple[Path |
     return program, said
 
 
-def _print(entry: Entry, measured: Iterator[dict[str, Any]], arguments: argparse.Namespace) -> list[dict[str, Any]]:
+def _print(entry: Entry, measured: Iterator[LoadFigures], arguments: argparse.Namespace) -> list[LoadFigures]:
     """Print each point when it is measured; as JSON, a line a point."""
     import json
 
@@ -132,26 +133,25 @@ def _print(entry: Entry, measured: Iterator[dict[str, Any]], arguments: argparse
     for number, figures in enumerate(measured):
         every.append(figures)
         if arguments.json:
-            print(json.dumps({"model": entry.name, **figures}, ensure_ascii=False), flush=True)
+            print(json.dumps({"model": entry.name, **figures.to_json()}, ensure_ascii=False), flush=True)
             continue
         if number == 0:
-            print(f"{entry.name} at {arguments.url}, latencies in ms, measured by {figures['by']}")
-            print(load_table.head(rate="rate" in figures, tokens="tokens_per_second" in figures))
+            print(f"{entry.name} at {arguments.url}, latencies in ms, measured by {figures.by}")
+            print(load_table.head(figures))
         print(load_table.row(figures, entry=entry.name), flush=True)
         for note in load_table.notes(figures):
             print(f"{'':>8}{note}", flush=True)
     return every
 
 
-def _judge(measured: list[dict[str, Any]], most: float) -> None:
+def _judge(measured: list[LoadFigures], most: float) -> None:
     """Raise StepError where more requests failed than may."""
-    broken = [figures for figures in measured if figures["errors"]["share"] > most or not figures["requests"]]
+    broken = [figures for figures in measured if figures.errors.share > most or not figures.requests]
     if broken:
-        worst = max(broken, key=lambda figures: figures["errors"]["share"])
-        errors = worst["errors"]
+        worst = max(broken, key=lambda figures: figures.errors.share)
         raise StepError(
-            f"{errors['count']} of {worst['requests']} requests failed",
-            [f"{count} x {message}" for message, count in errors["messages"].items()],
+            f"{worst.errors.count} of {worst.requests} requests failed",
+            [f"{count} x {message}" for message, count in worst.errors.messages.items()],
             f"more than --max-errors {most:g} of them",
         )
 

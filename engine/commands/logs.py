@@ -26,9 +26,11 @@ def run(arguments: argparse.Namespace) -> Exit:
     heads = Heads(store.notes)
     found = []
     for variant in variants(selection):
-        notes = heads.of(variant.loaded).get("jobs", {})
+        notes = heads.of(variant.loaded).jobs
         for job in variant.jobs:
-            run = notes.get(job.name, {}).get("run", "none")
+            if job.name not in notes:
+                continue
+            run = notes[job.name].run
             logs = (store.log_path(run, failed=True), store.log_path(run))
             log = next((path for path in logs if path.is_file()), None)
             if arguments.step in (None, job.name) and log is not None:

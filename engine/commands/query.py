@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.commands import amounts
 from engine.commands.options import add_json
 from engine.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import numpy as np
 
     from engine.client.client import Client
     from engine.client.entry import Entry
+    from engine.client.figures import Latencies, QueryFigures
     from engine.client.requests import Asked
     from engine.client.rows import Row
 
@@ -104,9 +107,10 @@ def _wants_stream(arguments: argparse.Namespace) -> bool:
 
 def _ask(client: Client, entry: Entry, requests: Sequence[Asked], arguments: argparse.Namespace) -> None:
     from engine.client import answers, repeating
+    from engine.client.figures import QueryFigures
 
     before = repeating.settled(client, entry) if arguments.statistics and not arguments.repeat else {}
-    found: list[dict[str, Any]] = []
+    found: list[Mapping[str, object]] = []
     taken: list[float] = []
     several = sum(len(asked.rows) for asked in requests) > 1
     for answered in repeating.first(client, entry, requests):
@@ -116,19 +120,23 @@ def _ask(client: Client, entry: Entry, requests: Sequence[Asked], arguments: arg
             found += [answers.as_json(row) for row in rows]
         else:
             _show(rows, answered.asked.rows, several=several)
-    said: dict[str, Any] = {"model": entry.name, "protocol": client.address.protocol, "rows": found}
-    said["first_ms"] = round(1e3 * sum(taken), 4)
+    first, latency, statistics = round(1e3 * sum(taken), 4), None, None
     if arguments.repeat:
         if arguments.statistics:
             before = repeating.settled(client, entry)
         taken = repeating.again(client, entry, requests, arguments.repeat)
-        said["latency"] = repeating.latencies(taken)
+        latency = repeating.latencies(taken)
     if arguments.statistics:
-        said["statistics"] = repeating.statistics(entry, before, repeating.settled(client, entry), taken)
-    _print_json(said) if arguments.json else _print_times(entry, said)
+        statistics = repeating.statistics(entry, before, repeating.settled(client, entry), taken)
+    figures = QueryFigures(first, latency, statistics)
+    if arguments.json:
+        told = {"model": entry.name, "protocol": client.address.protocol, "rows": found}
+        _print_json({**told, **figures.to_json()})
+    else:
+        _print_times(entry, figures, over=str(client.address.protocol))
 
 
-def _show(rows: Sequence[dict[str, Any]], asked: Sequence[Row], *, several: bool) -> None:
+def _show(rows: Sequence[Mapping[str, np.ndarray]], asked: Sequence[Row], *, several: bool) -> None:
     from engine.client import answers
 
     for number, row in enumerate(rows):
@@ -142,19 +150,24 @@ def _short(label: str, most: int = 100) -> str:
     return one_line if len(one_line) <= most else f"{one_line[: most - 3]}..."
 
 
-def _print_times(entry: Entry, said: dict[str, Any]) -> None:
+def _print_times(entry: Entry, figures: QueryFigures, *, over: str) -> None:
     from engine.client import repeating
 
-    if "latency" in said:
-        times = said["latency"]
-        shown = ", ".join(f"{name} {times[f'{name}_ms']:.3f}" for name in ("mean", "p50", "p95", "p99", "max"))
-        print(f"\n{times['requests']} requests over {said['protocol']}, in ms: {shown}; first {said['first_ms']:.3f}")
-    if "statistics" in said:
+    if figures.latency is not None:
+        shown, first = (", ".join(_told(each)) for each in (figures.latency, figures))
+        print(f"\n{figures.latency.requests} requests over {over}, in ms: {shown}; {first}")
+    if figures.statistics is not None:
         print()
-        print("\n".join(repeating.table(entry, said["statistics"])))
+        print("\n".join(repeating.table(entry, figures.statistics)))
 
 
-def _print_json(said: dict[str, Any]) -> None:
+def _told(figures: Latencies | QueryFigures) -> Iterator[str]:
+    from engine.reporting import numbers
+
+    return (f"{number.label} {number.text(getattr(figures, name))}" for name, number in numbers(type(figures)).items())
+
+
+def _print_json(said: Mapping[str, object]) -> None:
     import json
 
     print(json.dumps(said, ensure_ascii=False))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from engine import digest
 from engine.digest import Digest
 from engine.recipe.load import LoadedRecipe
+from engine.reporting import TypedReport
 from engine.store.notes import Notes
 from engine.store.store import Record, Store
 
@@ -19,8 +22,36 @@ if TYPE_CHECKING:
 
 KIND = "heads"
 
-Head = Mapping[str, Any]
-"""name; recipe: its fields as rows; jobs: name -> {run, key, needs, seconds}; used: when, in seconds."""
+
+@dataclass(frozen=True)
+class JobNote(TypedReport):
+    """What a job came to when it was last run or found."""
+
+    run: Digest
+    """The key of its last run, made or failed: its log is filed under it."""
+    key: Digest | None = None
+    """The key of what it made last; None where that was nothing, or was collected since."""
+    needs: Mapping[str, str] | None = None
+    """The jobs that filled its inputs then, by parameter."""
+    seconds: float | None = None
+    gone: bool = False
+    """Whether somebody was told that the record of that key is lost."""
+
+
+@dataclass(frozen=True)
+class Head(TypedReport):
+    """The last build of a variant."""
+
+    name: str
+    recipe: Mapping[str, str]
+    """The recipe's fields as rows."""
+    jobs: Mapping[str, JobNote]
+    used: float = 0.0
+    """When, in seconds since the epoch."""
+
+
+NEVER = Head(name="", recipe={}, jobs={})
+"""The last build of what was never built."""
 
 
 class Heads:
@@ -33,20 +64,15 @@ class Heads:
         self._changed: dict[str, dict[str, Head]] = {}
 
     def of(self, loaded: LoadedRecipe) -> Head:
-        """Return the last build of a variant; where its file is new, that of a recipe of the same name; or {}."""
+        """Return the last build of a variant; where its file is new, that of a recipe of the same name; or NEVER."""
         own = self._file(_name_of(loaded.path, loaded.project)).get(loaded.variant)
         return own if own is not None else self._named(loaded.recipe.name)
 
-    def keep(self, loaded: LoadedRecipe, jobs: Mapping[str, Mapping[str, Any]]) -> None:
+    def keep(self, loaded: LoadedRecipe, jobs: Mapping[str, JobNote]) -> None:
         """Note what a build made of each job; jobs that it did not get to keep their earlier note."""
         name = _name_of(loaded.path, loaded.project)
-        before = self._file(name).get(loaded.variant, {})
-        head = {
-            "name": loaded.recipe.name,
-            "recipe": rows_of(loaded),
-            "jobs": {**before.get("jobs", {}), **jobs},
-            "used": round(time.time()),
-        }
+        before = self._file(name).get(loaded.variant, NEVER)
+        head = Head(loaded.recipe.name, rows_of(loaded), {**before.jobs, **jobs}, round(time.time()))
         if head != before:
             self._file(name)[loaded.variant] = head
             self._changed.setdefault(name, {})[loaded.variant] = head
@@ -58,76 +84,86 @@ class Heads:
     def save(self) -> None:
         """Write what was noted, beside what other builds of the same file have noted meanwhile."""
         for name, heads in self._changed.items():
-            self._notes.keep(KIND, name, {**self._notes.get(KIND, name), **heads})
+            _write(self._notes, name, heads)
         self._changed.clear()
 
     def _file(self, name: str) -> dict[str, Head]:
         if name not in self._files:
-            self._files[name] = self._notes.get(KIND, name)
+            self._files[name] = _read(self._notes.get(KIND, name))
         return self._files[name]
 
     def _named(self, name: str) -> Head:
         if self._by_name is None:
-            every = (head for _, note in self._notes.every(KIND) for head in note.values())
-            self._by_name = {head["name"]: head for head in every}
-        return self._by_name.get(name, {})
+            self._by_name = {head.name: head for _, heads in _every(self._notes) for head in heads.values()}
+        return self._by_name.get(name, NEVER)
+
+
+def _every(notes: Notes) -> Iterator[tuple[str, dict[str, Head]]]:
+    """Yield the name of each note, and the heads in it by variant."""
+    return ((name, _read(raw)) for name, raw in notes.every(KIND))
+
+
+def _read(raw: Mapping[str, object]) -> dict[str, Head]:
+    """Return the heads in a note by variant. One of another form is as if it were not there: it explains only."""
+    heads = {}
+    for variant, each in raw.items():
+        with suppress(ValueError):
+            heads[variant] = Head.from_json(each)
+    return heads
+
+
+def _write(notes: Notes, name: str, heads: Mapping[str, Head]) -> None:
+    """Put heads into a note; the others in it stay, also those of another form."""
+    notes.keep(KIND, name, {**notes.get(KIND, name), **{variant: head.to_json() for variant, head in heads.items()}})
 
 
 def without_record(store: Store, lost: Collection[str]) -> list[Digest]:
     """Return the keys of builds' jobs whose record is gone, but those just `lost`; each is told once only."""
     missing: list[Digest] = []
-    for name, note in store.notes.every(KIND):
-        gone = {
-            key
-            for head in note.values()
-            for job in head["jobs"].values()
-            if (key := job.get("key")) and not job.get("gone") and not store.record_path(key).exists()
-        }
+    for name, heads in _every(store.notes):
+        gone = {job.key for job in _jobs(heads) if job.key and not job.gone and not store.record_path(job.key).exists()}
         if gone:
             missing += [key for key in sorted(gone) if key not in lost and key not in missing]
-            store.notes.keep(KIND, name, _edited(note, gone, {"gone": True}))
+            _write(store.notes, name, _edited(heads, gone, lambda job: replace(job, gone=True)))
     return missing
 
 
 def forget(store: Store, keys: Collection[str]) -> None:
     """Take collected records out of the notes."""
-    for name, note in store.notes.every(KIND):
-        if any(job.get("key") in keys for head in note.values() for job in head["jobs"].values()):
-            store.notes.keep(KIND, name, _edited(note, keys, {"key": None}))
+    for name, heads in _every(store.notes):
+        if any(job.key in keys for job in _jobs(heads)):
+            _write(store.notes, name, _edited(heads, keys, lambda job: replace(job, key=None)))
 
 
-def runs(store: Store) -> set[str]:
+def runs(store: Store) -> set[Digest]:
     """Return the keys of all jobs' last runs, made or failed."""
-    return {
-        job["run"] for _, note in store.notes.every(KIND) for head in note.values() for job in head["jobs"].values()
-    }
+    return {job.run for _, heads in _every(store.notes) for job in _jobs(heads)}
 
 
 def uses(store: Store) -> Iterator[tuple[Digest, float]]:
     """Yield the key of each job of each last build, and when that build was, in seconds since the epoch."""
-    for _, note in store.notes.every(KIND):
-        for head in note.values():
-            yield from ((Digest(job["key"]), head.get("used", 0.0)) for job in head["jobs"].values() if job.get("key"))
+    for _, heads in _every(store.notes):
+        for head in heads.values():
+            yield from ((job.key, head.used) for job in head.jobs.values() if job.key)
 
 
-def _edited(note: Mapping[str, Head], keys: Collection[str], change: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a note with a change to all jobs that have one of these keys."""
+def _jobs(heads: Mapping[str, Head]) -> Iterator[JobNote]:
+    return (job for head in heads.values() for job in head.jobs.values())
 
-    def edited(job: Mapping[str, Any]) -> Mapping[str, Any]:
-        if job.get("key") not in keys:
-            return job
-        return {name: value for name, value in {**job, **change}.items() if value is not None}
 
+def _edited(heads: Mapping[str, Head], keys: Collection[str], edit: Callable[[JobNote], JobNote]) -> dict[str, Head]:
+    """Return the heads with a change to all jobs that have one of these keys."""
     return {
-        variant: {**head, "jobs": {name: edited(job) for name, job in head["jobs"].items()}}
-        for variant, head in note.items()
+        variant: replace(head, jobs={name: edit(job) if job.key in keys else job for name, job in head.jobs.items()})
+        for variant, head in heads.items()
     }
 
 
-def job_note(job: Job, key: Digest, before: Mapping[str, Any], record: Record | None) -> dict[str, Any]:
+def job_note(job: Job, key: Digest, before: JobNote | None, record: Record | None) -> JobNote:
     """Return the note of a job that ran or was found: in any case its log, with a record what it made."""
-    note = {**{name: value for name, value in before.items() if name != "gone"}, "run": key}
-    return {**note, "key": key, "needs": dict(job.needs), "seconds": record.seconds} if record is not None else note
+    if record is not None:
+        return JobNote(run=key, key=key, needs=dict(job.needs), seconds=record.seconds)
+    return JobNote(run=key) if before is None else replace(before, run=key, gone=False)
 
 
 def rows_of(loaded: LoadedRecipe) -> dict[str, str]:

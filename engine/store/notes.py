@@ -38,7 +38,7 @@ class Notes:
         for path in sorted((self._root / kind).glob("*.json")):
             yield path.stem, self.get(kind, path.stem)
 
-    def keep(self, kind: str, name: str, value: Mapping[str, Any]) -> None:
+    def keep(self, kind: str, name: str, value: Mapping[str, object]) -> None:
         """Keep a note until it is replaced. A store that cannot be written keeps none."""
         with contextlib.suppress(OSError, StoreError):
             self._write(self.path(kind, name), sealed(value, f"{kind}/{name}"))

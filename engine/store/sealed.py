@@ -12,7 +12,7 @@ _HEAD = b'{"seal": "'
 _DIGITS = 32
 
 
-def sealed(fields: Mapping[str, Any], place: str = "") -> bytes:
+def sealed(fields: Mapping[str, object], place: str = "") -> bytes:
     """Return `fields` as a line of JSON that begins with the digest of the rest. Raises ValueError, TypeError.
 
     The seal is for this `place`: anywhere else it does not fit.

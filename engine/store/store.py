@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from engine import digest
 from engine.digest import Digest
@@ -34,7 +33,7 @@ class Record:
     key: Key
     artifact: Digest
     files: Files
-    report: Mapping[str, Any]
+    report: Mapping[str, object]
     seconds: float
     peak_bytes: int
     machine: Mapping[str, str] = field(default_factory=dict)
@@ -56,7 +55,7 @@ class Record:
         """The artifact's size in bytes."""
         return sum(size for size, _ in self.files.values())
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, object]:
         """Return what is filed."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
@@ -176,7 +175,7 @@ class Store:
         with explained(self.root):
             return locks.take(self.layout.locks / name)
 
-    def commit(self, key: Key, made: Path, files: Files, *, report: Mapping[str, Any], report_version: int = 1,
+    def commit(self, key: Key, made: Path, files: Files, *, report: Mapping[str, object], report_version: int = 1,
                seconds: float, peak_bytes: int, machine: Mapping[str, str], log: bytes = b"",
                job: str = "") -> Record:  # fmt: skip
         """Take `made`, which holds `files`, over as the artifact of `key`, and file the record. Raises StoreError.

@@ -22,7 +22,7 @@ def test_counters_are_told_per_request_to_the_entry():
     )
     found = counters.between(Entry("e", (), (), parts=("part",)), counters.read(before), counters.read(after))
     assert list(found) == ["e", "part"]
-    assert found["e"]["requests"] == 12
-    assert found["part"]["queue_ms"] == pytest.approx(4 / 12, abs=1e-4)
+    assert found["e"].requests == 12
+    assert found["part"].queue_ms == pytest.approx(4 / 12, abs=1e-4)
     restarted = counters.between(Entry("e", (), ()), counters.read(after), counters.read(before))
-    assert restarted["e"]["requests"] == 6
+    assert restarted["e"].requests == 6

@@ -1,0 +1,41 @@
+"""Statistics of repeated requests, as people read them."""
+
+from engine.client import repeating
+from engine.client.counters import Counters
+from engine.client.entry import Entry
+
+ENTRY = Entry("whole", (), (), parts=("part",))
+AFTER = {
+    "whole": Counters(requests=2, executions=2, rows=2, total=6_000_000, queue=0),
+    "part": Counters(requests=2, executions=1, rows=2, total=4_000_000, queue=1_000_000, compute_infer=2_000_000),
+}
+
+
+def test_what_the_server_does_not_account_for_is_the_networks_and_the_clients():
+    found = repeating.statistics(ENTRY, {}, AFTER, [0.004, 0.006])
+    assert list(found.models) == ["whole", "part"]
+    assert (found.client_ms, found.network_and_client_ms) == (5.0, 2.0)
+    assert repeating.statistics(ENTRY, {}, {}, [0.004]).network_and_client_ms == 4.0
+
+
+def test_the_table_has_a_row_a_model_and_what_the_client_saw_last():
+    head, whole, part, network, client = repeating.table(ENTRY, repeating.statistics(ENTRY, {}, AFTER, [0.005]))
+    assert head.split() == [
+        "ms",
+        "of",
+        "a",
+        "request",
+        "total",
+        "queue",
+        "input",
+        "infer",
+        "output",
+        "requests",
+        "runs",
+    ]
+    assert whole.split() == ["whole", "3.000", "0.000", "0.000", "0.000", "0.000", "2", "2"]
+    assert part.split() == ["part", "2.000", "0.500", "0.000", "1.000", "0.000", "2", "1"]
+    assert part.startswith("  part")
+    assert len({len(line) for line in (head, whole, part)}) == 1
+    assert network.split() == ["network", "and", "client", "2.000"]
+    assert client.split() == ["as", "the", "client", "saw", "5.000"]

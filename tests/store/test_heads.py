@@ -1,0 +1,113 @@
+"""The notes of last builds: what lies on disk, and what is read of it."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from engine.digest import Digest
+from engine.recipe.load import load
+from engine.store import heads
+from engine.store.heads import NEVER, Head, Heads, JobNote
+from engine.store.store import Store
+
+ONE, TWO = (Digest(digit * 32) for digit in "12")
+RECIPE = "name: two\nmodel: {source: hf:a/b}\ntarget: {device: cpu}\n"
+ON_DISK = {
+    "name": "one",
+    "recipe": {"recipe.name": "one"},
+    "jobs": {
+        "fetch": {"run": ONE, "key": ONE, "needs": {}, "seconds": 1.5},
+        "export": {"run": TWO, "key": ONE, "needs": {"checkpoint": "fetch"}, "seconds": 2, "gone": True},
+        "fuse": {"run": TWO},
+    },
+    "used": 17,
+}
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "cache")
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    """A recipe with a note of its own."""
+    (tmp_path / "one.yaml").write_text(RECIPE)
+    [loaded] = load(tmp_path / "one.yaml", must_exist=False)
+    return loaded
+
+
+def note_of(store, recipe):
+    return Heads(store.notes).path(recipe).stem
+
+
+def test_what_lies_on_disk_reads_and_is_written_as_it_was():
+    head = Head.from_json(ON_DISK)
+    assert head.jobs["fuse"] == JobNote(run=TWO)
+    assert head.jobs["export"].gone
+    assert head.to_json() == ON_DISK
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {**ON_DISK, "later": 1},
+        {**ON_DISK, "jobs": {"fetch": {"key": ONE}}},
+        {**ON_DISK, "jobs": {"fetch": {"run": ONE, "seconds": "long"}}},
+        {name: value for name, value in ON_DISK.items() if name != "jobs"},
+        [ON_DISK],
+        "one",
+    ],
+)
+def test_a_note_of_another_form_is_as_if_it_were_not_there_and_stays(store, recipe, other):
+    name = note_of(store, recipe)
+    store.notes.keep(heads.KIND, name, {recipe.variant: other, "beside": ON_DISK, "strange": other})
+    last = Heads(store.notes)
+    assert last.of(recipe) == NEVER
+    assert list(heads.uses(store)) == [(ONE, 17), (ONE, 17)]
+    assert heads.runs(store) == {ONE, TWO}
+    last.keep(recipe, {"fetch": JobNote(run=ONE)})
+    last.save()
+    after = store.notes.get(heads.KIND, name)
+    assert after["beside"] == ON_DISK
+    assert after["strange"] == other
+    assert Heads(store.notes).of(recipe).jobs == {"fetch": JobNote(run=ONE)}
+
+
+def test_a_note_without_a_time_was_last_used_never(store):
+    store.notes.keep(heads.KIND, "n", {"": {name: value for name, value in ON_DISK.items() if name != "used"}})
+    assert {used for _, used in heads.uses(store)} == {0.0}
+
+
+def test_jobs_that_a_build_did_not_get_to_keep_their_note(store, recipe):
+    first = Heads(store.notes)
+    first.keep(recipe, {"fetch": JobNote(run=ONE, key=ONE), "export": JobNote(run=ONE)})
+    first.save()
+    second = Heads(store.notes)
+    second.keep(recipe, {"export": JobNote(run=TWO)})
+    second.save()
+    assert Heads(store.notes).of(recipe).jobs == {"fetch": JobNote(run=ONE, key=ONE), "export": JobNote(run=TWO)}
+
+
+def test_what_is_collected_is_forgotten_and_the_rest_of_its_note_stays(store):
+    store.notes.keep(heads.KIND, "n", {"": ON_DISK})
+    heads.forget(store, {ONE})
+    jobs = store.notes.get(heads.KIND, "n")[""]["jobs"]
+    assert jobs["fetch"] == {"run": ONE, "needs": {}, "seconds": 1.5}
+    assert jobs["fuse"] == ON_DISK["jobs"]["fuse"]
+
+
+def test_a_lost_record_is_told_once(store):
+    store.notes.keep(heads.KIND, "n", {"": {**ON_DISK, "jobs": {"fetch": ON_DISK["jobs"]["fetch"]}}})
+    assert heads.without_record(store, ()) == [ONE]
+    assert heads.without_record(store, ()) == []
+    assert store.notes.get(heads.KIND, "n")[""]["jobs"]["fetch"]["gone"] is True
+
+
+def test_a_job_that_fails_keeps_what_it_made_before():
+    job = SimpleNamespace(needs={"checkpoint": "fetch"})
+    before = JobNote(run=ONE, key=ONE, needs={}, seconds=1.0, gone=True)
+    assert heads.job_note(job, TWO, before, None) == JobNote(run=TWO, key=ONE, needs={}, seconds=1.0)
+    assert heads.job_note(job, TWO, None, None) == JobNote(run=TWO)
+    made = heads.job_note(job, TWO, before, SimpleNamespace(seconds=3.0))
+    assert made == JobNote(run=TWO, key=TWO, needs={"checkpoint": "fetch"}, seconds=3.0)
