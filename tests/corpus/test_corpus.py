@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from corpus import make
 
-from engine.builder import jobs, registry
+from engine.builder import jobs, registry, reports
 from engine.errors import Exit, RecipeError
 from engine.events import Ended, Finished, Planned, Started
 from engine.lockfile import text as lock_text
@@ -15,6 +15,7 @@ from engine.recipe import extends, outline
 from engine.recipe.load import load
 from engine.recipe.text import Text
 from engine.report import json_lines
+from engine.reporting import TypedReport
 from engine.store import layout
 from engine.store.sealed import sealed, unsealed
 from engine.store.store import Store
@@ -95,6 +96,24 @@ def test_records_are_read_as_they_were_written(release, store):
         fields = unsealed((release / "records" / f"{key}.json").read_bytes())
         read = json.loads(json.dumps(record.fields()))
         assert {name: read[name] for name in fields} == fields
+
+
+def test_reports_read_as_the_types_that_steps_name_or_their_jobs_are_made_again(store):
+    kinds = registry.steps()
+    typed = [record for record in store.records() if kinds[record.job].report is not None]
+    assert typed
+    for record in typed:
+        current = reports.current(kinds[record.job], record)
+        assert current is None or isinstance(reports.read(kinds[record.job], current), TypedReport)
+
+
+def test_what_show_says_of_a_build_is_what_was_said(release, store):
+    [was] = json.loads((release / "show.json").read_text())
+    kinds = registry.steps()
+    told = {record.job: reports.current(kinds[record.job], record) for record in store.records()}
+    for step in was["steps"]:
+        record = told[step["job"]]
+        assert record is None or {**record.report, **step["report"]} == dict(record.report), step["job"]
 
 
 def test_a_damaged_record_or_one_of_an_unknown_form_is_as_if_it_were_not_there(store):
