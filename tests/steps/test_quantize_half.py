@@ -107,7 +107,7 @@ def test_a_bert_and_a_roberta_in_fp16_answer_as_in_fp32_and_become_engines(encod
     assert report.share == 1
     found = validated(encoder)
     assert found.cosine.worst >= 0.9995
-    assert found["emulated"] == "fp16"
+    assert found.emulated == "fp16"
     assert report.bytes[1] < 0.55 * report.bytes[0]
     assert engine_bytes(out, 75) > 0
     assert engine_bytes(out, 86) > 0
@@ -117,7 +117,7 @@ def test_a_bert_and_a_roberta_in_fp16_answer_as_in_fp32_and_become_engines(encod
 def test_a_bert_in_bf16_is_close_enough_and_becomes_an_engine_where_there_is_bf16(encoder):
     report, out = made(encoder, "bf16")
     assert report.cosine.worst >= GOAL
-    assert validated(encoder, "bf16")["emulated"] == "bf16"
+    assert validated(encoder, "bf16").emulated == "bf16"
     assert engine_bytes(out, 86) > 0
 
 
@@ -135,7 +135,7 @@ def test_a_t5_encoder_with_large_activations_answers_as_in_fp32(t5):
     assert report.cosine.worst >= GOAL
     assert validated(t5).cosine.worst >= 0.9995
     (large,) = (group for group in report.kept if "range" in group.reason)
-    assert any("Add" in name and most > 1e6 for name, most in large["nodes"].items() if most != "infinite")
+    assert any("Add" in name and most > 1e6 for name, most in large.nodes.items() if most != "infinite")
     assert {"ReduceMean", "Sqrt", "Softmax"} <= kept(report)
     assert len(report.scaled) == 4  # the second product of every feed-forward layer
     assert report.share == 1
@@ -146,7 +146,7 @@ def test_a_t5_encoder_with_large_activations_answers_as_in_fp32(t5):
 @pytest.mark.slow
 def test_everything_in_fp16_fails_on_that_t5_encoder(t5):
     large_models.reference(t5)
-    assert everything_lowered(t5)["nonfinite"]
+    assert everything_lowered(t5).nonfinite
 
 
 @pytest.mark.slow

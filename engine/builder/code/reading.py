@@ -53,7 +53,7 @@ def read(module: str) -> Module:
     shipped = data.declared(source.tree, path) if data.MENTIONED.search(source.text) else data.Declared()
     found = essence.of(source.tree, source.text, source.scope, lambda target: _follow(target, module))
     around = [each for each in modules.around(module) if modules.counts(each, module)]
-    run_first = {(each, "") for each in around if not read(each).is_empty}
+    run_first = {(each, "") for each in around if not read(each).is_empty and not _hands_on(each)}
     initial = [place for each in around if (place := modules.file_of(each)) is not None]
     files = dict.fromkeys((path, *shipped.files, *initial))
     return Module(
@@ -80,6 +80,28 @@ def _source(path: Path, module: str) -> _Source:
     text = path.read_bytes()
     tree = ast.parse(text)
     return _Source(before, text, tree, bindings.of_module(tree, module, is_package=path.name == "__init__.py"))
+
+
+def _hands_on(package: str) -> bool:
+    """Say whether a package of ours does nothing but hand on names: then the modules in it do not depend on it.
+
+    A package of others may import for what that does.
+    """
+    path = modules.file_of(package)
+    if path is None or path.suffix != ".py" or not modules.is_ours(package):
+        return False
+    return all(_is_handing_on(statement) for statement in _source(path, package).tree.body)
+
+
+def _is_handing_on(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.Assign(targets=[ast.Name()], value=value):
+            return isinstance(value, ast.Constant) or (
+                isinstance(value, ast.List | ast.Tuple) and all(isinstance(each, ast.Constant) for each in value.elts)
+            )
+    return False
 
 
 def _handed_on(module: str, name: str) -> tuple[Target, ...]:

@@ -180,14 +180,13 @@ def _pooling_folder(checkpoint: Path) -> str:
 
 def _refuse_unsupported(name: str, because: str, checkpoint: Path) -> None:
     found = tasks.known(name)
-    layout = kind(checkpoint)
-    if found is not None and found.generates and layout != "transformers":
+    if found is not None and found.generates and kind(checkpoint) != "transformers":
         raise StepError(
             f"{name} needs a model of transformers",
             [because, "an .onnx file does not tell what it carries from call to call"],
             "give the checkpoint as the source; it is exported with its past",
         )
-    if found is None or (found.auto_class is None and layout == "transformers"):
+    if found is None or (found.auto_class is None and kind(checkpoint) == "transformers"):
         raise StepError(
             f"the task {name} is not supported yet",
             [because, f"supported: {', '.join(_of_transformers())}"],

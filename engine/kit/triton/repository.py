@@ -12,17 +12,17 @@ from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import graphs, onnx_files
-from engine.kit.triton import answers, embedding, fields, generation, images, parts, plain_folder, text, warmups
 from engine.kit.triton import config as configs
+from engine.kit.triton import embedding, fields, generation, images, parts, plain_folder, text, warmups
 from engine.kit.triton import model as models
-from engine.kit.triton.answers import Answer
+from engine.kit.triton.answers import by_task as answers
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Files, Part
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import Part as Kind
 from engine.reporting import TypedReport
 from engine.runtimes.served import Served
-from engine.tasks import Tensor
+from engine.tasks import Answer, Tensor
 
 _CONFIG = "config.pbtxt"
 _VERSION = "1"

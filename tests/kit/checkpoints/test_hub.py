@@ -111,7 +111,7 @@ def test_a_timm_model_comes_from_its_repository_on_the_hub(hub, tmp_path):
     assert found.row == f"hf:timm/resnet18.a1_in1k@{FIRST}"
     report = Fetch(source=source).run(tmp_path / "out", source=found.location)
     assert (report.kind, report.architecture, report.parameters) == ("timm", "resnet18", 8 * 3 * 7 * 7)
-    assert report.axes == {"images": ["batch", 3, 224, 224]}
+    assert report.axes == {"images": ("batch", 3, 224, 224)}
     assert digest.walk(tmp_path / "out") == ["config.json", "model.safetensors"]
 
 
