@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import pkgutil
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
+import engine.runtimes
 from engine.known import FACTS, Known
 from engine.machine import local_gpus, tools
 from engine.runtimes.triton_images import agrees
@@ -13,8 +17,7 @@ from engine.runtimes.triton_images import agrees
 if TYPE_CHECKING:
     from engine.step import Hardware
 
-_HOMES = ("engine.machine.facts", "engine.runtimes.onnxruntime.facts", "engine.runtimes.tensorrt.facts")
-"""Where our own facts are declared; other packages declare theirs beside their steps."""
+_MACHINE = "engine.machine.facts"
 _ASKED_FOR = ("engine.server.fact",)
 """Loaded only when no other knows a fact: these take modules that nothing else here needs."""
 
@@ -24,13 +27,13 @@ def of(name: str, hardware: Hardware | None = None) -> Known:
 
     Raises KeyError for a fact that nobody knows, and for one of a GPU that is not here.
     """
-    _load(_HOMES if name in FACTS else (*_HOMES, *_ASKED_FOR), name)
+    _load(_homes() if name in FACTS else (*_homes(), *_ASKED_FOR), name)
     return FACTS[name].tell(hardware)
 
 
 def describing() -> Mapping[str, str]:
     """Return the facts that describe this machine, as records keep them."""
-    _load(_HOMES)
+    _load(_homes())
     every = sorted(FACTS.items())
     return {name: fact.tell(None).value for name, fact in every if fact.describes_machine}
 
@@ -45,6 +48,17 @@ def can_run(hardware: Hardware) -> bool:
     """Say whether this machine has one of the GPUs, and the package that drives it in a version that will do."""
     found = tools.version_of(hardware.tool)
     return found != tools.MISSING and agrees(hardware.version or "", found) and local_gpus.local(hardware) is not None
+
+
+@cache
+def _homes() -> tuple[str, ...]:
+    """Return the modules where our own facts are declared: the machine's, and those beside the runtimes.
+
+    Other packages declare theirs beside their steps and runtimes.
+    """
+    rooms = (room.name for room in pkgutil.iter_modules(engine.runtimes.__path__, "engine.runtimes.") if room.ispkg)
+    facts = (f"{room}.facts" for room in rooms)
+    return (_MACHINE, *(name for name in facts if importlib.util.find_spec(name) is not None))
 
 
 def _load(homes: Iterable[str], name: str | None = None) -> None:
