@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from engine.step import Hardware
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -23,8 +20,11 @@ class Known:
     variables: tuple[str, ...] = ()
 
 
-Tell = Callable[["Hardware | None"], Known]
-"""Says what a fact is here, for the hardware that a job needs. Raises KeyError where this machine has no such thing."""
+Tell = Callable[[Any], Known]
+"""Says what a fact is here, for the `Hardware` that a job needs or None.
+
+Raises KeyError where this machine has no such thing.
+"""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from engine.runtimes.runtime import Runtime
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from engine.recipe.schema import Recipe
+    from engine.runtimes.recipes import Recipe
+
 
 _SPEC = "spec"
 """The module of a runtime's package that says what it is."""

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from engine.recipe.images import Images
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -20,7 +17,7 @@ class Original:
     """What the recipe says that it is for; None where the checkpoint says it."""
     num_labels: int | None = None
     random_head: bool = False
-    images: Images | None = None
+    images: Any = None
     """How images come to a model of timm."""
     new_tokens: int | None = None
     """How many tokens a call generates where the model generates text."""

@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from engine.runtimes.served import Served, plain
 
@@ -16,16 +16,15 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from engine.gpus import Gpu
-    from engine.recipe.load import LoadedRecipe
-    from engine.recipe.schema import Recipe, Target
     from engine.runtimes.backends import Accelerator, Backend
-    from engine.runtimes.execution import Execution
     from engine.runtimes.preparation import Lowering, Residual
+    from engine.runtimes.recipes import Execution, LoadedRecipe, Recipe, Target
     from engine.runtimes.rival import Original
     from engine.runtimes.runner import Runner
     from engine.runtimes.triton_images import Named
 
 
+E = TypeVar("E", bound="Execution")
 GPU_FACTS = ("cuda.runtime", "device.name", "device.sm", "gpu.driver")
 """A driver brings compilers and libraries of its own, so its version counts wherever something runs on it."""
 
@@ -222,7 +221,7 @@ class Runtime:
         """Return the distributions that a rival's latency depends on; `library` has the model for PyTorch."""
         return ()
 
-    def as_rival(self, execution: Execution) -> Execution:
+    def as_rival(self, execution: E) -> E:
         """Return how it runs as a rival, on the same device as `execution`: with nothing but its defaults."""
         return execution.model_copy(update={"runtime": self.name, "options": {}})
 

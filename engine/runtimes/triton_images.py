@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.recipe.schema import Recipe
+    from engine.runtimes.recipes import Recipe
 
 REPOSITORY = "nvcr.io/nvidia/tritonserver"
 

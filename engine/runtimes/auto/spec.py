@@ -11,8 +11,7 @@ from engine.runtimes.runtime import Kernels, Runtime, Unsupported
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.recipe.load import LoadedRecipe
-    from engine.recipe.schema import Target
+    from engine.runtimes.recipes import LoadedRecipe, Target
 
 
 class Auto(Runtime):

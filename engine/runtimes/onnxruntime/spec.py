@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from engine import gpus
 from engine.runtimes.backends import Accelerator, Backend
 from engine.runtimes.preparation import Lowering, Residual
-from engine.runtimes.runtime import GPU_FACTS, Kernels, Runtime, Unsupported, Way
+from engine.runtimes.runtime import GPU_FACTS, E, Kernels, Runtime, Unsupported, Way
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.recipe.load import LoadedRecipe
-    from engine.recipe.schema import Recipe, Target
-    from engine.runtimes.execution import Execution
+    from engine.runtimes.recipes import Execution, LoadedRecipe, Recipe, Target
     from engine.runtimes.triton_images import Named
 
 
@@ -206,7 +204,7 @@ class OnnxRuntime(Runtime):
         """Return which build of ONNX Runtime it is."""
         return ("onnxruntime.build",)
 
-    def as_rival(self, execution: Execution) -> Execution:
+    def as_rival(self, execution: E) -> E:
         """Return the provider that a user would take: the CPU's, or CUDA's."""
         provider = Provider.CUDA if execution.on_gpu else Provider.CPU
         return execution.model_copy(update={"runtime": self.name, "options": {"provider": provider.value}})

@@ -8,7 +8,7 @@ from engine.runtimes.runtime import Kernels, Runtime, Unsupported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from engine.recipe.schema import Target
+    from engine.runtimes.recipes import Target
 
 
 class OpenVino(Runtime):

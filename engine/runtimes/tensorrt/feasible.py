@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from engine.gpus import called
 from engine.runtimes.registry import find, of
@@ -13,14 +13,13 @@ from engine.runtimes.triton_images import parts_of, tensorrt_for
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.recipe.load import LoadedRecipe
-    from engine.recipe.options import TensorRT as Options
+    from engine.runtimes.recipes import LoadedRecipe
 
 _AMPERE = 80
 _FUSED = "com.microsoft"
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,3}(\.[x*])?")
 _LAST_WITH_DLA, _AGAIN_WITH_DLA = (10, 7), (11, 4, 1)
-_Asked = Callable[["Options"], object]
+_Asked = Callable[[Any], object]
 _NEED_GPU: tuple[tuple[str, _Asked, str], ...] = (
     ("compatibility", lambda said: said.get("compatibility", "none") != "none",
      "leave it out: the engine is for the devices that `target.device` lists"),

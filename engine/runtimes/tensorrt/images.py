@@ -8,7 +8,7 @@ from engine.runtimes import triton_images
 from engine.runtimes.triton_images import REPOSITORY, Image, Named, parts_of
 
 if TYPE_CHECKING:
-    from engine.recipe.load import LoadedRecipe
+    from engine.runtimes.recipes import LoadedRecipe
 
 _IMAGE = ("package", "triton", "image")
 

@@ -15,9 +15,7 @@ from engine.runtimes.runtime import GPU_FACTS, Runtime, Way
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.recipe.load import LoadedRecipe
-    from engine.recipe.schema import Recipe, Target
-    from engine.runtimes.execution import Execution
+    from engine.runtimes.recipes import Execution, LoadedRecipe, Recipe, Target
     from engine.runtimes.triton_images import Named
 
 CUDA_BINDINGS = ("cuda-bindings", "cuda.bindings")

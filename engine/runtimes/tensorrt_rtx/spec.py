@@ -12,7 +12,7 @@ from engine.runtimes.tensorrt.spec import CUDA_BINDINGS, Engines
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.recipe.load import LoadedRecipe
+    from engine.runtimes.recipes import LoadedRecipe
     from engine.runtimes.triton_images import Named
 
 _TURING = 75
