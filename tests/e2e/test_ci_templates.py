@@ -59,7 +59,9 @@ def zipped(folder, name):
     return f"{name}.zip"
 
 
-@pytest.fixture(params=[github, gitlab], ids=lambda param: param.__name__)
+@pytest.fixture(
+    params=[github, pytest.param(gitlab, marks=pytest.mark.whole)], ids=lambda param: getattr(param, "__name__", None)
+)
 def template(request):
     return request.param()
 

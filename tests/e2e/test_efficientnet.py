@@ -57,6 +57,7 @@ def test_a_hub_that_cannot_be_reached_is_one_clear_error(shipped, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.whole
 def test_the_real_architecture_becomes_a_package_on_a_cpu(shipped, serve, seeing):
     serve("tf_efficientnetv2_s", size=160)
     seeing(shipped)
@@ -101,7 +102,7 @@ def _is_a_package_of_images(place, *, size):
     assert sorted(path.name for path in place.iterdir()) == around  # nothing about text
 
 
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize("precision", [pytest.param("fp32", marks=pytest.mark.whole), "fp16"])
 def test_a_t4_that_is_not_here_waits_after_all_that_any_machine_can_do(shipped, serve, seeing, precision):
     serve("tf_efficientnetv2_b0", size=64, num_classes=10)
     seeing(shipped)

@@ -70,7 +70,8 @@ TABLE = (
             "twin.onnx")),
     changes("the task said, as the model says it itself", B, recipe("source: model",
             "source: model, task: text-classification"),
-            causes={"export": "options.task", "reference": "options.task"}, spreads="validate package"),
+            causes={"export": ("code", "options.task"), "reference": ("code", "options.task")},
+            spreads="validate package"),  # unsaid, the code of each task counts that a checkpoint can name
     nothing("the kind of weights said, which is the default", B, recipe("source: model",
             "source: model, weights: safetensors")),
     changes("pickles allowed where there is none", B, recipe("source: model",

@@ -45,23 +45,26 @@ class Essence:
         return not self.parts and self.reaches <= {NOTHING, (None, "__future__.annotations")}
 
 
-def of(tree: ast.Module, source: bytes, scope: Scope, follow: Callable[[Target], Led]) -> Essence:
+def of(
+    tree: ast.Module, source: bytes, scope: Scope, follow: Callable[[Target], Led], hands_on: Callable[[str], bool]
+) -> Essence:
     """Return the essence of a module: types and values without docstrings, positions, empty fields and imports.
 
-    `follow` says where an import leads. A name that an import binds stands for what it leads to, so that neither its
-    alias counts nor the place of the module; a text that names a module of ours, or of the same package, is its place.
+    `follow` says where an import leads, `hands_on` which packages do nothing but hand on names. A name that an import
+    binds stands for what it leads to, so that neither its alias counts nor the place of the module; a text that names
+    a module of ours, or of the same package, is its place.
     """
     mentions = _PLACE_READ.search(source) is not None
-    writer = _Writer(follow, reads_place=mentions and any(_reads_place(node) for node in ast.walk(tree)))
+    writer = _Writer(follow, hands_on, reads_place=mentions and any(_reads_place(node) for node in ast.walk(tree)))
     for statement in tree.body:
         writer.statement(statement, scope, within=tree)
     return writer.essence
 
 
 class _Writer:
-    def __init__(self, follow: Callable[[Target], Led], *, reads_place: bool) -> None:
+    def __init__(self, follow: Callable[[Target], Led], hands_on: Callable[[str], bool], *, reads_place: bool) -> None:
         self.essence = Essence()
-        self._follow = follow
+        self._follow, self._hands_on = follow, hands_on
         self._reads_place = reads_place
         """The module uses what its classes say of their place, so that counts."""
 
@@ -135,7 +138,8 @@ class _Writer:
             star = target.names == ("*",)
             whole = Target(target.module)
             self.essence.reaches.add(self._follow(whole if star else target))
-            if self._follow(whole)[0] is not None:  # it runs, whoever has the name that is meant in the end
+            # It runs, whoever has the name that is meant in the end.
+            if self._follow(whole)[0] is not None and not self._hands_on(target.module):
                 self.essence.reaches.add(self._follow(whole))
             if star or ordered:  # of two modules the later one's names hold
                 self._say(f"Import{'*' if star else ''}(")

@@ -51,7 +51,7 @@ def read(module: str) -> Module:
         return Module(digest.of_file(path), files=(path,), before=((path, before),))
     source = _source(path, module)
     shipped = data.declared(source.tree, path) if data.MENTIONED.search(source.text) else data.Declared()
-    found = essence.of(source.tree, source.text, source.scope, lambda target: _follow(target, module))
+    found = essence.of(source.tree, source.text, source.scope, lambda target: _follow(target, module), _hands_on)
     around = [each for each in modules.around(module) if modules.counts(each, module)]
     run_first = {(each, "") for each in around if not read(each).is_empty and not _hands_on(each)}
     initial = [place for each in around if (place := modules.file_of(each)) is not None]
