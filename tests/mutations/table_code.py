@@ -125,8 +125,8 @@ TABLE = (
     *(nothing(f"a statement more in {file}", S, append(f"src/engine/{file}", "\n_EDITED = 1\n"))
       for file in ("builder/loop.py", "report/plain.py", "commands/why.py", "cli.py", "events.py",
             "kit/checkpoints/packages.py", "runtimes/registry.py", "runtimes/triton_images.py",
-            "runtimes/pytorch/runner.py", "runtimes/tensorrt/spec.py", "runtimes/tensorrt/runner.py", "steps/trt_build.py",
-            "steps/validate_onnx.py")),
+            "runtimes/pytorch/runner.py", "runtimes/tensorrt/spec.py", "runtimes/tensorrt/runner.py",
+            "steps/trt_build.py", "steps/validate_onnx.py")),
     nothing("a new module that nobody imports", S, write("src/engine/kit/unrelated.py", '"""New."""\n\nVALUE = 1\n')),
     nothing("a new step that the recipe does not want", S, write("src/engine/steps/mark.py", _NEW_STEP)),
     changes("a new step that every recipe wants", S, write("src/engine/steps/mark.py", _WANTED), causes={"mark": ()}),
