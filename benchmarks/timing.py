@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from engine.machine.cpu import model as cpu_model
+
 SLOW_SECONDS = 1.0
 """A process that takes longer than this need not be repeated as often as one of milliseconds."""
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
@@ -167,13 +169,4 @@ def machine() -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     system = f"{platform.system()} {platform.release()}"
-    return f"{_cpu()}, {cores} cores, {memory:.0f} GiB; {system}; Python {platform.python_version()}"
-
-
-def _cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, "") or platform.processor() or platform.machine()
+    return f"{cpu_model()}, {cores} cores, {memory:.0f} GiB; {system}; Python {platform.python_version()}"

@@ -59,15 +59,15 @@ def load(checkpoint: Path, *, longest: int | None = None) -> Tokeniser | None:
     backend = _backend(checkpoint)
     if backend is None:
         return None
-    said = json_files.settings(checkpoint / "tokenizer_config.json")
+    settings = json_files.settings(checkpoint / "tokenizer_config.json")
     # What the file was last used with: a good guess at the limit only where nothing else tells it.
     last = (backend.truncation or {}).get("max_length")
-    limit = min(_limits(checkpoint, said, longest), default=last)
-    pad = _pad(checkpoint, backend, said)
+    limit = min(_limits(checkpoint, settings, longest), default=last)
+    pad = _pad(checkpoint, backend, settings)
     backend.no_padding()
     backend.no_truncation()
     if limit is not None:
-        side = "left" if str(said.get("truncation_side")).lower() == "left" else "right"
+        side = "left" if str(settings.get("truncation_side")).lower() == "left" else "right"
         backend.enable_truncation(max(limit, backend.num_special_tokens_to_add(is_pair=True) + 1), direction=side)
     return Tokeniser(backend, pad)
 

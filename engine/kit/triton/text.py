@@ -84,6 +84,6 @@ def _file(tokeniser: tokenizer.Tokeniser, checkpoint: Path, fixed: int | None, t
 
 def _side(checkpoint: Path) -> str:
     """Return on which side texts are padded: as the tokenizer's settings say, else as its file does, else right."""
-    said = str(json_files.settings(checkpoint / "tokenizer_config.json").get("padding_side")).lower()
+    side = str(json_files.settings(checkpoint / "tokenizer_config.json").get("padding_side")).lower()
     own = (json_files.settings(checkpoint / "tokenizer.json").get("padding") or {}).get("direction", "right")
-    return said if said in _SIDES else str(own).lower()
+    return side if side in _SIDES else str(own).lower()

@@ -110,12 +110,12 @@ class OnnxRuntime(Runtime):
 
     def refuse_options(self, loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
         """Raise RecipeError for TensorRT's options that only the builder of an engine reads."""
-        said = loaded.recipe.tensorrt
+        tensorrt = loaded.recipe.tensorrt
         for name in _BY_BUILD:
-            if name in said:
+            if name in tensorrt:
                 what = f"`tensorrt.{name}` is for engines that are built here; onnxruntime's provider builds its own"
                 raise loaded.error(what, "tensorrt", name, hint="leave it out, or use runtime: tensorrt")
-        if said:
+        if tensorrt:
             _tensorrt().options(loaded, devices)
 
     def refuse_image(self, loaded: LoadedRecipe, named: Named) -> None:
@@ -170,17 +170,17 @@ class OnnxRuntime(Runtime):
 
     def execution(self, recipe: Recipe) -> Mapping[str, Any]:
         """Return the provider, and of the TensorRT provider what it builds its engine for."""
-        provider, said = provider_of(recipe.target), recipe.tensorrt
+        provider, tensorrt = provider_of(recipe.target), recipe.tensorrt
         options: dict[str, object] = {"provider": provider.value}
         if provider is Provider.TENSORRT:
             options |= {
-                "cuda_graph": bool(said.get("cuda_graph", False)),
+                "cuda_graph": bool(tensorrt.get("cuda_graph", False)),
                 "profiles": [
                     {axis: extent.model_dump(mode="json") for axis, extent in profile.items()}
                     for profile in recipe.profiles
                 ],
-                "workspace": said.get("memory_pool", {}).get("workspace"),
-                "optimization_level": said.get("optimization_level"),
+                "workspace": tensorrt.get("memory_pool", {}).get("workspace"),
+                "optimization_level": tensorrt.get("optimization_level"),
             }
         return options
 

@@ -21,21 +21,23 @@ _VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,3}(\.[x*])?")
 _LAST_WITH_DLA, _AGAIN_WITH_DLA = (10, 7), (11, 4, 1)
 _Asked = Callable[[Any], object]
 _NEED_GPU: tuple[tuple[str, _Asked, str], ...] = (
-    ("compatibility", lambda said: said.get("compatibility", "none") != "none",
+    ("compatibility", lambda tensorrt: tensorrt.get("compatibility", "none") != "none",
      "leave it out: the engine is for the devices that `target.device` lists"),
-    ("version_compatible", lambda said: said.get("version_compatible"), "leave it out, or use runtime: tensorrt"),
-    ("exclude_lean_runtime", lambda said: said.get("exclude_lean_runtime"), "leave it out, or use runtime: tensorrt"),
-    ("refit", lambda said: said.get("refit"), "leave it out, or use runtime: tensorrt"),
-    ("strip_plan", lambda said: said.get("strip_plan"), "leave it out, or use runtime: tensorrt"),
-    ("timing_cache", lambda said: said.get("timing_cache"), "leave it out: it keeps nothing there"),
+    ("version_compatible", lambda tensorrt: tensorrt.get("version_compatible"),
+     "leave it out, or use runtime: tensorrt"),
+    ("exclude_lean_runtime", lambda tensorrt: tensorrt.get("exclude_lean_runtime"),
+     "leave it out, or use runtime: tensorrt"),
+    ("refit", lambda tensorrt: tensorrt.get("refit"), "leave it out, or use runtime: tensorrt"),
+    ("strip_plan", lambda tensorrt: tensorrt.get("strip_plan"), "leave it out, or use runtime: tensorrt"),
+    ("timing_cache", lambda tensorrt: tensorrt.get("timing_cache"), "leave it out: it keeps nothing there"),
 )  # fmt: skip
 """What TensorRT-RTX cannot do where it builds without a GPU, or does nothing with (tensorrt-rtx 1.7)."""
 
 
 def options(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
     """Raise RecipeError at the first option that cannot be, or would be silently without effect."""
-    said = loaded.recipe.tensorrt
-    if not said:
+    tensorrt = loaded.recipe.tensorrt
+    if not tensorrt:
         _architecture(loaded, devices)  # the image may say the version
         return
     _version(loaded)
@@ -44,7 +46,7 @@ def options(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
         _without_gpu(loaded)
     _compatibility(loaded, devices)
     _dla(loaded, devices)
-    if said.get("sparse_weights") and any(gpu.sm < _AMPERE for gpu in devices):
+    if tensorrt.get("sparse_weights") and any(gpu.sm < _AMPERE for gpu in devices):
         what = f"sparse weights need SM{_AMPERE}: {called([gpu for gpu in devices if gpu.sm < _AMPERE])} has no kernels"
         raise loaded.error(what, "tensorrt", "sparse_weights", hint="leave it out")
 
@@ -111,12 +113,12 @@ def _without_gpu(loaded: LoadedRecipe) -> None:
 
 
 def _compatibility(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
-    said = loaded.recipe.tensorrt
+    tensorrt = loaded.recipe.tensorrt
     too_old = [gpu for gpu in devices if gpu.sm < _AMPERE]
-    if said.get("compatibility") == "ampere-plus" and too_old:
+    if tensorrt.get("compatibility") == "ampere-plus" and too_old:
         what = f"ampere-plus starts at SM{_AMPERE}; the target is {called(too_old)}"
         raise loaded.error(what, "tensorrt", "compatibility", hint="use same-compute-capability")
-    if said.get("exclude_lean_runtime") and not said.get("version_compatible"):
+    if tensorrt.get("exclude_lean_runtime") and not tensorrt.get("version_compatible"):
         what = "`exclude_lean_runtime` says what a version-compatible engine leaves out, and this is none"
         hint = "add version_compatible: true, or leave it out"
         raise loaded.error(what, "tensorrt", "exclude_lean_runtime", hint=hint)

@@ -39,10 +39,10 @@ def make(signature: Signature, checkpoint: Path, text: Text) -> Answer:
 
 def _mask(checkpoint: Path, backend: Any) -> int:
     """Return the id of the token that stands for a word to fill in. Raises answer.Unfit where there is none."""
-    said = json_files.settings(checkpoint / "tokenizer_config.json").get("mask_token")
-    said = said.get("content") if isinstance(said, dict) else said
-    found = (backend.token_to_id(token) for token in (said, *_MASKS) if isinstance(token, str))
-    for number in found:
+    own = json_files.settings(checkpoint / "tokenizer_config.json").get("mask_token")
+    own = own.get("content") if isinstance(own, dict) else own
+    numbers = (backend.token_to_id(token) for token in (own, *_MASKS) if isinstance(token, str))
+    for number in numbers:
         if number is not None:
             return int(number)
     raise answer.Unfit("its tokenizer has no token for a mask")
