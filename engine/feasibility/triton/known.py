@@ -12,6 +12,7 @@ from engine.feasibility.triton.fault import About, Tensor
 from engine.recipe import supported
 from engine.runtimes import registry
 from engine.runtimes.backends import Backend
+from engine.runtimes.profiles import greatest
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Profile, Recipe
@@ -41,8 +42,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
     said, target = recipe.package.triton, recipe.target
     runtime = registry.of(recipe)
     by_engine = runtime.backend is Backend.TENSORRT
-    largest = [profile["batch"].max for profile in recipe.profiles if "batch" in profile]
-    limits = [*([said.max_batch_size] if said.max_batch_size is not None else []), *([max(largest)] if largest else [])]
+    limits = (said.max_batch_size, greatest(recipe.profiles).get("batch"))
     several = part == "ensemble" and not supported.generates(recipe.model.task)
     other = Backend.ENSEMBLE if several else Backend.PYTHON
     return About(
@@ -52,7 +52,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
         on_gpu=target.device != "cpu",
         accelerator=runtime.accelerator(target),
         batch=said.max_batch_size,
-        most=min(limits) if limits else None,
+        most=min((limit for limit in limits if limit is not None), default=None),
         profiles=max(1, len(recipe.profiles)) if by_engine else None,
         decoupled=part == "stream",
     )
@@ -87,7 +87,7 @@ def _batch(recipe: Recipe, facts: ModelFacts) -> int | None:
     outputs = [shape for _, shape in facts.outputs.values()]
     if any(shape is None or shape[:1] != (axis,) for shape in (*facts.axes.values(), *outputs)):
         return None  # an output's axis may have no name: the graph will tell
-    return max((profile[axis].max for profile in profiles(recipe, facts) if axis in profile), default=None)
+    return greatest(profiles(recipe, facts)).get(axis)
 
 
 def says_batch(axis: str) -> bool:
