@@ -30,7 +30,7 @@ _TYPES = {
     "object": "TYPE_STRING",
 }
 _GRAPH_LEVELS = {"basic": -1, "extended": 1, "disabled": 2}
-"""ONNX Runtime's optimisation levels as `optimization.graph.level`; `all` is what Triton does anyway.
+"""ONNX Runtime's optimization levels as `optimization.graph.level`; `all` is what Triton does anyway.
 
 Source: README of triton-inference-server/onnxruntime_backend, "Model Config Options".
 """
@@ -97,7 +97,7 @@ def model_config(
 ) -> Config:
     """Return the configuration of the model itself; `platform` is as Triton has it.
 
-    `batch` is the max_batch_size, `level` ONNX Runtime's optimisation level, `gpu` whether its instances are on GPUs.
+    `batch` is the max_batch_size, `level` ONNX Runtime's optimization level, `gpu` whether its instances are on GPUs.
     Raises StepError for a tensor that Triton cannot describe.
     """
     config = named(name, batch)
