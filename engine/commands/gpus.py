@@ -90,16 +90,16 @@ def _print_table(chosen: Sequence[Gpu]) -> None:
     from engine.report import grid
 
     # The refused GPUs stand in a table of their own with the same columns.
-    names, sms = zip(*((gpu.name, str(gpu.sm)) for gpu in (*chosen, *REFUSED)), strict=True)
-    columns = [
-        grid.Column(width=max(map(len, names))),
-        grid.Column(right=True, width=max(map(len, sms))),
-        grid.Column(right=True, width=len("GiB")),
-    ]
-    grid.show([_TITLES, *map(_row, chosen)], columns)
+    rows = [_TITLES, *map(_row, chosen)]
+    refused = [(gpu.name, str(gpu.sm), "", gpu.why) for gpu in REFUSED]
+    widths = [max(len(row[column]) for row in (*rows, *refused)) for column in range(3)]
+    columns = [grid.Column(right=column > 0, width=width) for column, width in enumerate(widths)]
+    grid.show(rows, columns)
     print("\nnothing is built for:")
-    grid.show([(gpu.name, str(gpu.sm), "", gpu.why) for gpu in REFUSED], columns)
-    tags = dict.fromkeys(tag for gpu in (*chosen, *REFUSED) for tag in gpu.sources)
+    grid.show(refused, columns)
+    tags = dict.fromkeys(
+        [tag for gpu in chosen for tag in gpu.sources] + [tag for gpu in REFUSED for tag in gpu.sources]
+    )
     print("\nsources (of one GPU: `recipe gpus NAME`):")
     grid.show([(tag, _source(tag)) for tag in tags], indent=2)
 
