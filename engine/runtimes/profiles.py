@@ -1,4 +1,4 @@
-"""Optimisation profiles, as TensorRT means them: axis names to the least, usual and greatest shape of every input."""
+"""Optimization profiles, as TensorRT means them: axis names to the least, usual and greatest shape of every input."""
 
 from __future__ import annotations
 

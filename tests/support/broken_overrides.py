@@ -198,7 +198,7 @@ REFUSED = {
     "CUDA graphs through a provider": (CUDA, "optimization: {»cuda: {graphs: true}}", "about TensorRT", "runtime: ten"),
     "a CUDA graph beyond the profile": (
         GPU, "optimization: {cuda: {graphs: true, graph_spec: [{batch_size: »64}]}}", "a CUDA graph of batch 64", "32"),
-    "a level that is none": (LAYERS, "optimization: {graph: {level: »7}}", "no optimisation level 7", "-1 (basic)"),
+    "a level that is none": (LAYERS, "optimization: {graph: {level: »7}}", "no optimization level 7", "-1 (basic)"),
     "a level of an engine": (GPU, "optimization: {graph: {level: »1}}", "about ONNX Runtime", "leave it out"),
     "threads in words": (
         LAYERS, "parameters: {intra_op_thread_count: {string_value: »four}}", "a whole number", '"1"'),

@@ -70,9 +70,9 @@ def _profiles(group: Mapping[str, Any], index: int, about: About) -> Iterator[Fa
         return
     at: tuple[str | int, ...] = (_GROUPS, index, "profile")
     if about.backend is not Backend.TENSORRT:
-        what = "`profile` is about TensorRT's optimisation profiles; this package has none"
+        what = "`profile` is about TensorRT's optimization profiles; this package has none"
         if about.part != "model":
-            what = "`profile` is about TensorRT's optimisation profiles; this model has none"
+            what = "`profile` is about TensorRT's optimization profiles; this model has none"
         yield Fault(what, at, "leave it out")
         return
     for number, name in enumerate(group["profile"]):

@@ -32,7 +32,7 @@ class Trials:
         return onnx_files.load_graph(self.base)
 
     def session(self, graph: onnx.ModelProto) -> onnxruntime.InferenceSession:
-        """Open a variant on one thread, without optimisations: the same inputs give the same bits."""
+        """Open a variant on one thread, without optimizations: the same inputs give the same bits."""
         with TemporaryDirectory(dir=self.base.parent) as folder:
             for name in onnx_files.data_files(graph):
                 onnx_files.link_file(self.base / name, Path(folder) / name)

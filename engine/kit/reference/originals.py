@@ -53,7 +53,7 @@ def load(
     random_head: bool = False,
     images: Images | None = None,
 ) -> Iterator[Original]:
-    """Open the model for answers that are the same in every run on one machine: fp32, one thread, nothing optimised.
+    """Open the model for answers that are the same in every run on one machine: fp32, one thread, nothing optimized.
 
     Raises StepError where it cannot be loaded.
     """

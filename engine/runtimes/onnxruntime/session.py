@@ -41,7 +41,7 @@ def session(
     """Open `directory/model.onnx` on a provider, as its `session.json` asks.
 
     `threads` counts those inside an operator, 0 leaves it to ONNX Runtime. `level` (`disabled`, `basic`,
-    `extended`, `all`) overrides the optimisation level of `session.json`, which is `all` where there is none.
+    `extended`, `all`) overrides the optimization level of `session.json`, which is `all` where there is none.
     `in_order` runs nodes in the order in which they stand, as far as ONNX Runtime may choose.
     Raises StepError where ONNX Runtime refuses the model, or would run it on another provider.
     """
@@ -79,8 +79,8 @@ def unoptimized_graph(model: onnx.ModelProto, scratch: Path, *, in_order: bool =
         return unoptimized(Path(folder), in_order=in_order)
 
 
-def optimise(source: Path, out: Path, *, level: str, disabled: tuple[str, ...] = ()) -> None:
-    """Write ONNX Runtime's own optimisation of `source/model.onnx` to `out`.
+def optimize(source: Path, out: Path, *, level: str, disabled: tuple[str, ...] = ()) -> None:
+    """Write ONNX Runtime's own optimization of `source/model.onnx` to `out`.
 
     Only the levels `basic` and `extended` are the same on every machine: `all` lays tensors out for the CPU at hand.
     Raises StepError where ONNX Runtime refuses the model.
@@ -115,7 +115,7 @@ def options(directory: Path) -> dict[str, Any]:
 
 
 def save_options(directory: Path, *, level: str, disabled: tuple[str, ...] = ()) -> None:
-    """Write `session.json`: the level and the disabled optimisers that the model must be served with."""
+    """Write `session.json`: the level and the disabled optimizers that the model must be served with."""
     said = {"disabled_optimizers": list(disabled), "graph_optimization_level": level}
     (directory / OPTIONS).write_text(json.dumps(said, indent=2) + "\n", "utf-8")
 

@@ -129,7 +129,7 @@ class OnnxRuntime(Runtime):
     def unsupported(self, recipe: Recipe) -> Iterator[Unsupported]:
         """Yield what the TensorRT provider cannot do."""
         if recipe.precision == "fp8" and recipe.target.provider == Provider.TENSORRT:
-            what = "fp8 behind ONNX Runtime, whose optimiser takes such a graph apart"
+            what = "fp8 behind ONNX Runtime, whose optimizer takes such a graph apart"
             yield Unsupported("precision", what, "runtime: tensorrt, or precision: fp16")
         if recipe.tensorrt.get("cuda_graph"):
             what = "CUDA graphs through onnxruntime: Triton moves the buffers that one would be captured with"

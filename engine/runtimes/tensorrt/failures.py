@@ -99,7 +99,7 @@ _CAUSES = (
      ("use precision: fp16; where that keeps products in fp32 because they overflow (`recipe show` names them), take "
       "runtime: tensorrt on that GPU, or a GPU from SM80 on"), "floats"),
     (r"type mismatch between matmul operand scales",
-     "the scales of a quantised matrix product are of two types",
+     "the scales of a quantized matrix product are of two types",
      "give both of its DequantizeLinear scales of one type (fp16 or fp32), each with what it yields", ""),
     (r"libnvinfer_lean",
      "a version-compatible engine carries the lean runtime, and that is not installed",

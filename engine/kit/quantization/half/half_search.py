@@ -50,7 +50,7 @@ def lowered(
     """Return a float32 model with all that bears it in half precision, and what stayed, why, and at what cosine.
 
     The cases' inputs are what is measured on; their outputs are not looked at: the truth is the float32 model itself.
-    Where that is quantised, both are compared without it (`pairs`). First everything goes that does not sum, take
+    Where that is quantized, both are compared without it (`pairs`). First everything goes that does not sum, take
     exponentials or leave the range. While the worst cosine is below `GOAL`, or an error above `RELATIVE`, tensors of
     large values return to float32, the largest first. `model` is changed. Raises StepError where it cannot be run on
     the cases.

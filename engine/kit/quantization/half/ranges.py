@@ -43,7 +43,7 @@ class Ranges:
 def measure(
     model: onnx.ModelProto, samples: Sequence[Inputs], scratch: Path, *, sized: AbstractSet[str] = frozenset()
 ) -> Ranges:
-    """Run a float32 model on samples, nothing optimised, and look at every tensor of its main graph.
+    """Run a float32 model on samples, nothing optimized, and look at every tensor of its main graph.
 
     What comes out of the session are single numbers, one a tensor, however large the tensors are. `sized` are the
     tensors whose extents are kept, those with the most elements over all samples. Raises StepError where ONNX Runtime

@@ -1,4 +1,4 @@
-"""Optimisation: levels, accelerators, CUDA graphs, and the parameters that backends know."""
+"""Optimization: levels, accelerators, CUDA graphs, and the parameters that backends know."""
 
 # Sources: README of triton-inference-server/onnxruntime_backend ("Model Config Options", "ONNX Runtime with TensorRT
 # optimization", "... with OpenVINO") and "Optimization" in Triton's documentation.
@@ -45,7 +45,7 @@ def _graph(asked: Mapping[str, Any], about: About) -> Iterator[Fault]:
         yield Fault("`graph.level` is about ONNX Runtime, and this model is not run by it", at, "leave it out")
     elif level not in _LEVELS:
         meant = "-1 (basic), 1 (extended), 2 (none) or 0 (all) is meant"
-        yield Fault(f"ONNX Runtime has no optimisation level {level}: it would take all of them", at, meant)
+        yield Fault(f"ONNX Runtime has no optimization level {level}: it would take all of them", at, meant)
 
 
 def _cuda(asked: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:
