@@ -21,7 +21,6 @@ DEVICE = "device."
 """How the names of facts about one GPU begin."""
 _TOOL = "nvidia-smi"
 _FIELDS = ("name", "compute_cap", "memory.total", "driver_version")
-_AMPERE = 80
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def has(rows: Mapping[str, str]) -> bool:
 
 def names() -> str:
     """Return the names of all GPUs in one row."""
-    return ", ".join(f"{gpu.name} (sm_{gpu.sm})" for gpu in gpus()) or "none"
+    return ", ".join(catalogue.with_capability(gpu.name, gpu.sm) for gpu in gpus()) or "none"
 
 
 def driver() -> str:
@@ -94,7 +93,7 @@ def _of_driver(name: str) -> Callable[[LocalGpu], str]:
 
 
 _FACTS: Mapping[str, Callable[[LocalGpu], str]] = {
-    "device.ampere_plus": lambda gpu: f"sm>={_AMPERE}" if gpu.sm >= _AMPERE else str(gpu.sm),
+    "device.ampere_plus": lambda gpu: f"sm>={catalogue.AMPERE}" if gpu.sm >= catalogue.AMPERE else str(gpu.sm),
     "device.ecc": _of_driver("ecc"),
     "device.integrated": _of_driver("integrated"),
     "device.l2_bytes": _of_driver("l2_bytes"),
