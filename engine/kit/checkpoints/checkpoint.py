@@ -48,7 +48,7 @@ def config(checkpoint: Path) -> dict[str, Any]:
             ["without it nobody can tell which architecture the weights belong to"],
             "save the model with save_pretrained(), or name an .onnx file as the source",
         )
-    settings = json_files.read(path)
+    settings = json_files.load(path)
     if not isinstance(settings, dict):
         raise StepError(
             f"config.json holds a {type(settings).__name__}, not a JSON object", hint="save the model again"

@@ -9,7 +9,7 @@ from typing import Any
 from engine.errors import StepError
 
 
-def read(path: Path) -> Any:
+def load(path: Path) -> Any:
     """Return the value in a JSON file. Raises StepError where the file is no valid JSON."""
     try:
         return json.loads(path.read_bytes())
@@ -26,5 +26,16 @@ def settings(path: Path) -> dict[str, Any]:
 
     Raises StepError where the file is no valid JSON.
     """
-    value = read(path) if path.is_file() else {}
+    value = load(path) if path.is_file() else {}
     return value if isinstance(value, dict) else {}
+
+
+def weight_map(index: Path) -> dict[str, str]:
+    """Return the file of each tensor, from the index of weights in several files. Raises StepError."""
+    try:
+        files = dict(json.loads(index.read_bytes())["weight_map"])
+        if not all(isinstance(file, str) for file in files.values()):
+            raise TypeError("a tensor has no file name")  # noqa: TRY301 - told like the errors around it
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise StepError(f"{index.name} is not readable", [f"{type(error).__name__}: {error}"]) from None
+    return files

@@ -88,7 +88,7 @@ def _modules(checkpoint: Path) -> list[tuple[str, str]]:
     Very old models have no `modules.json`: they are a Transformer with a Pooling module. Raises StepError.
     """
     path = checkpoint / "modules.json"
-    listed = json_files.read(path) if path.is_file() else []
+    listed = json_files.load(path) if path.is_file() else []
     modules = [
         (str(module.get("type", "")).rpartition(".")[2], Path(str(module.get("path", ""))).name)
         for module in (listed if isinstance(listed, list) else [])
