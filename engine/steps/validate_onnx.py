@@ -11,7 +11,7 @@ from engine.kit.accuracy import measure as accuracy
 from engine.kit.accuracy.gate import Judged
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.onnx import onnx_files
-from engine.kit.quantization import calibration, trials
+from engine.kit.quantization import calibration
 from engine.kit.quantization.half import emulation
 from engine.recipe.schema import Recipe
 from engine.runtimes import registry
@@ -83,4 +83,4 @@ def _session(quantized: Path, kinds: list[str], scratch: Path) -> onnxruntime.In
         return ort.session(quantized, threads=1)
     model = onnx_files.load(quantized)
     emulation.emulate(model, quantized)
-    return trials.opened(model, scratch)
+    return ort.unoptimized_graph(model, scratch)

@@ -45,7 +45,6 @@ def raised(model: onnx.ModelProto, oldest: int) -> onnx.ModelProto:
     except Exception as error:  # RuntimeError for an operator without an adapter, ValueError above 2 GiB
         reason = f"it is written in opset {opset}, and cannot be converted to {oldest}"
         raise OpsetError(f"{reason} ({str(error).strip().splitlines()[0] if str(error) else error!r})") from error
-    converted.ir_version = max(
-        converted.ir_version, helper.find_min_ir_version_for(converted.opset_import, ignore_unknown=True)
-    )
+    oldest_ir = helper.find_min_ir_version_for([helper.make_opsetid("", oldest)])
+    converted.ir_version = max(converted.ir_version, oldest_ir)
     return converted

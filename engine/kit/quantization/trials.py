@@ -15,16 +15,6 @@ if TYPE_CHECKING:
     import onnxruntime
 
 
-def opened(model: onnx.ModelProto, scratch: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:
-    """Open a model on one thread, without optimizations: the same inputs give the same bits.
-
-    The weights of a model beyond 2 GiB go out of `model`. `in_order` runs the nodes in the order of the graph.
-    """
-    with TemporaryDirectory(dir=scratch) as folder:
-        onnx_files.save(model, Path(folder))
-        return ort.session(Path(folder), threads=1, level="disabled", in_order=in_order)
-
-
 @dataclass(frozen=True)
 class Trials:
     """The graph that variants are made of, in a folder of its own with its weights in a file beside it."""
@@ -47,7 +37,7 @@ class Trials:
             for name in onnx_files.data_files(graph):
                 onnx_files.link_file(self.base / name, Path(folder) / name)
             onnx_files.save_graph(graph, Path(folder))
-            return ort.session(Path(folder), threads=1, level="disabled")
+            return ort.unoptimized(Path(folder))
 
     def whole(self, graph: onnx.ModelProto) -> onnx.ModelProto:
         """Bring the weights that a variant still has on disk into memory, and return it."""

@@ -87,7 +87,7 @@ def _onnx(checkpoint: Path) -> Original:
     graph = onnx_files.load_graph(checkpoint)
     wanted = onnx_files.inputs(graph)
     ranges = random_inputs.ranges(graph)
-    session = ort.session(checkpoint, threads=1, level="disabled")
+    session = ort.unoptimized(checkpoint)
     return Original(
         name="onnxruntime-fp32",
         wanted=wanted,

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from engine.kit.onnx import onnx_files, topology
 from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
     import numpy as np
     import onnx
 
-CONTRIB = "com.microsoft"
 _POSITIONS = 8  # the input of EmbedLayerNormalization
 # Standard operators that older exports spell out in parts and that fusion puts together.
 _PUT_TOGETHER = frozenset({"Gelu", "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"})
@@ -147,5 +147,5 @@ def _constant(
 
 def _fused(model: onnx.ModelProto) -> Counter[str]:
     return Counter(
-        node.op_type for node in onnx_files.nodes(model) if node.domain == CONTRIB or node.op_type in _PUT_TOGETHER
+        node.op_type for node in onnx_files.nodes(model) if node.domain == CONTRIBUTED or node.op_type in _PUT_TOGETHER
     )

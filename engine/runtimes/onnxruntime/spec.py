@@ -16,7 +16,7 @@ from engine.runtimes.runtime import GPU_FACTS, E, Kernels, Runtime, Unsupported,
 if TYPE_CHECKING:
     from engine.gpus import Gpu
     from engine.runtimes.recipes import Execution, LoadedRecipe, Recipe, Target
-    from engine.runtimes.triton_images import Named
+    from engine.runtimes.triton_images import ImageTag
 
 
 class Provider(StrEnum):
@@ -118,7 +118,7 @@ class OnnxRuntime(Runtime):
         if tensorrt:
             _tensorrt().options(loaded, devices)
 
-    def refuse_image(self, loaded: LoadedRecipe, named: Named) -> None:
+    def refuse_image(self, loaded: LoadedRecipe, named: ImageTag) -> None:
         """Every image with Triton's ONNX Runtime backend loads ONNX models."""
 
     def refuse_operators(self, loaded: LoadedRecipe, operators: Mapping[str, Sequence[str]]) -> None:

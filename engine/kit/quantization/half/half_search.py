@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files, topology
-from engine.kit.quantization import fidelity, trials
+from engine.kit.quantization import fidelity
 from engine.kit.quantization.fidelity import Fidelity
 from engine.kit.quantization.half import emulation, half, half_choice, infinities, matmul_work, pairs, ranges, scaling
 from engine.kit.quantization.half.half_choice import Choice
 from engine.kit.quantization.half.ranges import Ranges
 from engine.kit.quantization.half.signatures import Kind
 from engine.kit.quantization.report import HalfReport, HalfTry
+from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
     import onnx
@@ -59,7 +60,7 @@ def lowered(
     the cases.
     """
     topology.name_nodes(model)
-    truth = fidelity.answered(trials.opened(pairs.bypassed(model), scratch), asked)
+    truth = fidelity.answered(ort.unoptimized_graph(pairs.bypassed(model), scratch), asked)
     inputs = [case.inputs for case in asked]
     saturated = infinities.saturate(model)
     scaled = scaling.scale_products(model, ranges.measure(model, inputs, scratch), kind)
@@ -124,4 +125,4 @@ def _tried(
     candidate = onnx_files.copied(model)
     half.convert(candidate, choice.low, seen.types, kind)
     emulation.emulate(candidate, scratch)
-    return _Try(limit, choice, fidelity.measure(truth, trials.opened(candidate, scratch)))
+    return _Try(limit, choice, fidelity.measure(truth, ort.unoptimized_graph(candidate, scratch)))

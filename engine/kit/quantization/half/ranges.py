@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import onnx_files, shapes
-from engine.kit.quantization import trials
 from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def measure(
     largest = _stored(model)
     extents: dict[str, tuple[int, ...]] = {}
     # In another order, the nodes that look at tensors would come last, and all tensors stay in memory until then.
-    session = trials.opened(_watching(model, watched, sized), scratch, in_order=True)
+    session = ort.unoptimized_graph(_watching(model, watched, sized), scratch, in_order=True)
     for sample in samples:
         _take_in(ort.run(session, sample), watched, largest, extents)
     return Ranges(types, largest, extents)
@@ -73,7 +72,7 @@ def tensor_types(model: onnx.ModelProto, scratch: Path) -> dict[str, str]:
     del skeleton.graph.output[:]
     names = dict.fromkeys(name for node in model.graph.node for name in node.output if name)
     skeleton.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
-    session = trials.opened(skeleton, scratch)
+    session = ort.unoptimized_graph(skeleton, scratch)
     types = {value.name: value.type for value in (*session.get_inputs(), *session.get_outputs())}
     return types | {tensor.name: _type(tensor.data_type) for tensor in model.graph.initializer}
 
