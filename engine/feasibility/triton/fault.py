@@ -29,7 +29,7 @@ class Fault(Exception):  # noqa: N818 - it becomes an error of the recipe or of 
 
 
 @dataclass(frozen=True)
-class Tensor:
+class ConfigTensor:
     """A tensor as config.pbtxt has it; None for what is not known. `dims` are without the batch that Triton makes."""
 
     data_type: str | None = None
@@ -69,8 +69,8 @@ class About:
     profiles: int | None = None
     """How many profiles the TensorRT engine has."""
     decoupled: bool = False
-    inputs: Mapping[str, Tensor] | None = None
-    outputs: Mapping[str, Tensor] | None = None
+    inputs: Mapping[str, ConfigTensor] | None = None
+    outputs: Mapping[str, ConfigTensor] | None = None
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """The least and the most that the profiles take, by axis."""
     parameters: Mapping[str, str] = field(default_factory=dict)

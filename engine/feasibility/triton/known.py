@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine import tasks
 from engine.feasibility.facts import Axes, ModelFacts
 from engine.feasibility.shapes import profiles
-from engine.feasibility.triton.fault import About, Tensor
+from engine.feasibility.triton.fault import About, ConfigTensor
 from engine.runtimes import registry
 from engine.runtimes.backends import Backend
 from engine.runtimes.profiles import greatest
@@ -86,11 +86,11 @@ def _batch(recipe: Recipe, facts: ModelFacts) -> int | None:
     return greatest(profiles(recipe, facts)).get(axis)
 
 
-def _tensor(kind: str | None, shape: Axes | None, *, batch: int | None) -> Tensor:
+def _tensor(kind: str | None, shape: Axes | None, *, batch: int | None) -> ConfigTensor:
     if batch is None or shape is None:
-        return Tensor(TYPES.get(kind or ""))
+        return ConfigTensor(TYPES.get(kind or ""))
     row = shape[1:] if batch else shape
     dims = tuple(size if isinstance(size, int) else -1 for size in row)
     axes = tuple(size if isinstance(size, str) else None for size in row)
     # Triton has no tensors without dimensions: one number a row is [1].
-    return Tensor(TYPES.get(kind or ""), dims or None, axes=axes)
+    return ConfigTensor(TYPES.get(kind or ""), dims or None, axes=axes)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.kit.checkpoints import sentences
 from engine.kit.checkpoints.sentences import Sentences
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, opsets
 
 if TYPE_CHECKING:
     import onnx
@@ -48,8 +48,7 @@ def _asked(checkpoint: Path) -> Sentences | None:
 
 def _suits(graph: onnx.ModelProto) -> bool:
     given, taken = onnx_files.outputs(graph), onnx_files.inputs(graph)
-    opset = next((each.version for each in graph.opset_import if each.domain in ("", "ai.onnx")), 0)
-    if NAME in given or STATES not in given or MASK not in taken or opset < _OPSET:
+    if NAME in given or STATES not in given or MASK not in taken or opsets.version(graph) < _OPSET:
         return False
     return (given[STATES].dtype, len(given[STATES].shape)) == ("float32", _RANK)
 
