@@ -104,7 +104,7 @@ class Export(Step):
         module = torch_models.load(
             checkpoint, task, num_labels=self.num_labels, random_head=self.random_head, images=self.images
         )
-        parts = modules.with_past(module) if tasks.find(task).generates else None
+        parts = modules.with_past(module) if tasks.generates(task) else None
         longest = checkpoints.max_sequence(checkpoint)
         problems: list[str] = []
         for exporter in ("torchscript", "dynamo"):
