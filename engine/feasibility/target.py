@@ -1,4 +1,4 @@
-"""Which devices the package is for, and which runtime can run on them."""
+"""Target: the devices of the package, and whether the runtime runs on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def check(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
-    """Return the GPUs that the recipe names; none for a cpu. Raises RecipeError where the target cannot be."""
+    """Return the GPUs that the recipe names, none for a cpu. Raises RecipeError for a target that is not possible."""
     recipe = loaded.recipe
     target = recipe.target
     runtime = registry.of(recipe)
@@ -37,12 +37,12 @@ def check(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
 
 
 def devices(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
-    """Return the GPUs that the recipe names, in its order. Raises RecipeError at a name that is none."""
+    """Return the GPUs that the recipe names, in its order. Raises RecipeError at a name that is no GPU."""
     return tuple(_gpu(loaded, index) for index in range(len(loaded.recipe.target.devices)))
 
 
 def place(loaded: LoadedRecipe, index: int) -> tuple[str | int, ...]:
-    """Return where a device is said: `target.device`, or one of its items."""
+    """Return the path of a device in the recipe: `target.device`, or one item of that list."""
     one = isinstance(loaded.recipe.target.device, str)
     return ("target", "device") if one else ("target", "device", index)
 
@@ -67,8 +67,8 @@ def _gpu(loaded: LoadedRecipe, index: int) -> Gpu:
 def _several(loaded: LoadedRecipe, named: Sequence[Gpu], runtime: Runtime) -> None:
     for index, gpu in enumerate(named):
         if gpu in named[:index]:
-            says = loaded.recipe.target.devices
-            what = f"the {gpu.name} is named twice: {says[named.index(gpu)]} and {says[index]}"
+            names = loaded.recipe.target.devices
+            what = f"the {gpu.name} is named twice: {names[named.index(gpu)]} and {names[index]}"
             raise loaded.error(what, *place(loaded, index), hint="leave one out")
     if len(named) > 1 and not runtime.several:
         able = [each for each in registry.runtimes().values() if each.several]
