@@ -22,7 +22,7 @@ def check(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
     runtime = registry.of(recipe)
     if target.provider is not None and target.provider not in runtime.providers:
         owners = [each for each in registry.runtimes().values() if target.provider in each.providers]
-        what = f"`provider` is {registry.named(owners)}'s; this recipe uses {target.runtime}"
+        what = f"`provider` is {registry.in_words(owners)}'s; this recipe uses {target.runtime}"
         raise loaded.error(what, "target", "provider", hint="leave it out")
     if target.device == "cpu":
         runtime.refuse_cpu(loaded)
@@ -73,7 +73,7 @@ def _several(loaded: LoadedRecipe, named: Sequence[Gpu], runtime: Runtime) -> No
     if len(named) > 1 and not runtime.several:
         able = [each for each in registry.runtimes().values() if each.several]
         fitting = [each for each in able if all(each.builds_for(gpu) for gpu in named)]
-        hint = f"use runtime: {registry.named(fitting)}"
+        hint = f"use runtime: {registry.in_words(fitting)}"
         if not fitting:
             hint = f"make a recipe of each: matrix: {{target.device: [{', '.join(gpu.name for gpu in named)}]}}"
         what = f"{runtime.name} builds for one device; {len(named)} are named"
