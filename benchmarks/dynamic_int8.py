@@ -50,7 +50,7 @@ def changes() -> dict[str, list[Change]]:
     return {
         PLAIN: [(evening, "even", lambda *_: {})],
         "a scale per row behind activations": [no_smoothing],
-        "smoothed behind normalisations": [no_rows],
+        "smoothed behind normalizations": [no_rows],
         "**both: what `quantize` does**": [],
         "the same, and a scale per row behind attention": [(readings, "find", none_is_mild)],
     }
