@@ -62,20 +62,26 @@ SOURCES: Mapping[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Image:
-    """What an image brings; `release` is its tag's YY.MM, `flavour` the rest of the tag."""
+class Tag:
+    """The tag of an image: `release` is its YY.MM, `flavour` the rest."""
 
     release: str
     flavour: str
+
+    @property
+    def tag(self) -> str:
+        """The tag as registries write it: `24.05-py3`."""
+        return f"{self.release}-{self.flavour}"
+
+
+@dataclass(frozen=True)
+class Image(Tag):
+    """An image whose versions of TensorRT, CUDA and Python are known, with the documents that name them."""
+
     tensorrt: str
     cuda: str | None
     python: str | None
     sources: tuple[str, ...]
-
-    @property
-    def tag(self) -> str:
-        """The image's tag: `24.05-py3`."""
-        return f"{self.release}-{self.flavour}"
 
 
 IMAGES = (
@@ -93,16 +99,8 @@ _TAG = re.compile(r"([0-9]{2}\.[0-9]{2})(?:-([a-z0-9-]+))?")
 
 
 @dataclass(frozen=True)
-class Named:
-    """What a recipe names: the release and the flavour of its tag."""
-
-    release: str
-    flavour: str
-
-    @property
-    def tag(self) -> str:
-        """The image's tag: `24.05-py3`."""
-        return f"{self.release}-{self.flavour}"
+class Named(Tag):
+    """An image that a recipe names, whether its versions are known or not."""
 
     @property
     def loads_engines(self) -> bool:
