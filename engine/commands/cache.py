@@ -90,7 +90,7 @@ def _list(_arguments: argparse.Namespace, root: Path) -> Exit:
 
 
 def _verify(arguments: argparse.Namespace, root: Path) -> Exit:
-    from engine.machine.facts import cpu_count
+    from engine.machine import cpu
     from engine.store import verification
 
     shown = sys.stderr.isatty() and not arguments.json
@@ -100,7 +100,7 @@ def _verify(arguments: argparse.Namespace, root: Path) -> Exit:
             sys.stderr.write(f"\rread {done} of {total} files")
             sys.stderr.flush()
 
-    verdict = verification.verify(root, parallel=arguments.jobs or cpu_count(), on_progress=progress)
+    verdict = verification.verify(root, parallel=arguments.jobs or len(cpu.usable()), on_progress=progress)
     if shown:
         sys.stderr.write("\r\033[K")
     _print_json_verdict(verdict, root) if arguments.json else _print_verdict(verdict, root)

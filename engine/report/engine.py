@@ -10,7 +10,7 @@ from engine.report.table import size_in_words
 from engine.runtimes import registry
 
 if TYPE_CHECKING:
-    from engine.runtimes.tensorrt.passport import Extents, Passport, Tensor
+    from engine.runtimes.tensorrt.passport import EngineTensor, Extents, Passport
 
 
 def text(said: Passport) -> str:
@@ -71,5 +71,5 @@ def _profile(profile: Mapping[str, Extents]) -> str:
     )
 
 
-def _tensors(tensors: Mapping[str, Tensor]) -> str:
+def _tensors(tensors: Mapping[str, EngineTensor]) -> str:
     return ", ".join(f"{name} {value.dtype} {' x '.join(map(str, value.shape))}" for name, value in tensors.items())

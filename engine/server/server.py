@@ -163,7 +163,7 @@ def _try(plan: _Plan) -> Server:
     except BaseException:
         own.drop()
         raise
-    os.close(own.lock)  # the keeper has it now
+    own.lock.release()  # the keeper has it now
     try:
         return _ready(plan, own.name, keeping, ports, log)
     except BaseException:
@@ -194,9 +194,9 @@ def _start_keeper(plan: _Plan, own: Scratch, ports: Ports, log: Path) -> Keeping
         raise StepError(
             f"the server's log cannot be written to {log}", [str(error.strerror)], "name a file that can be written"
         ) from error
-    command = [sys.executable, "-I", "-S", keeper.__file__, str(own.folder), str(own.lock)]
+    command = [sys.executable, "-I", "-S", keeper.__file__, str(own.folder), str(own.lock.handle)]
     process = subprocess.Popen(  # noqa: S603 - our own file
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, pass_fds=(own.lock,),
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, pass_fds=(own.lock.handle,),
         start_new_session=True,
     )  # fmt: skip
     return Keeping(process, keeper_plan, file)

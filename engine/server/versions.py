@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.runtimes import triton_images
-from engine.runtimes.triton_images import IMAGES, REPOSITORY, Image, Named, parts_of
+from engine.runtimes import triton_images, versions
+from engine.runtimes.triton_images import IMAGES, REPOSITORY, Image, ImageTag
 from engine.server.installation import Lacking
 from engine.server.needs import Engine
 
@@ -17,17 +17,8 @@ Every image has the other backends.
 
 
 def loads(engine: Engine, tensorrt: str) -> bool:
-    """Tell whether a version of TensorRT loads an engine.
-
-    It does where it built the engine, or where it is a later minor version and the engine is version-compatible. Where
-    one version has fewer numbers than the other, only these are compared. Source: "Engine Compatibility" in NVIDIA's
-    documentation.
-    """
-    if triton_images.agrees(engine.tensorrt, tensorrt):
-        return True
-    built_by, loaded_by = _numbers(engine.tensorrt), _numbers(tensorrt)
-    same_major = built_by[:1] == loaded_by[:1]
-    return engine.version_compatible and same_major and loaded_by >= built_by[: len(loaded_by)]
+    """Tell whether a version of TensorRT loads an engine of a package."""
+    return versions.loads_engine(tensorrt, built_by=engine.tensorrt, version_compatible=engine.version_compatible)
 
 
 def tag_for(engines: Sequence[Engine], name: str | None) -> str:
@@ -54,7 +45,7 @@ def tag_for(engines: Sequence[Engine], name: str | None) -> str:
     )
 
 
-def _refuse_image(named: Named, engines: Sequence[Engine]) -> None:
+def _refuse_image(named: ImageTag, engines: Sequence[Engine]) -> None:
     if engines and not named.loads_engines:
         raise Lacking(f"the image {named.tag} has no backend for TensorRT engines", f"use {named.release}-py3")
     image = named.image
@@ -82,7 +73,3 @@ def _latest(engines: Sequence[Engine]) -> Image | None:
 def address_of(tag: str) -> str:
     """Return the whole name of the image with a tag, as docker pulls it."""
     return f"{REPOSITORY}:{tag}"
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in parts_of(version) if part.isdigit())

@@ -127,7 +127,7 @@ def test_settings_of_a_tokenizer_that_are_no_object_leave_the_padding_to_its_fil
         made = json.loads((out / "films_tokenizer" / "1" / "tokenizer.json").read_text())
         assert made["padding"]["direction"] == side
     (odd / "tokenizer_config.json").write_text("{")
-    with pytest.raises(StepError, match=r"^tokenizer_config\.json of the tokenizer is no valid JSON"):
+    with pytest.raises(StepError, match=r"^tokenizer_config\.json of the model is no valid JSON"):
         run(step(), exported, odd, tmp_path / "broken")
 
 

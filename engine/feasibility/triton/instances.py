@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Said, twice
+from engine.feasibility.triton.fault import About, Fault, Said, not_of_an_ensemble, twice
 from engine.runtimes.backends import Backend
 
 _GROUPS = "instance_group"
@@ -17,8 +17,7 @@ def rule(said: Said, about: About) -> Iterator[Fault]:
     if groups is None:
         return
     if about.backend is Backend.ENSEMBLE:
-        hint = "say it of the models that it is made of"
-        yield Fault("an ensemble has no instances: Triton refuses the group", (_GROUPS,), hint, at_key=True)
+        yield not_of_an_ensemble(_GROUPS)
         return
     for index, group in enumerate(groups):
         yield from _placed(group, index, about)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Path, Said, near
+from engine.feasibility.triton.fault import About, Fault, Path, Said, near, not_of_an_ensemble, unknown_tensor
 from engine.runtimes.backends import ON_CPU, ON_GPU, Accelerator, Backend
 
 _FIELD = "optimization"
@@ -28,8 +28,7 @@ def rule(said: Said, about: About) -> Iterator[Fault]:
     if asked is None:
         return
     if about.backend is Backend.ENSEMBLE:
-        hint = "say it of the models that it is made of"
-        yield Fault("an ensemble has no `optimization`: Triton refuses it", (_FIELD,), hint, at_key=True)
+        yield not_of_an_ensemble(_FIELD)
         return
     yield from _graph(asked, about)
     yield from _cuda(asked.get("cuda"), about)
@@ -62,8 +61,7 @@ def _cuda(asked: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:
         path = (*at, "graph_spec", index)
         for name in spec.get("input", {}):
             if about.inputs is not None and name not in about.inputs:
-                what = f"the model has no input {name!r}"
-                yield Fault(what, (*path, "input", name), near(name, about.inputs), at_key=True)
+                yield unknown_tensor("input", name, (*path, "input", name), about.inputs, at_key=True)
         size = spec.get("batch_size", 0)
         if size < 0 or (about.largest is not None and size > about.largest):
             limit = "at least 0 is meant" if size < 0 else f"at most {about.largest} is meant"

@@ -37,7 +37,7 @@ class Trials:
             for name in onnx_files.data_files(graph):
                 onnx_files.link_file(self.base / name, Path(folder) / name)
             onnx_files.save_graph(graph, Path(folder))
-            return ort.session(Path(folder), threads=1, level="disabled")
+            return ort.unoptimized(Path(folder))
 
     def whole(self, graph: onnx.ModelProto) -> onnx.ModelProto:
         """Bring the weights that a variant still has on disk into memory, and return it."""

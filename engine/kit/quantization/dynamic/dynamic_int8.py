@@ -6,7 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, opsets
+from engine.kit.onnx.opsets import OpsetError
 from engine.kit.quantization import int8, precisions
 from engine.kit.quantization.dynamic import evening
 from engine.kit.quantization.precisions import LeftAloneError
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     import onnx
 
 _KEPT_APART = ("SkipLayerNormFusion",)
-_FREE_INITIALIZERS = 4  # the IR version since which weights need not be inputs as well: folding leaves them out
 
 
 def quantize(fused: Path, out: Path, *, reduce_range: bool) -> DynamicReport:
@@ -45,7 +45,10 @@ def _quantized(fused: Path, scratch: Path, *, reduce_range: bool) -> tuple[onnx.
     precisions.refuse_half(graph)
     print("folding constants")
     ort.optimize(fused, scratch / "folded", level="basic", disabled=("ConstantSharing",))
-    model = _recent(onnx_files.load(scratch / "folded"))
+    try:
+        model = opsets.raised(onnx_files.load(scratch / "folded"), int8.OLDEST_OPSET)
+    except OpsetError as error:
+        raise LeftAloneError(str(error)) from error
     if any(graph.sparse_initializer for graph in onnx_files.graphs(model.graph)):  # folding makes constants such
         raise LeftAloneError("it stores weights as sparse tensors, which ONNX Runtime's quantizer cannot read")
     evened = evening.even(model, int8.prepare(model), scratch)
@@ -54,21 +57,6 @@ def _quantized(fused: Path, scratch: Path, *, reduce_range: bool) -> tuple[onnx.
     if not int8.counted(quantized):
         raise LeftAloneError("it has no operator that dynamic quantization makes faster")
     return quantized, evened
-
-
-def _recent(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model in an opset that knows the quantizing operators."""
-    from onnx import version_converter
-
-    opset = next((entry.version for entry in model.opset_import if entry.domain in {"", "ai.onnx"}), 0)
-    if opset >= int8.OLDEST_OPSET:
-        return model
-    model.ir_version = max(model.ir_version, _FREE_INITIALIZERS)
-    try:
-        return version_converter.convert_version(model, int8.OLDEST_OPSET)
-    except Exception as error:  # the converter raises RuntimeError for operators that it has no adapter for
-        reason = f"it is written in opset {opset}, too old for int8, and cannot be converted to {int8.OLDEST_OPSET}"
-        raise LeftAloneError(f"{reason} ({error})") from error
 
 
 def _save(model: onnx.ModelProto, out: Path, scratch: Path) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.kit.onnx import topology
+
 if TYPE_CHECKING:
     import onnx
 
@@ -36,7 +38,7 @@ class Reading:
 
 def find(model: onnx.ModelProto, fit: Collection[str]) -> list[Reading]:
     """Return what MatMul and Attention read that are among the nodes called `fit`, in the order of the graph."""
-    makers = {name: node for node in model.graph.node for name in node.output}
+    makers = topology.producers(model.graph)
     found: dict[str, list[onnx.NodeProto]] = {}
     for node in model.graph.node:
         if node.name in fit and node.op_type in {"Attention", "MatMul"}:

@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, topology
 from engine.kit.quantization.low_bits import BLOCK, Kind
 from engine.kit.quantization.trials import Trials
 from engine.runtimes.onnxruntime import session as ort
@@ -45,7 +45,7 @@ class Weights:
 
     def __init__(self, trials: Trials, model: onnx.ModelProto) -> None:
         self.trials = trials
-        self.stored = {tensor.name: tensor for tensor in model.graph.initializer}
+        self.stored = topology.initializers(model.graph)
         makers = [node for node in model.graph.node if node.op_type in {"Constant", "Identity", "Transpose"}]
         self.makers = {node.output[0]: node for node in makers}
 
