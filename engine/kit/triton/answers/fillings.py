@@ -24,7 +24,7 @@ _MASKS = ("[MASK]", "<mask>")
 def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answer:
     """Return what makes words of logits [rows, tokens, vocabulary]. Raises Unfit."""
     logits, names = answer.found(signature, "logits", axes=3)
-    backend = text.tokeniser.backend
+    backend = text.tokenizer.backend
     mask = _mask(checkpoint, backend)
     size = answer.vocabulary(backend)
     count = min(_COUNT, logits.shape[-1] if isinstance(logits.shape[-1], int) else size)

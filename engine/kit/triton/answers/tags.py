@@ -24,7 +24,7 @@ def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answe
         Tensor("scores", "TYPE_FP32", (-1,)),
         Tensor("tokens", "TYPE_STRING", (-1,)),
     )
-    backend = text.tokeniser.backend
+    backend = text.tokenizer.backend
     tokens = [backend.id_to_token(number) or "" for number in range(answer.vocabulary(backend))]
     return Answer(
         served.TAG, ("logits", "input_ids", "attention_mask"), gives,
