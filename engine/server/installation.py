@@ -12,7 +12,7 @@ from engine.server.needs import Needs
 from engine.server.ports import Ports
 
 Kind = Literal["path", "container", "pip"]
-KIND_NAMES: Mapping[Kind, str] = {"path": "on the PATH", "container": "in a container", "pip": "installed by pip"}
+KIND_NAMES: Mapping[str, str] = {"path": "on the PATH", "container": "in a container", "pip": "installed by pip"}
 _CACHE_BYTES = 256 << 20
 """The size of the server's cache of responses: 256 MiB for all models together."""
 _EXIT_SECONDS = 10
