@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.commands import amounts, options
 from engine.errors import Exit, UsageError
+from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.store.collection import Collected
@@ -66,8 +67,8 @@ def _stats(_arguments: argparse.Namespace, root: Path) -> Exit:
     aside = len(list((root / "quarantine").iterdir())) if (root / "quarantine").is_dir() else 0
     print(f"store      {root}")
     print(f"records    {len(records)}")
-    print(f"artifacts  {len(artifacts)}, {sum(artifacts.values()) / 1e6:.1f} MB")
-    print(f"on disk    {sum(contents.values()) / 1e6:.1f} MB in {len(contents)} files: equal content is stored once")
+    print(f"artifacts  {len(artifacts)}, {sizes.decimal(sum(artifacts.values()))}")
+    print(f"on disk    {sizes.decimal(sum(contents.values()))} in {len(contents)} files: equal content is stored once")
     if aside:
         print(f"put aside  {aside} damaged, in quarantine/ (`recipe cache gc` removes them)")
     return Exit.OK
@@ -75,7 +76,7 @@ def _stats(_arguments: argparse.Namespace, root: Path) -> Exit:
 
 def _list(_arguments: argparse.Namespace, root: Path) -> Exit:
     for record in _records(root):
-        print(f"{record.job:<12} {record.size / 1e6:>10.1f} MB {record.seconds:>8.1f} s  {record.artifact}")
+        print(f"{record.job:<12} {sizes.decimal(record.size):>13} {record.seconds:>8.1f} s  {record.artifact}")
     return Exit.OK
 
 
@@ -102,7 +103,7 @@ def _print_verdict(verdict: Verdict, root: Path) -> None:
         state = "mended" if damage.mended else "damaged"
         print(f"{state:<8} {_inside(damage.path, root)}: {damage.why}")
     resumed = f" ({verdict.resumed} of them before an interruption)" if verdict.resumed else ""
-    print(f"{verdict.records} records, {verdict.files} files, {verdict.bytes / 1e6:.1f} MB read{resumed}")
+    print(f"{verdict.records} records, {verdict.files} files, {sizes.decimal(verdict.bytes)} read{resumed}")
     if verdict.orphans or verdict.swept:
         print(f"{verdict.orphans + verdict.swept} leftovers of builds that were killed, all whole")
     if verdict.damages:
@@ -138,11 +139,11 @@ def _collect(arguments: argparse.Namespace, root: Path) -> Exit:
 def _print_collected(result: Collected, *, dry_run: bool) -> None:
     verb = "would remove" if dry_run else "removed"
     for record, last in result.records:
-        print(f"{verb} {record.job:<12} {record.size / 1e6:>10.1f} MB  unused for {amounts.since(last)}")
-    print(f"{verb} {len(result.records)} records with {result.bytes / 1e6:.1f} MB, and {result.leftovers} leftovers")
+        print(f"{verb} {record.job:<12} {sizes.decimal(record.size):>13}  unused for {amounts.since(last)}")
+    print(f"{verb} {len(result.records)} records with {sizes.decimal(result.bytes)}, and {result.leftovers} leftovers")
     if result.in_use:
         print(f"{result.in_use} stay because a running build uses them")
-    print(f"{result.left_bytes / 1e6:.1f} MB stay")
+    print(f"{sizes.decimal(result.left_bytes)} stay")
 
 
 def _print_json_collected(result: Collected) -> None:

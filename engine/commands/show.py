@@ -9,6 +9,7 @@ from pathlib import Path
 
 from engine.commands import options
 from engine.errors import Exit, UsageError
+from engine.text import sizes
 
 _PASSPORT = "passport.json"
 _ENGINE = ".plan"
@@ -54,7 +55,7 @@ def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:
 
 def _show_recipes(arguments: argparse.Namespace) -> Exit:
     from engine import api
-    from engine.report.table import size_in_words, table
+    from engine.report.table import table
 
     summaries = api.show(arguments.recipes, **options.reading(arguments))
     if arguments.json:
@@ -65,7 +66,7 @@ def _show_recipes(arguments: argparse.Namespace) -> Exit:
         for job in summary.variant.jobs:
             record = summary.records.get(job.name)
             made = (
-                f"{size_in_words(record.size):>10}  {record.seconds:8.1f} s  {record.artifact}"
+                f"{sizes.decimal(record.size):>10}  {record.seconds:8.1f} s  {record.artifact}"
                 if record
                 else "  not built"
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 from engine.runtimes.backends import Accelerator, Backend
@@ -75,15 +74,6 @@ class About:
 Said = Mapping[str, Any]
 """Overrides of one model whose types are right, without nulls."""
 Rule = Callable[[Said, About], Iterator[Fault]]
-
-
-def near(word: str, known: Iterable[str]) -> str:
-    """Return a hint with the known word that looks most like `word`, or with all of them where none does."""
-    choices = list(known)
-    found = get_close_matches(word, choices, n=1) or get_close_matches(word.lower(), choices, n=1, cutoff=0.5)
-    if found:
-        return f"did you mean `{found[0]}`?"
-    return f"known here: {', '.join(choices)}" if choices else "leave it out"
 
 
 def twice(names: Iterable[Any]) -> Iterator[int]:

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Path, Said, near
+from engine.feasibility.triton.fault import About, Fault, Path, Said
 from engine.runtimes.backends import ON_CPU, ON_GPU, Accelerator, Backend
+from engine.text import suggestions
 
 _FIELD = "optimization"
 _LEVELS = (-1, 0, 1, 2)
@@ -63,7 +64,7 @@ def _cuda(asked: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:
         for name in spec.get("input", {}):
             if about.inputs is not None and name not in about.inputs:
                 what = f"the model has no input {name!r}"
-                yield Fault(what, (*path, "input", name), near(name, about.inputs), at_key=True)
+                yield Fault(what, (*path, "input", name), suggestions.hint(name, about.inputs), at_key=True)
         size = spec.get("batch_size", 0)
         if size < 0 or (about.largest is not None and size > about.largest):
             limit = "at least 0 is meant" if size < 0 else f"at most {about.largest} is meant"
@@ -83,7 +84,7 @@ def _accelerator(said: Mapping[str, Any], path: Path, about: About) -> Iterator[
     known = ON_GPU if side.startswith("gpu") else ON_CPU
     if name not in known:
         what = f"ONNX Runtime has no accelerator {name!r} here: Triton would refuse it"
-        yield Fault(what, at if name else path, near(name, known) if name else f"add name: {known[0]}")
+        yield Fault(what, at if name else path, suggestions.hint(name, known) if name else f"add name: {known[0]}")
         return
     if side.startswith("cpu") and about.on_gpu:
         what = f"{name!r} computes on a cpu, and this package was built and measured for a GPU"

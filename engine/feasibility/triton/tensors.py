@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Path, Said, Tensor, near, twice
+from engine.feasibility.triton.fault import About, Fault, Path, Said, Tensor, twice
 from engine.runtimes.backends import Backend
+from engine.text import suggestions
 
 FREE = -1
 _IMAGE_RANK = 3
@@ -40,7 +41,7 @@ def _tensor(said: Mapping[str, Any], path: Path, tensors: Mapping[str, Tensor] |
         yield Fault("a tensor needs its name", path, f"as in {{name: {next(iter(tensors or ['x']))}, ...}}")
         return
     if tensors is not None and name not in tensors:
-        hint = near(name, tensors)
+        hint = suggestions.hint(name, tensors)
         yield Fault(f"the model has no {path[0]} {name!r}", (*path, "name"), hint, facts=[_has(tensors)])
         return
     own = tensors[name] if tensors is not None else Tensor()
@@ -156,7 +157,9 @@ def _made_of_batches(said: Said, about: About) -> Iterator[Fault]:
                 for number, name in enumerate(names):
                     if tensors is not None and name not in tensors:
                         what = f"the model has no {'input' if key == 'source_input' else target_in} {name!r}"
-                        yield Fault(what, (field, index, key, number), near(name, tensors), facts=[_has(tensors)])
+                        yield Fault(
+                            what, (field, index, key, number), suggestions.hint(name, tensors), facts=[_has(tensors)]
+                        )
 
 
 def _has(tensors: Mapping[str, Tensor]) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Path, Said, Tensor, near, twice
+from engine.feasibility.triton.fault import About, Fault, Path, Said, Tensor, twice
 from engine.runtimes.backends import Backend
+from engine.text import suggestions
 
 _FIELD = "model_warmup"
 _ASKING = ("generate", "stream")
@@ -70,7 +71,9 @@ def _inputs(inputs: Mapping[str, Any], path: Path, tensors: Mapping[str, Tensor]
         at = (*path, "inputs", name)
         if tensors is not None and name not in tensors:
             facts = [f"it has: {', '.join(tensors)}"]
-            yield Fault(f"the model has no input {name!r}", at, near(name, tensors), facts=facts, at_key=True)
+            yield Fault(
+                f"the model has no input {name!r}", at, suggestions.hint(name, tensors), facts=facts, at_key=True
+            )
             continue
         yield from _data(given, at)
         yield from _tensor(given, at, tensors[name] if tensors is not None else Tensor())
