@@ -84,8 +84,7 @@ class Entry:
     @property
     def generates(self) -> bool:
         """Whether its answer is generated token by token."""
-        task = tasks.known(self.task)
-        return task is not None and task.generates is not None
+        return tasks.generates(self.task)
 
     def __str__(self) -> str:
         pieces = ", streams" if self.decoupled else ""

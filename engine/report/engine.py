@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from engine.report import grid
 from engine.runtimes import registry
 from engine.text import sizes
 
 if TYPE_CHECKING:
-    from engine.runtimes.tensorrt.passport import Extents, Passport, Tensor
+    from engine.runtimes.tensorrt.passport import EngineTensor, Extents, Passport
 
 
 def text(said: Passport) -> str:
     """Return a line per thing that is known; options at their default are left out."""
     rows = [(title, "".join(each if each.isprintable() else "?" for each in value)) for title, value in _rows(said)]
-    width = max(len(title) for title, _ in rows)
-    return "".join(f"  {title:<{width}}  {value}\n" for title, value in rows)
+    return "".join(f"{line}\n" for line in grid.lines(rows, indent=2))
 
 
 def _rows(said: Passport) -> Iterator[tuple[str, str]]:
@@ -71,5 +71,5 @@ def _profile(profile: Mapping[str, Extents]) -> str:
     )
 
 
-def _tensors(tensors: Mapping[str, Tensor]) -> str:
+def _tensors(tensors: Mapping[str, EngineTensor]) -> str:
     return ", ".join(f"{name} {value.dtype} {' x '.join(map(str, value.shape))}" for name, value in tensors.items())

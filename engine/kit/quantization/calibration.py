@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.inputs import cases, random_inputs, samples, token_rows, tokenizer
+from engine.kit.inputs import cases, index_ranges, random_inputs, samples, token_rows, tokenizer
 from engine.kit.inputs.cases import Case
 from engine.kit.inputs.token_rows import Limits
 from engine.kit.onnx import onnx_files
@@ -59,7 +59,7 @@ def drawn(graph: onnx.ModelProto, profiles: Sequence[Profile], *, longest: int |
 
     Raises StepError where none can be drawn.
     """
-    wanted, ranges = onnx_files.inputs(graph), random_inputs.ranges(graph)
+    wanted, ranges = onnx_files.inputs(graph), index_ranges.of(graph)
     tokens = token_rows.are_tokens(wanted)
     vocabulary = random_inputs.vocabulary(wanted, ranges) if tokens else None
     return questions.drawn(Original("graph", wanted, lambda _: {}, ranges, vocabulary, longest), profiles, seed=_SEED)

@@ -27,6 +27,10 @@ class Spread:
     worst: float
     mean: float
 
+    def rounded(self) -> Spread:
+        """Return both to six digits, as reports show cosines."""
+        return Spread(round(self.worst, 6), round(self.mean, 6))
+
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizeReport(TypedReport):

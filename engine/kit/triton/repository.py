@@ -149,8 +149,7 @@ def _task(serving: Serving, checkpoint: Path) -> str:
 
 def _generates(validated: Path, checkpoint: Path) -> bool:
     """Tell whether the built model is one of graphs that generate text."""
-    onnx = (validated / graphs.folders(validated)[0] / onnx_files.MODEL).is_file()
-    return onnx and checkpoints.kind(checkpoint) == "transformers" and graphs.generates(validated)
+    return checkpoints.kind(checkpoint) == "transformers" and graphs.generates(validated)
 
 
 def _with_embedding(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Even channels: what normalisations give, smoothed into the weights that it is multiplied by."""
+"""Even channels: what normalizations give, smoothed into the weights that it is multiplied by."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from engine.errors import StepError
 from engine.kit.accuracy import equivalence
 from engine.kit.inputs import token_rows
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, topology
 from engine.kit.quantization import activation_ranges, smoothing
 from engine.kit.quantization.activation_ranges import Seen
 from engine.kit.quantization.dynamic import readings
@@ -36,7 +36,7 @@ _STEPS = 255
 def smooth(model: onnx.ModelProto, normal: Sequence[Reading], scratch: Path) -> dict[str, bool]:
     """Smooth those of the tensors that gain by it; return whether, for each tensor that could be looked at.
 
-    How large a channel becomes behind a normalisation is a matter of the model and little of its inputs: random
+    How large a channel becomes behind a normalization is a matter of the model and little of its inputs: random
     tokens, seeded, show it as well as texts do. Models that take anything but tokens are left as they are, and so is
     a weight that something else reads too, which would have to be stored twice.
     """
@@ -47,7 +47,7 @@ def smooth(model: onnx.ModelProto, normal: Sequence[Reading], scratch: Path) -> 
     if not chosen or not token_rows.are_tokens(onnx_files.inputs(model)):
         return {}
     seen = _seen(model, chosen, scratch)
-    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    stored = topology.initializers(model.graph)
     before = {}
     for reading in chosen if seen else ():
         name = reading.source
@@ -65,13 +65,11 @@ def smooth(model: onnx.ModelProto, normal: Sequence[Reading], scratch: Path) -> 
 
 def _seen(model: onnx.ModelProto, chosen: Sequence[Reading], scratch: Path) -> dict[str, tuple[Seen, Seen]]:
     """Return what random tokens show of each tensor, at one length and at another; nothing where it takes none."""
-    copy = type(model)()
-    copy.CopyFrom(model)  # saving takes its weights out
     with TemporaryDirectory(dir=scratch) as folder:
         try:
             drawn = zip(*(equivalence.trials(model, length=length) for length in _LENGTHS), strict=True)
             inputs = [made for both in drawn for _, made in both]  # `observe` keeps even and odd ones apart
-            tried = Trials.of(copy, Path(folder) / "model")
+            tried = Trials.of(onnx_files.copied(model), Path(folder) / "model")
             return activation_ranges.observe(tried, [each.source for each in chosen], inputs)
         except StepError as error:
             print(f"it could not be tried on random tokens: {' '.join(str(error).split())[:300]}")

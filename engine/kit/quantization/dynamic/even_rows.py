@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from engine.kit.onnx import opsets
 from engine.kit.quantization.dynamic import readings
 from engine.kit.quantization.dynamic.readings import Reading
 
@@ -28,11 +29,10 @@ def scale(model: onnx.ModelProto, chosen: Sequence[Reading]) -> None:
 
     if not chosen:
         return
-    opset = next(entry.version for entry in model.opset_import if entry.domain in {"", "ai.onnx"})
     model.graph.initializer.append(numpy_helper.from_array(np.array([_LEAST], np.float32), _FLOOR))
     axes: list[str] = []
     options: dict[str, object] = {"axes": [-1]}
-    if opset >= _AXES_AS_INPUT:
+    if opsets.version(model) >= _AXES_AS_INPUT:
         model.graph.initializer.append(numpy_helper.from_array(np.array([-1], np.int64), _AXIS))
         axes, options = [_AXIS], {}
     before, after = {}, {}

@@ -6,10 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.kit.onnx import topology
+
 if TYPE_CHECKING:
     import onnx
 
-_NORMALISE = frozenset({
+_NORMALIZE = frozenset({
     "EmbedLayerNormalization", "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization",
     "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
 })  # fmt: skip
@@ -21,7 +23,7 @@ _ARRANGE = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", 
 class Reading:
     """A tensor, and the nodes that multiply it by a weight each: their names, operators, weights and results.
 
-    `normal`: whether a normalisation gives the tensor; `mild`: whether what gives it lets nothing stand out, as
+    `normal`: whether a normalization gives the tensor; `mild`: whether what gives it lets nothing stand out, as
     attention does, which takes means.
     """
 
@@ -36,7 +38,7 @@ class Reading:
 
 def find(model: onnx.ModelProto, fit: Collection[str]) -> list[Reading]:
     """Return what MatMul and Attention read that are among the nodes called `fit`, in the order of the graph."""
-    makers = {name: node for node in model.graph.node for name in node.output}
+    makers = topology.producers(model.graph)
     found: dict[str, list[onnx.NodeProto]] = {}
     for node in model.graph.node:
         if node.name in fit and node.op_type in {"Attention", "MatMul"}:
@@ -48,7 +50,7 @@ def find(model: onnx.ModelProto, fit: Collection[str]) -> list[Reading]:
             tuple(node.op_type for node in nodes),
             tuple(node.input[1] for node in nodes),
             tuple(node.output[0] for node in nodes),
-            _comes_from(_NORMALISE, source, makers),
+            _comes_from(_NORMALIZE, source, makers),
             _comes_from(_MEANS, source, makers),
         )
         for source, nodes in found.items()

@@ -28,7 +28,7 @@ def of(task: str, signature: Signature, checkpoint: Path, text: Text | None) -> 
     maker = importlib.import_module(asked.answers)
     try:
         made: Answer | None = maker.make(signature, checkpoint, text)
-    except (Unfit, sentences.Unsupported) as reason:
+    except (Unfit, sentences.UnsupportedModules) as reason:
         print(f"the package gives the model's own outputs, no answers to {task}: {reason}")
         return None
     return made

@@ -26,6 +26,6 @@ def make(signature: Signature, checkpoint: Path, _: Text) -> Answer | None:
     width = states.shape[-1]
     size = width * len(found.modes) if isinstance(width, int) else -1
     gives = (Tensor(embedding.NAME, "TYPE_FP32", (size,)),)
-    settings = {"modes": list(found.modes), "normalise": found.normalise}
+    settings = {"modes": list(found.modes), "normalise": found.normalize}
     takes = (embedding.STATES, embedding.MASK)
     return Answer(served.EMBED, takes, gives, (embedding.NAME,), settings, names)
