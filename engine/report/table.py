@@ -12,12 +12,12 @@ from engine.kit.quantization.report import QuantizeReport
 from engine.report import grid, precisions
 from engine.reporting import Number
 from engine.runtimes import registry
+from engine.server.installation import KIND_NAMES
 from engine.step import Section
 from engine.text import sizes
 
 _NOISY = 0.5
 """From here on, the middle half of the rounds differs by half of the median: busy neighbours, not models."""
-_KINDS = {"path": "on the PATH", "container": "in a container", "pip": "installed by pip"}
 _BEFORE, _BEHIND = ("shape", "runtime", "via", "size", "cosine"), ("speed-up",)
 """The columns around those of the measured numbers, which the fields of a row name."""
 _USUAL = "ms"
@@ -87,7 +87,7 @@ def _server(server: ServerReport | None) -> list[str]:
     """Return which server answered, and what of it is not Triton's own; nothing where none was asked."""
     if server is None:
         return []
-    triton = f"Triton {server.version} ({_KINDS[server.kind]})"
+    triton = f"Triton {server.version} ({KIND_NAMES[server.kind]})"
     line = f"via triton: {server.asked} on {triton}, one call at a time"
     aside = "with a stand-in in Python for Triton's ONNX Runtime backend, which comes with its containers alone"
     return [line, *([aside] if server.stand_in else [])]

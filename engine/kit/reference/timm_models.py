@@ -49,7 +49,7 @@ def load(
 
 
 def example(module: torch.nn.Module, batch: int) -> dict[str, np.ndarray]:
-    """Return seeded made-up images for a loaded model: normal numbers, as images are once they are normalised."""
+    """Return seeded made-up images for a loaded model: normal numbers, as images are once they are normalized."""
     import numpy as np
 
     generator = np.random.default_rng(batch)

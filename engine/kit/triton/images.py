@@ -52,7 +52,7 @@ def part(name: str, model: Config, signature: Signature, serving: Serving, check
 
 
 def _prepared(checkpoint: Path, serving: Serving, channels: int) -> dict[str, Any]:
-    """Return how images are scaled, cut and normalised: as the recipe says, the model's own config, or timm.
+    """Return how images are scaled, cut and normalized: as the recipe says, the model's own config, or timm.
 
     Raises StepError where config.json asks for what timm's evaluation does not know.
     """

@@ -1,4 +1,4 @@
-"""Tokenise: SentencePiece models without tokenizer.json, and tokenizers that fail say why."""
+"""Tokenizer: SentencePiece models without tokenizer.json, and tokenizers that fail say why."""
 
 from __future__ import annotations
 
