@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from engine.client.model_metadata import ModelState
 from engine.errors import StepError
 from engine.server import health, keeper, said, scratch
 from engine.server import ports as choice
 from engine.server.find import find
 from engine.server.found import Found, Kind, Lacking, Place
-from engine.server.health import State
 from engine.server.needs import Needs, needs_of
 from engine.server.ports import Ports
 from engine.server.scratch import Scratch
@@ -41,7 +41,7 @@ class Server:
     """Of Triton, as it says itself."""
     stand_in: bool
     """Whether ONNX models are answered by the stand-in for Triton's own backend."""
-    models: Mapping[str, State]
+    models: Mapping[str, ModelState]
     log: Path
     pid: int
     _keeping: Keeping = field(repr=False, compare=False)
@@ -220,7 +220,7 @@ def _gone(keeping: Keeping) -> StepError:
     return kind(what, lines, said.meaning(lines))
 
 
-def _failed(states: Mapping[str, State]) -> StepError:
+def _failed(states: Mapping[str, ModelState]) -> StepError:
     names = " and ".join(states)
     facts = [f"{name}: {state.reason}" for name, state in states.items()]
     return StepError(f"Triton cannot load {names}", facts, said.meaning(facts))

@@ -16,6 +16,8 @@ from engine.tasks import Tensor
 
 TASK = "recipe_task"
 """The parameter that marks what clients call, and says what it is for."""
+MASK = "recipe_mask"
+"""The parameter of a configuration that holds the mask token, for clients of a model that fills masks."""
 _EMPTY = b"An ensemble has no files of its own, but Triton looks for the folder of its version.\n"
 _SETTINGS, _REQUIREMENTS = "settings.json", "requirements.txt"
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.kit.checkpoints import json_files
 from engine.kit.triton import served
+from engine.kit.triton.parts import MASK
 from engine.tasks import answer
 from engine.tasks.answer import Answer, Tensor
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 _COUNT = 5
 """Words for each mask; `top_k` of the fill-mask pipeline of transformers."""
-MASK = "recipe_mask"
-"""The parameter of a configuration that says how a word to be filled in is written."""
 _MASKS = ("[MASK]", "<mask>")
 
 
