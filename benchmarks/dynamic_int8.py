@@ -22,7 +22,8 @@ from timing import machine, table
 sys.path.append(str(program.ROOT))
 
 from engine.kit.accuracy import pooling
-from engine.kit.inputs import token_rows, tokenizer
+from engine.kit.inputs import token_rows
+from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.onnx import onnx_files
 from engine.kit.quantization.dynamic import activation_scaling, channel_smoothing, layer_inputs, per_token_scaling
 from engine.runtimes.onnxruntime import session as ort
@@ -54,7 +55,7 @@ def changes() -> dict[str, list[Change]]:
     return {
         PLAIN: [(activation_scaling, "apply", lambda *_: {})],
         "a scale per row behind activations": [no_smoothing],
-        "smoothed behind normalisations": [no_rows],
+        "smoothed behind normalizations": [no_rows],
         "**both: what `quantize` does**": [],
         "the same, and a scale per row behind attention": [(layer_inputs, "find", none_is_averaged)],
     }
@@ -88,10 +89,10 @@ class Bench:
         Fuse().run(folder / "fused", shaped=folder / "shaped")
         self.folder = folder
         wanted = onnx_files.inputs(onnx_files.load_graph(folder / "exported"))
-        tokeniser = tokenizer.load(source, longest=LONGEST)
-        if tokeniser is None:
+        tokenizer = tokenizers.load(source, longest=LONGEST)
+        if tokenizer is None:
             sys.exit("the model has no tokenizer")
-        self.texts = [token_rows.fit(tokeniser.row(line), wanted) for line in _lines(lines)]
+        self.texts = [token_rows.fit(tokenizer.row(line), wanted) for line in _lines(lines)]
         self.sessions = {"fp32": ort.session(folder / "exported", threads=1)}
         self.truth = self.embedded("fp32")
 

@@ -49,9 +49,8 @@ class Validate(Judged):
 
     def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> AccuracyReport:
         """Return what `accuracy.measure` finds, and the bytes of the model. Raises StepError as it does."""
-        generates = tasks.find(checkpoints.task(checkpoint, self.task)).generates
         # One thread: sums in one order, however many cores there are.
-        new_tokens = 1 if generates else None
+        new_tokens = 1 if tasks.generates(checkpoints.task(checkpoint, self.task)) else None
         runner = self.execution.by.runner(compiled, self.execution, name="built", threads=1, new_tokens=new_tokens)
         report = accuracy.measure(
             runner.run, reference, checkpoint, self.task, what="the built model", takes=runner.takes

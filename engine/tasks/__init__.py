@@ -1,7 +1,7 @@
 """Tasks: what a model is for, a file a task; other packages bring theirs by entry points."""
 
 from engine.tasks.answer import Answer, Tensor, Unfit
-from engine.tasks.registry import either, every, find, known, makers, modules, names
+from engine.tasks.registry import either, every, find, generates, known, makers, modules, names
 from engine.tasks.task import MEASURED, TENSORS, Classes, Generates, Modality, Task
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "either",
     "every",
     "find",
+    "generates",
     "known",
     "makers",
     "modules",

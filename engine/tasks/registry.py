@@ -50,6 +50,12 @@ def every() -> tuple[Task, ...]:
     return tuple(find(name) for name in names())
 
 
+def generates(name: str | None) -> bool:
+    """Whether the models of a task generate text; False for None and for a name that no installed task has."""
+    task = known(name)
+    return task is not None and task.generates is not None
+
+
 def either(suits: Callable[[Task], object]) -> str:
     """Return the names of the tasks that suit, for a hint: `text-generation or text2text-generation`."""
     return " or ".join(task.name for task in every() if suits(task))

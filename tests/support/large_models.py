@@ -81,7 +81,7 @@ def reference(directory: Path) -> Path:
 
     graph = onnx_files.load_graph(directory / "shaped")
     lines = [samples.Text(f"line {number}", text) for number, text in enumerate(SENTENCES, 1)]
-    asked = samples.tokenised(lines, directory / "checkpoint", onnx_files.inputs(graph))
+    asked = samples.tokenize(lines, directory / "checkpoint", onnx_files.inputs(graph))
     asked = calibration.padded(asked, directory / "checkpoint", onnx_files.inputs(graph))
     session = ort.session(directory / "shaped", threads=1, level="disabled")
     answered = [Case(case.name, case.text, case.kind, case.inputs, ort.run(session, case.inputs)) for case in asked]

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from engine import tasks
 from engine.feasibility.facts import Axes, ModelFacts
 from engine.feasibility.shapes import profiles
 from engine.feasibility.triton.fault import About, ConfigTensor
-from engine.recipe import supported
 from engine.runtimes import registry
 from engine.runtimes.backends import Backend
 from engine.runtimes.profiles import greatest
@@ -39,7 +39,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
     runtime = registry.of(recipe)
     by_engine = runtime.backend is Backend.TENSORRT
     limits = (said.max_batch_size, greatest(recipe.profiles).get("batch"))
-    several = part == "ensemble" and not supported.generates(recipe.model.task)
+    several = part == "ensemble" and not tasks.generates(recipe.model.task)
     other = Backend.ENSEMBLE if several else Backend.PYTHON
     return About(
         backend=(runtime.backend or Backend.PYTHON) if part in _ENGINES else other,
@@ -56,7 +56,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
 
 def of_model(recipe: Recipe, facts: ModelFacts) -> About | None:
     """Return what is known of the model itself by the report of its fetch; None where that tells no tensors."""
-    if not facts.axes or supported.generates(recipe.model.task or facts.task):
+    if not facts.axes or tasks.generates(recipe.model.task or facts.task):
         return None
     about = of_recipe(recipe, "model")
     batch = about.batch

@@ -1,4 +1,4 @@
-"""Samples: a .jsonl of texts or an .npz of tensors -> a model's inputs, tokenised as the model's own tokenizer does."""
+"""Samples: a .jsonl of texts or an .npz of tensors -> a model's inputs, tokenized as the model's own tokenizer does."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.inputs import tensor_samples, token_rows, tokenizer
+from engine.kit.inputs import tensor_samples, token_rows
+from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx.onnx_files import Input
 
 if TYPE_CHECKING:
-    from engine.kit.inputs.tokenizer import Tokeniser
+    from engine.kit.inputs.tokenizer import Tokenizer
 
 LABEL = "label"
 _DEFAULT_LABELS = 2
@@ -46,7 +47,7 @@ def read(path: Path, checkpoint: Path, wanted: Mapping[str, Input], *, longest: 
         raise StepError(
             f"samples come as .jsonl or .npz, and {path.name} is neither", [_FORMS, "an .npz has one array per input"]
         )
-    return tokenised(texts(path), checkpoint, wanted, longest=longest)
+    return tokenize(texts(path), checkpoint, wanted, longest=longest)
 
 
 def built_in(*, paired: bool = False) -> list[Text]:
@@ -71,7 +72,7 @@ def texts(path: Path) -> list[Text]:
     return found
 
 
-def tokenised(
+def tokenize(
     found: list[Text], checkpoint: Path, wanted: Mapping[str, Input], *, longest: int | None = None
 ) -> list[Case]:
     """Return the texts as cases, of `longest` tokens at most.
@@ -85,14 +86,14 @@ def tokenised(
             "give samples as .npz with one array per input",
         )
     limits = token_rows.Limits.of(wanted, longest)
-    tokeniser = tokenizer.load(checkpoint, longest=limits.sequence[1])
-    if tokeniser is None:
+    tokenizer = tokenizers.load(checkpoint, longest=limits.sequence[1])
+    if tokenizer is None:
         raise StepError(
             "the samples are texts, but the model has no tokenizer",
             hint="give tokenizer: beside source, or samples as .npz",
         )
     classes = _classes(checkpoints.config(checkpoint))
-    return [_case(text, tokeniser, limits, wanted, classes) for text in found]
+    return [_case(text, tokenizer, limits, wanted, classes) for text in found]
 
 
 def _text(path: Path, number: int, line: str) -> Text:
@@ -120,14 +121,14 @@ def _text(path: Path, number: int, line: str) -> Text:
 
 
 def _case(
-    text: Text, tokeniser: Tokeniser, limits: token_rows.Limits, wanted: Mapping[str, Input], classes: Mapping[str, int]
+    text: Text, tokenizer: Tokenizer, limits: token_rows.Limits, wanted: Mapping[str, Input], classes: Mapping[str, int]
 ) -> Case:
-    row = tokeniser.row(text.text, text.pair)
+    row = tokenizer.row(text.text, text.pair)
     if row["input_ids"].size == 0:
         raise StepError(
             f"the tokenizer makes no token of {text.name}", [repr(text.text)], "leave it out of the samples"
         )
-    inputs = token_rows.fit(token_rows.alone(row, pad=tokeniser.pad, limits=limits), wanted)
+    inputs = token_rows.fit(token_rows.alone(row, pad=tokenizer.pad, limits=limits), wanted)
     shown = text.text if text.pair is None else f"{text.text} | {text.pair}"
     return Case(text.name, shown, "sample", inputs, {}, _label(text, classes))
 

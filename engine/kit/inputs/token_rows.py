@@ -54,17 +54,6 @@ def are_tokens(wanted: Mapping[str, Input]) -> bool:
     return "input_ids" in wanted and set(wanted) <= set(NAMES) and flat
 
 
-def draw(generator: np.random.Generator, vocabulary: Vocabulary, length: int) -> Row:
-    """Return a random row of `length` tokens, none of them padding, its second half of the last type."""
-    import numpy as np
-
-    ids = generator.integers(0, vocabulary.tokens, (1, length))
-    if vocabulary.tokens > 1:
-        ids = np.where(ids == vocabulary.pad, (vocabulary.pad + 1) % vocabulary.tokens, ids)
-    types = (np.arange(length) >= length / 2)[None] * max(0, vocabulary.types - 1)
-    return {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": types.astype(np.int64)}
-
-
 def batch(
     rows: Sequence[Row], *, pad: int, side: Literal["left", "right"] = "right", length: int = 0
 ) -> dict[str, np.ndarray]:

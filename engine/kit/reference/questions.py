@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import tasks
-from engine.kit.inputs import random_inputs, samples, token_rows, tokenizer
+from engine.kit.inputs import random_inputs, samples, token_rows
+from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.inputs.token_rows import Limits
 
@@ -28,15 +29,15 @@ def ask(
     if original.vocabulary is None:
         return samples.read(file, checkpoint, original.wanted) if file else drawn(original, profiles)
     limits = Limits.of(original.wanted, original.longest)
-    tokeniser = tokenizer.load(checkpoint, longest=limits.sequence[1])
-    if file is None and tokeniser is None:
+    tokenizer = tokenizers.load(checkpoint, longest=limits.sequence[1])
+    if file is None and tokenizer is None:
         return drawn(original, profiles)
     if file is None:
         texts = samples.built_in(paired=tasks.find(task).paired)
-        asked = samples.tokenised(texts, checkpoint, original.wanted, longest=original.longest)
+        asked = samples.tokenize(texts, checkpoint, original.wanted, longest=original.longest)
     else:
         asked = samples.read(file, checkpoint, original.wanted, longest=original.longest)
-    pad = original.vocabulary.pad if tokeniser is None else tokeniser.pad
+    pad = original.vocabulary.pad if tokenizer is None else tokenizer.pad
     return [*asked, *masked(asked, original.wanted, pad=pad, limits=limits)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.kit.inputs import token_rows
+from engine.kit.inputs import synthetic, token_rows
 from engine.kit.inputs.token_rows import Limits, Vocabulary
 from engine.kit.onnx.onnx_files import Input
 
@@ -59,7 +59,7 @@ def test_a_fixed_batch_of_one_gets_its_masks_one_row_at_a_time():
 
 
 def test_random_rows_hold_no_padding_and_both_types():
-    made = token_rows.draw(np.random.default_rng(0), Vocabulary(tokens=4, types=2, pad=2), 200)
+    made = synthetic.row(np.random.default_rng(0), Vocabulary(tokens=4, types=2, pad=2), 200)
     assert sorted(set(made["input_ids"][0].tolist())) == [0, 1, 3]
     assert set(made["token_type_ids"][0].tolist()) == {0, 1}
 

@@ -12,10 +12,10 @@ from engine.tasks.answer import Answer, Tensor
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature
-    from engine.kit.triton.text import Text
+    from engine.kit.triton.text import ServedTokenizer
 
 
-def make(signature: Signature, checkpoint: Path, text: Text) -> Answer:
+def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answer:
     """Return what makes labels of logits [rows, tokens, classes]. Raises Unfit."""
     logits, names = answer.found(signature, "logits", axes=3)
     settings = {"labels": labels.names(checkpoint, answer.extent(logits))}
@@ -24,7 +24,7 @@ def make(signature: Signature, checkpoint: Path, text: Text) -> Answer:
         Tensor("scores", "TYPE_FP32", (-1,)),
         Tensor("tokens", "TYPE_STRING", (-1,)),
     )
-    backend = text.tokeniser.backend
+    backend = text.tokenizer.backend
     tokens = [backend.id_to_token(number) or "" for number in range(answer.vocabulary(backend))]
     return Answer(
         served.TAG, ("logits", "input_ids", "attention_mask"), gives,

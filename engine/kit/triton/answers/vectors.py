@@ -12,10 +12,10 @@ from engine.tasks.answer import Answer, Tensor
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature
-    from engine.kit.triton.text import Text
+    from engine.kit.triton.text import ServedTokenizer
 
 
-def make(signature: Signature, checkpoint: Path, _: Text) -> Answer | None:
+def make(signature: Signature, checkpoint: Path, _: ServedTokenizer) -> Answer | None:
     """Return what makes a vector of hidden states; None where the checkpoint does not say how. Raises Unfit."""
     found = sentences.load(checkpoint)
     if found is None:
@@ -26,6 +26,6 @@ def make(signature: Signature, checkpoint: Path, _: Text) -> Answer | None:
     width = states.shape[-1]
     size = width * len(found.modes) if isinstance(width, int) else -1
     gives = (Tensor(embedding.NAME, "TYPE_FP32", (size,)),)
-    settings = {"modes": list(found.modes), "normalise": found.normalise}
+    settings = {"modes": list(found.modes), "normalise": found.normalize}
     takes = (embedding.STATES, embedding.MASK)
     return Answer(served.EMBED, takes, gives, (embedding.NAME,), settings, names)
