@@ -8,12 +8,10 @@ from typing import Any, Literal, cast
 from engine.errors import StepError
 from engine.feasibility import triton
 from engine.feasibility.triton import About, ConfigTensor, Fault
+from engine.kit.triton.config import Config
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import Part
 from engine.runtimes.backends import ON_GPU, Accelerator, Backend
-
-Config = Any
-"""A `ModelConfig`, the protobuf message that Triton reads as config.pbtxt."""
 
 _ENGINES = ("model", "encoder", "decoder")
 

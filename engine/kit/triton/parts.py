@@ -17,7 +17,7 @@ from engine.tasks import AnswerTensor
 TASK = "recipe_task"
 """The parameter that marks what clients call, and says what it is for."""
 _EMPTY = b"An ensemble has no files of its own, but Triton looks for the folder of its version.\n"
-_SETTINGS, _REQUIREMENTS = "settings.json", "requirements.txt"
+_SETTINGS, REQUIREMENTS = "settings.json", "requirements.txt"
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def _requirements(needs: Sequence[str]) -> dict[str, bytes]:
         return {}
     pinned = (f"{each}=={_version(each)}" for each in needs)
     lines = ["# What model.py needs, beside numpy, in Triton's Python.", *pinned]
-    return {_REQUIREMENTS: ("\n".join(lines) + "\n").encode()}
+    return {REQUIREMENTS: ("\n".join(lines) + "\n").encode()}
 
 
 def _version(package: str) -> str:

@@ -24,7 +24,6 @@ from engine.reporting import TypedReport
 from engine.runtimes.served import Served
 from engine.tasks import Answer, AnswerTensor
 
-_CONFIG = "config.pbtxt"
 _VERSION = "1"
 
 
@@ -190,7 +189,7 @@ def _write(out: Path, part: Part) -> None:
     """Write a model's folder: its configuration, its files, and those of its version."""
     folder: Path = out / part.config.name / _VERSION
     folder.mkdir(parents=True)
-    (folder.parent / _CONFIG).write_text(configs.as_text(part.config), "utf-8")
+    (folder.parent / configs.FILE).write_text(configs.as_text(part.config), "utf-8")
     for place, files in ((folder, part.files), (folder.parent, part.beside)):
         for name, content in files.items():
             (place / name).write_bytes(content)

@@ -30,7 +30,7 @@ _SIDES = ("left", "right")
 
 
 @dataclass(frozen=True)
-class Text:
+class ServedTokenizer:
     """A tokenizer as it is served: how many texts make a row, and its file."""
 
     tokenizer: tokenizers.Tokenizer
@@ -40,7 +40,7 @@ class Text:
     """Whether the second text is one that answers lie in."""
 
 
-def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) -> Text | None:
+def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) -> ServedTokenizer | None:
     """Return the tokenizer of a model that takes nothing but tokens; None where it does not, or has none."""
     if not token_rows.are_tokens(signature.inputs):
         return None
@@ -52,10 +52,10 @@ def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) ->
         return None
     asked = tasks.find(task)
     row = AnswerTensor(NAME, "TYPE_STRING", (asked.texts,))
-    return Text(tokenizer, row, _file(tokenizer, checkpoint, fixed, asked), asked.context)
+    return ServedTokenizer(tokenizer, row, _file(tokenizer, checkpoint, fixed, asked), asked.context)
 
 
-def part(name: str, model: Config, text: Text, *, also: Collection[str]) -> Part:
+def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[str]) -> Part:
     """Return the python model that turns texts into the tensors that `model` takes, and those named in `also`."""
     own = parts.tensors(model.input, model)
     gives = [*own, *(_EXTRA[each] for each in _EXTRA if each in also and each not in {tensor.name for tensor in own})]

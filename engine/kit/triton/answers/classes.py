@@ -12,10 +12,10 @@ from engine.tasks.answer import Answer, AnswerTensor
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature
-    from engine.kit.triton.text import Text
+    from engine.kit.triton.text import ServedTokenizer
 
 
-def make(signature: Signature, checkpoint: Path, _: Text | None) -> Answer:
+def make(signature: Signature, checkpoint: Path, _: ServedTokenizer | None) -> Answer:
     """Return what makes labels of logits [rows, classes]. Raises Unfit."""
     logits, names = answer.output(signature, "logits", axes=2)
     classes = answer.extent(logits)

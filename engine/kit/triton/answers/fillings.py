@@ -12,7 +12,7 @@ from engine.tasks.answer import Answer, AnswerTensor
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature
-    from engine.kit.triton.text import Text
+    from engine.kit.triton.text import ServedTokenizer
 
 _COUNT = 5
 """Words for each mask; `top_k` of the fill-mask pipeline of transformers."""
@@ -21,7 +21,7 @@ MASK = "recipe_mask"
 _MASKS = ("[MASK]", "<mask>")
 
 
-def make(signature: Signature, checkpoint: Path, text: Text) -> Answer:
+def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answer:
     """Return what makes words of logits [rows, tokens, vocabulary]. Raises Unfit."""
     logits, names = answer.output(signature, "logits", axes=3)
     backend = text.tokenizer.backend

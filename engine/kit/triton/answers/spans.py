@@ -11,13 +11,13 @@ from engine.tasks.answer import Answer, AnswerTensor
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature
-    from engine.kit.triton.text import Text
+    from engine.kit.triton.text import ServedTokenizer
 
 _LONGEST = 15
 """Tokens; `max_answer_len` of the question-answering pipeline of transformers."""
 
 
-def make(signature: Signature, _: Path, __: Text) -> Answer:
+def make(signature: Signature, _: Path, __: ServedTokenizer) -> Answer:
     """Return what makes an answer of the logits of its start and end. Raises Unfit."""
     for name in ("start_logits", "end_logits"):
         answer.output(signature, name, axes=2, alone=False)

@@ -12,10 +12,10 @@ from engine.tasks.answer import Answer, AnswerTensor
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature
-    from engine.kit.triton.text import Text
+    from engine.kit.triton.text import ServedTokenizer
 
 
-def make(signature: Signature, checkpoint: Path, text: Text) -> Answer:
+def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answer:
     """Return what makes labels of logits [rows, tokens, classes]. Raises Unfit."""
     logits, names = answer.output(signature, "logits", axes=3)
     settings = {"labels": labels.names(checkpoint, answer.extent(logits))}

@@ -12,10 +12,10 @@ from engine.tasks.answer import Answer, AnswerTensor
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature
-    from engine.kit.triton.text import Text
+    from engine.kit.triton.text import ServedTokenizer
 
 
-def make(signature: Signature, checkpoint: Path, _: Text) -> Answer | None:
+def make(signature: Signature, checkpoint: Path, _: ServedTokenizer) -> Answer | None:
     """Return what makes a vector of hidden states; None where the checkpoint does not say how. Raises Unfit."""
     found = sentences.load(checkpoint)
     if found is None:
