@@ -1,4 +1,4 @@
-"""Per-token activation scaling: a row is divided by its largest value before a MatMul, and multiplied back behind it."""
+"""Per-token activation scaling: a row is divided by its largest value before a MatMul and multiplied back behind it."""
 
 from __future__ import annotations
 
