@@ -62,9 +62,9 @@ def test_commands_that_only_read_recipes_import_no_ml_package(words):
     assert not imported_by(*words) & set(HEAVY)
 
 
-def test_a_check_imports_no_library_of_graphs():
-    # It would take longer than all the rest: only a plan that goes in a circle needs it.
-    assert "networkx" not in imported_by("check", "recipes/minilm_cpu.yaml")
+def test_a_check_imports_no_library_of_graphs_or_tables():
+    # They would take longer than all the rest: only a plan that goes in a circle needs networkx, only a table rich.
+    assert not imported_by("check", "recipes/minilm_cpu.yaml") & {"networkx", "rich"}
 
 
 def test_every_module_imports_without_its_optional_tools():
@@ -123,7 +123,7 @@ _SEEN_THROUGH = {
     "kit/generation": ("kit/generation/test_modules.py", "caches, by the graphs that have them"),
     "kit/onnx": ("kit/onnx/test_onnx_files.py", "external data; shapes in steps/test_shape_infer.py"),
     "kit/quantization": ("steps/test_quantize.py", "what int8 does to whole models"),
-    "kit/quantization/dynamic": ("kit/quantization/dynamic/test_evening.py", "one idea in four files"),
+    "kit/quantization/dynamic": ("kit/quantization/dynamic/test_activation_scaling.py", "one idea in four files"),
     "kit/quantization/half": ("kit/quantization/half/test_half_search.py", "what the search decides by"),
     "kit/quantization/qdq": ("kit/quantization/qdq/test_qdq.py", "nodes, by the graphs that hold them"),
     "kit/reference": ("steps/test_reference.py", "as the step asks the original"),

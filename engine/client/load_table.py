@@ -9,8 +9,6 @@ from engine.client.figures import ClientFigures, Errors, Latencies, LoadFigures,
 from engine.reporting import Number, measured, numbers
 
 _NOTHING = "-"
-_WIDTH = 10
-"""Characters of the narrowest column."""
 FULL = 0.9
 """The share of a CPU from which a process of the client counts as overloaded."""
 
@@ -23,17 +21,14 @@ class _ServerTimes:
     compute_ms: float = field(metadata=measured("compute", unit="ms", digits=3))
 
 
-def head(figures: LoadFigures) -> str:
-    """Return the names of the columns. Latencies, queue and compute time are milliseconds of a request."""
-    return "".join(f"{number.label:>{_width(number)}}" for number, _ in _cells(figures, entry=""))
+def titles(figures: LoadFigures) -> list[str]:
+    """Return the titles of the columns. Latencies, queue and compute time are milliseconds of a request."""
+    return [number.label for number, _ in _cells(figures, entry="")]
 
 
-def row(figures: LoadFigures, *, entry: str) -> str:
-    """Return the row of a point; `entry` is the model that the client calls."""
-    return "".join(
-        f"{_NOTHING if value is None else number.text(value):>{_width(number)}}"
-        for number, value in _cells(figures, entry=entry)
-    )
+def row(figures: LoadFigures, *, entry: str) -> list[str]:
+    """Return the cells of a point's row; `entry` is the model that the client calls."""
+    return [_NOTHING if value is None else number.text(value) for number, value in _cells(figures, entry=entry)]
 
 
 def notes(figures: LoadFigures) -> list[str]:
@@ -71,7 +66,3 @@ def _server_times(server: Mapping[str, ModelTimes], entry: str) -> _ServerTimes 
         return NotMeasured()
     models = [model for name, model in server.items() if name != entry] or [own]
     return _ServerTimes(sum(model.queue_ms for model in models), sum(model.compute_ms for model in models))
-
-
-def _width(number: Number) -> int:
-    return max(_WIDTH, len(number.label) + 2)

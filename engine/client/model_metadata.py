@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from engine import tasks
 from engine.errors import StepError, UsageError
 from engine.kit.triton.parts import MASK, TASK
+from engine.text import suggestions
 
 TEXT, IMAGE = "TEXT", "IMAGE"
 MAX_NEW_TOKENS, STOP = "MAX_NEW_TOKENS", "STOP"
@@ -97,8 +97,7 @@ class ModelMetadata:
     @property
     def generates(self) -> bool:
         """Whether the model generates text token by token."""
-        task = tasks.known(self.task)
-        return task is not None and task.generates is not None
+        return tasks.generates(self.task)
 
     def __str__(self) -> str:
         streams = ", streams" if self.decoupled else ""
@@ -149,11 +148,11 @@ def _named(models: Sequence[ModelMetadata], name: str) -> ModelMetadata:
     for model in models:
         if model.name == name:
             return model
-    near = get_close_matches(name, [model.name for model in models], n=1)
+    near = suggestions.nearest(name, [model.name for model in models])
     raise UsageError(
         f"the server has no model {name!r}",
         [f"it has: {', '.join(sorted(model.name for model in models)) or 'none'}"],
-        f"did you mean {near[0]}?" if near else "",
+        suggestions.did_you_mean(*near) if near else "",
     )
 
 

@@ -13,7 +13,7 @@ from engine.client.client import Client
 from engine.client.figures import ModelTimes, Statistics
 from engine.client.model_metadata import ModelMetadata
 from engine.client.requests import InferRequest
-from engine.reporting import Number, numbers
+from engine.reporting import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +25,6 @@ _PAUSE = 0.01
 _READINGS = 20
 """The most readings of the counters: under the load of other clients they never stand still."""
 _DIGITS = 4
-_NARROWEST = 9
-"""Characters of the narrowest column of the table."""
 
 
 @dataclass(frozen=True)
@@ -88,20 +86,12 @@ def statistics(
     )
 
 
-def table(model: ModelMetadata, statistics: Statistics) -> Iterator[str]:
-    """Yield the lines of the table for people: a row for each model, then the network, and the client's time last."""
+def table(model: ModelMetadata, statistics: Statistics) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of the table for people: a row for each model, then the network, and the client's time last."""
     columns = sorted(numbers(ModelTimes).items(), key=lambda column: not column[1].unit)
-    rest = list(reversed(numbers(Statistics).items()))
-    names = [name if name == model.name else f"  {name}" for name in statistics.models]
-    width = max(len(name) for name in (*names, *(number.label for _, number in rest)))
-    yield f"{'ms of a request':<{width}}{''.join(_cell(number, number.label) for _, number in columns)}"
-    for name, times in zip(names, statistics.models.values(), strict=True):
-        cells = (_cell(number, number.text(getattr(times, field))) for field, number in columns)
-        yield f"{name:<{width}}{''.join(cells)}"
-    (_, total), *_ = columns
-    for field, number in rest:
-        yield f"{number.label:<{width}}{_cell(total, number.text(getattr(statistics, field)))}"
-
-
-def _cell(column: Number, text: str) -> str:
-    return f"{text:>{max(_NARROWEST, len(column.label) + 3)}}"
+    yield ("ms of a request", *(number.label for _, number in columns))
+    for name, times in statistics.models.items():
+        indented = name if name == model.name else f"  {name}"
+        yield (indented, *(number.text(getattr(times, field)) for field, number in columns))
+    for field, number in reversed(numbers(Statistics).items()):
+        yield (number.label, number.text(getattr(statistics, field)))

@@ -175,13 +175,15 @@ def _short(label: str) -> str:
 
 def _print_times(model: ModelMetadata, figures: QueryFigures, *, protocol: str) -> None:
     from engine.client import repeating
+    from engine.report import grid
 
     if figures.latency is not None:
         repeated, first = (", ".join(_numbers(each)) for each in (figures.latency, figures))
         print(f"\n{figures.latency.requests} requests over {protocol}, in ms: {repeated}; {first}")
     if figures.statistics is not None:
         print()
-        print("\n".join(repeating.table(model, figures.statistics)))
+        rows = list(repeating.table(model, figures.statistics))
+        grid.show(rows, [grid.LEFT, *[grid.RIGHT] * len(rows[0])], gap=3)
 
 
 def _numbers(figures: Latencies | QueryFigures) -> Iterator[str]:

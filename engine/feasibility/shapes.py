@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.feasibility.facts import ModelFacts
 from engine.recipe import supported
-from engine.recipe.outline import did_you_mean
 from engine.recipe.schema import Profile, Range, Recipe
 from engine.runtimes import registry
+from engine.runtimes.profiles import greatest, in_words, usual_ranges
 from engine.runtimes.profiles import usual as usual_profiles
+from engine.text import suggestions
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
@@ -59,7 +59,7 @@ def _served(loaded: LoadedRecipe, profiles: Sequence[Profile]) -> None:
     recipe = loaded.recipe
     if recipe.bench is None or not supported.served(recipe):
         return
-    limits = {axis: max(each[axis].max for each in profiles if axis in each) for axis in itertools.chain(*profiles)}
+    limits = greatest(profiles)
     if recipe.package.triton.max_batch_size:
         limits["batch"] = recipe.package.triton.max_batch_size
     for index, shape in enumerate(recipe.bench.shapes):
@@ -95,7 +95,7 @@ def _check_axes(
     """Hold the sizes of a profile (its largest) or of a bench shape against the model's axes."""
     for axis, size in sizes.items():
         if axis not in dynamic:
-            hint = did_you_mean(axis, dynamic) if dynamic else "leave it out"
+            hint = suggestions.hint(axis, dynamic)
             raise loaded.error(f"the model has no axis `{axis}`", *path, axis, facts=_about(dynamic), hint=hint)
         longest = facts.max_sequence
         if axis == "sequence" and longest is not None and size > longest:
@@ -114,10 +114,10 @@ def _about(dynamic: Sequence[str]) -> list[str]:
 
 def _proposal(dynamic: Sequence[str], facts: ModelFacts) -> str:
     """Return a profile for these axes as one would write it; what cannot be guessed is left in capitals."""
-    longest = min(512, facts.max_sequence or 512)
-    guesses = {"batch": "[1, 1, 8]", "seq": f"[1, {min(128, longest)}, {longest}]"}
-    said = (
-        next((guess for part, guess in guesses.items() if part in axis.lower()), "[MIN, OPT, MAX]") for axis in dynamic
+    usual = usual_ranges(facts.max_sequence)
+    guesses = {"batch": in_words(usual["batch"]), "seq": in_words(usual["sequence"])}
+    pairs = (
+        f"{axis}: {next((guess for part, guess in guesses.items() if part in axis.lower()), '[MIN, OPT, MAX]')}"
+        for axis in dynamic
     )
-    pairs = (f"{axis}: {sizes}" for axis, sizes in zip(dynamic, said, strict=True))
     return "profiles: [{" + ", ".join(pairs) + "}]"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
+CONTRIBUTED = "com.microsoft"
+"""The domain of ONNX Runtime's own operators; those that fusion puts into a graph are among them."""
+
 
 class Lowering(Enum):
     """How the precision of a recipe comes into the graph."""
@@ -13,7 +16,7 @@ class Lowering(Enum):
 
 
 class Residual(Enum):
-    """Whether a residual addition is fused into the normalisation behind it."""
+    """Whether a residual addition is fused into the normalization behind it."""
 
     APART = "apart"
     FUSED = "fused"

@@ -23,6 +23,7 @@ from engine.runtimes.onnxruntime import generation as driver
 from engine.runtimes.onnxruntime import session as ort
 from engine.step import Step, TypedReport
 from engine.tasks import Modality
+from engine.text import sizes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,7 +105,7 @@ class Export(Step):
         module = torch_models.load(
             checkpoint, task, num_labels=self.num_labels, random_head=self.random_head, images=self.images
         )
-        parts = modules.with_past(module) if tasks.find(task).generates else None
+        parts = modules.with_past(module) if tasks.generates(task) else None
         longest = checkpoints.max_sequence(checkpoint)
         problems: list[str] = []
         for exporter in ("torchscript", "dynamo"):
@@ -135,7 +136,7 @@ class Export(Step):
                 takes_images = images.modality(self.images) is Modality.IMAGE
                 traced = timm_padding.fixed(module) if takes_images else module
                 self._write(exporter, traced, probes.example(module, longest), raw, normal)
-                session = ort.session(normal, threads=1, level="disabled")
+                session = ort.unoptimized(normal)
                 return _difference(module, lambda inputs: ort.run(session, inputs), longest)
             for folder, part in parts.items():
                 tokens = torch_models.vocabulary(module).tokens
@@ -165,7 +166,7 @@ class Export(Step):
         graph = graphs.each(
             lambda folder, _: _described(folder), out, out, together=lambda every: GraphReport(graphs=every)
         )
-        print(f"exported: {size / 1e6:.1f} MB")
+        print(f"exported: {sizes.decimal(size)}")
         return ExportReport(task=task, exporter=exporter, opset=self.opset, bytes=size, **vars(graph))
 
 

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from engine.errors import StepError
-from engine.kit.inputs import token_rows
+from engine.kit.inputs import synthetic, token_rows
 from engine.kit.onnx import onnx_files
 from engine.kit.reference import torch_models
 from engine.recipe.schema import ModelSection, Recipe
@@ -49,7 +49,7 @@ def broken_torchscript(monkeypatch):
 
 def rows(module, *lengths):
     generator = np.random.default_rng(3)
-    return [token_rows.draw(generator, torch_models.vocabulary(module), length) for length in lengths]
+    return [synthetic.row(generator, torch_models.vocabulary(module), length) for length in lengths]
 
 
 def worst_difference(module, directory, inputs):
@@ -206,7 +206,7 @@ def test_only_what_changes_the_graph_is_an_option():
     assert Export.inputs() == ("checkpoint",)
 
 
-def test_the_packaged_minilm_exports_as_the_optimiser_of_onnx_runtime_knows_it(minilm_exported):
+def test_the_packaged_minilm_exports_as_the_optimizer_of_onnx_runtime_knows_it(minilm_exported):
     from onnxruntime.transformers.optimizer import optimize_model
 
     fused = optimize_model(str(minilm_exported / "model.onnx"), "bert", num_heads=12, hidden_size=384)

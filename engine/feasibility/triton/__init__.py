@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from engine.feasibility.triton import identity, instances, optimisation, scheduling, sizes, tensors, warmup
-from engine.feasibility.triton.fault import About, Fault, Rule, Tensor
+from engine.feasibility.triton import identity, instances, optimization, scheduling, sizes, tensors, warmup
+from engine.feasibility.triton.fault import About, ConfigTensor, Fault, Rule
 from engine.feasibility.triton.typed import typed
 
-__all__ = ["About", "Fault", "Tensor", "check", "faults"]
+__all__ = ["About", "ConfigTensor", "Fault", "check", "faults"]
 
 _RULES: tuple[Rule, ...] = (
     identity.rule,
     tensors.rule,
     scheduling.rule,
     instances.rule,
-    optimisation.rule,
+    optimization.rule,
     warmup.rule,
     sizes.rule,
 )

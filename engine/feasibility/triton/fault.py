@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 from engine.runtimes.backends import Accelerator, Backend
+from engine.text import suggestions
 
 Path = tuple[str | int, ...]
+FREE = -1
+"""A dimension of any size, as config.pbtxt writes it."""
 
 
 class Fault(Exception):  # noqa: N818 - it becomes an error of the recipe or of the step
@@ -27,7 +29,7 @@ class Fault(Exception):  # noqa: N818 - it becomes an error of the recipe or of 
 
 
 @dataclass(frozen=True)
-class Tensor:
+class ConfigTensor:
     """A tensor as config.pbtxt has it; None for what is not known. `dims` are without the batch that Triton makes."""
 
     data_type: str | None = None
@@ -37,7 +39,15 @@ class Tensor:
     """As clients send it, where that is reshaped."""
     optional: bool = False
     axes: tuple[str | None, ...] = ()
-    """What the model calls each of `dims` that may have any size; nothing where that is not known."""
+    """The model's name of each of `dims` that may have any size; empty where the names are not known."""
+
+    def takes(self, dims: Sequence[int]) -> bool:
+        """Tell whether `dims` fit the model's own: each size is equal to the model's, or the model's is free."""
+        if self.dims is None:
+            return True
+        return len(dims) == len(self.dims) and all(
+            own in (FREE, size) for size, own in zip(dims, self.dims, strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -59,8 +69,8 @@ class About:
     profiles: int | None = None
     """How many profiles the TensorRT engine has."""
     decoupled: bool = False
-    inputs: Mapping[str, Tensor] | None = None
-    outputs: Mapping[str, Tensor] | None = None
+    inputs: Mapping[str, ConfigTensor] | None = None
+    outputs: Mapping[str, ConfigTensor] | None = None
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """The least and the most that the profiles take, by axis."""
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -71,19 +81,33 @@ class About:
         """The largest batch that can ever be sent."""
         return self.batch if self.batch is not None else self.most
 
+    @property
+    def batch_limit(self) -> str:
+        """The largest batch in words, with the setting that it comes from."""
+        source = "max_batch_size" if self.batch is not None else "the largest of the profiles"
+        return f"{source} is {self.largest}"
+
 
 Said = Mapping[str, Any]
 """Overrides of one model whose types are right, without nulls."""
 Rule = Callable[[Said, About], Iterator[Fault]]
 
 
-def near(word: str, known: Iterable[str]) -> str:
-    """Return a hint with the known word that looks most like `word`, or with all of them where none does."""
-    choices = list(known)
-    found = get_close_matches(word, choices, n=1) or get_close_matches(word.lower(), choices, n=1, cutoff=0.5)
-    if found:
-        return f"did you mean `{found[0]}`?"
-    return f"known here: {', '.join(choices)}" if choices else "leave it out"
+def listed(tensors: Iterable[str]) -> str:
+    """Return a fact for an error: the names of the model's tensors."""
+    return f"it has: {', '.join(tensors)}"
+
+
+def unknown_tensor(kind: str, name: str, path: Path, tensors: Iterable[str], *, at_key: bool = False) -> Fault:
+    """Return the fault of a name that no input or output (`kind`) of the model has."""
+    what = f"the model has no {kind} {name!r}"
+    return Fault(what, path, suggestions.hint(name, tensors), facts=[listed(tensors)], at_key=at_key)
+
+
+def not_of_an_ensemble(field: str, why: str = "Triton refuses it") -> Fault:
+    """Return the fault of a field that an ensemble cannot have."""
+    what = f"an ensemble has no `{field}`: {why}"
+    return Fault(what, (field,), "say it of the models that it is made of", at_key=True)
 
 
 def twice(names: Iterable[Any]) -> Iterator[int]:

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Path, Said, Tensor, near, twice
+from engine.feasibility.triton.fault import FREE, About, ConfigTensor, Fault, Path, Said, listed, twice, unknown_tensor
 from engine.runtimes.backends import Backend
 
-FREE = -1
 _IMAGE_RANK = 3
 _ENGINES = (Backend.ONNXRUNTIME, Backend.TENSORRT)
 
@@ -34,23 +33,24 @@ def rule(said: Said, about: About) -> Iterator[Fault]:
     yield from _made_of_batches(said, about)
 
 
-def _tensor(said: Mapping[str, Any], path: Path, tensors: Mapping[str, Tensor] | None, about: About) -> Iterator[Fault]:
+def _tensor(
+    said: Mapping[str, Any], path: Path, tensors: Mapping[str, ConfigTensor] | None, about: About
+) -> Iterator[Fault]:
     name = said.get("name")
     if not name:
         yield Fault("a tensor needs its name", path, f"as in {{name: {next(iter(tensors or ['x']))}, ...}}")
         return
     if tensors is not None and name not in tensors:
-        hint = near(name, tensors)
-        yield Fault(f"the model has no {path[0]} {name!r}", (*path, "name"), hint, facts=[_has(tensors)])
+        yield unknown_tensor(str(path[0]), name, (*path, "name"), tensors)
         return
-    own = tensors[name] if tensors is not None else Tensor()
+    own = tensors[name] if tensors is not None else ConfigTensor()
     yield from _type(said, path, own)
     yield from _dims(said, path, own, about)
     yield from _reshaped(said, path, about)
     yield from _flags(said, path, own, about)
 
 
-def _type(said: Mapping[str, Any], path: Path, own: Tensor) -> Iterator[Fault]:
+def _type(said: Mapping[str, Any], path: Path, own: ConfigTensor) -> Iterator[Fault]:
     if "data_type" not in said:
         found = own.data_type or "TYPE_FP32"
         yield Fault(f"{said['name']!r} has no data_type", path, f"add data_type: {found}")
@@ -59,7 +59,7 @@ def _type(said: Mapping[str, Any], path: Path, own: Tensor) -> Iterator[Fault]:
         yield Fault(what, (*path, "data_type"), f"use {own.data_type}")
 
 
-def _dims(said: Mapping[str, Any], path: Path, own: Tensor, about: About) -> Iterator[Fault]:
+def _dims(said: Mapping[str, Any], path: Path, own: ConfigTensor, about: About) -> Iterator[Fault]:
     dims, at, name = said.get("dims", []), (*path, "dims"), said["name"]
     if not dims:
         shape = f"add dims: {list(own.dims)}" if own.dims else "add dims, without the batch"
@@ -69,10 +69,10 @@ def _dims(said: Mapping[str, Any], path: Path, own: Tensor, about: About) -> Ite
         if size < FREE or size == 0:
             yield Fault(f"a dimension of {size}", (*at, index), "at least 1 is meant, or -1 for any size")
     wanted = said.get("reshape", {}).get("shape", dims) if "reshape" in said else dims
-    if own.dims is None or _fits(wanted, own.dims):
+    if own.dims is None or own.takes(wanted):
         return
     model = f"{list(own.dims)}"
-    if len(wanted) == len(own.dims) + 1 and _fits(wanted[1:], own.dims) and about.batch != 0:
+    if wanted and own.takes(wanted[1:]) and about.batch != 0:
         what = f"{name!r} has the batch in its dims, {list(wanted)}: Triton puts it in front of them by max_batch_size"
         yield Fault(what, at, f"use {model}, or max_batch_size: 0 with the whole shape")
     elif "reshape" in said:
@@ -81,11 +81,6 @@ def _dims(said: Mapping[str, Any], path: Path, own: Tensor, about: About) -> Ite
         )
     else:
         yield Fault(f"{name!r} cannot be {list(wanted)}: the model has {model}", at, f"use {model}")
-
-
-def _fits(wanted: Sequence[int], own: Sequence[int]) -> bool:
-    """Tell whether a shape is the model's, its free sizes perhaps made smaller."""
-    return len(wanted) == len(own) and all(mine in (FREE, size) for size, mine in zip(wanted, own, strict=True))
 
 
 def _reshaped(said: Mapping[str, Any], path: Path, about: About) -> Iterator[Fault]:
@@ -100,7 +95,7 @@ def _reshaped(said: Mapping[str, Any], path: Path, about: About) -> Iterator[Fau
         yield Fault(f"dims {dims} and reshape {shape} hold different numbers of elements", at, "make them the same")
 
 
-def _flags(said: Mapping[str, Any], path: Path, own: Tensor, about: About) -> Iterator[Fault]:
+def _flags(said: Mapping[str, Any], path: Path, own: ConfigTensor, about: About) -> Iterator[Fault]:
     if said.get("format", "FORMAT_NONE") != "FORMAT_NONE" and len(said.get("dims", [])) != _IMAGE_RANK:
         what = f"{said['format']} is about images of three dimensions, and {said['name']!r} has {len(said['dims'])}"
         yield Fault(what, (*path, "format"), "leave it out")
@@ -122,7 +117,7 @@ def _flags(said: Mapping[str, Any], path: Path, own: Tensor, about: About) -> It
 
 
 def _all_there(
-    field: str, names: Sequence[str], tensors: Mapping[str, Tensor] | None, said: Said, about: About
+    field: str, names: Sequence[str], tensors: Mapping[str, ConfigTensor] | None, said: Said, about: About
 ) -> Iterator[Fault]:
     """Refuse a list of inputs that lacks one; outputs may be left out of an engine's, which nobody asks for."""
     if tensors is None or not names or (field == "output" and about.backend in _ENGINES):
@@ -135,7 +130,7 @@ def _all_there(
     for name, tensor in tensors.items():
         if name not in names and name not in others and not tensor.optional:
             what = f"the {field} {name!r} is missing: a list under `{field}` stands for all of them"
-            yield Fault(what, (field,), f"add it, or leave `{field}` out", facts=[_has(tensors)])
+            yield Fault(what, (field,), f"add it, or leave `{field}` out", facts=[listed(tensors)])
 
 
 def _made_of_batches(said: Said, about: About) -> Iterator[Fault]:
@@ -155,9 +150,5 @@ def _made_of_batches(said: Said, about: About) -> Iterator[Fault]:
             ):
                 for number, name in enumerate(names):
                     if tensors is not None and name not in tensors:
-                        what = f"the model has no {'input' if key == 'source_input' else target_in} {name!r}"
-                        yield Fault(what, (field, index, key, number), near(name, tensors), facts=[_has(tensors)])
-
-
-def _has(tensors: Mapping[str, Tensor]) -> str:
-    return f"it has: {', '.join(tensors)}"
+                        kind = "input" if key == "source_input" else target_in
+                        yield unknown_tensor(kind, name, (field, index, key, number), tensors)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.inputs import random_inputs, token_rows
+from engine.kit.inputs import index_ranges, random_inputs, token_rows
 from engine.kit.inputs.token_rows import Vocabulary
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
@@ -53,7 +53,7 @@ def load(
     random_head: bool = False,
     images: Images | None = None,
 ) -> Iterator[Original]:
-    """Open the model for answers that are the same in every run on one machine: fp32, one thread, nothing optimised.
+    """Open the model for answers that are the same in every run on one machine: fp32, one thread, nothing optimized.
 
     Raises StepError where it cannot be loaded.
     """
@@ -86,8 +86,8 @@ def load(
 def _onnx(checkpoint: Path) -> Original:
     graph = onnx_files.load_graph(checkpoint)
     wanted = onnx_files.inputs(graph)
-    ranges = random_inputs.ranges(graph)
-    session = ort.session(checkpoint, threads=1, level="disabled")
+    ranges = index_ranges.of(graph)
+    session = ort.unoptimized(checkpoint)
     return Original(
         name="onnxruntime-fp32",
         wanted=wanted,

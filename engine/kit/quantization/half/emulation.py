@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files, shapes
+from engine.kit.onnx import onnx_files, shapes, topology
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,7 @@ def emulate(model: onnx.ModelProto, directory: Path) -> None:
     ONNX Runtime on a CPU has few kernels for half precision. It inserts casts of its own and takes out what it holds
     for superfluous, so that numbers beyond 65504 pass where a GPU gives infinity. Here a node gets what half precision
     left of its inputs, and its outputs are rounded to half precision: as kernels do that add up in float32. Those
-    that add up in half precision are less exact. To be run with optimisations disabled. Bodies of If and Loop are left
+    that add up in half precision are less exact. To be run with optimizations disabled. Bodies of If and Loop are left
     as they are. `directory` is where external data of the model lies.
     """
     _Emulation(model, _halves(model, directory)).run()
@@ -50,12 +50,12 @@ class _Emulation:
 
     def run(self) -> None:
         graph = self.model.graph
-        self.weights = {tensor.name: tensor for tensor in graph.initializer}
+        self.weights = topology.initializers(graph)
         for node in list(graph.node):
             self._take(node)
         del graph.node[:]
         graph.node.extend(self.nodes)
-        onnx_files.drop_unread(self.model)
+        topology.drop_unread(self.model)
 
     def _take(self, node: onnx.NodeProto) -> None:
         rounds = [index for index, name in enumerate(node.output) if name in self.halves]

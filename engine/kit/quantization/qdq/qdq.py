@@ -8,15 +8,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, opsets
+from engine.kit.onnx.opsets import OpsetError
 from engine.kit.onnx.passes import linear_layers
-from engine.kit.quantization import activation_ranges, int8, low_bits
+from engine.kit.quantization import activation_ranges, low_bits, precisions
 from engine.kit.quantization.activation_ranges import Scaling
 from engine.kit.quantization.low_bits import Kind
+from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.qdq import matmuls, qdq_nodes, sensitivity, shortened
-from engine.kit.quantization.qdq.matmuls import Found, Group, Weights
-from engine.kit.quantization.qdq.sensitivity import Selection
-from engine.kit.quantization.report import Left, QdqReport, QdqTry, Quantized, Spread
+from engine.kit.quantization.qdq.matmuls import Candidates, Group, Weights
+from engine.kit.quantization.qdq.sensitivity import GroupSelection
+from engine.kit.quantization.report import Left, QdqReport, QdqTry, Quantized
 from engine.kit.quantization.trials import Trials
 
 if TYPE_CHECKING:
@@ -30,29 +32,31 @@ _FEW = 8
 _JUDGES = 32
 _SHORTENED = {"calibrating": 3, "judging": 1}
 """One in so many samples is there a second time, cut to a few tokens: these are quick to run, and the first to fail."""
-SENSITIVE = "sensitive: quantised alone, it does the most harm for its share of the work"
+SENSITIVE = "sensitive: quantized alone, it does the most harm for its share of the work"
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 
-def quantise(
+def quantize(
     graph_dir: Path, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind, scratch: Path
 ) -> tuple[onnx.ModelProto, QdqReport]:
     """Return `graph_dir/model.onnx`, in float32, with Q/DQ on chosen MatMuls, and a report.
 
     Symmetric: int8 with a scale per tensor and per output channel of a weight, fp8 (E4M3) with a scale per tensor,
     int4 for weights alone, a scale per block of 128 inputs. All else stays float32; scales are exact in fp16.
-    Where nothing was quantised, the model is returned as it came and `unquantized` says why.
+    Where nothing was quantized, the model is returned as it came and `unquantized` says why.
     The same inputs give the same bytes. Raises StepError where the model cannot run on the samples.
     """
     model = onnx_files.load(graph_dir)
-    if done := int8.signs(model):
-        return model, _unquantised(kind, f"it is quantised already ({', '.join(done)})")
-    if not inputs:
-        return model, _unquantised(kind, "there are no samples to calibrate on")
     try:
-        model = _recent(model, low_bits.OPSETS[kind])
-    except _TooOldError as error:
-        return model, _unquantised(kind, str(error))
+        precisions.refuse_quantized(model)
+    except LeftAloneError as error:
+        return model, _unquantized(kind, str(error))
+    if not inputs:
+        return model, _unquantized(kind, "there are no samples to calibrate on")
+    try:
+        model = opsets.raised(model, low_bits.OPSETS[kind])
+    except OpsetError as error:
+        return model, _unquantized(kind, str(error))
     linear_layers.split(model)
     with TemporaryDirectory(dir=scratch) as folder:
         trials = Trials.of(model, Path(folder) / "base")
@@ -60,13 +64,13 @@ def quantise(
         weights = Weights(trials, graph)
         found = matmuls.find(graph, weights, kind)
         if not found.groups:
-            reason = "it has no MatMul with a constant matrix that could be quantised"
-            return trials.whole(graph), _unquantised(kind, reason)
-        return _quantised(trials, weights, found, inputs, kind)
+            reason = "it has no MatMul with a constant matrix that could be quantized"
+            return trials.whole(graph), _unquantized(kind, reason)
+        return _quantized(trials, weights, found, inputs, kind)
 
 
-def _quantised(
-    trials: Trials, weights: Weights, found: Found, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind
+def _quantized(
+    trials: Trials, weights: Weights, found: Candidates, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind
 ) -> tuple[onnx.ModelProto, QdqReport]:
     fit, judged = _divided(inputs)
     work = matmuls.work(trials, fit)
@@ -128,7 +132,7 @@ def _divided(inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _report(
-    found: Found, selection: Selection, shares: Mapping[Group, float], kind: Kind, convolutions: int
+    found: Candidates, selection: GroupSelection, shares: Mapping[Group, float], kind: Kind, convolutions: int
 ) -> QdqReport:
     left = [
         Left(found.names[result], SENSITIVE, round(error, 6))
@@ -144,11 +148,8 @@ def _report(
         int8=quantized.get("int8"),
         fp8=quantized.get("fp8"),
         int4=quantized.get("int4"),
-        cosine=Spread(worst=round(selection.cosines.worst, 6), mean=round(selection.cosines.mean, 6)),
-        path=tuple(
-            QdqTry(share=_share(variant, shares), worst=round(cosines.worst, 6), mean=round(cosines.mean, 6))
-            for variant, cosines in selection.path
-        ),
+        cosine=selection.cosines.rounded(),
+        path=tuple(QdqTry(_share(variant, shares), **vars(cosines.rounded())) for variant, cosines in selection.path),
     )
 
 
@@ -156,26 +157,6 @@ def _share(chosen: Sequence[Group], shares: Mapping[Group, float]) -> float:
     return round(sum(shares[group] for group in chosen), 4)
 
 
-def _unquantised(kind: Kind, reason: str) -> QdqReport:
-    print(f"not quantised: {reason}")
+def _unquantized(kind: Kind, reason: str) -> QdqReport:
+    print(f"not quantized: {reason}")
     return QdqReport(precision=kind, unquantized=reason)
-
-
-class _TooOldError(Exception):
-    """Why a graph cannot have the operators that it would need."""
-
-
-def _recent(model: onnx.ModelProto, wanted: int) -> onnx.ModelProto:
-    """Return the model in an opset that has what quantised tensors ask for."""
-    from onnx import helper, version_converter
-
-    opset = next((entry.version for entry in model.opset_import if entry.domain in {"", "ai.onnx"}), 0)
-    if opset >= wanted:
-        return model
-    try:
-        model = version_converter.convert_version(model, wanted)
-    except Exception as error:  # RuntimeError where it has no adapter, ValueError beyond 2 GiB
-        reason = f"it is written in opset {opset}, and cannot be converted to {wanted}"
-        raise _TooOldError(f"{reason} ({str(error).strip().splitlines()[0] if str(error) else error!r})") from error
-    model.ir_version = max(model.ir_version, helper.find_min_ir_version_for(model.opset_import))
-    return model

@@ -1,4 +1,4 @@
-"""Q/DQ nodes: chosen MatMuls read quantised tensors and weights; where nothing stands in the way, smoothing is free."""
+"""Q/DQ nodes: chosen MatMuls read quantized tensors and weights; where nothing stands in the way, smoothing is free."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, topology
+from engine.kit.onnx.topology import TensorNames
 from engine.kit.quantization import low_bits
 from engine.kit.quantization.activation_ranges import Scaling
 from engine.kit.quantization.low_bits import BLOCK, CODES, Kind
@@ -17,22 +18,22 @@ if TYPE_CHECKING:
     import onnx
 
 _SCALED_BY_CHANNEL = {"LayerNormalization": (1, 2), "RMSNormalization": (1,)}
-"""Normalisations whose last inputs multiply, and shift, each channel."""
+"""Normalizations whose last inputs multiply, and shift, each channel."""
 _CONSTANTS = frozenset({"Constant", "Identity", "Transpose"})
 
 
 def insert(model: onnx.ModelProto, weights: Weights, chosen: Mapping[Group, Scaling], kind: Kind) -> None:
-    """Quantise the MatMuls of the chosen groups; `model` is changed, and weights that nobody reads any more go.
+    """Quantize the MatMuls of the chosen groups; `model` is changed, and weights that nobody reads any more go.
 
-    A tensor is divided by its smoothing factors in the normalisation that makes it, where only these MatMuls read it,
-    and by a Mul where others do. Each tensor is quantised once, however many MatMuls read it, and so is each weight.
+    A tensor is divided by its smoothing factors in the normalization that makes it, where only these MatMuls read it,
+    and by a Mul where others do. Each tensor is quantized once, however many MatMuls read it, and so is each weight.
     """
     insertion = _Insertion(model, weights, kind)
     sources = {group.source: (group, scaling) for group, scaling in chosen.items()}
     for node in list(model.graph.node):
         group, scaling = sources.get(node.input[0] if node.input else "", (None, None))
         if group is not None and scaling is not None and node.op_type == "MatMul" and node.output[0] in group.results:
-            insertion.quantise(node, group, scaling)
+            insertion.quantize(node, group, scaling)
         insertion.nodes.append(node)
     insertion.finish()
 
@@ -44,24 +45,23 @@ class _Insertion:
     kind: Kind
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     tensors: dict[str, str] = field(default_factory=dict)
-    quantised: dict[tuple[str, str], str] = field(default_factory=dict)
+    quantized: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         graph = self.model.graph
-        self.taken = {name for node in onnx_files.nodes(self.model) for name in (*node.input, *node.output)}
-        self.taken |= {part.name for inner in onnx_files.graphs(graph) for part in (*inner.input, *inner.initializer)}
-        self.makers = {name: node for node in graph.node for name in node.output}
+        self.names = TensorNames(self.model)
+        self.makers = topology.producers(graph)
         self.values = {value.name: value for value in (*graph.value_info, *graph.input)}
 
-    def quantise(self, node: onnx.NodeProto, group: Group, scaling: Scaling) -> None:
-        """Let a MatMul read the quantised tensor and its quantised weight."""
+    def quantize(self, node: onnx.NodeProto, group: Group, scaling: Scaling) -> None:
+        """Let a MatMul read the quantized tensor and its quantized weight."""
         if node.input[0] not in self.tensors:
             self.tensors[node.input[0]] = self._activation(group, scaling)
         source = "" if scaling.factors is None else group.source
         key = (node.input[1], source)
-        if key not in self.quantised:
-            self.quantised[key] = self._weight(node.input[1], scaling.factors)
-        node.input[0], node.input[1] = self.tensors[node.input[0]], self.quantised[key]
+        if key not in self.quantized:
+            self.quantized[key] = self._weight(node.input[1], scaling.factors)
+        node.input[0], node.input[1] = self.tensors[node.input[0]], self.quantized[key]
 
     def finish(self) -> None:
         graph = self.model.graph
@@ -95,12 +95,12 @@ class _Insertion:
         return self._node("DequantizeLinear", stored, f"{name}_dequantized", **how)
 
     def _folded(self, group: Group, factors: np.ndarray) -> bool:
-        """Divide by the factors in the normalisation that makes the tensor; False where others read it, too."""
+        """Divide by the factors in the normalization that makes the tensor; False where others read it, too."""
         maker = self.makers.get(group.source)
         if maker is None or not self._alone(group):
             return False
         places: Sequence[int] = _SCALED_BY_CHANNEL.get(maker.op_type, ())
-        if maker.op_type == "Mul":  # a normalisation that is spelled out ends so
+        if maker.op_type == "Mul":  # a normalization that is spelled out ends so
             places = [i for i, name in enumerate(maker.input) if self.weights.shape(name) == factors.shape][:1]
         places = [place for place in places if place < len(maker.input) and maker.input[place]]
         if not places or any(self.weights.shape(maker.input[place]) != factors.shape for place in places):
@@ -122,7 +122,7 @@ class _Insertion:
     def _node(self, operator: str, inputs: Sequence[str], result: str, **attributes: int) -> str:
         from onnx import helper
 
-        name = self._free(result)
+        name = self.names.free(result)
         self.nodes.append(helper.make_node(operator, list(inputs), [name], name, **attributes))
         return name
 
@@ -139,15 +139,9 @@ class _Insertion:
     def _store(self, name: str, values: np.ndarray) -> str:
         from onnx import numpy_helper
 
-        free = self._free(name)
+        free = self.names.free(name)
         self.model.graph.initializer.append(numpy_helper.from_array(values, free))
         return free
-
-    def _free(self, name: str) -> str:
-        while name in self.taken:
-            name += "_"
-        self.taken.add(name)
-        return name
 
 
 def _prune(model: onnx.ModelProto) -> None:
@@ -155,14 +149,13 @@ def _prune(model: onnx.ModelProto) -> None:
     graph = model.graph
     stored = {tensor.name for tensor in graph.initializer}
     while True:
-        read = {name for node in onnx_files.nodes(model) for name in node.input}
-        read |= {value.name for inner in onnx_files.graphs(graph) for value in inner.output}
+        read = topology.consumed(model)
         dead = [n for n, node in enumerate(graph.node) if node.op_type in _CONSTANTS and node.output[0] not in read]
         if not dead:
             break
         for index in reversed(dead):
             del graph.node[index]
-    onnx_files.drop_unread(model)
+    topology.drop_unread(model)
     kept = {tensor.name for tensor in graph.initializer}
     for values in (graph.input, graph.value_info):
         for index in reversed(range(len(values))):

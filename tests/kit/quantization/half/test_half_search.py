@@ -9,8 +9,8 @@ import pytest
 from onnx import helper, numpy_helper
 
 from engine.kit.inputs.cases import Case
-from engine.kit.onnx import onnx_files
-from engine.kit.quantization.half import half, half_choice, half_search, matmul_work, normalisations, ranges
+from engine.kit.onnx import onnx_files, topology
+from engine.kit.quantization.half import half_choice, half_search, matmul_work, normalizations, ranges
 
 FLOAT = graphs.FLOAT
 
@@ -106,7 +106,7 @@ def test_a_norm_that_is_spelled_out_stays_as_a_whole():
         helper.make_node("Mul", ["normal", "scale"], ["y"], "scaled"),
     ]
     model = vectors(nodes, [scalar("two", 2), scalar("least", 1e-12), graphs.weight("scale", 8)])
-    assert normalisations.spelled_out(model) == {"apart", "square", "some", "root", "normal"}
+    assert normalizations.spelled_out(model) == {"apart", "square", "some", "root", "normal"}
 
 
 def test_what_would_overflow_stays_and_the_report_says_how_large_it_is(tmp_path):
@@ -203,8 +203,8 @@ def test_roundings_are_told_from_the_steps_of_int8_around_them(tmp_path):
     zero = numpy_helper.from_array(np.array(0, np.int8), "zero")
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["a"], "first"),
-        helper.make_node("QuantizeLinear", ["a", "step", "zero"], ["q"], "quantise"),
-        helper.make_node("DequantizeLinear", ["q", "step", "zero"], ["d"], "dequantise"),
+        helper.make_node("QuantizeLinear", ["a", "step", "zero"], ["q"], "quantize"),
+        helper.make_node("DequantizeLinear", ["q", "step", "zero"], ["d"], "dequantize"),
         helper.make_node("MatMul", ["d", "w"], ["y"], "last"),
     ]
     weights = [scalar("step", 4), zero, graphs.weight("w", 8, 8)]  # a step as large as the numbers themselves
@@ -223,7 +223,7 @@ def test_the_share_counts_multiplications():
         helper.make_node("Gemm", ["a", "v"], ["y"], "thin", transB=1),
     ]
     model = vectors(nodes, [graphs.weight("w", 8, 30), graphs.weight("v", 2, 30)])
-    half.name_nodes(model)
+    topology.name_nodes(model)
     done = matmul_work.work(model, {**matmul_work.stored(model), "x": (5, 8), "a": (5, 30), "y": (5, 2)})
     assert done == {"wide": 5 * 30 * 8, "thin": 5 * 2 * 30}
     assert matmul_work.share(done, {"wide"}) == pytest.approx(0.8)

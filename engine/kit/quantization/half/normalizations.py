@@ -1,9 +1,11 @@
-"""Normalisations: the nodes of a graph that add up many numbers, also where the sums are spelled out in small nodes."""
+"""Normalizations: the nodes of a graph that add up many numbers, also where the sums are spelled out in small nodes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+from engine.kit.onnx import topology
 
 if TYPE_CHECKING:
     import onnx
@@ -34,12 +36,12 @@ _FED_BY = frozenset({"Abs", "Pow", "Sub"})
 def spelled_out(model: onnx.ModelProto) -> frozenset[str]:
     """Return the names of the small nodes around sums: what they add up, and what is made of the sums.
 
-    Of a normalisation written as Pow, ReduceMean, Add, Sqrt and Div these are all but ReduceMean, up to and including
-    the node in which a sum meets other numbers. They lose as much in half precision as the normalisation would.
+    Of a normalization written as Pow, ReduceMean, Add, Sqrt and Div these are all but ReduceMean, up to and including
+    the node in which a sum meets other numbers. They lose as much in half precision as the normalization would.
     """
     weights = {tensor.name for tensor in model.graph.initializer}
     weights |= {node.output[0] for node in model.graph.node if node.op_type == "Constant"}
-    makers = {name: node for node in model.graph.node for name in node.output}
+    makers = topology.producers(model.graph)
     sums: set[str] = set()
     found: set[str] = set()
     for node in model.graph.node:
