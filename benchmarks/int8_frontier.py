@@ -46,13 +46,13 @@ def main() -> None:
         bench = Bench(Path(folder))
         rows = list(bench.rows())
         rows += [bench.whole(kind) for kind in ("int8", "fp8", "int4") if kind in options.kinds]
-    print(table(["MatMuls quantised", "of the work", "mean cosine", "worst", f"below {ENOUGH}"], rows))
+    print(table(["MatMuls quantized", "of the work", "mean cosine", "worst", f"below {ENOUGH}"], rows))
     print(f"\n{len(bench.fit) + len(bench.held_out)} texts to calibrate, {len(bench.unseen)} others. {machine()}.")
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kinds", nargs="*", default=["int8", "fp8", "int4"], help="what `quantise` is asked for")
+    parser.add_argument("--kinds", nargs="*", default=["int8", "fp8", "int4"], help="what `quantize` is asked for")
     return parser.parse_args()
 
 
@@ -104,7 +104,7 @@ class Bench:
         return graph
 
     def corrected(self, model: Any, texts: Sequence[Mapping[str, np.ndarray]]) -> Any:
-        """Add to what each quantised MatMul gives the mean of what it lacks on samples."""
+        """Add to what each quantized MatMul gives the mean of what it lacks on samples."""
         names = [name for group in self.groups for name in group.results]
         means = [self.means(each, names, texts) for each in (self.trials.graph(), model)]
         made = type(model)()
@@ -134,11 +134,11 @@ class Bench:
         return {name: total / count for name, total in sums.items()}
 
     def whole(self, kind: Any) -> list[str]:
-        """Return the row of what `quantise` itself decides."""
-        model, report = qdq.quantise(self.shaped, self.texts, kind, self.folder)
+        """Return the row of what `quantize` itself decides."""
+        model, report = qdq.quantize(self.shaped, self.texts, kind, self.folder)
         onnx_files.save(model, self.folder / kind)
         session = ort.session(self.folder / kind, threads=1, level="disabled")
-        return self.told(f"**what `quantise` chooses for {kind}**", report[kind]["share"], session)
+        return self.told(f"**what `quantize` chooses for {kind}**", report[kind]["share"], session)
 
     def row(self, name: str, model: Any, chosen: Sequence[matmuls.Group]) -> list[str]:
         return self.told(name, sum(self.shares[group] for group in chosen), self.trials.session(model))

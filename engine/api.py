@@ -16,14 +16,14 @@ from engine.builder.jobs import Job
 from engine.builder.lookup import Lookup, Variant
 from engine.builder.loop import Options, run
 from engine.builder.selection import Reading, Recipes, Selection, known_step, select, variants
-from engine.builder.summary import Summary, summarise
+from engine.builder.summary import Summary, summarize
 from engine.digest import Digest
 from engine.errors import Exit, UsageError, UserError
 from engine.events import Event, Finished
 from engine.feasibility.facts import ModelFacts
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
-from engine.machine import facts as machine
+from engine.machine import cpu
 from engine.recipe.schema import Recipe
 from engine.store.store import Store
 
@@ -187,7 +187,7 @@ class Session:
 
     def summaries(self) -> list[Summary]:
         """Return what the store knows of each variant's last build."""
-        return [summarise(self.lookup, variant) for variant in self.variants]
+        return [summarize(self.lookup, variant) for variant in self.variants]
 
 
 def _model_facts(selection: Selection, variant: Variant) -> ModelFacts | None:
@@ -206,7 +206,7 @@ def _model_facts(selection: Selection, variant: Variant) -> ModelFacts | None:
         return None  # a model that is not whole is the build's error, with more to say
     if not (selection.store / "format").is_file():
         return None
-    return summarise(Lookup(Store(selection.store)), variant).facts
+    return summarize(Lookup(Store(selection.store)), variant).facts
 
 
 def default_parallel() -> int:
@@ -215,4 +215,4 @@ def default_parallel() -> int:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
         memory = _MEMORY_PER_JOB
-    return max(1, min(machine.cpu_count(), memory // _MEMORY_PER_JOB))
+    return max(1, min(len(cpu.usable()), memory // _MEMORY_PER_JOB))

@@ -12,7 +12,10 @@ import xxhash
 Digest = NewType("Digest", str)
 """128 bits of anything, as 32 lowercase hexadecimal digits."""
 
+LENGTH = 32
+"""The number of hexadecimal digits of a Digest."""
 _CHUNK = 1 << 20
+"""Bytes that are read from a file at a time."""
 
 
 def of_bytes(data: bytes) -> Digest:

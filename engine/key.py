@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +62,22 @@ def changes(old: Key, new: Key) -> tuple[Change, ...]:
     """Return the rows in which two keys differ, in the order of their names."""
     rows = sorted(old.keys() | new.keys())
     return tuple(Change(row, old.get(row), new.get(row)) for row in rows if old.get(row) != new.get(row))
+
+
+def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each leaf of nested mappings and lists with its dotted name; entries of a list are named by number.
+
+    An empty mapping or list is a leaf.
+    """
+    inner: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, dict):
+        inner = value.items()
+    elif isinstance(value, list):
+        inner = enumerate(value)
+    if not value or not isinstance(value, dict | list):
+        yield name, value
+    for key, each in inner:
+        yield from leaves(f"{name}.{key}" if name else str(key), each)
 
 
 def _flat(row: str, value: Any) -> dict[str, str]:

@@ -9,6 +9,8 @@ import time
 from _operator import attrgetter
 from zlib import crc32
 
+from engine.seal import Seal
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -99,8 +101,7 @@ class Candidate:
             "data": data,
             "json": json,
         }
-        body = marshal.dumps(snapshot)
-        write(path, _check(body, path) + body)
+        write(path, _SEAL.close(marshal.dumps(snapshot), _place_of(path)))
 
 
 def path_of(argv: Sequence[str]) -> str | None:
@@ -132,16 +133,22 @@ def names_in(path: str) -> list[str]:
 def _read(path: str) -> Mapping[str, Any]:
     with open(path, "rb") as file:
         raw = file.read()
-    body = memoryview(raw)[4:]
-    if _check(body, path) != raw[:4]:
-        raise ValueError("a snapshot that is not as it was written")
-    loaded: Mapping[str, Any] = marshal.loads(body)  # noqa: S302 - our own file, in the user's own cache
-    return loaded
+    snapshot: Mapping[str, Any] = marshal.loads(_SEAL.open(raw, _place_of(path)))  # noqa: S302 - our own file, in the user's own cache
+    return snapshot
 
 
-def _check(body: bytes | memoryview, path: str) -> bytes:
-    """Return what tells that a snapshot is whole, and that it is the one of this name."""
-    return crc32(body, crc32(os.path.basename(path).encode())).to_bytes(4, "little")
+def _place_of(path: str) -> bytes:
+    """Return the place for which a snapshot is sealed: the name of its file."""
+    return os.path.basename(path).encode()
+
+
+def _checksum(place: bytes, content: bytes | memoryview) -> bytes:
+    """Return the CRC-32 of a place and a content: faster to import than the digest that other files are sealed with."""
+    return crc32(content, crc32(place)).to_bytes(_CHECKSUM_BYTES, "little")
+
+
+_CHECKSUM_BYTES = 4
+_SEAL = Seal(_checksum, length=_CHECKSUM_BYTES)
 
 
 def _holds(snapshot: Mapping[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict
 
+from engine import gpus
 from engine.errors import JudgementError, StepError
 from engine.known import Known, fact
 from engine.reporting import TypedReport
@@ -97,7 +98,7 @@ class Hardware(Frozen):
     """Which versions of the tool will do, as recipes say it: "10.x"; None for any."""
 
     def __str__(self) -> str:
-        names = " or ".join(f"{device.name} (sm_{device.sm})" for device in self.devices)
+        names = " or ".join(gpus.with_capability(device.name, device.sm) for device in self.devices)
         # A whole major is what everyone has; where just one version will do, that is what a job waits for.
         version = f" {self.version}" if self.version is not None and self.version[-1:].isdigit() else ""
         return f"{names} with {self.tool}{version}"

@@ -62,9 +62,9 @@ def test_commands_that_only_read_recipes_import_no_ml_package(words):
     assert not imported_by(*words) & set(HEAVY)
 
 
-def test_a_check_imports_no_library_of_graphs():
-    # It would take longer than all the rest: only a plan that goes in a circle needs it.
-    assert "networkx" not in imported_by("check", "recipes/minilm_cpu.yaml")
+def test_a_check_imports_no_library_of_graphs_or_tables():
+    # They would take longer than all the rest: only a plan that goes in a circle needs networkx, only a table rich.
+    assert not imported_by("check", "recipes/minilm_cpu.yaml") & {"networkx", "rich"}
 
 
 def test_every_module_imports_without_its_optional_tools():

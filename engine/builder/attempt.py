@@ -18,7 +18,7 @@ from engine.key import Key, digest_of
 from engine.step import KEPT
 from engine.store import kept
 from engine.store.disk import explained
-from engine.store.locks import Lock
+from engine.store.file_lock import FileLock
 from engine.store.store import Record
 
 
@@ -34,7 +34,7 @@ class Attempt:
     cleanup: contextlib.ExitStack
 
     @classmethod
-    def prepare(cls, lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], lock: Lock) -> Self:
+    def prepare(cls, lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], lock: FileLock) -> Self:
         """Return the attempt with a fresh folder for its output and its log. Raises StoreError."""
         store = lookup.store
         with contextlib.ExitStack() as held, explained(store.root):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from engine import gpus
 from engine.key import Change, Key, changes
-from engine.runtimes.triton_images import agrees, parts_of
+from engine.runtimes.versions import agrees, is_later
 from engine.step import Hardware
 from engine.store.store import Record, Store
 
@@ -52,7 +52,7 @@ class Elsewhere:
             if row in made and not fits(made[row]):
                 found.append(Change(row, made[row], wanted))
         major, built = f"facts.{hardware.tool}.major", record.machine.get(f"{hardware.tool}.version", "")
-        if major in made and _is_later(built, hardware.version or ""):
+        if major in made and is_later(built, than=hardware.version or ""):
             found.append(Change(f"facts.{hardware.tool}.version", built, hardware.version))
         return found
 
@@ -96,12 +96,6 @@ def _same_release(change: Change) -> bool:
 
 def _without_machine(key: Key) -> Key:
     return {row: value for row, value in key.items() if not row.startswith(_MACHINE)}
-
-
-def _is_later(built: str, wanted: str) -> bool:
-    """Say whether a version-compatible engine is of a later version than the one that is to run it."""
-    asked = [int(part) for part in parts_of(wanted) if part.isdigit()]
-    return [int(part) for part in built.split(".") if part.isdigit()][: len(asked)] > asked
 
 
 def _wanted(hardware: Hardware) -> Mapping[str, tuple[str, Callable[[str], bool]]]:

@@ -15,7 +15,7 @@ from engine.errors import Exit, UserError
 from engine.events import BuildState, Ended, Finished, JobState
 from engine.feasibility.facts import ModelFacts
 from engine.store.heads import JobNote, job_note
-from engine.store.materialise import materialise
+from engine.store.materialize import materialize
 from engine.store.store import Record
 
 
@@ -52,7 +52,7 @@ class Endings:
                 feasibility.check_model(ticket.variant.loaded, report)
             if step.delivers:
                 place = self._out / ticket.variant.name
-                materialise(self._lookup.store, record, place)
+                materialize(self._lookup.store, record, place)
                 self._packages[ticket.variant.name] = place
         except UserError as error:
             return self.end(ticket, "failed", seconds=seconds, error=error)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import engine.runtimes
 from engine.known import FACTS, Known
 from engine.machine import local_gpus, tools
-from engine.runtimes.triton_images import agrees
+from engine.runtimes.versions import agrees
 
 if TYPE_CHECKING:
     from engine.step import Hardware

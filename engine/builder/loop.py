@@ -16,7 +16,7 @@ from engine.builder.worker import Outcome
 from engine.digest import Digest
 from engine.errors import UserError
 from engine.events import Event, JobState, Noticed, Planned, Started
-from engine.store.locks import Lock
+from engine.store.file_lock import FileLock
 from engine.store.store import Record
 
 _LOCKED_POLL_SECONDS = 0.05
@@ -182,7 +182,7 @@ class _Build:
         else:
             yield self.endings.settle(ticket, record, "cached")
 
-    def _start(self, ticket: Ticket, lock: Lock) -> Started:
+    def _start(self, ticket: Ticket, lock: FileLock) -> Started:
         step = ticket.job.step
         attempt = Attempt.prepare(self.lookup, ticket.job, ticket.known_key, self.board.inputs(ticket), lock)
         self.executor.submit(

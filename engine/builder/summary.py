@@ -89,7 +89,7 @@ def carrying(jobs: Sequence[Job]) -> set[str]:
     return found
 
 
-def summarise(lookup: Lookup, variant: Variant) -> Summary:
+def summarize(lookup: Lookup, variant: Variant) -> Summary:
     """Return what the store knows of a variant's last build."""
     notes = lookup.heads.of(variant.loaded).jobs
     records = {}

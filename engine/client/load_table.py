@@ -9,7 +9,6 @@ from engine.client.figures import ClientFigures, Errors, Latencies, LoadFigures,
 from engine.reporting import Number, measured, numbers
 
 _NOTHING = "-"
-_WIDTH = 10
 FULL = 0.9
 """The share of a CPU from which a process of the client is at its limit."""
 
@@ -22,17 +21,14 @@ class _Served:
     compute_ms: float = field(metadata=measured("compute", unit="ms", digits=3))
 
 
-def head(figures: LoadFigures) -> str:
-    """Return the names of the columns: latencies, and the server's queue and computing, are ms of a request."""
-    return "".join(f"{number.label:>{_width(number)}}" for number, _ in _cells(figures, entry=""))
+def titles(figures: LoadFigures) -> list[str]:
+    """Return the titles of the columns. The latencies, and the server's queue and compute times, are ms a request."""
+    return [number.label for number, _ in _cells(figures, entry="")]
 
 
-def row(figures: LoadFigures, *, entry: str) -> str:
-    """Return a point's row."""
-    return "".join(
-        f"{_NOTHING if value is None else number.text(value):>{_width(number)}}"
-        for number, value in _cells(figures, entry=entry)
-    )
+def row(figures: LoadFigures, *, entry: str) -> list[str]:
+    """Return the cells of a point's row; `entry` is the model that clients call."""
+    return [_NOTHING if value is None else number.text(value) for number, value in _cells(figures, entry=entry)]
 
 
 def notes(figures: LoadFigures) -> list[str]:
@@ -70,7 +66,3 @@ def _served(server: Mapping[str, ModelTimes], entry: str) -> _Served | NotMeasur
         return NotMeasured()
     parts = [model for name, model in server.items() if name != entry] or [own]
     return _Served(sum(part.queue_ms for part in parts), sum(part.compute_ms for part in parts))
-
-
-def _width(number: Number) -> int:
-    return max(_WIDTH, len(number.label) + 2)

@@ -14,7 +14,7 @@ from engine.client.entry import Entry
 from engine.client.figures import Latencies, ModelTimes, Statistics
 from engine.client.requests import Asked
 from engine.kit.bench import stats
-from engine.reporting import Number, numbers
+from engine.reporting import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,20 +90,12 @@ def statistics(
     return Statistics(models, client_ms=round(mean, 4), network_and_client_ms=round(mean - served, 4))
 
 
-def table(entry: Entry, said: Statistics) -> Iterator[str]:
-    """Give the lines that show statistics to people: times first, and what the client saw, the sum of all, last."""
+def table(entry: Entry, statistics: Statistics) -> Iterator[tuple[str, ...]]:
+    """Yield the rows that show statistics to people: a row for each model, last the time that the client measured."""
     columns = sorted(numbers(ModelTimes).items(), key=lambda column: not column[1].unit)
-    rest = list(reversed(numbers(Statistics).items()))
-    names = [name if name == entry.name else f"  {name}" for name in said.models]
-    width = max(len(name) for name in (*names, *(number.label for _, number in rest)))
-    yield f"{'ms of a request':<{width}}{''.join(_cell(number, number.label) for _, number in columns)}"
-    for name, model in zip(names, said.models.values(), strict=True):
-        cells = (_cell(number, number.text(getattr(model, field))) for field, number in columns)
-        yield f"{name:<{width}}{''.join(cells)}"
-    (_, first), *_ = columns
-    for field, number in rest:
-        yield f"{number.label:<{width}}{_cell(first, number.text(getattr(said, field)))}"
-
-
-def _cell(column: Number, text: str) -> str:
-    return f"{text:>{max(9, len(column.label) + 3)}}"
+    yield ("ms of a request", *(number.label for _, number in columns))
+    for name, model in statistics.models.items():
+        indented = name if name == entry.name else f"  {name}"
+        yield (indented, *(number.text(getattr(model, field)) for field, number in columns))
+    for field, number in reversed(numbers(Statistics).items()):
+        yield (number.label, number.text(getattr(statistics, field)))

@@ -96,9 +96,10 @@ def report_for(*, json: bool, many: bool) -> Report:
 
 
 def _dry_run(session: Session) -> Exit:
+    from engine.report import grid
+
     words = {"cached": "cached", "stale": "would build", "new": "would build", "unknown": "may build"}
-    for finding in session.findings():
-        print(f"{words[finding.state]:<12}{finding.job.recipe}  {finding.job.name}")
+    grid.show([(words[finding.state], finding.job.recipe, finding.job.name) for finding in session.findings()])
     return Exit.OK
 
 

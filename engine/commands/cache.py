@@ -60,27 +60,37 @@ def _records(root: Path) -> Sequence[Record]:
 
 
 def _stats(_arguments: argparse.Namespace, root: Path) -> Exit:
+    from engine.report import grid
+
     records = _records(root)
     artifacts = {record.artifact: record.size for record in records}
     contents = {content: size for record in records for size, content in record.files.values()}
     aside = len(list((root / "quarantine").iterdir())) if (root / "quarantine").is_dir() else 0
-    print(f"store      {root}")
-    print(f"records    {len(records)}")
-    print(f"artifacts  {len(artifacts)}, {sum(artifacts.values()) / 1e6:.1f} MB")
-    print(f"on disk    {sum(contents.values()) / 1e6:.1f} MB in {len(contents)} files: equal content is stored once")
+    rows = [
+        ("store", str(root)),
+        ("records", str(len(records))),
+        ("artifacts", f"{len(artifacts)}, {sum(artifacts.values()) / 1e6:.1f} MB"),
+        ("on disk", f"{sum(contents.values()) / 1e6:.1f} MB in {len(contents)} files: equal content is stored once"),
+    ]
     if aside:
-        print(f"put aside  {aside} damaged, in quarantine/ (`recipe cache gc` removes them)")
+        rows.append(("put aside", f"{aside} damaged, in quarantine/ (`recipe cache gc` removes them)"))
+    grid.show(rows)
     return Exit.OK
 
 
 def _list(_arguments: argparse.Namespace, root: Path) -> Exit:
-    for record in _records(root):
-        print(f"{record.job:<12} {record.size / 1e6:>10.1f} MB {record.seconds:>8.1f} s  {record.artifact}")
+    from engine.report import grid
+
+    rows = [
+        (record.job, f"{record.size / 1e6:.1f} MB", f"{record.seconds:.1f} s", record.artifact)
+        for record in _records(root)
+    ]
+    grid.show(rows, [grid.LEFT, grid.RIGHT, grid.RIGHT])
     return Exit.OK
 
 
 def _verify(arguments: argparse.Namespace, root: Path) -> Exit:
-    from engine.machine.facts import cpu_count
+    from engine.machine import cpu
     from engine.store import verification
 
     shown = sys.stderr.isatty() and not arguments.json
@@ -90,7 +100,7 @@ def _verify(arguments: argparse.Namespace, root: Path) -> Exit:
             sys.stderr.write(f"\rread {done} of {total} files")
             sys.stderr.flush()
 
-    verdict = verification.verify(root, parallel=arguments.jobs or cpu_count(), on_progress=progress)
+    verdict = verification.verify(root, parallel=arguments.jobs or len(cpu.usable()), on_progress=progress)
     if shown:
         sys.stderr.write("\r\033[K")
     _print_json_verdict(verdict, root) if arguments.json else _print_verdict(verdict, root)
@@ -98,9 +108,13 @@ def _verify(arguments: argparse.Namespace, root: Path) -> Exit:
 
 
 def _print_verdict(verdict: Verdict, root: Path) -> None:
-    for damage in verdict.damages:
-        state = "mended" if damage.mended else "damaged"
-        print(f"{state:<8} {_inside(damage.path, root)}: {damage.why}")
+    from engine.report import grid
+
+    rows = [
+        ("mended" if damage.mended else "damaged", f"{_inside(damage.path, root)}: {damage.why}")
+        for damage in verdict.damages
+    ]
+    grid.show(rows)
     resumed = f" ({verdict.resumed} of them before an interruption)" if verdict.resumed else ""
     print(f"{verdict.records} records, {verdict.files} files, {verdict.bytes / 1e6:.1f} MB read{resumed}")
     if verdict.orphans or verdict.swept:
@@ -136,9 +150,14 @@ def _collect(arguments: argparse.Namespace, root: Path) -> Exit:
 
 
 def _print_collected(result: Collected, *, dry_run: bool) -> None:
+    from engine.report import grid
+
     verb = "would remove" if dry_run else "removed"
-    for record, last in result.records:
-        print(f"{verb} {record.job:<12} {record.size / 1e6:>10.1f} MB  unused for {amounts.since(last)}")
+    rows = [
+        (f"{verb} {record.job}", f"{record.size / 1e6:.1f} MB", f"unused for {amounts.since(last)}")
+        for record, last in result.records
+    ]
+    grid.show(rows, [grid.LEFT, grid.RIGHT])
     print(f"{verb} {len(result.records)} records with {result.bytes / 1e6:.1f} MB, and {result.leftovers} leftovers")
     if result.in_use:
         print(f"{result.in_use} stay because a running build uses them")

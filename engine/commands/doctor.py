@@ -26,22 +26,29 @@ def run(_arguments: argparse.Namespace) -> Exit:
     """Print the machine, its tools and what they are for."""
     from engine.builder import facts, registry
     from engine.machine import tools
+    from engine.report import grid
     from engine.runtimes import gpu_runtimes
     from engine.runtimes.registry import runtimes
 
-    print(f"python       {platform.python_version()} on {platform.system()} {platform.machine()}")
-    for name, value in facts.describing().items():
-        print(f"{name:<12} {value}")
+    python = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    grid.show([("python", python), *facts.describing().items()])
     print()
     of_runtimes = {name: what for each in runtimes().values() for name, what in each.tools_for.items()}
+    rows = []
     for tool, purpose in (_TOOLS | of_runtimes).items():
         version = tools.version_of(tool)
-        mark = "missing" if version == tools.MISSING else version
-        print(f"{tool:<16} {mark:<12} for {purpose}")
+        rows.append((tool, "missing" if version == tools.MISSING else version, f"for {purpose}"))
+    grid.show(rows)
     print()
     print("models on a GPU:")
-    for name, lacks in gpu_runtimes.table(lambda tool: tools.version_of(tool) != tools.MISSING).items():
-        print(f"  {name:<31} {'missing: ' + ', '.join(lacks) if lacks else 'all that it needs is here'}")
+    needs = gpu_runtimes.table(lambda tool: tools.version_of(tool) != tools.MISSING)
+    grid.show(
+        [
+            (name, f"missing: {', '.join(lacks)}" if lacks else "all that it needs is here")
+            for name, lacks in needs.items()
+        ],
+        indent=2,
+    )
     print()
     print(f"a Triton server for `recipe serve`: {_triton()}")
     print()

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from engine.errors import Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Sequence
 
     from engine.gpus import Gpu
+
+_TITLES = ("name", "SM", "GiB", "computes in", "TensorRT", "RTX", "memory by")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,9 +30,9 @@ def run(arguments: argparse.Namespace) -> Exit:
     if arguments.json:
         _print_json(chosen, refused=not name)
     elif name:
-        print("\n".join(_about(chosen[0])))
+        _print_gpu(chosen[0])
     else:
-        print("\n".join(_table(chosen)))
+        _print_table(chosen)
     return Exit.OK
 
 
@@ -66,39 +68,54 @@ def _print_json(chosen: Iterable[Gpu], *, refused: bool) -> None:
     print(json.dumps(rows, indent=1))
 
 
-def _about(gpu: Gpu) -> Iterator[str]:
+def _print_gpu(gpu: Gpu) -> None:
+    from engine.report import grid
+
+    rows = [
+        ("computes in", ", ".join(gpu.dtypes)),
+        ("TensorRT", f"from {gpu.tensorrt}"),
+        ("TensorRT-RTX", "yes" if gpu.tensorrt_rtx else "no"),
+    ]
+    if gpu.dla:
+        rows.append(("DLA", "yes"))
+    if gpu.aliases:
+        rows.append(("also called", ", ".join(gpu.aliases)))
+    rows += [("source", _source(tag)) for tag in gpu.sources]
+    print(f"{gpu.name}: {gpu.architecture}, SM{gpu.sm}, {gpu.memory_gib} GiB")
+    grid.show(rows, indent=2)
+
+
+def _print_table(chosen: Sequence[Gpu]) -> None:
+    from engine.gpus import REFUSED
+    from engine.report import grid
+
+    # The refused GPUs stand in a table of their own with the same columns.
+    rows = [_TITLES, *map(_row, chosen)]
+    refused = [(gpu.name, str(gpu.sm), "", gpu.why) for gpu in REFUSED]
+    widths = [max(len(row[column]) for row in (*rows, *refused)) for column in range(3)]
+    columns = [grid.Column(right=column > 0, width=width) for column, width in enumerate(widths)]
+    grid.show(rows, columns)
+    print("\nnothing is built for:")
+    grid.show(refused, columns)
+    tags = dict.fromkeys(
+        [tag for gpu in chosen for tag in gpu.sources] + [tag for gpu in REFUSED for tag in gpu.sources]
+    )
+    print("\nsources (of one GPU: `recipe gpus NAME`):")
+    grid.show([(tag, _source(tag)) for tag in tags], indent=2)
+
+
+def _row(gpu: Gpu) -> tuple[str, ...]:
+    """Return the cells of a GPU. Each dtype has a place of its own, so that a missing one stands out."""
+    from engine.gpus import DTYPES
+
+    dtypes = " ".join(dtype if dtype in gpu.dtypes else " " * len(dtype) for dtype in DTYPES)
+    rtx = "yes" if gpu.tensorrt_rtx else "no"
+    return (gpu.name, str(gpu.sm), str(gpu.memory_gib), dtypes, gpu.tensorrt, rtx, gpu.sold)
+
+
+def _source(tag: str) -> str:
+    """Return the title and the address of a document."""
     from engine.gpus import SOURCES
 
-    yield f"{gpu.name}: {gpu.architecture}, SM{gpu.sm}, {gpu.memory_gib} GiB"
-    yield f"  computes in    {', '.join(gpu.dtypes)}"
-    yield f"  TensorRT       from {gpu.tensorrt}"
-    yield f"  TensorRT-RTX   {'yes' if gpu.tensorrt_rtx else 'no'}"
-    if gpu.dla:
-        yield "  DLA            yes"
-    if gpu.aliases:
-        yield f"  also called    {', '.join(gpu.aliases)}"
-    for tag in gpu.sources:
-        yield f"  source         {SOURCES[tag][0]}: {SOURCES[tag][1]}"
-
-
-def _table(chosen: Iterable[Gpu]) -> Iterator[str]:
-    from engine.gpus import DTYPES, REFUSED, SOURCES
-
-    shown = list(chosen)
-    yield f"{'name':<28}{'SM':>4}{'GiB':>5}  {'computes in':<43}{'TensorRT':<9}{'RTX':<5}memory by"
-    for gpu in shown:
-        # A column a dtype: what one GPU lacks and the next has stands out.
-        dtypes = " ".join(dtype if dtype in gpu.dtypes else " " * len(dtype) for dtype in DTYPES)
-        rtx = "yes" if gpu.tensorrt_rtx else "no"
-        row = f"{gpu.name:<28}{gpu.sm:>4}{gpu.memory_gib:>5}  {dtypes:<43}{gpu.tensorrt:<9}{rtx:<5}{gpu.sold}"
-        yield row
-    yield ""
-    yield "nothing is built for:"
-    for old in REFUSED:
-        yield f"{old.name:<28}{old.sm:>4}{'':>5}  {old.why}"
-    yield ""
-    tags = dict.fromkeys(
-        [tag for gpu in shown for tag in gpu.sources] + [tag for old in REFUSED for tag in old.sources]
-    )
-    yield "sources (of one GPU: `recipe gpus NAME`):"
-    yield from (f"  {tag:<15} {SOURCES[tag][0]}: {SOURCES[tag][1]}" for tag in tags)
+    title, address = SOURCES[tag]
+    return f"{title}: {address}"

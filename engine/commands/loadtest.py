@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from engine.client.load import Point
 
 _MOST_ERRORS = 0.01
+_COLUMN_WIDTH = 8
+"""Characters: each row is printed when its point is measured, before the numbers of the next rows are known."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -128,8 +130,10 @@ def _print(entry: Entry, measured: Iterator[LoadFigures], arguments: argparse.Na
     import json
 
     from engine.client import load_table
+    from engine.report import grid
 
-    every = []
+    every: list[LoadFigures] = []
+    columns: list[grid.Column] = []
     for number, figures in enumerate(measured):
         every.append(figures)
         if arguments.json:
@@ -137,8 +141,10 @@ def _print(entry: Entry, measured: Iterator[LoadFigures], arguments: argparse.Na
             continue
         if number == 0:
             print(f"{entry.name} at {arguments.url}, latencies in ms, measured by {figures.by}")
-            print(load_table.head(figures))
-        print(load_table.row(figures, entry=entry.name), flush=True)
+            titles = load_table.titles(figures)
+            columns = [grid.Column(right=True, width=max(_COLUMN_WIDTH, len(title))) for title in titles]
+            print(*grid.lines([titles], columns, indent=2))
+        print(*grid.lines([load_table.row(figures, entry=entry.name)], columns, indent=2), flush=True)
         for note in load_table.notes(figures):
             print(f"{'':>8}{note}", flush=True)
     return every

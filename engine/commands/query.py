@@ -152,13 +152,15 @@ def _short(label: str, most: int = 100) -> str:
 
 def _print_times(entry: Entry, figures: QueryFigures, *, over: str) -> None:
     from engine.client import repeating
+    from engine.report import grid
 
     if figures.latency is not None:
         shown, first = (", ".join(_told(each)) for each in (figures.latency, figures))
         print(f"\n{figures.latency.requests} requests over {over}, in ms: {shown}; {first}")
     if figures.statistics is not None:
         print()
-        print("\n".join(repeating.table(entry, figures.statistics)))
+        rows = list(repeating.table(entry, figures.statistics))
+        grid.show(rows, [grid.LEFT, *[grid.RIGHT] * len(rows[0])], gap=3)
 
 
 def _told(figures: Latencies | QueryFigures) -> Iterator[str]:

@@ -6,9 +6,13 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.errors import Exit, UsageError
+
+if TYPE_CHECKING:
+    from engine.store.store import Record
 
 _PASSPORT = "passport.json"
 _ENGINE = ".plan"
@@ -54,7 +58,8 @@ def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:
 
 def _show_recipes(arguments: argparse.Namespace) -> Exit:
     from engine import api
-    from engine.report.table import size_in_words, table
+    from engine.report import grid
+    from engine.report.table import table
 
     summaries = api.show(arguments.recipes, **options.reading(arguments))
     if arguments.json:
@@ -62,12 +67,15 @@ def _show_recipes(arguments: argparse.Namespace) -> Exit:
         return Exit.OK
     for summary in summaries:
         print(table(summary), end="")
-        for job in summary.variant.jobs:
-            record = summary.records.get(job.name)
-            made = (
-                f"{size_in_words(record.size):>10}  {record.seconds:8.1f} s  {record.artifact}"
-                if record
-                else "  not built"
-            )
-            print(f"  {job.name:<14}{made}")
+        rows = [_row(job.name, summary.records.get(job.name)) for job in summary.variant.jobs]
+        grid.show(rows, [grid.LEFT, grid.RIGHT, grid.RIGHT], indent=2)
     return Exit.OK
+
+
+def _row(job: str, record: Record | None) -> tuple[str, ...]:
+    """Return the cells of a job: the size, the seconds and the digest of its artifact."""
+    from engine.report.table import size_in_words
+
+    if record is None:
+        return (job, "not built")
+    return (job, size_in_words(record.size), f"{record.seconds:.1f} s", record.artifact)

@@ -14,11 +14,14 @@ def arguments(_parser: argparse.ArgumentParser) -> None:
 def run(_arguments: argparse.Namespace) -> Exit:
     """Print a row per step: its name, what it takes and makes, and what it is."""
     from engine.builder import registry
+    from engine.report import grid
 
+    rows = []
     for name, step in sorted(registry.steps().items()):
         about = next(iter((step.__doc__ or "").strip().splitlines()), "")
         inputs = ", ".join(step.inputs()) or "sources"
         place = f", after {step.after}" if step.after else ""
         origin = "" if step.__module__.startswith("engine.") else f"  [{step.__module__}]"
-        print(f"{name:<12} {inputs} -> {step.makes}{place}{origin}\n{'':<12} {about}")
+        rows += [(name, f"{inputs} -> {step.makes}{place}{origin}"), ("", about)]
+    grid.show(rows)
     return Exit.OK

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from engine.commands import options
@@ -52,17 +54,21 @@ def _fields(finding: Finding) -> dict[str, object]:
 
 
 def _lines(findings: list[Finding]) -> list[str]:
+    from engine.report import grid
+
     lines: list[str] = []
-    recipe = ""
-    for finding in findings:
-        if finding.job.recipe != recipe:
-            recipe = finding.job.recipe
-            lines.append(f"{recipe}:")
-        lines.append(f"  {finding.state:<8} {finding.job.name}{_remark(finding)}")
-        lines += [f"             {_change(change, finding)}" for change in finding.changes]
-        if finding.error is not None:
-            lines += [f"             {line}" for line in str(finding.error).splitlines()]
+    for recipe, own in groupby(findings, key=lambda finding: finding.job.recipe):
+        rows = [row for finding in own for row in _rows(finding)]
+        lines += [f"{recipe}:", *grid.lines(rows, indent=2)]
     return lines
+
+
+def _rows(finding: Finding) -> Iterator[tuple[str, str]]:
+    """Yield the cells of a job: its state and name, then a row for each change and each line of its error."""
+    yield finding.state, f"{finding.job.name}{_remark(finding)}"
+    error = str(finding.error).splitlines() if finding.error is not None else []
+    for detail in (*(_change(change, finding) for change in finding.changes), *error):
+        yield "", f"  {detail}"
 
 
 def _remark(finding: Finding) -> str:

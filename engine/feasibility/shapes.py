@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from engine.recipe import supported
 from engine.recipe.outline import did_you_mean
 from engine.recipe.schema import Profile, Range, Recipe
 from engine.runtimes import registry
+from engine.runtimes.profiles import greatest, in_words, usual_ranges
 from engine.runtimes.profiles import usual as usual_profiles
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _served(loaded: LoadedRecipe, profiles: Sequence[Profile]) -> None:
     recipe = loaded.recipe
     if recipe.bench is None or not supported.served(recipe):
         return
-    limits = {axis: max(each[axis].max for each in profiles if axis in each) for axis in itertools.chain(*profiles)}
+    limits = greatest(profiles)
     if recipe.package.triton.max_batch_size:
         limits["batch"] = recipe.package.triton.max_batch_size
     for index, shape in enumerate(recipe.bench.shapes):
@@ -114,10 +114,10 @@ def _about(dynamic: Sequence[str]) -> list[str]:
 
 def _proposal(dynamic: Sequence[str], facts: ModelFacts) -> str:
     """Return a profile for these axes as one would write it; what cannot be guessed is left in capitals."""
-    longest = min(512, facts.max_sequence or 512)
-    guesses = {"batch": "[1, 1, 8]", "seq": f"[1, {min(128, longest)}, {longest}]"}
-    said = (
-        next((guess for part, guess in guesses.items() if part in axis.lower()), "[MIN, OPT, MAX]") for axis in dynamic
+    usual = usual_ranges(facts.max_sequence)
+    guesses = {"batch": in_words(usual["batch"]), "seq": in_words(usual["sequence"])}
+    pairs = (
+        f"{axis}: {next((guess for part, guess in guesses.items() if part in axis.lower()), '[MIN, OPT, MAX]')}"
+        for axis in dynamic
     )
-    pairs = (f"{axis}: {sizes}" for axis, sizes in zip(dynamic, said, strict=True))
     return "profiles: [{" + ", ".join(pairs) + "}]"

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 DTYPES = ("fp32", "tf32", "fp16", "bf16", "int8", "fp8", "fp4", "int4")
 """Types of numbers that matrix products are computed in; int4 are weights of 4 bits, multiplied in fp16."""
 
-_FIRST_SM = {"tf32": 80, "bf16": 80, "int4": 80, "fp8": 89, "fp4": 100}
+AMPERE = 80
+"""The compute capability, times ten, of the first GPUs of the Ampere architecture."""
+
+_FIRST_SM = {"tf32": AMPERE, "bf16": AMPERE, "int4": AMPERE, "fp8": 89, "fp4": 100}
 _ARCHITECTURES = {75: "Turing", 80: "Ampere", 86: "Ampere", 87: "Ampere", 89: "Ada Lovelace", 90: "Hopper"}
 _RTX_SMS = (75, 80, 86, 89, 120, 121)
 _TENSORRT_FROM = {100: "10.8", 103: "10.14.1", 110: "10.8", 120: "10.8", 121: "10.14.1"}

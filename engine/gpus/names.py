@@ -80,6 +80,11 @@ _BY_NAME = {_simple(name): gpu for gpu in CATALOGUE for name in (gpu.name, *gpu.
 _TOO_OLD = {_simple(name): old for old in REFUSED for name in (old.name, *old.aliases)}
 
 
+def with_capability(name: str, sm: int) -> str:
+    """Return a GPU's name with its compute capability, as CUDA writes it: `Tesla T4 (sm_75)`."""
+    return f"{name} (sm_{sm})"
+
+
 def called(named: Sequence[Gpu]) -> str:
     """Return GPUs in words: `the T4 (SM75) and the A10 (SM86)`."""
     return " and ".join(f"the {gpu.name} (SM{gpu.sm})" for gpu in named)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 from pathlib import Path
 
 from engine.errors import LockError, UsageError
 from engine.lockfile.content import Lock
 from engine.lockfile.text import dump, parse
 from engine.recipe.text import Text
+from engine.store.disk import replace
 
 _SUFFIX = ".lock"
 _RECIPES = (".yaml", ".yml")
@@ -58,24 +57,8 @@ def write(path: Path, lock: Lock) -> bool:
     try:
         if path.exists() and path.read_bytes() == data:
             return False
-        _replace(os.path.realpath(path), data)
+        place = path.resolve()  # a link stays a link
+        replace(place, data, fresh=place.with_name(f".{place.name}.{os.urandom(8).hex()}"), flushed=True)
     except OSError as error:
         raise LockError(f"{path} cannot be written: {error.strerror}") from error
     return True
-
-
-def _replace(path: str, data: bytes) -> None:
-    """Replace a file's content so that a reader or a crash sees the old or the new, never a part."""
-    folder, name = os.path.split(path)
-    handle, fresh = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-    try:
-        with open(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(fresh, 0o644)
-        os.replace(fresh, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(fresh)
-        raise

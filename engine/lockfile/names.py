@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from engine.builder.lookup import Variant
-from engine.key import text_of
+from engine.key import leaves, text_of
 from engine.lockfile.content import Lock
 from engine.recipe.paths import PATH_FIELDS
 from engine.step import Source
@@ -53,17 +51,8 @@ def recipe_rows(variant: Variant) -> dict[str, str]:
     """Return what a variant's recipe says beyond the defaults, with paths as the recipe has them."""
     loaded = variant.loaded
     fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
-    rows = dict(_flat("", fields))
+    rows = {name: text_of(value) for name, value in leaves("", fields)}
     return {
         name: (loaded.said(value) or value) if any(each.is_called(name) for each in PATH_FIELDS) else value
         for name, value in rows.items()
     }
-
-
-def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yield a row per leaf, the entries of a list by their number, as `why` has them."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    if not value or not isinstance(value, dict | list):
-        yield name, text_of(value)
-    for key, each in inner:
-        yield from _flat(f"{name}.{key}" if name else str(key), each)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 import platform
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 _TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/core_cpus_list"
@@ -16,19 +18,31 @@ def physical_cores() -> int:
 
     A container's quota counts too. Where the system does not tell (outside Linux), every logical CPU is a core.
     """
-    allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
-    cores = {_siblings(number) for number in allowed}
+    cores = {_siblings(number) for number in usable()}
     return max(1, min(len(cores), _quota()))
 
 
+def usable() -> Sequence[int]:
+    """Return the numbers of the logical CPUs that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return range(os.cpu_count() or 1)
+
+
 def model() -> str:
-    """Return what the CPU calls itself."""
+    """Return the CPU's name, as the system has it."""
+    return description().get("model name") or platform.processor() or platform.machine()
+
+
+@cache
+def description() -> Mapping[str, str]:
+    """Return the rows of the first CPU in Linux's /proc/cpuinfo; {} on other systems."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        text = Path("/proc/cpuinfo").read_text()
     except OSError:
-        lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, "") or platform.processor() or platform.machine()
+        return {}
+    rows = (line.partition(":") for line in text.split("\n\n", 1)[0].splitlines())
+    return {name.strip(): value.strip() for name, _, value in rows}
 
 
 def _siblings(number: int) -> str:

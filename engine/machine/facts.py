@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import platform
-from functools import cache
-from pathlib import Path
 
 from engine.known import FACTS, Fact, Known
 from engine.machine import cpu, cuda, local_gpus
@@ -17,41 +14,23 @@ _ISA = {
 """CPU features that choose between kernels, as Linux names them; all others leave results alone."""
 
 
-@cache
-def _cpuinfo() -> dict[str, str]:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return {}
-    first = text.split("\n\n", 1)[0]
-    rows = (line.partition(":") for line in first.splitlines())
-    return {name.strip(): value.strip() for name, _, value in rows}
-
-
-def _cpu_model() -> str:
-    return _cpuinfo().get("model name") or platform.processor() or platform.machine()
-
-
 def _cpu_isa() -> str:
-    info = _cpuinfo()
+    info = cpu.description()
     flags = set((info.get("flags") or info.get("Features") or "").split())
     return " ".join(sorted(flags & _ISA)) or platform.machine()
 
 
-def cpu_count() -> int:
-    """Return how many CPUs this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def _cpu_count() -> str:
+    """Return the logical CPUs that this process may use, and the cores that a container's quota leaves of them."""
+    return f"{len(cpu.usable())} (cores: {cpu.physical_cores()})"
 
 
 FACTS.update(
     {
         "arch": Fact(lambda _: Known(platform.machine()), describes_machine=True),
-        # What a container's quota and threads that share a core leave of them counts, too.
-        "cpu.count": Fact(lambda _: Known(f"{cpu_count()} (cores: {cpu.physical_cores()})"), describes_machine=True),
+        "cpu.count": Fact(lambda _: Known(_cpu_count()), describes_machine=True),
         "cpu.isa": Fact(lambda _: Known(_cpu_isa()), describes_machine=True),
-        "cpu.model": Fact(lambda _: Known(_cpu_model()), describes_machine=True),
+        "cpu.model": Fact(lambda _: Known(cpu.model()), describes_machine=True),
         "cuda.runtime": Fact(lambda _: cuda.runtime(), describes_machine=True),
         "gpu.driver": Fact(lambda _: local_gpus.known(local_gpus.driver()), describes_machine=True),
         "gpu.name": Fact(lambda _: local_gpus.known(local_gpus.names()), describes_machine=True),

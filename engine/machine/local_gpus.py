@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from engine import gpus as catalogue
 from engine.known import FACTS, Fact, Known
 from engine.machine import cuda
+from engine.machine.gpu_state import query
 
 if TYPE_CHECKING:
     from engine.step import Hardware
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DEVICE = "device."
 """How the names of facts about one GPU begin."""
 _TOOL = "nvidia-smi"
-_AMPERE = 80
+_FIELDS = ("name", "compute_cap", "memory.total", "driver_version")
 
 
 @dataclass(frozen=True)
@@ -42,17 +42,9 @@ def known(value: str) -> Known:
 @cache
 def gpus() -> tuple[LocalGpu, ...]:
     """Return the NVIDIA GPUs that the driver of this machine shows; none without a driver."""
-    program = shutil.which(_TOOL)
-    if program is None:  # as on Jetson
+    if shutil.which(_TOOL) is None:  # as on Jetson
         return tuple(LocalGpu(each.name, each.sm, each.memory >> 20, "unknown") for each in cuda.devices())
-    query = "--query-gpu=name,compute_cap,memory.total,driver_version"
-    try:
-        answer = subprocess.run(  # noqa: S603 - a fixed command line, found on the PATH
-            [program, query, "--format=csv,noheader,nounits"], capture_output=True, text=True, timeout=20, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ()
-    return tuple(_gpu(line) for line in answer.stdout.splitlines() if line.count(",") == 3)  # noqa: PLR2004 - the query's fields
+    return tuple(_gpu(row) for row in query(_FIELDS))
 
 
 def local(hardware: Hardware) -> LocalGpu | None:
@@ -76,7 +68,7 @@ def has(rows: Mapping[str, str]) -> bool:
 
 def names() -> str:
     """Return the names of all GPUs in one row."""
-    return ", ".join(f"{gpu.name} (sm_{gpu.sm})" for gpu in gpus()) or "none"
+    return ", ".join(catalogue.with_capability(gpu.name, gpu.sm) for gpu in gpus()) or "none"
 
 
 def driver() -> str:
@@ -84,8 +76,8 @@ def driver() -> str:
     return next((gpu.driver for gpu in gpus()), "none")
 
 
-def _gpu(line: str) -> LocalGpu:
-    name, capability, memory, driver = (field.strip() for field in line.split(","))
+def _gpu(row: Mapping[str, str]) -> LocalGpu:
+    name, capability, memory, driver = (row[field] for field in _FIELDS)
     digits = capability.replace(".", "")
     return LocalGpu(name, int(digits) if digits.isdigit() else 0, int(memory) if memory.isdigit() else 0, driver)
 
@@ -101,7 +93,7 @@ def _of_driver(name: str) -> Callable[[LocalGpu], str]:
 
 
 _FACTS: Mapping[str, Callable[[LocalGpu], str]] = {
-    "device.ampere_plus": lambda gpu: f"sm>={_AMPERE}" if gpu.sm >= _AMPERE else str(gpu.sm),
+    "device.ampere_plus": lambda gpu: f"sm>={catalogue.AMPERE}" if gpu.sm >= catalogue.AMPERE else str(gpu.sm),
     "device.ecc": _of_driver("ecc"),
     "device.integrated": _of_driver("integrated"),
     "device.l2_bytes": _of_driver("l2_bytes"),

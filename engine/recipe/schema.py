@@ -137,7 +137,7 @@ class Validation(Model):
 
 
 class Calibration(Model):
-    """Samples that a quantiser may look at."""
+    """Samples that a quantizer may look at."""
 
     samples: Text
     limit: Size = 256

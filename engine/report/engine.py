@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from engine.report import grid
 from engine.report.table import size_in_words
 from engine.runtimes import registry
 
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 def text(said: Passport) -> str:
     """Return a line per thing that is known; options at their default are left out."""
     rows = [(title, "".join(each if each.isprintable() else "?" for each in value)) for title, value in _rows(said)]
-    width = max(len(title) for title, _ in rows)
-    return "".join(f"  {title:<{width}}  {value}\n" for title, value in rows)
+    return "".join(f"{line}\n" for line in grid.lines(rows, indent=2))
 
 
 def _rows(said: Passport) -> Iterator[tuple[str, str]]:

@@ -20,7 +20,7 @@ from engine.machine import tools
 from engine.report import json_lines, plain
 from engine.snapshot import Candidate
 from engine.store.file_systems import tells_changes
-from engine.store.materialise import is_in_place, marker
+from engine.store.materialize import is_in_place, marker
 from engine.store.stat_cache import TICK_NS
 
 

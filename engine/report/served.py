@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from engine.report import grid
 from engine.report.json_lines import shown
 from engine.server import Server
 
@@ -21,15 +22,18 @@ STAND_IN = (
 
 def lines(server: Server, why: str, curl: Mapping[str, str]) -> list[str]:
     """Return what is said once all models are ready; `curl` has a line for each model that clients call."""
-    width = max(map(len, server.models))
+    models = [(name, state.state) for name, state in sorted(server.models.items())]
+    addresses = [
+        ("HTTP", f"http://{server.http}"),
+        ("gRPC", f"grpc://{server.grpc}"),
+        ("metrics", f"http://{server.metrics}/metrics"),
+        ("log", shown(server.log)),
+    ]
     return [
         f"Triton {server.version}, {_KINDS[server.kind]}: {why}",
         *([STAND_IN] if server.stand_in else []),
-        *(f"  {name:<{width}}  {state.state}" for name, state in sorted(server.models.items())),
-        f"HTTP     http://{server.http}",
-        f"gRPC     grpc://{server.grpc}",
-        f"metrics  http://{server.metrics}/metrics",
-        f"log      {shown(server.log)}",
+        *grid.lines(models, indent=2),
+        *grid.lines(addresses),
         *curl.values(),
     ]
 

@@ -9,7 +9,7 @@ from engine.builder.summary import Summary
 from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.bench.report import IN_PROCESS, BenchReport, BenchRow, ServerReport
 from engine.kit.quantization.report import QuantizeReport
-from engine.report import precisions
+from engine.report import grid, precisions
 from engine.reporting import Number
 from engine.runtimes import registry
 from engine.step import Section
@@ -161,15 +161,9 @@ def _grouped(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    left = rows[0].index("size")
-    return [
-        "  ".join(
-            cell.ljust(width) if column < left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    """Return the lines of the table: numbers, from the size on, are right-aligned."""
+    names = rows[0].index("size")
+    return grid.lines(rows, [*[grid.LEFT] * names, *[grid.RIGHT] * (len(rows[0]) - names)])
 
 
 def _on_the_cpu(report: AccuracyReport) -> list[str]:

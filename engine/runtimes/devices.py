@@ -37,6 +37,6 @@ def chosen(hardware: Hardware) -> Gpu:
         )
     raise StepError(
         f"No GPU here is the recipe's: {hardware}",
-        [f"CUDA shows {', '.join(f'{device.name} (sm_{device.sm})' for device in here)}"],
+        [f"CUDA shows {', '.join(gpus.with_capability(device.name, device.sm) for device in here)}"],
         "run it on a machine with that GPU, or change target.device",
     )

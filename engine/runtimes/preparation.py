@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
+CONTRIBUTED = "com.microsoft"
+"""The domain of ONNX Runtime's own operators; those that fusion puts into a graph are among them."""
+
 
 class Lowering(Enum):
     """How the precision of a recipe comes into the graph."""

@@ -1,4 +1,4 @@
-"""Optimisation profiles, as TensorRT means them: axis names to the least, usual and greatest shape of every input."""
+"""Optimization profiles, as TensorRT means them: axis names to the least, usual and greatest shape of every input."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
     from engine.recipe.schema import Profile
 
-_BATCH, _USUAL, _TOKENS = 8, 128, 512
-"""Of the usual profile: the most inputs at once, the tokens that most texts have, and the most."""
+_BATCH = Range(min=1, opt=1, max=8)
+"""The usual profile of the axis `batch`: the inputs of one request."""
+_USUAL_TOKENS, _MOST_TOKENS = 128, 512
+"""The usual profile of the axis `sequence`: most texts have up to 128 tokens; it takes 512, BERT's limit."""
+_EXAMPLE = Range(min=1, opt=8, max=32)
+"""The extents that an error shows for an axis that a profile leaves open."""
 
 Shape = tuple[int, ...]
 Shapes = Mapping[str, tuple[Shape, Shape, Shape]]
@@ -30,11 +34,11 @@ def shapes(inputs: Mapping[str, Input], profiles: Sequence[Profile]) -> list[Sha
 
 def greatest(profiles: Sequence[Profile]) -> dict[str, int]:
     """Return the most that any profile allows of each axis."""
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for profile in profiles:
         for axis, extent in profile.items():
-            found[axis] = max(found.get(axis, 0), int(extent.max))
-    return found
+            sizes[axis] = max(sizes.get(axis, 0), int(extent.max))
+    return sizes
 
 
 def usual(free: Sequence[str], longest: int | None) -> tuple[Profile, ...]:
@@ -44,9 +48,27 @@ def usual(free: Sequence[str], longest: int | None) -> tuple[Profile, ...]:
     """
     if not free or not set(free) <= {"batch", "sequence"}:
         return ()
-    most = min(_TOKENS, longest or _TOKENS)
-    ranges = {"batch": Range(min=1, opt=1, max=_BATCH), "sequence": Range(min=1, opt=min(_USUAL, most), max=most)}
+    ranges = usual_ranges(longest)
     return ({axis: ranges[axis] for axis in free},)
+
+
+def usual_ranges(longest: int | None) -> Profile:
+    """Return the usual profile of the axes `batch` and `sequence`; `longest` is the model's limit of tokens."""
+    most = min(_MOST_TOKENS, longest or _MOST_TOKENS)
+    return {"batch": _BATCH, "sequence": Range(min=1, opt=min(_USUAL_TOKENS, most), max=most)}
+
+
+def in_words(extent: Range) -> str:
+    """Return a range as a recipe writes it: `[1, 8, 32]`."""
+    return f"[{extent.min}, {extent.opt}, {extent.max}]"
+
+
+def within(shape: Sequence[int], least: Sequence[int], greatest: Sequence[int]) -> bool:
+    """Tell whether a shape has the rank of a profile's shapes, and every extent lies within the profile's bounds."""
+    bounds = list(zip(least, greatest, strict=True))
+    return len(shape) == len(bounds) and all(
+        low <= size <= high for size, (low, high) in zip(shape, bounds, strict=True)
+    )
 
 
 def _shapes(inputs: Mapping[str, Input], profile: Profile) -> Shapes:
@@ -58,9 +80,9 @@ def _shapes(inputs: Mapping[str, Input], profile: Profile) -> Shapes:
             if missing
             else f"a profile names an axis that the model does not have: {', '.join(unknown)}"
         )
-        said = ", ".join(f"{axis}: {_range(profile, axis)}" for axis in sorted(free))
+        ranges = ", ".join(f"{axis}: {in_words(profile.get(axis, _EXAMPLE))}" for axis in sorted(free))
         facts = [f"{name}: {' x '.join(map(str, value.shape))}" for name, value in inputs.items()]
-        raise StepError(what, facts, f"a profile of this model says {{{said}}}" if free else "take the profiles out")
+        raise StepError(what, facts, f"a profile of this model says {{{ranges}}}" if free else "take the profiles out")
     return {
         name: (_extents(value, profile, "min"), _extents(value, profile, "opt"), _extents(value, profile, "max"))
         for name, value in inputs.items()
@@ -70,8 +92,3 @@ def _shapes(inputs: Mapping[str, Input], profile: Profile) -> Shapes:
 
 def _extents(value: Input, profile: Profile, end: str) -> Shape:
     return tuple(axis if isinstance(axis, int) else int(getattr(profile[axis], end)) for axis in value.shape)
-
-
-def _range(profile: Profile, axis: str) -> str:
-    said = profile.get(axis)
-    return f"[{said.min}, {said.opt}, {said.max}]" if said else "[1, 8, 32]"

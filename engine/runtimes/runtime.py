@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from engine.runtimes.served import Served, plain
+from engine.runtimes.triton_images import RECIPE_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from engine.runtimes.recipes import Execution, LoadedRecipe, Recipe, Target
     from engine.runtimes.rival import Original
     from engine.runtimes.runner import Runner
-    from engine.runtimes.triton_images import Named
+    from engine.runtimes.triton_images import ImageTag
 
 
 E = TypeVar("E", bound="Execution")
@@ -149,12 +150,12 @@ class Runtime:
     def refuse_options(self, loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
         """Raise RecipeError at the first option that cannot be, or would be silently without effect."""
 
-    def refuse_image(self, loaded: LoadedRecipe, named: Named) -> None:
+    def refuse_image(self, loaded: LoadedRecipe, named: ImageTag) -> None:
         """Raise RecipeError where the Triton image of the recipe cannot load what is built."""
         if not self.loads_in_triton:
             what = f"no image of Triton loads what {self.name} runs"
             hint = "use another runtime, or leave the image out"
-            raise loaded.error(what, "package", "triton", "image", hint=hint)
+            raise loaded.error(what, *RECIPE_PATH, hint=hint)
 
     def refuse_operators(self, loaded: LoadedRecipe, operators: Mapping[str, Sequence[str]]) -> None:
         """Raise RecipeError for operators that it lacks: {domain: [operator]}, those that are not ONNX's own."""

@@ -33,7 +33,7 @@ class Served:
     """The most that its own profiles allow, by axis; nothing where it has none."""
     on_gpu: bool = False
     level: str = "all"
-    """ONNX Runtime's level of graph optimisation."""
+    """ONNX Runtime's level of graph optimization."""
     profiles: int | None = None
     """How many profiles an engine has."""
     cuda_graphs: Sequence[Shapes] | None = None

@@ -11,10 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.runtimes import versions
+
 if TYPE_CHECKING:
     from engine.runtimes.recipes import Recipe
 
 REPOSITORY = "nvcr.io/nvidia/tritonserver"
+RECIPE_PATH = ("package", "triton", "image")
+"""Where a recipe names its image."""
 
 SOURCES: Mapping[str, tuple[str, str]] = {
     "backends-401": (
@@ -61,21 +65,45 @@ SOURCES: Mapping[str, tuple[str, str]] = {
 """Tag -> title and address of a document that a row is taken from."""
 
 
+_NO_ENGINES = ("trtllm-python-py3", "vllm-python-py3", "py3-sdk", "py3-min")
+"""Flavours without Triton's backend for TensorRT engines."""
+_TAG = re.compile(r"([0-9]{2}\.[0-9]{2})(?:-([a-z0-9-]+))?")
+
+
 @dataclass(frozen=True)
-class Image:
-    """What an image brings; `release` is its tag's YY.MM, `flavour` the rest of the tag."""
+class ImageTag:
+    """The tag of an image of Triton: its release (YY.MM) and its flavour, the rest of the tag."""
 
     release: str
     flavour: str
+
+    @property
+    def tag(self) -> str:
+        """The whole tag: `24.05-py3`."""
+        return f"{self.release}-{self.flavour}"
+
+    @property
+    def loads_engines(self) -> bool:
+        """Whether the image has Triton's backend for TensorRT engines.
+
+        Images for language models have two other backends; images for clients have no backend. Source: "backends-401".
+        """
+        return self.flavour not in _NO_ENGINES
+
+    @property
+    def image(self) -> Image | None:
+        """The row of `IMAGES` with this tag; None for a tag that is not in the table."""
+        return next((image for image in IMAGES if image.tag == self.tag), None)
+
+
+@dataclass(frozen=True)
+class Image(ImageTag):
+    """The software in an image: the versions of TensorRT, CUDA and Python, and the documents that say so."""
+
     tensorrt: str
     cuda: str | None
     python: str | None
     sources: tuple[str, ...]
-
-    @property
-    def tag(self) -> str:
-        """The image's tag: `24.05-py3`."""
-        return f"{self.release}-{self.flavour}"
 
 
 IMAGES = (
@@ -88,64 +116,27 @@ IMAGES = (
     Image("26.02", "py3", "10.15.1", None, None, ("optimizer-1112",)),  # likewise
 )
 
-_NO_ENGINES = ("trtllm-python-py3", "vllm-python-py3", "py3-sdk", "py3-min")
-_TAG = re.compile(r"([0-9]{2}\.[0-9]{2})(?:-([a-z0-9-]+))?")
 
+def read(name: str) -> ImageTag | None:
+    """Return the tag of an image's name; None for a name that is not of Triton.
 
-@dataclass(frozen=True)
-class Named:
-    """What a recipe names: the release and the flavour of its tag."""
-
-    release: str
-    flavour: str
-
-    @property
-    def tag(self) -> str:
-        """The image's tag: `24.05-py3`."""
-        return f"{self.release}-{self.flavour}"
-
-    @property
-    def loads_engines(self) -> bool:
-        """Whether it has Triton's backend for TensorRT engines.
-
-        The images for language models have two other backends, those for clients none. Source: "backends-401".
-        """
-        return self.flavour not in _NO_ENGINES
-
-    @property
-    def image(self) -> Image | None:
-        """What is known of it."""
-        return next((image for image in IMAGES if image.tag == self.tag), None)
-
-
-def read(said: str) -> Named | None:
-    """Return what `24.05`, `24.05-py3` or `nvcr.io/nvidia/tritonserver:24.05-py3` names; None for anything else."""
-    match = _TAG.fullmatch(said.removeprefix(f"{REPOSITORY}:"))
-    return Named(match[1], match[2] or "py3") if match else None
+    A name is `24.05`, `24.05-py3` or `nvcr.io/nvidia/tritonserver:24.05-py3`.
+    """
+    match = _TAG.fullmatch(name.removeprefix(f"{REPOSITORY}:"))
+    return ImageTag(match[1], match[2] or "py3") if match else None
 
 
 def tensorrt_for(recipe: Recipe) -> str | None:
-    """Return the version of TensorRT that a recipe asks for, as recipes say it: its own word, or that of its image.
+    """Return the version of TensorRT that a recipe asks for: `tensorrt.version`, else the version of its Triton image.
 
-    None where it says neither, and where nothing is known of its image.
+    None where the recipe has neither of the two fields, or its image is not in the table.
     """
-    said = recipe.package.triton.image
-    named = read(said) if said is not None else None
-    image = named.image if named is not None else None
+    name = recipe.package.triton.image
+    tag = read(name) if name is not None else None
+    image = tag.image if tag is not None else None
     return recipe.tensorrt.get("version") or (image.tensorrt if image is not None else None)
 
 
-def agrees(wanted: str, found: str) -> bool:
-    """Tell whether a version as recipes say it ("10.x", "10.9", "10.9.0.34") is that of an image."""
-    parts = parts_of(wanted)
-    return tuple(found.split("."))[: len(parts)] == parts[: len(found.split("."))]
-
-
-def parts_of(version: str) -> tuple[str, ...]:
-    """Return the numbers that a version says: `10.x` -> ("10",)."""
-    return tuple(part for part in version.split(".") if part not in {"", "x", "*"})
-
-
-def with_version(wanted: str) -> Sequence[Image]:
-    """Return the images that have a version, the latest first."""
-    return tuple(image for image in reversed(IMAGES) if agrees(wanted, image.tensorrt))
+def with_version(requested: str) -> Sequence[Image]:
+    """Return the images whose TensorRT agrees with the requested version, the latest image first."""
+    return tuple(image for image in reversed(IMAGES) if versions.agrees(requested, image.tensorrt))

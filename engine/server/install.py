@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 from engine.errors import StepError
 from engine.server import packaged
 from engine.server.found import Lacking
+from engine.store import file_lock
 
 NUMPY = "numpy==1.26.4"
 """With numpy 2 the python backend of this server loads models, and then fails on every request."""
@@ -40,8 +40,7 @@ def install(environment: Path, say: Callable[[str], None] = print) -> Installed:
         raise StepError(f"no Triton server can be installed by pip: {reason}", hint=reason.hint) from None
     environment.mkdir(parents=True, exist_ok=True)
     ready = environment / packaged.READY
-    with (environment / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with file_lock.hold(environment / "lock"):
         python = environment / "bin" / "python"
         if not python.exists():
             say(f"making {environment}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from engine.errors import StepError, UsageError
 from engine.server.needs import CONFIG
+from engine.store import file_lock
 
 _PREFIX = ".serving-"
 
@@ -47,15 +47,13 @@ def together(packages: Sequence[Package], beside: Path) -> Iterator[Path]:
         raise StepError(
             f"no repository can be laid out in {beside}: {error.strerror}", hint="name a writable folder with -o"
         ) from error
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for package in packages:
-            _link(package.folder.absolute(), folder)
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
+    with file_lock.hold(folder):
+        try:
+            for package in packages:
+                _link(package.folder.absolute(), folder)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def targets(repository: Path) -> list[Path]:
@@ -95,11 +93,8 @@ def _link(package: Path, repository: Path) -> None:
 
 def _sweep(beside: Path) -> None:
     """Take away the repositories whose makers are dead: a living one holds a lock on its folder."""
-    for folder in beside.glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):
-            lock = os.open(folder, os.O_RDONLY)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with contextlib.suppress(OSError):  # where nothing can be written, making the new repository says why
+        dead = [folder for folder in beside.glob(f"{_PREFIX}*") if not file_lock.is_locked(folder)]
+        if dead and file_lock.work(beside):  # without locks, nothing tells the dead from the living
+            for folder in dead:
                 shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(lock)

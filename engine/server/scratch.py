@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from engine.errors import StepError
 from engine.server import keeper
+from engine.store import disk, file_lock
+from engine.store.file_lock import FileLock
 
 _LOCK = "lock"
 
@@ -26,7 +27,7 @@ class Scratch:
     """A server's own folder, and the lock that says that it lives: whoever inherits the descriptor holds it."""
 
     folder: Path
-    lock: int
+    lock: FileLock
 
     @property
     def name(self) -> str:
@@ -35,37 +36,35 @@ class Scratch:
 
     def write_plan(self, plan: Mapping[str, Any]) -> None:
         """Say what the keeper is to do, and what is to be cleared even if there is no keeper any more."""
-        fresh = self.folder / "fresh"
-        fresh.write_text(json.dumps(plan), "utf-8")
-        fresh.rename(self.folder / keeper.PLAN)
+        disk.replace(self.folder / keeper.PLAN, json.dumps(plan).encode(), fresh=self.folder / "fresh")
 
     def drop(self) -> None:
         """Take the folder away, and let go of the lock."""
         shutil.rmtree(self.folder, ignore_errors=True)
         with contextlib.suppress(OSError):
-            os.close(self.lock)
+            self.lock.release()
 
 
 def new() -> Scratch:
     """Return a folder for one more server, after clearing what dead ones left. Raises StepError."""
     root = _root()
-    with _alone(root):
+    with file_lock.hold(root / _LOCK):
         _sweep(root)
         folder = root / secrets.token_hex(6)
         folder.mkdir(mode=0o700)
-        handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(handle, fcntl.LOCK_EX)
-    return Scratch(folder, handle)
+        return Scratch(folder, file_lock.take(folder / _LOCK))
 
 
 def sweep() -> int:
     """Clear what dead servers of this user left; return how many there were."""
     root = _root()
-    with _alone(root):
+    with file_lock.hold(root / _LOCK):
         return _sweep(root)
 
 
 def _sweep(root: Path) -> int:
+    if not file_lock.work(root):
+        return 0  # nothing tells the dead from the living
     dead = [folder for folder in root.iterdir() if folder.is_dir() and not _lives(folder)]
     for folder in dead:
         try:
@@ -80,16 +79,9 @@ def _sweep(root: Path) -> int:
 
 def _lives(folder: Path) -> bool:
     try:
-        handle = os.open(folder / _LOCK, os.O_RDWR)
+        return file_lock.is_locked(folder / _LOCK)
     except OSError:
         return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
-    return False
 
 
 def _root() -> Path:
@@ -106,10 +98,3 @@ def _root() -> Path:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         raise StepError(f"{root} is not this user's own folder", hint="take it away, or name another one with TMPDIR")
     return root
-
-
-@contextlib.contextmanager
-def _alone(root: Path) -> Iterator[None]:
-    with (root / _LOCK).open("w") as gate:
-        fcntl.flock(gate, fcntl.LOCK_EX)
-        yield

@@ -149,7 +149,7 @@ def _try(wanted: _Wanted) -> Server:
     except BaseException:
         own.drop()
         raise
-    os.close(own.lock)  # the keeper has it now
+    own.lock.release()  # the keeper has it now
     try:
         return _ready(wanted, own.name, keeping, ports, log)
     except BaseException:
@@ -180,9 +180,9 @@ def _kept(wanted: _Wanted, own: Scratch, ports: Ports, log: Path) -> Keeping:
         raise StepError(
             f"the server's log cannot be written to {log}", [str(error.strerror)], "name a file that can be written"
         ) from error
-    command = [sys.executable, "-I", "-S", keeper.__file__, str(own.folder), str(own.lock)]
+    command = [sys.executable, "-I", "-S", keeper.__file__, str(own.folder), str(own.lock.handle)]
     process = subprocess.Popen(  # noqa: S603 - our own file
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, pass_fds=(own.lock,),
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, pass_fds=(own.lock.handle,),
         start_new_session=True,
     )  # fmt: skip
     return Keeping(process, plan, file)

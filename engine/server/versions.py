@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.runtimes import triton_images
-from engine.runtimes.triton_images import IMAGES, REPOSITORY, Image, Named, parts_of
+from engine.runtimes import triton_images, versions
+from engine.runtimes.triton_images import IMAGES, REPOSITORY, Image, ImageTag
 from engine.server.found import Lacking
 from engine.server.needs import Engine
 
@@ -14,14 +14,8 @@ USUAL = "25.06-py3"
 
 
 def loads(engine: Engine, tensorrt: str) -> bool:
-    """Tell whether a TensorRT loads an engine: the version that built it, or a later minor where the engine allows.
-
-    Of either version as many numbers count as the other has. Source: "Engine Compatibility" in NVIDIA's documentation.
-    """
-    if triton_images.agrees(engine.tensorrt, tensorrt):
-        return True
-    built, found = _numbers(engine.tensorrt), _numbers(tensorrt)
-    return engine.version_compatible and built[:1] == found[:1] and found >= built[: len(found)]
+    """Tell whether a version of TensorRT loads an engine of a package."""
+    return versions.loads_engine(tensorrt, built_by=engine.tensorrt, version_compatible=engine.version_compatible)
 
 
 def tag_for(engines: Sequence[Engine], said: str | None) -> str:
@@ -48,7 +42,7 @@ def tag_for(engines: Sequence[Engine], said: str | None) -> str:
     )
 
 
-def _refuse_image(named: Named, engines: Sequence[Engine]) -> None:
+def _refuse_image(named: ImageTag, engines: Sequence[Engine]) -> None:
     if engines and not named.loads_engines:
         raise Lacking(f"the image {named.tag} has no backend for TensorRT engines", f"use {named.release}-py3")
     image = named.image
@@ -69,7 +63,3 @@ def _other(engine: Engine) -> str:
 def address_of(tag: str) -> str:
     """Return an image's whole name."""
     return f"{REPOSITORY}:{tag}"
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in parts_of(version) if part.isdigit())

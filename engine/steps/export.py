@@ -135,7 +135,7 @@ class Export(Step):
                 takes_images = images.modality(self.images) is Modality.IMAGE
                 traced = timm_padding.fixed(module) if takes_images else module
                 self._write(exporter, traced, probes.example(module, longest), raw, normal)
-                session = ort.session(normal, threads=1, level="disabled")
+                session = ort.unoptimized(normal)
                 return _difference(module, lambda inputs: ort.run(session, inputs), longest)
             for folder, part in parts.items():
                 tokens = torch_models.vocabulary(module).tokens

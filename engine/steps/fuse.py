@@ -39,7 +39,7 @@ class FuseReport(TypedReport):
 class Fuse(Step):
     """Fuse the operators of a transformer; hand the model on unchanged where there is nothing to fuse.
 
-    A fused model is compared with the original on random inputs before it is kept: the optimiser matches patterns,
+    A fused model is compared with the original on random inputs before it is kept: the optimizer matches patterns,
     and a pattern that only looks right would give wrong answers.
     """
 
@@ -49,7 +49,7 @@ class Fuse(Step):
     report: ClassVar[type[TypedReport] | None] = FuseReport
 
     residual: Residual = Residual.APART
-    """Whether a residual addition is fused into the normalisation behind it.
+    """Whether a residual addition is fused into the normalization behind it.
 
     The runtime says it (`Runtime.fuses`). The choice is fixed there rather than timed during a build, for the same
     inputs must give the same bytes whatever else the machine is doing.
@@ -86,11 +86,11 @@ class Fuse(Step):
         print("looking for attention, embedding and activation patterns")
         try:
             model = fusion.fuse(shaped, scratch / "folded", skip_layer_norm=self.residual is Residual.FUSED)
-        except Exception as error:  # the optimiser asserts and indexes its way through graphs that it does not know
-            raise _NotFusedError(f"ONNX Runtime's optimiser gave up on this graph ({error!r})") from error
+        except Exception as error:  # the optimizer asserts and indexes its way through graphs that it does not know
+            raise _NotFusedError(f"ONNX Runtime's optimizer gave up on this graph ({error!r})") from error
         fused = fusion.fused_operators(original, model)
         if not fused:
-            raise _NotFusedError("nothing to fuse: no pattern of ONNX Runtime's optimiser occurs in this graph")
+            raise _NotFusedError("nothing to fuse: no pattern of ONNX Runtime's optimizer occurs in this graph")
         changed = scratch / "fused"
         onnx_files.save(model, changed)
         if "Attention" in fused and self.residual is Residual.APART:
@@ -110,14 +110,14 @@ def _look_for_a_transformer(model: onnx.ModelProto) -> None:
     import onnx
 
     if graphs.has_past(model):
-        raise _NotFusedError("it has a past, which the patterns of ONNX Runtime's optimiser do not know")
+        raise _NotFusedError("it has a past, which the patterns of ONNX Runtime's optimizer do not know")
     operators = {node.op_type for node in onnx_files.nodes(model)}
-    # Attention multiplies values that it computed (Gemm would have a weight there); T5 normalises by ReduceMean.
+    # Attention multiplies values that it computed (Gemm would have a weight there); T5 normalizes by ReduceMean.
     if not operators & {"MatMul", "Einsum"} or not operators & {"Softmax", "LayerNormalization", "ReduceMean"}:
         raise _NotFusedError("nothing to fuse: this is no transformer")
     if done := int8.signs(model):
         # Folding constants would turn its weights back to floating point.
-        raise _NotFusedError(f"it is quantised already ({', '.join(done)}), and stays as its maker left it")
+        raise _NotFusedError(f"it is quantized already ({', '.join(done)}), and stays as its maker left it")
     halves = {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
     if any(tensor.data_type in halves for tensor in onnx_files.tensors(model)):
         # Folding its constants on a CPU would leave casts all over the graph.

@@ -54,7 +54,7 @@ class Quantize(Step):
     """Whether weights of dynamic int8 keep to 7 bits.
 
     Without VNNI, x86 multiplies uint8 by int8 with VPMADDUBSW, whose 16-bit sums saturate; ONNX Runtime's guide
-    "Quantize ONNX Models" advises this for AVX2 and AVX512 wherever weights are quantised per channel.
+    "Quantize ONNX Models" advises this for AVX2 and AVX512 wherever weights are quantized per channel.
     """
     samples: Source | None = None
     """What may be looked at; without it fp16 and bf16 look at the cases of the reference."""
@@ -101,7 +101,7 @@ class Quantize(Step):
         checkpoint: Path | None = None,
         samples: Path | None = None,
     ) -> QuantizeReport:
-        """Return what `dynamic_int8.quantise`, or `half_search.lowered` and `qdq.quantise`, tell, and the bytes.
+        """Return what `dynamic_int8.quantize`, or `half_search.lowered` and `qdq.quantize`, tell, and the bytes.
 
         Where nothing was lowered, `unquantized` says why and the model is handed on as it came. Raises StepError
         where the samples do not suit the model, or a tool breaks down. Of several graphs there is a report for each.
@@ -123,7 +123,7 @@ class Quantize(Step):
 
     def _dynamic(self, fused: Path, out: Path) -> QuantizeReport:
         try:
-            return dynamic_int8.quantise(fused, out, reduce_range=self.reduce_range)
+            return dynamic_int8.quantize(fused, out, reduce_range=self.reduce_range)
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
 
@@ -148,7 +148,7 @@ def _together(graphs: Mapping[str, QuantizeReport]) -> QuantizeReport:
 
 
 def _left_alone(fused: Path, out: Path, reason: LeftAloneError) -> DynamicReport:
-    print(f"not quantised: {reason}")
+    print(f"not quantized: {reason}")
     onnx_files.link(fused, out)
     size = precisions.size(fused)
     left = int8.left(onnx_files.load_graph(fused))
@@ -162,8 +162,8 @@ def _lowered(
     few = calibration.some(asked)
     if way == "fp16" or way == "bf16":  # noqa: PLR1714  of the two forms this one tells the type
         return half_search.lowered(onnx_files.load(fused), few, way, scratch)
-    precisions.refuse_quantised(onnx_files.load_graph(fused))
-    model, quantised = qdq.quantise(fused, [case.inputs for case in asked], way, scratch)
+    precisions.refuse_quantized(onnx_files.load_graph(fused))
+    model, quantized = qdq.quantize(fused, [case.inputs for case in asked], way, scratch)
     print("all else in fp16")
     lowered, rest = half_search.lowered(model, few, "fp16", scratch)
-    return lowered, replace(quantised, rest=rest)
+    return lowered, replace(quantized, rest=rest)

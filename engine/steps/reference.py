@@ -45,10 +45,10 @@ class ReferenceReport(TypedReport):
 
 
 class Reference(Step):
-    """Run the original in fp32: PyTorch for a checkpoint, ONNX Runtime without optimisations for an ONNX file.
+    """Run the original in fp32: PyTorch for a checkpoint, ONNX Runtime without optimizations for an ONNX file.
 
     Every sample is run alone; samples of a text model are also run in batches that are padded on the right, padded on
-    the left, and have a hole in the mask: what optimisers get wrong about masks shows there.
+    the left, and have a hole in the mask: what optimizers get wrong about masks shows there.
     """
 
     makes = "reference"

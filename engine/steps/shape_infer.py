@@ -104,7 +104,7 @@ def _check(directory: Path, skeleton: onnx.ModelProto) -> None:
     else:
         return
     try:
-        ort.session(directory, threads=1, level="disabled")
+        ort.unoptimized(directory)
     except StepError as error:
         raise StepError(
             "The model is no valid ONNX",

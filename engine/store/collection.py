@@ -13,7 +13,7 @@ from pathlib import Path
 from engine import digest, snapshot
 from engine.digest import Digest
 from engine.errors import StoreError
-from engine.store import heads, kept, locks, presence
+from engine.store import file_lock, heads, kept, presence
 from engine.store.store import Record, Store
 
 
@@ -89,7 +89,7 @@ class _Collection:
         A build names a record before it reads it: whoever read one that we took out had named it by then.
         """
         raw = {}
-        with locks.held(self.store.layout.gate):
+        with file_lock.hold(self.store.layout.gate):
             heads.forget(self.store, set(chosen))  # first: a record that a note still names is missed by `verify`
             for key in chosen:
                 path = self.store.record_path(key)
@@ -104,7 +104,7 @@ class _Collection:
 
     def _clean(self, known: Mapping[Digest, Record]) -> None:
         """Remove what no record names any more."""
-        with locks.held(self.store.layout.gate):
+        with file_lock.hold(self.store.layout.gate):
             # Builds have added records meanwhile; while the gate is shut they add none.
             now = {
                 path.stem: known.get(Digest(path.stem)) or self.store.read(path.stem)

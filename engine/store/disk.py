@@ -39,6 +39,24 @@ def explained(root: Path) -> Iterator[None]:
         ) from error
 
 
+def replace(path: Path | str, data: bytes, *, fresh: Path | str, flushed: bool = False) -> None:
+    """Replace a file so that a reader, or a kill, sees the old or the new content, never a part. Raises OSError.
+
+    The data is written to `fresh`, a path of this call alone on the same file system, and renamed. `flushed` data is on
+    the disk itself before the file is renamed, so that a power cut leaves no part either.
+    """
+    try:
+        with open(fresh, "wb", buffering=0) as file:
+            file.write(data)
+            if flushed:
+                os.fsync(file.fileno())
+        os.replace(fresh, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(fresh)
+        raise
+
+
 def flush(path: Path) -> None:
     """Bring a file, or a folder's list of names, to the disk itself. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)

@@ -8,10 +8,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine import digest
 from engine.digest import Digest
+from engine.key import leaves
 from engine.recipe.load import LoadedRecipe
 from engine.reporting import TypedReport
 from engine.store.notes import Notes
@@ -169,18 +170,7 @@ def job_note(job: Job, key: Digest, before: JobNote | None, record: Record | Non
 def rows_of(loaded: LoadedRecipe) -> dict[str, str]:
     """Return the recipe's fields as rows, as `why` compares them."""
     fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return dict(_rows("recipe", fields))
-
-
-def _rows(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict):
-        for inner, each in value.items():
-            yield from _rows(f"{name}.{inner}", each)
-    elif isinstance(value, list):
-        for index, each in enumerate(value):
-            yield from _rows(f"{name}.{index}", each)
-    else:
-        yield name, str(value)
+    return {name: str(value) for name, value in leaves("recipe", fields) if not isinstance(value, dict | list)}
 
 
 @cache

@@ -11,10 +11,8 @@ from pathlib import Path
 from engine import digest
 from engine.key import Key
 from engine.step import Step
+from engine.store.sealed import sealed_bytes, unsealed_bytes
 from engine.store.store import Store
-
-_DIGITS = 32
-"""A kept file begins with the digest of the rest."""
 
 
 def name_of(step: type[Step], key: Key) -> str | None:
@@ -31,7 +29,7 @@ def lend(store: Store, name: str | None, place: Path) -> None:
         return
     path = store.layout.kept / name
     with contextlib.suppress(OSError, ValueError):
-        place.write_bytes(_content(path))
+        place.write_bytes(unsealed_bytes(path.read_bytes()))
         os.utime(path)  # says when it was last of use
 
 
@@ -41,14 +39,14 @@ def take(store: Store, name: str | None, place: Path) -> None:
         return
     with contextlib.suppress(OSError):  # it only saves time
         store.layout.kept.mkdir(exist_ok=True)
-        store.write(store.layout.kept / name, _whole(place.read_bytes()))
+        store.write(store.layout.kept / name, sealed_bytes(place.read_bytes()))
 
 
 def damaged(store: Store) -> Iterator[Path]:
     """Yield the files that are not as they were kept."""
     for path in _all(store):
         try:
-            _content(path)
+            unsealed_bytes(path.read_bytes())
         except FileNotFoundError:
             continue
         except (OSError, ValueError):
@@ -63,16 +61,3 @@ def unused(store: Store, seconds: float) -> Iterator[Path]:
 
 def _all(store: Store) -> list[Path]:
     return sorted(store.layout.kept.iterdir()) if store.layout.kept.is_dir() else []
-
-
-def _whole(content: bytes) -> bytes:
-    return digest.of_bytes(content).encode() + content
-
-
-def _content(path: Path) -> bytes:
-    """Return what was kept. Raises OSError, and ValueError where it is not as it was kept."""
-    raw = path.read_bytes()
-    content = raw[_DIGITS:]
-    if raw[:_DIGITS] != digest.of_bytes(content).encode():
-        raise ValueError("the digest does not fit")
-    return content

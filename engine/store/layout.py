@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from engine.digest import Digest
 from engine.errors import StoreError
-from engine.store import locks
+from engine.store import file_lock
+from engine.store.disk import replace
 from engine.store.sealed import sealed, unsealed
 
 FORMAT = 2
@@ -110,11 +110,8 @@ def prepare(layout: Layout) -> None:
             ["nothing in it was touched"],
             "name another folder with --cache, or move this one away",
         )
-    with locks.held(layout.gate, shared=True):
-        handle, name = tempfile.mkstemp(dir=layout.staging)
-        with open(handle, "wb") as file:
-            file.write(stamp)
-        os.replace(name, layout.stamp)
+    with file_lock.hold(layout.gate, shared=True):
+        replace(layout.stamp, stamp, fresh=layout.staging / f"format-{os.urandom(8).hex()}")
 
 
 def is_stamped(root: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
 import tempfile
@@ -12,7 +11,8 @@ from itertools import count
 from pathlib import Path
 
 from engine.digest import Digest
-from engine.store import locks
+from engine.store import file_lock
+from engine.store.disk import replace
 
 _USES = "uses"
 
@@ -26,31 +26,21 @@ class Presence:
 
     def __init__(self, staging: Path, gate: Path) -> None:
         """Move in. `gate` is the lock that is held, shared, while something is made in the store. Raises OSError."""
-        with locks.held(gate, shared=True):
+        with file_lock.hold(gate, shared=True):
             self.folder = Path(tempfile.mkdtemp(dir=staging))
             self._numbers = count()
-            self._handle = os.open(self.folder / _USES, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-            with contextlib.suppress(OSError):  # without locks nobody sweeps or collects
-                fcntl.flock(self._handle, fcntl.LOCK_EX)
+            self._lock = file_lock.take(self.folder / _USES)
 
     def use(self, key: Digest) -> None:
         """Name a record before relying on it. Raises OSError."""
-        os.write(self._handle, key.encode() + b"\n")
+        os.write(self._lock.handle, key.encode() + b"\n")
 
     def write(self, path: Path, data: bytes) -> None:
         """Replace a file so that a reader, or a kill, sees the old or the new, never a part. Raises OSError.
 
         It is not flushed: what tells its own wholeness is written so, and after a power cut merely made again.
         """
-        fresh = self._fresh()
-        try:
-            with open(fresh, "wb", buffering=0) as file:
-                file.write(data)
-            os.replace(fresh, path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(fresh)
-            raise
+        replace(path, data, fresh=self._fresh())
 
     @contextlib.contextmanager
     def workplace(self) -> Iterator[Path]:
@@ -71,14 +61,14 @@ class Presence:
     def leave(self) -> None:
         """Remove the folder and go."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        os.close(self._handle)
+        self._lock.release()
 
 
 def used(staging: Path) -> set[str]:
     """Return the digests of all records that living builders rely on. Raises OSError."""
     found: set[str] = set()
     for folder in _builders(staging):
-        if locks.is_held(folder / _USES):
+        if file_lock.is_locked(folder / _USES):
             with contextlib.suppress(FileNotFoundError):
                 found.update((folder / _USES).read_text().split())
     return found
@@ -87,12 +77,14 @@ def used(staging: Path) -> set[str]:
 def sweep(staging: Path, gate: Path) -> int:
     """Remove what killed builders have left, and return how many things that were. Raises OSError."""
     with os.scandir(staging) as entries:
-        if next(entries, None) is None or not locks.work(gate.parent):
+        if next(entries, None) is None or not file_lock.work(gate.parent):
             return 0  # without locks nothing tells the dead from the living
     try:
-        with locks.held(gate, wait=False):
+        with file_lock.hold(gate, wait=False):
             # Nobody is between making something and locking it now: what is not locked is dead.
-            dead = [entry for entry in staging.iterdir() if not entry.is_dir() or not locks.is_held(entry / _USES)]
+            dead = [
+                entry for entry in staging.iterdir() if not entry.is_dir() or not file_lock.is_locked(entry / _USES)
+            ]
     except BlockingIOError:
         return 0  # others are at work: they, or who comes after them, will see to it
     for entry in dead:

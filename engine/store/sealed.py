@@ -1,4 +1,4 @@
-"""Small JSON files that know whether they are whole: fields -> bytes with a seal, and back."""
+"""Sealed files of a store: JSON fields or bytes, each with a digest that tells whether the file is whole."""
 
 from __future__ import annotations
 
@@ -7,26 +7,41 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine import digest
+from engine.seal import Seal
 
-_HEAD = b'{"seal": "'
-_DIGITS = 32
+
+def _digest(place: bytes, content: bytes | memoryview) -> bytes:
+    return digest.of_bytes(b"".join((place, content))).encode()
+
+
+_BYTES = Seal(_digest, length=digest.LENGTH)
+_JSON = Seal(_digest, length=digest.LENGTH, head=b'{"seal": "')
+"""A line of JSON whose first field is the digest of all that follows."""
 
 
 def sealed(fields: Mapping[str, object], place: str = "") -> bytes:
-    """Return `fields` as a line of JSON that begins with the digest of the rest. Raises ValueError, TypeError.
+    """Return the fields as a line of JSON that begins with the digest of the rest. Raises ValueError, TypeError.
 
-    The seal is for this `place`: anywhere else it does not fit.
+    `place` is the name of the file. The seal fits under no other name.
     """
     text = json.dumps(fields, sort_keys=True, allow_nan=False)
     rest = f'", {text[1:]}\n'.encode() if fields else b'"}\n'
-    return _HEAD + digest.of_bytes(place.encode() + rest).encode() + rest
+    return _JSON.close(rest, place.encode())
 
 
 def unsealed(raw: bytes, place: str = "") -> dict[str, Any]:
-    """Return the fields; raises ValueError where as much as one bit is not as it was written for this place."""
-    start = len(_HEAD) + _DIGITS
-    if raw[: len(_HEAD)] != _HEAD or raw[len(_HEAD) : start] != digest.of_bytes(place.encode() + raw[start:]).encode():
-        raise ValueError("the seal does not fit")
+    """Return the fields of a sealed line. Raises ValueError where a bit of the line or the place has changed."""
+    _JSON.open(raw, place.encode())
     fields: dict[str, Any] = json.loads(raw)
     del fields["seal"]
     return fields
+
+
+def sealed_bytes(content: bytes) -> bytes:
+    """Return bytes that begin with the digest of the rest."""
+    return _BYTES.close(content)
+
+
+def unsealed_bytes(raw: bytes) -> memoryview:
+    """Return the content of sealed bytes. Raises ValueError where a bit of the bytes has changed."""
+    return _BYTES.open(raw)

@@ -15,10 +15,10 @@ from engine import digest
 from engine.digest import Digest
 from engine.errors import StoreError
 from engine.key import Key, digest_of
-from engine.store import layout, locks, output
+from engine.store import file_lock, layout, output
 from engine.store.disk import explained, link_or_copy, same_file
+from engine.store.file_lock import FileLock
 from engine.store.layout import Layout
-from engine.store.locks import Lock
 from engine.store.notes import Notes
 from engine.store.output import Files
 from engine.store.presence import Presence, sweep
@@ -166,14 +166,14 @@ class Store:
     def locks_work(self) -> bool:
         """Whether builders can keep out of each other's way on this file system."""
         try:
-            return locks.work(self.layout.locks)
+            return file_lock.work(self.layout.locks)
         except OSError:
             return True  # full or read-only: whoever wants to write will hear of that
 
-    def try_lock(self, name: str) -> Lock | None:
+    def try_lock(self, name: str) -> FileLock | None:
         """Take the lock of a key, or return None while another builder holds it. A dead holder frees it."""
         with explained(self.root):
-            return locks.take(self.layout.locks / name)
+            return file_lock.try_take(self.layout.locks / name)
 
     def commit(self, key: Key, made: Path, files: Files, *, report: Mapping[str, object], report_version: int = 1,
                seconds: float, peak_bytes: int, machine: Mapping[str, str], log: bytes = b"",
@@ -187,7 +187,7 @@ class Store:
             seconds=round(seconds, 3), peak_bytes=peak_bytes, machine=machine, made_at=round(time.time(), 3),
             log=digest.of_bytes(log) if log else "", job=job,
         )  # fmt: skip
-        with explained(self.root), locks.held(self.layout.gate, shared=True):
+        with explained(self.root), file_lock.hold(self.layout.gate, shared=True):
             self.keep_log(record.digest, log)
             for name, (_, content) in files.items():
                 self._pool(made / name, content)
@@ -257,7 +257,7 @@ class Store:
         """Make a damaged artifact whole from what the pool has of it; where it cannot be, put it aside."""
         place = self.artifact_path(record.artifact)
         try:
-            with self.presence.workplace() as folder, locks.held(self.layout.gate, shared=True):
+            with self.presence.workplace() as folder, file_lock.hold(self.layout.gate, shared=True):
                 fresh = folder / "fresh"
                 fresh.mkdir()
                 whole = all(

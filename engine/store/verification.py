@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine import digest, snapshot
 from engine.digest import Digest
-from engine.store import heads, kept, layout, locks, presence
+from engine.store import file_lock, heads, kept, layout, presence
 from engine.store.notes import KINDS
 from engine.store.sealed import sealed
 from engine.store.stat_cache import Row, stat_row
@@ -169,7 +169,7 @@ class _Inspection:
         for path in sorted(self.store.layout.records.iterdir()):
             if path.suffix == ".json" and path.stem in self.records:
                 continue
-            with locks.held(self.store.layout.gate):
+            with file_lock.hold(self.store.layout.gate):
                 if self.store.read(path.stem) is not None or not path.exists():
                     continue  # a builder has replaced or collected it meanwhile
                 self.store.put_aside(path)
@@ -233,7 +233,7 @@ class _Inspection:
 
     def _drop(self, key: Digest) -> None:
         """Put a record aside whose artifact is lost, unless a builder has made it again meanwhile."""
-        with locks.held(self.store.layout.gate):
+        with file_lock.hold(self.store.layout.gate):
             record = self.store.read(key)
             if record is not None and not self.store.artifact_path(record.artifact).exists():
                 self.store.put_aside(self.store.record_path(key))

@@ -33,10 +33,8 @@ def figures(kind=LoadFigures, **other):
 
 
 def shown(point, entry="whole"):
-    """Return the row by column; each cell ends where the name of its column does."""
-    head, row = load_table.head(point), load_table.row(point, entry=entry)
-    assert len(head) == len(row)
-    return dict(zip(head.split(), row.split(), strict=True))
+    """Return the row by column."""
+    return dict(zip(load_table.titles(point), load_table.row(point, entry=entry), strict=True))
 
 
 def test_every_number_has_a_column_with_its_digits():

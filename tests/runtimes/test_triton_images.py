@@ -5,7 +5,7 @@ import pytest
 from engine import feasibility
 from engine.errors import RecipeError
 from engine.recipe.load import load
-from engine.runtimes import hardware, triton_images
+from engine.runtimes import hardware, triton_images, versions
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_anything_else_is_no_image(said):
     ],
 )
 def test_a_version_agrees_as_far_as_it_is_said(recipe, wanted, agrees):
-    assert triton_images.agrees(wanted, "10.0.1.6") is agrees
+    assert versions.agrees(wanted, "10.0.1.6") is agrees
     if agrees:
         feasibility.check(recipe("24.05", f"version: '{wanted}'"))
     else:

@@ -1,7 +1,5 @@
 """Scratch folders of servers: those of the dead are cleared."""
 
-import os
-
 from engine.server import scratch
 
 
@@ -12,7 +10,7 @@ def test_a_folder_of_a_living_server_is_left_alone_and_one_of_a_dead_one_cleared
     dead.write_plan(
         {"afterwards": [["touch", str(ran)]], "shared_memory": f"{dead.name}_", "folders": [str(dead.folder)]}
     )
-    os.close(dead.lock)
+    dead.lock.release()
     assert scratch.sweep() == 1
     assert alive.folder.is_dir()
     assert not dead.folder.exists()

@@ -206,7 +206,7 @@ def test_only_what_changes_the_graph_is_an_option():
     assert Export.inputs() == ("checkpoint",)
 
 
-def test_the_packaged_minilm_exports_as_the_optimiser_of_onnx_runtime_knows_it(minilm_exported):
+def test_the_packaged_minilm_exports_as_the_optimizer_of_onnx_runtime_knows_it(minilm_exported):
     from onnxruntime.transformers.optimizer import optimize_model
 
     fused = optimize_model(str(minilm_exported / "model.onnx"), "bert", num_heads=12, hidden_size=384)

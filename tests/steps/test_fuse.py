@@ -43,7 +43,7 @@ def operators(directory):
         ("deberta-v2", {}),
     ],
 )
-def test_an_architecture_is_fused_as_far_as_the_optimiser_knows_it(tmp_path, architecture, fused):
+def test_an_architecture_is_fused_as_far_as_the_optimizer_knows_it(tmp_path, architecture, fused):
     source = graphs.tiny(architecture)
     report, out = fuse(tmp_path, source)
     assert report.fused == fused
@@ -57,7 +57,7 @@ def test_an_architecture_is_fused_as_far_as_the_optimiser_knows_it(tmp_path, arc
         assert (out / "model.onnx").samefile(source / "model.onnx")
 
 
-def test_on_a_cpu_residual_additions_stay_apart_from_normalisations(tmp_path):
+def test_on_a_cpu_residual_additions_stay_apart_from_normalizations(tmp_path):
     _, out = fuse(tmp_path, graphs.tiny("bert"))
     assert "SkipLayerNormalization" not in operators(out)
     assert operators(out).count("LayerNormalization") == 4
@@ -93,7 +93,7 @@ def test_the_number_of_heads_is_read_from_the_graph(tmp_path, heads):
     assert equivalence.difference(tmp_path / "exported", out) is None
 
 
-def test_sizes_that_the_graph_does_not_tell_are_left_to_the_optimiser():
+def test_sizes_that_the_graph_does_not_tell_are_left_to_the_optimizer():
     assert fusion.attention_sizes(graphs.layers()) == (0, 0)
 
 
@@ -130,7 +130,7 @@ def test_what_is_no_transformer_is_handed_on_with_a_word(tmp_path, capsys, make)
 
 
 def test_a_fused_model_that_answers_otherwise_is_never_handed_on(tmp_path, monkeypatch, capsys):
-    """The optimiser's own default, one length per row instead of the mask, is wrong for left-padded masks."""
+    """The optimizer's own default, one length per row instead of the mask, is wrong for left-padded masks."""
     from onnxruntime.transformers.fusion_options import FusionOptions
 
     monkeypatch.setattr(FusionOptions, "use_raw_attention_mask", lambda *_: None)
@@ -144,18 +144,18 @@ def test_a_fused_model_that_answers_otherwise_is_never_handed_on(tmp_path, monke
     assert "not the same as the original" in capsys.readouterr().out
 
 
-def test_an_optimiser_that_breaks_down_leaves_the_model_as_it_was(tmp_path, monkeypatch):
+def test_an_optimizer_that_breaks_down_leaves_the_model_as_it_was(tmp_path, monkeypatch):
     def broken(*_, **__):
         raise AssertionError("3 != 4")
 
     monkeypatch.setattr(fusion, "fuse", broken)
     report, out = fuse(tmp_path, graphs.tiny("bert"))
     assert report.fused == {}
-    assert report.unfused == "ONNX Runtime's optimiser gave up on this graph (AssertionError('3 != 4'))"
+    assert report.unfused == "ONNX Runtime's optimizer gave up on this graph (AssertionError('3 != 4'))"
     assert (out / "model.onnx").samefile(graphs.tiny("bert") / "model.onnx")
 
 
-def test_half_precision_and_quantised_weights_are_not_taken_apart(tmp_path):
+def test_half_precision_and_quantized_weights_are_not_taken_apart(tmp_path):
     def shaped(name, convert):
         model = onnx_files.load(graphs.tiny("bert"))
         weight = next(tensor for tensor in model.graph.initializer if "MatMul" in tensor.name)
@@ -163,7 +163,7 @@ def test_half_precision_and_quantised_weights_are_not_taken_apart(tmp_path):
         weight.CopyFrom(onnx.numpy_helper.from_array(values, weight.name))
         return graphs.write(tmp_path / name, model)
 
-    for kind, word in (("float16", "half precision"), ("int8", "quantised already (INT8 weights)")):
+    for kind, word in (("float16", "half precision"), ("int8", "quantized already (INT8 weights)")):
         report = Fuse().run(tmp_path / f"{kind}-fused", shaped=shaped(kind, lambda v, k=kind: v.astype(k)))
         assert report.fused == {}
         assert word in report.unfused
@@ -192,7 +192,7 @@ def test_no_torch_is_needed(tmp_path):
 def test_bytes_are_the_same_in_another_directory_process_and_hash_seed(tmp_path):
     source = graphs.tiny("roberta")
     digests = set()
-    for run in ("a", "b"):  # the optimiser keeps counters: the second run in one process must not notice the first
+    for run in ("a", "b"):  # the optimizer keeps counters: the second run in one process must not notice the first
         (tmp_path / run).mkdir()
         Fuse().run(tmp_path / run / "fused", shaped=source)
         digests.add(hashlib.sha256((tmp_path / run / "fused/model.onnx").read_bytes()).hexdigest())

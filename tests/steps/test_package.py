@@ -205,7 +205,7 @@ def test_the_level_that_the_model_was_saved_for_is_what_triton_uses(tmp_path):
     assert config(tmp_path / "package", "films").optimization.graph.level == -1
 
 
-def test_an_optimiser_that_triton_cannot_switch_off_is_an_error(tmp_path):
+def test_an_optimizer_that_triton_cannot_switch_off_is_an_error(tmp_path):
     source = graphs.write(tmp_path / "model", graphs.layers())
     ort.save_options(source, level="all", disabled=("MatMulAddFusion",))
     with pytest.raises(StepError, match="as it was validated") as caught:

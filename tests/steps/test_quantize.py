@@ -65,7 +65,7 @@ def cosines(first, second):
         ("deberta-v2", {"MatMul": 14}, ["1 Gather"]),
     ],
 )
-def test_an_architecture_is_quantised_and_answers_alike_for_masks_of_every_kind(
+def test_an_architecture_is_quantized_and_answers_alike_for_masks_of_every_kind(
     tmp_path, architecture, quantized, left
 ):
     source = graphs.tiny(architecture)
@@ -86,7 +86,7 @@ def test_minilm_keeps_its_meaning_in_a_quarter_of_its_size(tmp_path, minilm_expo
     assert report.bytes[1] < report.bytes[0] / 3.9
     model = onnx_files.load_graph(out)
     assert {node.op_type for node in model.graph.node} >= {"QAttention", "DynamicQuantizeMatMul"}
-    assert report.evened == Evened(smoothed=12, by_row=6)  # behind each normalisation, and behind each Gelu
+    assert report.evened == Evened(smoothed=12, by_row=6)  # behind each normalization, and behind each Gelu
     assert min(cosines(minilm_exported, out).values()) > 0.99
 
 
@@ -97,12 +97,12 @@ def test_the_package_is_served_so_that_residual_additions_stay_apart(tmp_path):
         "graph_optimization_level": "basic",
     }
     assert "SkipLayerNormalization" not in operators(out)
-    ort.optimise(out, tmp_path / "served", level="basic", disabled=("SkipLayerNormFusion",))
+    ort.optimize(out, tmp_path / "served", level="basic", disabled=("SkipLayerNormFusion",))
     assert "SkipLayerNormalization" not in operators(tmp_path / "served")
 
 
 @pytest.mark.parametrize("architecture", ["bert", "mpnet", "deberta-v2"])
-def test_the_optimised_graph_runs_on_any_cpu(tmp_path, architecture):
+def test_the_optimized_graph_runs_on_any_cpu(tmp_path, architecture):
     _, out = quantize(tmp_path, fused(tmp_path, graphs.tiny(architecture)))
     domains = {node.domain for node in onnx_files.nodes(onnx_files.load_graph(out))}
     assert domains <= {"", "com.microsoft"}  # com.microsoft.nchwc and the like are layouts for one kind of CPU
@@ -206,7 +206,7 @@ def test_convolutions_are_left_and_the_levels_that_they_need_stay_on(tmp_path, c
     assert cosines(tmp_path / "fused", out)["random"] > 0.99
 
 
-def test_recurrent_layers_are_quantised(tmp_path):
+def test_recurrent_layers_are_quantized(tmp_path):
     report, out = quantize(tmp_path, graphs.recurrent())
     assert report.quantized == {"LSTM": 2}
     assert list(report.left) == []
@@ -218,7 +218,7 @@ def test_recurrent_layers_that_share_weights_are_left(tmp_path):
     report, out = quantize(tmp_path, graphs.recurrent(shared=True))
     assert report.quantized == {}
     assert list(report.left) == ["2 LSTM"]
-    assert report.unquantized == "it has no operator that dynamic quantisation makes faster"
+    assert report.unquantized == "it has no operator that dynamic quantization makes faster"
     assert cosines(tmp_path / "fused", out)["random"] > 0.9999
 
 
@@ -246,15 +246,15 @@ def attention(inputs, **attributes):
     return graphs.graph([node], [("x", FLOAT, shape)], [("y", FLOAT, shape)], weights, domains=["com.microsoft"])
 
 
-def test_attention_is_quantised_but_not_where_its_bias_would_be_dropped(tmp_path):
-    plain = int8.quantise(attention(["x", "w", "b"]), tmp_path, reduce_range=False)
+def test_attention_is_quantized_but_not_where_its_bias_would_be_dropped(tmp_path):
+    plain = int8.quantize(attention(["x", "w", "b"]), tmp_path, reduce_range=False)
     assert int8.counted(plain) == {"Attention": 1}
-    biased = int8.quantise(attention(["x", "w", "b", "", "", "bias"]), tmp_path, reduce_range=False)
+    biased = int8.quantize(attention(["x", "w", "b", "", "", "bias"]), tmp_path, reduce_range=False)
     assert int8.counted(biased) == {}
     assert int8.left(biased) == ["1 Attention"]
 
 
-def test_a_weight_that_two_kinds_of_operators_share_is_quantised_for_each(tmp_path):
+def test_a_weight_that_two_kinds_of_operators_share_is_quantized_for_each(tmp_path):
     nodes = [
         helper.make_node("Gather", ["w", "ids"], ["a"]),
         helper.make_node("MatMul", ["a", "w"], ["b"]),
@@ -302,7 +302,7 @@ def test_a_table_that_a_gemm_reads_transposed_is_still_looked_up_by_its_rows(tmp
     assert cosines(tmp_path / "fused", out)["random"] > 0.99
 
 
-def test_the_same_layer_twice_as_torchs_exporter_writes_it_is_quantised(tmp_path):
+def test_the_same_layer_twice_as_torchs_exporter_writes_it_is_quantized(tmp_path):
     import torch
 
     inner = torch.nn.Linear(16, 16)
@@ -331,7 +331,7 @@ def test_weights_stored_as_sparse_tensors_are_handed_on_as_they_are(tmp_path):
     model.graph.sparse_initializer.append(sparse)
     report, out = quantize(tmp_path, model)
     assert report.quantized == {}
-    assert report.unquantized == "it stores weights as sparse tensors, which ONNX Runtime's quantiser cannot read"
+    assert report.unquantized == "it stores weights as sparse tensors, which ONNX Runtime's quantizer cannot read"
     assert (out / "model.onnx").samefile(tmp_path / "fused/model.onnx")
 
 
@@ -404,13 +404,13 @@ def already():
 
 
 @pytest.mark.parametrize("model", [*already()])
-def test_what_someone_else_quantised_is_handed_on_as_it_is(tmp_path, capsys, model):
+def test_what_someone_else_quantized_is_handed_on_as_it_is(tmp_path, capsys, model):
     report, out = quantize(tmp_path, model)
     assert report.quantized == {}
-    assert report.unquantized.startswith("it is quantised already (")
+    assert report.unquantized.startswith("it is quantized already (")
     assert report.bytes[0] == report.bytes[1]
     assert (out / "model.onnx").samefile(tmp_path / "fused/model.onnx")
-    assert "not quantised: it is quantised already" in capsys.readouterr().out
+    assert "not quantized: it is quantized already" in capsys.readouterr().out
 
 
 def test_half_precision_is_handed_on_as_it_is(tmp_path):
@@ -419,11 +419,11 @@ def test_half_precision_is_handed_on_as_it_is(tmp_path):
     node = helper.make_node("MatMul", ["x", "w"], ["y"])
     half = TensorProto.FLOAT16
     report, _ = quantize(tmp_path, graphs.graph([node], [("x", half, shape)], [("y", half, shape)], [values]))
-    assert report.unquantized == "its weights are in half precision, and only single precision can be quantised"
+    assert report.unquantized == "its weights are in half precision, and only single precision can be quantized"
     assert list(report.left) == ["1 MatMul"]
 
 
-def test_an_old_opset_is_lifted_to_one_that_can_be_quantised(tmp_path):
+def test_an_old_opset_is_lifted_to_one_that_can_be_quantized(tmp_path):
     node = helper.make_node("Gemm", ["x", "w", "b"], ["y"])
     inputs = [("x", FLOAT, ["n", 8]), ("w", FLOAT, [8, 8]), ("b", FLOAT, [8])]  # as IR 3 wants it
     weights = [graphs.weight("w", 8, 8), graphs.weight("b", 8)]
@@ -440,7 +440,7 @@ def test_a_vision_model_of_another_maker_and_an_old_opset_still_runs(tmp_path):
     assert ort.session(out, threads=1).get_outputs()[0].shape == [1, 1000]
 
 
-def test_a_quantiser_that_breaks_down_is_a_clear_error(tmp_path, monkeypatch):
+def test_a_quantizer_that_breaks_down_is_a_clear_error(tmp_path, monkeypatch):
     def broken(*_, **__):
         raise ValueError("no type for w")
 
@@ -448,7 +448,7 @@ def test_a_quantiser_that_breaks_down_is_a_clear_error(tmp_path, monkeypatch):
     with pytest.raises(StepError) as caught:
         quantize(tmp_path, graphs.layers())
     assert str(caught.value).split("\n")[:2] == [
-        "ONNX Runtime cannot quantise this model",
+        "ONNX Runtime cannot quantize this model",
         "  ValueError('no type for w')",
     ]
     assert "precision: fp32" in str(caught.value)

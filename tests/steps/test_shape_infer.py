@@ -167,7 +167,7 @@ def test_shapes_that_weights_decide_are_found_though_weights_are_not_read(tmp_pa
     assert shapes(model) == {"a": ("n", 2048), "y": ("n", 32, 64)}
 
 
-def test_a_model_quantised_by_someone_else_comes_through(tmp_path):
+def test_a_model_quantized_by_someone_else_comes_through(tmp_path):
     nodes = [
         helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
         helper.make_node("MatMulInteger", ["q", "w", "z"], ["i"]),

@@ -243,7 +243,7 @@ def minilm_cases(checkpoint, exported):
 
 
 @pytest.mark.slow
-def test_real_weights_in_int8_pass_by_default_and_a_bad_quantisation_does_not(
+def test_real_weights_in_int8_pass_by_default_and_a_bad_quantization_does_not(
     minilm_checkpoint, minilm_exported, tmp_path
 ):
     from onnxruntime.quantization import QuantType, quantize_dynamic

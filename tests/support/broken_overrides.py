@@ -198,7 +198,7 @@ REFUSED = {
     "CUDA graphs through a provider": (CUDA, "optimization: {»cuda: {graphs: true}}", "about TensorRT", "runtime: ten"),
     "a CUDA graph beyond the profile": (
         GPU, "optimization: {cuda: {graphs: true, graph_spec: [{batch_size: »64}]}}", "a CUDA graph of batch 64", "32"),
-    "a level that is none": (LAYERS, "optimization: {graph: {level: »7}}", "no optimisation level 7", "-1 (basic)"),
+    "a level that is none": (LAYERS, "optimization: {graph: {level: »7}}", "no optimization level 7", "-1 (basic)"),
     "a level of an engine": (GPU, "optimization: {graph: {level: »1}}", "about ONNX Runtime", "leave it out"),
     "threads in words": (
         LAYERS, "parameters: {intra_op_thread_count: {string_value: »four}}", "a whole number", '"1"'),
@@ -272,13 +272,13 @@ REFUSED = {
     "a tokenizer that is left out": (
         TEXT, "tokenizer: false, models: {»tokenizer: {parameters: {}}}", "tokenizer: false", "leave one"),
     "instances of an ensemble": (
-        TEXT, "models: {ensemble: {»instance_group: [{count: 2}]}}", "has no instances", "made of"),
+        TEXT, "models: {ensemble: {»instance_group: [{count: 2}]}}", "an ensemble has no", "made of"),
     "a tokenizer of larger batches": (
         LAYERS, "models: {tokenizer: {max_batch_size: »9}}", "is made for at most 8", "package.triton.max_batch_size"),
     "batches of an ensemble": (TEXT, "models: {ensemble: {»dynamic_batching: {}}}", "an ensemble has no", "made of"),
     "an optimised ensemble": (
         TEXT, "models: {ensemble: {»optimization: {priority: PRIORITY_MAX}}}", "an ensemble has no", "made of"),
-    "a warm ensemble": (TEXT, "models: {ensemble: {»model_warmup: []}}", "cannot be warmed up", "made of"),
+    "a warm ensemble": (TEXT, "models: {ensemble: {»model_warmup: []}}", "an ensemble has no", "made of"),
     "a tokenizer on ONNX Runtime": (
         TEXT, "models: {tokenizer: {backend: »onnxruntime}}", "it is 'python'", "leave it out"),
     "a tokenizer of sequences": (

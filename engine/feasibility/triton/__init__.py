@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from engine.feasibility.triton import identity, instances, optimisation, scheduling, sizes, tensors, warmup
+from engine.feasibility.triton import identity, instances, optimization, scheduling, sizes, tensors, warmup
 from engine.feasibility.triton.fault import About, Fault, Rule, Tensor
 from engine.feasibility.triton.typed import typed
 
@@ -16,7 +16,7 @@ _RULES: tuple[Rule, ...] = (
     tensors.rule,
     scheduling.rule,
     instances.rule,
-    optimisation.rule,
+    optimization.rule,
     warmup.rule,
     sizes.rule,
 )

@@ -10,6 +10,8 @@ from typing import Any
 from engine.runtimes.backends import Accelerator, Backend
 
 Path = tuple[str | int, ...]
+FREE = -1
+"""A dimension of any size, as config.pbtxt writes it."""
 
 
 class Fault(Exception):  # noqa: N818 - it becomes an error of the recipe or of the step
@@ -37,7 +39,15 @@ class Tensor:
     """As clients send it, where that is reshaped."""
     optional: bool = False
     axes: tuple[str | None, ...] = ()
-    """What the model calls each of `dims` that may have any size; nothing where that is not known."""
+    """The model's name of each of `dims` that may have any size; empty where the names are not known."""
+
+    def takes(self, dims: Sequence[int]) -> bool:
+        """Tell whether `dims` fit the model's own: each size is equal to the model's, or the model's is free."""
+        if self.dims is None:
+            return True
+        return len(dims) == len(self.dims) and all(
+            own in (FREE, size) for size, own in zip(dims, self.dims, strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,12 @@ class About:
         """The largest batch that can ever be sent."""
         return self.batch if self.batch is not None else self.most
 
+    @property
+    def batch_limit(self) -> str:
+        """The largest batch in words, with the setting that it comes from."""
+        source = "max_batch_size" if self.batch is not None else "the largest of the profiles"
+        return f"{source} is {self.largest}"
+
 
 Said = Mapping[str, Any]
 """Overrides of one model whose types are right, without nulls."""
@@ -84,6 +100,23 @@ def near(word: str, known: Iterable[str]) -> str:
     if found:
         return f"did you mean `{found[0]}`?"
     return f"known here: {', '.join(choices)}" if choices else "leave it out"
+
+
+def listed(tensors: Iterable[str]) -> str:
+    """Return a fact for an error: the names of the model's tensors."""
+    return f"it has: {', '.join(tensors)}"
+
+
+def unknown_tensor(kind: str, name: str, path: Path, tensors: Iterable[str], *, at_key: bool = False) -> Fault:
+    """Return the fault of a name that no input or output (`kind`) of the model has."""
+    what = f"the model has no {kind} {name!r}"
+    return Fault(what, path, near(name, tensors), facts=[listed(tensors)], at_key=at_key)
+
+
+def not_of_an_ensemble(field: str, why: str = "Triton refuses it") -> Fault:
+    """Return the fault of a field that an ensemble cannot have."""
+    what = f"an ensemble has no `{field}`: {why}"
+    return Fault(what, (field,), "say it of the models that it is made of", at_key=True)
 
 
 def twice(names: Iterable[Any]) -> Iterator[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Said, twice
+from engine.feasibility.triton.fault import About, Fault, Said, not_of_an_ensemble, twice
 from engine.runtimes.backends import Backend
 
 _GROUPS = "instance_group"
@@ -17,8 +17,7 @@ def rule(said: Said, about: About) -> Iterator[Fault]:
     if groups is None:
         return
     if about.backend is Backend.ENSEMBLE:
-        hint = "say it of the models that it is made of"
-        yield Fault("an ensemble has no instances: Triton refuses the group", (_GROUPS,), hint, at_key=True)
+        yield not_of_an_ensemble(_GROUPS)
         return
     for index, group in enumerate(groups):
         yield from _placed(group, index, about)
@@ -71,9 +70,9 @@ def _profiles(group: Mapping[str, Any], index: int, about: About) -> Iterator[Fa
         return
     at: tuple[str | int, ...] = (_GROUPS, index, "profile")
     if about.backend is not Backend.TENSORRT:
-        what = "`profile` is about TensorRT's optimisation profiles; this package has none"
+        what = "`profile` is about TensorRT's optimization profiles; this package has none"
         if about.part != "model":
-            what = "`profile` is about TensorRT's optimisation profiles; this model has none"
+            what = "`profile` is about TensorRT's optimization profiles; this model has none"
         yield Fault(what, at, "leave it out")
         return
     for number, name in enumerate(group["profile"]):

@@ -12,16 +12,13 @@ from engine.feasibility.triton.fault import About, Tensor
 from engine.recipe import supported
 from engine.runtimes import registry
 from engine.runtimes.backends import Backend
+from engine.runtimes.profiles import greatest
+from engine.runtimes.triton_tensors import TYPES, is_batch
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Profile, Recipe
 
 _ENGINES = ("model", "encoder", "decoder")
-_TYPES = {
-    "bool": "TYPE_BOOL", "float16": "TYPE_FP16", "float32": "TYPE_FP32", "float64": "TYPE_FP64",
-    "bfloat16": "TYPE_BF16", "object": "TYPE_STRING",
-    **{f"{sign}int{bits}": f"TYPE_{sign.upper()}INT{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-}  # fmt: skip
 _USUAL = {"transformers": "int64", "timm": "float32"}
 """What inputs are, by the kind of checkpoint: tokens, or images."""
 
@@ -41,8 +38,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
     said, target = recipe.package.triton, recipe.target
     runtime = registry.of(recipe)
     by_engine = runtime.backend is Backend.TENSORRT
-    largest = [profile["batch"].max for profile in recipe.profiles if "batch" in profile]
-    limits = [*([said.max_batch_size] if said.max_batch_size is not None else []), *([max(largest)] if largest else [])]
+    limits = (said.max_batch_size, greatest(recipe.profiles).get("batch"))
     several = part == "ensemble" and not supported.generates(recipe.model.task)
     other = Backend.ENSEMBLE if several else Backend.PYTHON
     return About(
@@ -52,7 +48,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
         on_gpu=target.device != "cpu",
         accelerator=runtime.accelerator(target),
         batch=said.max_batch_size,
-        most=min(limits) if limits else None,
+        most=min((limit for limit in limits if limit is not None), default=None),
         profiles=max(1, len(recipe.profiles)) if by_engine else None,
         decoupled=part == "stream",
     )
@@ -82,24 +78,19 @@ def _sizes(taken: Sequence[Profile]) -> dict[str, tuple[int, int]]:
 def _batch(recipe: Recipe, facts: ModelFacts) -> int | None:
     """Return the max_batch_size that the package will have; None where it cannot be told yet."""
     axis = (next(iter(facts.axes.values())) or (0,))[0]
-    if not isinstance(axis, str) or not says_batch(axis):
+    if not isinstance(axis, str) or not is_batch(axis):
         return 0
     outputs = [shape for _, shape in facts.outputs.values()]
     if any(shape is None or shape[:1] != (axis,) for shape in (*facts.axes.values(), *outputs)):
         return None  # an output's axis may have no name: the graph will tell
-    return max((profile[axis].max for profile in profiles(recipe, facts) if axis in profile), default=None)
-
-
-def says_batch(axis: str) -> bool:
-    """Tell whether an axis is called a batch: a recurrent model may well have time in the first place."""
-    return "batch" in axis.lower() or axis.lower() in {"n", "b"}
+    return greatest(profiles(recipe, facts)).get(axis)
 
 
 def _tensor(kind: str | None, shape: Axes | None, *, batch: int | None) -> Tensor:
     if batch is None or shape is None:
-        return Tensor(_TYPES.get(kind or ""))
+        return Tensor(TYPES.get(kind or ""))
     row = shape[1:] if batch else shape
     dims = tuple(size if isinstance(size, int) else -1 for size in row)
     axes = tuple(size if isinstance(size, str) else None for size in row)
     # Triton has no tensors without dimensions: one number a row is [1].
-    return Tensor(_TYPES.get(kind or ""), dims or None, axes=axes)
+    return Tensor(TYPES.get(kind or ""), dims or None, axes=axes)

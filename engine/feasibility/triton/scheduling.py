@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Path, Said
+from engine.feasibility.triton.fault import About, Fault, Path, Said, listed, not_of_an_ensemble
 from engine.runtimes.backends import Backend
 
 _DYNAMIC, _SEQUENCE = "dynamic_batching", "sequence_batching"
@@ -27,8 +27,7 @@ def rule(said: Said, about: About) -> Iterator[Fault]:
 def _fits_kind(said: Said, about: About) -> Iterator[Fault]:
     for field in (_DYNAMIC, _SEQUENCE):
         if field in said and about.backend is Backend.ENSEMBLE:
-            what = f"an ensemble has no `{field}`: its schedule is the ensemble itself"
-            yield Fault(what, (field,), "say it of the models that it is made of", at_key=True)
+            yield not_of_an_ensemble(field, "its schedule is the ensemble itself")
     if _DYNAMIC in said and about.batch == 0:
         what = "`dynamic_batching` of a model that takes no batches: max_batch_size is 0"
         yield Fault(what, (_DYNAMIC,), "leave it out, or serve a model whose first axis is a batch", at_key=True)
@@ -80,9 +79,8 @@ def _preferred(sizes: Sequence[int], path: Path, about: About) -> Iterator[Fault
         if size < 1:
             yield Fault(f"a preferred batch of {size}", (*path, index), "at least 1 is meant")
         elif about.largest is not None and size > about.largest:
-            exact = "max_batch_size is" if about.batch is not None else "the largest of the profiles is"
             hint = "lower it, or raise max_batch_size within the profiles"
-            yield Fault(f"a preferred batch of {size}, and {exact} {about.largest}", (*path, index), hint)
+            yield Fault(f"a preferred batch of {size}, and {about.batch_limit}", (*path, index), hint)
 
 
 def _sequences(said: Mapping[str, Any], about: About) -> Iterator[Fault]:
@@ -107,8 +105,8 @@ def _state(said: Mapping[str, Any], path: Path, about: About) -> Iterator[Fault]
         if not name:
             yield Fault(f"a state needs its {field}", path, f"add {field}: ...")
         elif tensors is not None and name not in tensors:
-            hint = f"it has: {', '.join(tensors)}"
-            yield Fault(f"the model has no {field.partition('_')[0]} {name!r} to keep a state", (*path, field), hint)
+            what = f"the model has no {field.partition('_')[0]} {name!r} to keep a state"
+            yield Fault(what, (*path, field), listed(tensors))
     for index, first in enumerate(said.get("initial_state", ())):
         if "data_file" in first:
             what = f"the package has no file {first['data_file']!r} to begin a state with"
@@ -124,8 +122,8 @@ def _control(said: Mapping[str, Any], path: Path, about: About) -> Iterator[Faul
     if not name:
         yield Fault("a control input needs a name", path, "add name: ..., an input of the model")
     elif about.inputs is not None and name not in about.inputs:
-        hint = f"it has: {', '.join(about.inputs)}"
-        yield Fault(f"the model has no input {name!r} to tell about sequences", (*path, "name"), hint)
+        what = f"the model has no input {name!r} to tell about sequences"
+        yield Fault(what, (*path, "name"), listed(about.inputs))
     for index, control in enumerate(said.get("control", ())):
         at = (*path, "control", index)
         kind = control.get("kind", "CONTROL_SEQUENCE_START")

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Path, Said, Tensor, near, twice
+from engine.feasibility.triton.fault import FREE, About, Fault, Path, Said, Tensor, listed, twice, unknown_tensor
 from engine.runtimes.backends import Backend
 
-FREE = -1
 _IMAGE_RANK = 3
 _ENGINES = (Backend.ONNXRUNTIME, Backend.TENSORRT)
 
@@ -40,8 +39,7 @@ def _tensor(said: Mapping[str, Any], path: Path, tensors: Mapping[str, Tensor] |
         yield Fault("a tensor needs its name", path, f"as in {{name: {next(iter(tensors or ['x']))}, ...}}")
         return
     if tensors is not None and name not in tensors:
-        hint = near(name, tensors)
-        yield Fault(f"the model has no {path[0]} {name!r}", (*path, "name"), hint, facts=[_has(tensors)])
+        yield unknown_tensor(str(path[0]), name, (*path, "name"), tensors)
         return
     own = tensors[name] if tensors is not None else Tensor()
     yield from _type(said, path, own)
@@ -69,10 +67,10 @@ def _dims(said: Mapping[str, Any], path: Path, own: Tensor, about: About) -> Ite
         if size < FREE or size == 0:
             yield Fault(f"a dimension of {size}", (*at, index), "at least 1 is meant, or -1 for any size")
     wanted = said.get("reshape", {}).get("shape", dims) if "reshape" in said else dims
-    if own.dims is None or _fits(wanted, own.dims):
+    if own.dims is None or own.takes(wanted):
         return
     model = f"{list(own.dims)}"
-    if len(wanted) == len(own.dims) + 1 and _fits(wanted[1:], own.dims) and about.batch != 0:
+    if wanted and own.takes(wanted[1:]) and about.batch != 0:
         what = f"{name!r} has the batch in its dims, {list(wanted)}: Triton puts it in front of them by max_batch_size"
         yield Fault(what, at, f"use {model}, or max_batch_size: 0 with the whole shape")
     elif "reshape" in said:
@@ -81,11 +79,6 @@ def _dims(said: Mapping[str, Any], path: Path, own: Tensor, about: About) -> Ite
         )
     else:
         yield Fault(f"{name!r} cannot be {list(wanted)}: the model has {model}", at, f"use {model}")
-
-
-def _fits(wanted: Sequence[int], own: Sequence[int]) -> bool:
-    """Tell whether a shape is the model's, its free sizes perhaps made smaller."""
-    return len(wanted) == len(own) and all(mine in (FREE, size) for size, mine in zip(wanted, own, strict=True))
 
 
 def _reshaped(said: Mapping[str, Any], path: Path, about: About) -> Iterator[Fault]:
@@ -135,7 +128,7 @@ def _all_there(
     for name, tensor in tensors.items():
         if name not in names and name not in others and not tensor.optional:
             what = f"the {field} {name!r} is missing: a list under `{field}` stands for all of them"
-            yield Fault(what, (field,), f"add it, or leave `{field}` out", facts=[_has(tensors)])
+            yield Fault(what, (field,), f"add it, or leave `{field}` out", facts=[listed(tensors)])
 
 
 def _made_of_batches(said: Said, about: About) -> Iterator[Fault]:
@@ -155,9 +148,5 @@ def _made_of_batches(said: Said, about: About) -> Iterator[Fault]:
             ):
                 for number, name in enumerate(names):
                     if tensors is not None and name not in tensors:
-                        what = f"the model has no {'input' if key == 'source_input' else target_in} {name!r}"
-                        yield Fault(what, (field, index, key, number), near(name, tensors), facts=[_has(tensors)])
-
-
-def _has(tensors: Mapping[str, Tensor]) -> str:
-    return f"it has: {', '.join(tensors)}"
+                        kind = "input" if key == "source_input" else target_in
+                        yield unknown_tensor(kind, name, (field, index, key, number), tensors)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Path, Said, Tensor, near, twice
+from engine.feasibility.triton.fault import About, Fault, Path, Said, Tensor, not_of_an_ensemble, twice, unknown_tensor
 from engine.runtimes.backends import Backend
 
 _FIELD = "model_warmup"
@@ -21,8 +21,7 @@ def rule(said: Said, about: About) -> Iterator[Fault]:
     if samples is None:
         return
     if about.backend is Backend.ENSEMBLE:
-        hint = "warm up the models that it is made of"
-        yield Fault("an ensemble cannot be warmed up: Triton refuses it", (_FIELD,), hint, at_key=True)
+        yield not_of_an_ensemble(_FIELD)
         return
     if about.part in _ASKING and samples:
         what = f"the {about.part} cannot be warmed up: it asks the package's graphs, which answer when all is loaded"
@@ -58,8 +57,8 @@ def _batch(sample: Mapping[str, Any], path: Path, about: About) -> Iterator[Faul
         what = f"a warm-up of batch {size}, and the model takes no batches: max_batch_size is 0"
         yield Fault(what, at, "leave it out, and say the whole shape as dims")
     elif about.largest and size > about.largest:
-        exact = "max_batch_size is" if about.batch else "the largest of the profiles is"
-        yield Fault(f"a warm-up of batch {size}, and {exact} {about.largest}", at, f"at most {about.largest} is meant")
+        hint = f"at most {about.largest} is meant"
+        yield Fault(f"a warm-up of batch {size}, and {about.batch_limit}", at, hint)
     elif about.largest and size < 1:
         where = at if "batch_size" in sample else path
         yield Fault("a warm-up of no rows: Triton would skip it", where, "add batch_size: 1, or more")
@@ -69,8 +68,7 @@ def _inputs(inputs: Mapping[str, Any], path: Path, tensors: Mapping[str, Tensor]
     for name, given in inputs.items():
         at = (*path, "inputs", name)
         if tensors is not None and name not in tensors:
-            facts = [f"it has: {', '.join(tensors)}"]
-            yield Fault(f"the model has no input {name!r}", at, near(name, tensors), facts=facts, at_key=True)
+            yield unknown_tensor("input", name, at, tensors, at_key=True)
             continue
         yield from _data(given, at)
         yield from _tensor(given, at, tensors[name] if tensors is not None else Tensor())
@@ -100,8 +98,6 @@ def _tensor(given: Mapping[str, Any], at: Path, own: Tensor) -> Iterator[Fault]:
     if wrong:
         what = f"a warm-up has whole sizes, and {dims} has a {wrong[0]}"
         yield Fault(what, (*at, "dims"), "as in dims: [16]")
-    elif own.dims is not None and (
-        len(dims) != len(own.dims) or any(mine not in (-1, size) for size, mine in zip(dims, own.dims, strict=True))
-    ):
+    elif own.dims is not None and not own.takes(dims):
         what = f"the input cannot be {dims}: the model has {list(own.dims)}, the batch apart"
         yield Fault(what, (*at, "dims") if "dims" in given else at, "say a size for each dimension")

@@ -31,7 +31,7 @@ def difference(original: Path, changed: Path) -> str | None:
 
     The inputs are seeded, 3 x 8 where axes are dynamic (longer where a model needs it), with attention masks that
     are full, right-padded, left-padded and holed. The original is the truth here, and runs with as little
-    optimisation as possible. A model that cannot be run on such inputs has not been shown to agree: the words say so.
+    optimization as possible. A model that cannot be run on such inputs has not been shown to agree: the words say so.
     """
     model = onnx_files.load_graph(original)
     try:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from engine import tasks
 from engine.errors import StepError
+from engine.kit.checkpoints import json_files
 from engine.tasks import TENSORS, heads
 
 _OFFSET_POSITIONS = frozenset(
@@ -52,7 +52,7 @@ def config(checkpoint: Path) -> dict[str, Any]:
             ["without it nobody can tell which architecture the weights belong to"],
             "save the model with save_pretrained(), or name an .onnx file as the source",
         )
-    settings = _json(path)
+    settings = json_files.load(path)
     if not isinstance(settings, dict):
         raise StepError(
             f"config.json holds a {type(settings).__name__}, not a JSON object", hint="save the model again"
@@ -122,7 +122,7 @@ def max_sequence(checkpoint: Path) -> int | None:
 def pooling(checkpoint: Path) -> Literal["mean", "cls", "max"] | None:
     """Return how sentence-transformers makes one vector of a text; None where it does not say, or does otherwise."""
     path = checkpoint / _pooling_folder(checkpoint) / "config.json"
-    settings = _json(path) if path.is_file() else None
+    settings = json_files.load(path) if path.is_file() else None
     if not isinstance(settings, dict):
         return None
     word = settings.get("pooling_mode")
@@ -171,7 +171,7 @@ def _because(checkpoint: Path) -> str:
 def _pooling_folder(checkpoint: Path) -> str:
     """Return the folder of the Pooling module: `modules.json` names it, `1_Pooling` unless it says otherwise."""
     path = checkpoint / "modules.json"
-    modules = _json(path) if path.is_file() else []
+    modules = json_files.load(path) if path.is_file() else []
     for module in modules if isinstance(modules, list) else []:
         if isinstance(module, dict) and str(module.get("type", "")).endswith(".Pooling"):
             return Path(str(module.get("path", ""))).name or "1_Pooling"
@@ -197,14 +197,3 @@ def _refuse_unsupported(name: str, because: str, checkpoint: Path) -> None:
 
 def _of_transformers() -> list[str]:
     return [each.name for each in tasks.every() if each.auto_class is not None]
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise StepError(
-            f"{path.name} of the model is no valid JSON",
-            [f"{type(error).__name__}: {error}"],
-            "a cut-off download or an unfinished edit? fetch or save the model again",
-        ) from None

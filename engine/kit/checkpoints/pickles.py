@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit.checkpoints import model_files, weights
+from engine.kit.checkpoints import json_files, model_files, weights
 
 if TYPE_CHECKING:
     import torch
@@ -97,14 +97,10 @@ def _own_memory(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 def _places(index: Path) -> dict[str, str]:
     """Return which file each tensor is in; the names of files must be plain."""
-    try:
-        places = json.loads(index.read_bytes())["weight_map"]
-        plain = all(re.fullmatch(r"pytorch_model-\d+-of-\d+\.bin", name) for name in places.values())
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise StepError(f"{index.name} is not readable", [f"{type(error).__name__}: {error}"]) from None
-    if not plain:
+    places = json_files.weight_map(index)
+    if not all(re.fullmatch(r"pytorch_model-\d+-of-\d+\.bin", name) for name in places.values()):
         raise StepError(f"{index.name} names files that are no parts of the weights", sorted(set(places.values()))[:6])
-    return dict(places)
+    return places
 
 
 def _renamed(name: str) -> str:

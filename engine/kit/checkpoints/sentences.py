@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.errors import StepError
 from engine.kit.checkpoints import json_files
 
 MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
@@ -67,11 +65,8 @@ def _modules(checkpoint: Path) -> list[tuple[str, str]]:
 
 
 def _listed(path: Path) -> list[Any]:
-    try:
-        said = json.loads(path.read_bytes()) if path.is_file() else []
-    except (ValueError, RecursionError) as error:
-        raise StepError(f"{path.name} of the model is no valid JSON", [str(error)]) from error
-    return said if isinstance(said, list) else []
+    entries = json_files.load(path) if path.is_file() else []
+    return entries if isinstance(entries, list) else []
 
 
 def _modes(said: Mapping[str, Any]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import StepError
-from engine.kit.checkpoints import model_files
+from engine.kit.checkpoints import json_files, model_files
 
 _POINTER = b"version https://git-lfs.github.com/spec"
 _POINTER_LIMIT = 1024
@@ -67,10 +67,7 @@ def header(path: Path) -> dict[str, Any]:
 
 def _check_shards(directory: Path) -> None:
     path = directory / model_files.INDEX
-    try:
-        shards = sorted(set(json.loads(path.read_bytes())["weight_map"].values()))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise StepError(f"{path.name} is not readable", [f"{type(error).__name__}: {error}"]) from None
+    shards = sorted(set(json_files.weight_map(path).values()))
     missing = [name for name in shards if not (directory / name).is_file()]
     if missing:
         raise StepError(

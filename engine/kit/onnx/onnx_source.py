@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import onnx
 
 
-_QUANTISED = {("com.microsoft", "QuantizeLinear"), ("com.microsoft", "DequantizeLinear")}
+_QUANTIZED = {("com.microsoft", "QuantizeLinear"), ("com.microsoft", "DequantizeLinear")}
 """Operators that everybody reads as ONNX's own of that name."""
 
 
@@ -92,7 +92,7 @@ def _foreign(model: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
     own = {(function.domain, function.name) for function in model.functions}
     found: dict[str, set[str]] = {}
     for node in onnx_files.nodes(model):
-        if node.domain not in {"", "ai.onnx"} and (node.domain, node.op_type) not in own | _QUANTISED:
+        if node.domain not in {"", "ai.onnx"} and (node.domain, node.op_type) not in own | _QUANTIZED:
             found.setdefault(node.domain, set()).add(node.op_type)
     return {domain: tuple(sorted(found[domain])) for domain in sorted(found)}
 

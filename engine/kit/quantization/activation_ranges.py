@@ -34,7 +34,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Scaling:
-    """How a tensor is quantised: what its channels are divided by (None: 1) and its scale (None: it is not).
+    """How a tensor is quantized: what its channels are divided by (None: 1) and its scale (None: it is not).
 
     `error` is the mean square error of its products as a share of their mean square, row by row, on rows that the
     scale was not made from.

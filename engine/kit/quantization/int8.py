@@ -1,4 +1,4 @@
-"""int8 for the CPU: weights quantised per channel ahead of time, activations as they come."""
+"""int8 for the CPU: weights quantized per channel ahead of time, activations as they come."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OLDEST_OPSET = 11
 """DynamicQuantizeLinear came with it."""
 
-# Operator -> its inputs that can be quantised weights, and the operator that it becomes.
+# Operator -> its inputs that can be quantized weights, and the operator that it becomes.
 _WEIGHTS = {
     "Attention": (1,),
     "EmbedLayerNormalization": (2, 3, 4, 5, 6),
@@ -33,7 +33,7 @@ _BECOMES = {
     "LSTM": "DynamicQuantizeLSTM",
     "MatMul": "MatMulInteger",
 }
-# Where weights stay as they are, worth a word. Convolutions: quantised dynamically they are slower and less exact.
+# Where weights stay as they are, worth a word. Convolutions: quantized dynamically they are slower and less exact.
 _CARRIERS = {*_WEIGHTS, "Conv", "ConvTranspose", "Einsum", "GRU", "Gather", "Gemm", "RNN"}
 _MARKS = ("QLinear", "DynamicQuantize", "QuantizeLinear", "DequantizeLinear", "QAttention", "QGemm", "QEmbed")
 _ENDS = ("Integer", "IntegerToFloat", "NBits", "Bnb4", "Fp4")
@@ -44,7 +44,7 @@ _EMBEDDING_OUTPUTS = 2
 
 
 def signs(model: onnx.ModelProto) -> list[str]:
-    """Return what shows that somebody quantised the model before: operators, and weights of few bits."""
+    """Return what shows that somebody quantized the model before: operators, and weights of few bits."""
     from onnx import TensorProto
 
     operators = {node.op_type for node in onnx_files.nodes(model)}
@@ -54,14 +54,14 @@ def signs(model: onnx.ModelProto) -> list[str]:
     return sorted(found | {f"{name} weights" for name in names if name.startswith(_FEW_BITS)})
 
 
-def quantise(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> onnx.ModelProto:
-    """Return the model with int8 weights, one scale per output channel, and dynamically quantised activations.
+def quantize(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> onnx.ModelProto:
+    """Return the model with int8 weights, one scale per output channel, and dynamically quantized activations.
 
     Embedding tables are stored in int8 as well (`engine.kit.quantization.tables`).
 
     `model` has opset 11 or later, folded constants and Gemm or MatMul for its linear layers; it is changed.
     `reduce_range` keeps weights to 7 bits. `scratch` takes temporary files. Raises StepError where ONNX Runtime's
-    quantiser gives up.
+    quantizer gives up.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -87,25 +87,25 @@ def quantise(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> on
             )
         except Exception as error:  # it asserts, indexes and raises ValueError alike
             raise StepError(
-                "ONNX Runtime cannot quantise this model",
+                "ONNX Runtime cannot quantize this model",
                 [repr(error)],
-                "build it with precision: fp32, or quantise it with a tool of your own and use the ONNX file",
+                "build it with precision: fp32, or quantize it with a tool of your own and use the ONNX file",
             ) from error
-        quantised = onnx_files.load(Path(folder))
-    del quantised.metadata_props[:]
-    tables.quantise(quantised)
-    return quantised
+        quantized = onnx_files.load(Path(folder))
+    del quantized.metadata_props[:]
+    tables.quantize(quantized)
+    return quantized
 
 
 def prepare(model: onnx.ModelProto) -> set[str]:
-    """Take linear layers apart, name every node, and return the names of those that will be quantised."""
+    """Take linear layers apart, name every node, and return the names of those that will be quantized."""
     linear_layers.split(model)
     _name_nodes(model)
     return {node.name for node in _fit(model)}
 
 
 def counted(model: onnx.ModelProto) -> dict[str, int]:
-    """Return how many operators of each kind were quantised, under the name that they had before."""
+    """Return how many operators of each kind were quantized, under the name that they had before."""
     import onnx
 
     small = {tensor.name for tensor in model.graph.initializer if tensor.data_type == onnx.TensorProto.INT8}
@@ -128,22 +128,22 @@ def left(model: onnx.ModelProto) -> list[str]:
 
 
 def _fit(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    """Yield the nodes that have constant weights and a quantised form that means the same."""
+    """Yield the nodes that have constant weights and a quantized form that means the same."""
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}
     users = Counter(name for node in model.graph.node for name in node.input)
     for node in model.graph.node:
-        if node.op_type in _WEIGHTS and _has_quantised_form(node, tensors, users):
+        if node.op_type in _WEIGHTS and _has_quantized_form(node, tensors, users):
             yield node
 
 
-def _has_quantised_form(node: onnx.NodeProto, tensors: dict[str, onnx.TensorProto], users: Counter[str]) -> bool:
+def _has_quantized_form(node: onnx.NodeProto, tensors: dict[str, onnx.TensorProto], users: Counter[str]) -> bool:
     weights = [tensors.get(node.input[index]) for index in _WEIGHTS[node.op_type] if node.input[index]]
     if not all(tensor is not None and _float32(tensor) for tensor in weights):
         return False
     if node.op_type == "MatMul":
         return all(tensor is not None and len(tensor.dims) == 2 for tensor in weights)  # noqa: PLR2004  [input, output]
     if node.op_type == "LSTM":
-        # The quantiser drops `layout` and reshapes the weights in place: not for two LSTMs that share them.
+        # The quantizer drops `layout` and reshapes the weights in place: not for two LSTMs that share them.
         shared = any(users[node.input[index]] > 1 for index in _WEIGHTS["LSTM"])
         return not shared and not any(attribute.name == "layout" and attribute.i for attribute in node.attribute)
     # An attention bias, or positions as an input, would be dropped without a word.
@@ -161,7 +161,7 @@ def _float32(tensor: onnx.TensorProto) -> bool:
 
 
 def _name_nodes(model: onnx.ModelProto) -> None:
-    """Give every node a name of its own: the quantiser tells nodes apart by name, and many exports have none."""
+    """Give every node a name of its own: the quantizer tells nodes apart by name, and many exports have none."""
     taken: set[str] = set()
     for index, node in enumerate(model.graph.node):
         if not node.name or node.name in taken:
@@ -172,7 +172,7 @@ def _name_nodes(model: onnx.ModelProto) -> None:
 def _unshare(model: onnx.ModelProto, fit: set[str]) -> None:
     """Give each kind of operator its own copy of a weight that several kinds share.
 
-    The quantiser quantises a tensor once, in the way of the first operator that it meets, and has everyone else
+    The quantizer quantizes a tensor once, in the way of the first operator that it meets, and has everyone else
     multiply it back to floating point on every run.
     """
     users: dict[str, set[str]] = {}

@@ -48,7 +48,7 @@ def codes(values: np.ndarray, scale: np.ndarray, kind: Kind) -> np.ndarray:
 
 
 def there_and_back(values: np.ndarray, scale: np.ndarray, kind: Kind) -> np.ndarray:
-    """Return float32 numbers as they come out of quantising and dequantising."""
+    """Return float32 numbers as they come out of quantizing and dequantizing."""
     import numpy as np
 
     return np.asarray(codes(values, scale, kind).astype(np.float32) * scale)

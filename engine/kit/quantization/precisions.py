@@ -18,10 +18,10 @@ class LeftAloneError(Exception):
     """Why a model is handed on as it came."""
 
 
-def refuse_quantised(model: onnx.ModelProto) -> None:
-    """Raise LeftAloneError for a model that somebody quantised before."""
+def refuse_quantized(model: onnx.ModelProto) -> None:
+    """Raise LeftAloneError for a model that somebody quantized before."""
     if done := int8.signs(model):
-        raise LeftAloneError(f"it is quantised already ({', '.join(done)})")
+        raise LeftAloneError(f"it is quantized already ({', '.join(done)})")
 
 
 def refuse_half(model: onnx.ModelProto) -> None:
@@ -30,7 +30,7 @@ def refuse_half(model: onnx.ModelProto) -> None:
 
     halves = {onnx.TensorProto.DataType.Value(name) for name in _HALF}
     if any(tensor.data_type in halves for tensor in onnx_files.tensors(model)):
-        raise LeftAloneError("its weights are in half precision, and only single precision can be quantised")
+        raise LeftAloneError("its weights are in half precision, and only single precision can be quantized")
 
 
 def size(directory: Path) -> int:

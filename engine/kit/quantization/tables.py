@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     import onnx
 
 WORTH = 1 << 16
-"""Numbers from which a table is quantised: below, the file shrinks by less than the added nodes cost a run."""
+"""Numbers from which a table is quantized: below, the file shrinks by less than the added nodes cost a run."""
 
 
-def quantise(model: onnx.ModelProto) -> list[str]:
+def quantize(model: onnx.ModelProto) -> list[str]:
     """Store every large table that Gather alone reads in int8; return the names of the tables.
 
     A row is multiplied by its scale, its largest value / 127, right after it is looked up: what a word costs in

@@ -32,12 +32,12 @@ class Trials:
         return onnx_files.load_graph(self.base)
 
     def session(self, graph: onnx.ModelProto) -> onnxruntime.InferenceSession:
-        """Open a variant on one thread, without optimisations: the same inputs give the same bits."""
+        """Open a variant on one thread, without optimizations: the same inputs give the same bits."""
         with TemporaryDirectory(dir=self.base.parent) as folder:
             for name in onnx_files.data_files(graph):
                 onnx_files.link_file(self.base / name, Path(folder) / name)
             onnx_files.save_graph(graph, Path(folder))
-            return ort.session(Path(folder), threads=1, level="disabled")
+            return ort.unoptimized(Path(folder))
 
     def whole(self, graph: onnx.ModelProto) -> onnx.ModelProto:
         """Bring the weights that a variant still has on disk into memory, and return it."""

@@ -53,7 +53,7 @@ def load(
     random_head: bool = False,
     images: Images | None = None,
 ) -> Iterator[Original]:
-    """Open the model for answers that are the same in every run on one machine: fp32, one thread, nothing optimised.
+    """Open the model for answers that are the same in every run on one machine: fp32, one thread, nothing optimized.
 
     Raises StepError where it cannot be loaded.
     """
@@ -87,7 +87,7 @@ def _onnx(checkpoint: Path) -> Original:
     graph = onnx_files.load_graph(checkpoint)
     wanted = onnx_files.inputs(graph)
     ranges = random_inputs.ranges(graph)
-    session = ort.session(checkpoint, threads=1, level="disabled")
+    session = ort.unoptimized(checkpoint)
     return Original(
         name="onnxruntime-fp32",
         wanted=wanted,

@@ -9,28 +9,13 @@ from typing import Any
 
 from engine.errors import StepError
 from engine.kit.onnx.onnx_files import Input
+from engine.runtimes.triton_tensors import TYPES, is_batch
 
 Config = Any
 """A `ModelConfig`, the protobuf message that Triton reads as config.pbtxt."""
 
-_TYPES = {
-    "bool": "TYPE_BOOL",
-    "uint8": "TYPE_UINT8",
-    "uint16": "TYPE_UINT16",
-    "uint32": "TYPE_UINT32",
-    "uint64": "TYPE_UINT64",
-    "int8": "TYPE_INT8",
-    "int16": "TYPE_INT16",
-    "int32": "TYPE_INT32",
-    "int64": "TYPE_INT64",
-    "float16": "TYPE_FP16",
-    "float32": "TYPE_FP32",
-    "float64": "TYPE_FP64",
-    "bfloat16": "TYPE_BF16",
-    "object": "TYPE_STRING",
-}
 _GRAPH_LEVELS = {"basic": -1, "extended": 1, "disabled": 2}
-"""ONNX Runtime's optimisation levels as `optimization.graph.level`; `all` is what Triton does anyway.
+"""ONNX Runtime's optimization levels as `optimization.graph.level`; `all` is what Triton does anyway.
 
 Source: README of triton-inference-server/onnxruntime_backend, "Model Config Options".
 """
@@ -52,7 +37,7 @@ class Signature:
         """
         tensors = [*self.inputs.values(), *self.outputs.values()]
         axis = next(iter(self.inputs.values())).shape[:1]
-        if not axis or not isinstance(axis[0], str) or not _says_batch(axis[0]):
+        if not axis or not isinstance(axis[0], str) or not is_batch(axis[0]):
             return None
         unnamed = ((f"{tensor.name}_0",) for tensor in self.outputs.values())
         own = {axis, *unnamed}
@@ -97,7 +82,7 @@ def model_config(
 ) -> Config:
     """Return the configuration of the model itself; `platform` is as Triton has it.
 
-    `batch` is the max_batch_size, `level` ONNX Runtime's optimisation level, `gpu` whether its instances are on GPUs.
+    `batch` is the max_batch_size, `level` ONNX Runtime's optimization level, `gpu` whether its instances are on GPUs.
     Raises StepError for a tensor that Triton cannot describe.
     """
     config = named(name, batch)
@@ -140,13 +125,13 @@ def named(name: str, batch: int) -> Config:
 
 def dtype(triton_type: str) -> str:
     """Return numpy's name of a type that Triton calls, say, TYPE_INT64."""
-    return next(name for name, called in _TYPES.items() if called == triton_type)
+    return next(name for name, called in TYPES.items() if called == triton_type)
 
 
 def _describe(field: Any, tensor: Input, *, batched: bool) -> None:
     from tritonclient.grpc import model_config_pb2
 
-    if tensor.dtype not in _TYPES or not tensor.ranked:
+    if tensor.dtype not in TYPES or not tensor.ranked:
         why = "its shape is not known" if not tensor.ranked else f"its type is {tensor.dtype}"
         raise StepError(
             f"Triton cannot describe the model's tensor {tensor.name}",
@@ -154,7 +139,7 @@ def _describe(field: Any, tensor: Input, *, batched: bool) -> None:
             "export the model with plain typed shapes",
         )
     field.name = tensor.name
-    field.data_type = model_config_pb2.DataType.Value(_TYPES[tensor.dtype])
+    field.data_type = model_config_pb2.DataType.Value(TYPES[tensor.dtype])
     dims = _dims(tensor.shape[1:] if batched else tensor.shape)
     if dims:
         field.dims.extend(dims)
@@ -166,7 +151,3 @@ def _describe(field: Any, tensor: Input, *, batched: bool) -> None:
 
 def _dims(shape: Sequence[int | str]) -> list[int]:
     return [size if isinstance(size, int) else -1 for size in shape]
-
-
-def _says_batch(axis: str) -> bool:
-    return "batch" in axis.lower() or axis.lower() in {"n", "b"}

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from engine.kit.onnx import onnx_files
 from engine.runtimes.onnxruntime import session as ort
+from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
     import numpy as np
     import onnx
 
-CONTRIB = "com.microsoft"
 _POSITIONS = 8  # the input of EmbedLayerNormalization
 # Standard operators that older exports spell out in parts and that fusion puts together.
 _PUT_TOGETHER = frozenset({"Gelu", "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"})
@@ -23,20 +23,20 @@ _PUT_TOGETHER = frozenset({"Gelu", "LayerNormalization", "RMSNormalization", "Si
 def fuse(model: Path, scratch: Path, *, skip_layer_norm: bool) -> onnx.ModelProto:
     """Return the model of a directory with its attention, embedding and activation operators fused.
 
-    Masks stay raw: the optimiser's own default turns them into sequence lengths, which is wrong for every mask
+    Masks stay raw: the optimizer's own default turns them into sequence lengths, which is wrong for every mask
     that is not right-padded. `skip_layer_norm` also fuses residual additions and biases into the operators behind
-    them. `scratch` takes a temporary file. Raises whatever the optimiser raises on a graph that it cannot handle.
+    them. `scratch` takes a temporary file. Raises whatever the optimizer raises on a graph that it cannot handle.
     """
     from onnxruntime.transformers.fusion_options import FusionOptions
     from onnxruntime.transformers.optimizer import optimize_by_fusion
 
     # Not optimize_model: it needs torch to do these two things. Its constant folding goes first, since patterns
     # are matched on folded constants; sharing constants would hide them from the patterns again.
-    ort.optimise(model, scratch, level="basic", disabled=("ConstantSharing",))
+    ort.optimize(model, scratch, level="basic", disabled=("ConstantSharing",))
     folded = onnx_files.load(scratch)
-    folded.ClearField("producer_name")  # the optimiser warns of every exporter but one
+    folded.ClearField("producer_name")  # the optimizer warns of every exporter but one
     options = FusionOptions("bert")
-    options.use_raw_attention_mask(True)  # noqa: FBT003  the optimiser's own signature
+    options.use_raw_attention_mask(True)  # noqa: FBT003  the optimizer's own signature
     options.enable_skip_layer_norm = skip_layer_norm
     options.enable_bias_skip_layer_norm = skip_layer_norm
     options.enable_bias_gelu = skip_layer_norm
@@ -71,7 +71,7 @@ def attention_sizes(model: onnx.ModelProto) -> tuple[int, int]:
 def _drop_counted_positions(model: onnx.ModelProto) -> None:
     """Drop positions that an embedding is given where they just count 0, 1, 2, ...: it counts by itself.
 
-    That is how DistilBERT is exported, and an embedding with positions cannot be quantised.
+    That is how DistilBERT is exported, and an embedding with positions cannot be quantized.
     """
     import numpy as np
 
@@ -147,5 +147,5 @@ def _constant(
 
 def _fused(model: onnx.ModelProto) -> Counter[str]:
     return Counter(
-        node.op_type for node in onnx_files.nodes(model) if node.domain == CONTRIB or node.op_type in _PUT_TOGETHER
+        node.op_type for node in onnx_files.nodes(model) if node.domain == CONTRIBUTED or node.op_type in _PUT_TOGETHER
     )

@@ -54,7 +54,7 @@ def runner(
 
 
 def rival(original: Original, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:  # noqa: ARG001 - it has one
-    """Return the runner of an exported model as a user would open it: every optimisation that is on by default.
+    """Return the runner of an exported model as a user would open it: every optimization that is on by default.
 
     On a GPU that is the CUDA provider. Raises StepError as `runner` does.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
@@ -15,6 +16,7 @@ from engine.runtimes.onnxruntime.providers import ON_CPU, Provider
 
 if TYPE_CHECKING:
     import numpy as np
+    import onnx
     import onnxruntime
 
 OPTIONS = "session.json"
@@ -39,21 +41,17 @@ def session(
     """Open `directory/model.onnx` on a provider, as its `session.json` asks.
 
     `threads` counts those inside an operator, 0 leaves it to ONNX Runtime. `level` (`disabled`, `basic`,
-    `extended`, `all`) overrides the optimisation level of `session.json`, which is `all` where there is none.
+    `extended`, `all`) overrides the optimization level of `session.json`, which is `all` where there is none.
     `in_order` runs nodes in the order in which they stand, as far as ONNX Runtime may choose.
     Raises StepError where ONNX Runtime refuses the model, or would run it on another provider.
     """
     import onnxruntime
 
     saved = options(directory)
-    settings = onnxruntime.SessionOptions()
-    settings.log_severity_level = _SILENT
-    settings.intra_op_num_threads = threads
+    settings = _settings(level or saved.get("graph_optimization_level", "all"), threads)
     settings.inter_op_num_threads = 1
     if in_order:
         settings.execution_order = onnxruntime.ExecutionOrder.PRIORITY_BASED
-    chosen = level or saved.get("graph_optimization_level", "all")
-    settings.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, _LEVELS[chosen])
     ort_providers.expect_available(provider)
     if provider.on_gpu:
         settings.add_session_config_entry(ort_providers.RECORD, "1")
@@ -63,19 +61,32 @@ def session(
     return opened
 
 
-def optimise(source: Path, out: Path, *, level: str, disabled: tuple[str, ...] = ()) -> None:
-    """Write ONNX Runtime's own optimisation of `source/model.onnx` to `out`.
+def unoptimized(directory: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:
+    """Open `directory/model.onnx` on one CPU thread and without optimizations: the same inputs give the same bits.
+
+    `in_order` is that of `session`. Raises StepError where ONNX Runtime refuses the model.
+    """
+    return session(directory, threads=1, level="disabled", in_order=in_order)
+
+
+def unoptimized_graph(model: onnx.ModelProto, scratch: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:
+    """Open a model in memory as `unoptimized` opens a directory.
+
+    `scratch` takes the model's files while it is opened. Large weights move from `model` to such a file.
+    """
+    with TemporaryDirectory(dir=scratch) as folder:
+        onnx_files.save(model, Path(folder))
+        return unoptimized(Path(folder), in_order=in_order)
+
+
+def optimize(source: Path, out: Path, *, level: str, disabled: tuple[str, ...] = ()) -> None:
+    """Write ONNX Runtime's own optimization of `source/model.onnx` to `out`.
 
     Only the levels `basic` and `extended` are the same on every machine: `all` lays tensors out for the CPU at hand.
     Raises StepError where ONNX Runtime refuses the model.
     """
-    import onnxruntime
-
     out.mkdir(parents=True, exist_ok=True)
-    settings = onnxruntime.SessionOptions()
-    settings.log_severity_level = _SILENT
-    settings.intra_op_num_threads = 1  # constants fold to the same bits, however many cores there are
-    settings.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, _LEVELS[level])
+    settings = _settings(level, threads=1)  # constants fold to the same bits, however many cores there are
     settings.optimized_model_filepath = str(out / MODEL)
     graph = onnx_files.load_graph(source)
     if onnx_files.data_files(graph) or onnx_files.weight_bytes(graph) > onnx_files.INLINE_LIMIT:
@@ -104,7 +115,7 @@ def options(directory: Path) -> dict[str, Any]:
 
 
 def save_options(directory: Path, *, level: str, disabled: tuple[str, ...] = ()) -> None:
-    """Write `session.json`: the level and the disabled optimisers that the model must be served with."""
+    """Write `session.json`: the level and the disabled optimizers that the model must be served with."""
     said = {"disabled_optimizers": list(disabled), "graph_optimization_level": level}
     (directory / OPTIONS).write_text(json.dumps(said, indent=2) + "\n", "utf-8")
 
@@ -138,6 +149,17 @@ def feed(session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray]
             [f"there are: {', '.join(inputs)}"],
         )
     return {value.name: _as_asked(inputs[value.name], value.type) for value in asked}
+
+
+def _settings(level: str, threads: int) -> onnxruntime.SessionOptions:
+    """Return the options that every session has; `level` is a key of `_LEVELS`."""
+    import onnxruntime
+
+    settings = onnxruntime.SessionOptions()
+    settings.log_severity_level = _SILENT
+    settings.intra_op_num_threads = threads
+    settings.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, _LEVELS[level])
+    return settings
 
 
 def _open(

@@ -16,7 +16,7 @@ from engine.runtimes.runtime import GPU_FACTS, E, Kernels, Runtime, Unsupported,
 if TYPE_CHECKING:
     from engine.gpus import Gpu
     from engine.runtimes.recipes import Execution, LoadedRecipe, Recipe, Target
-    from engine.runtimes.triton_images import Named
+    from engine.runtimes.triton_images import ImageTag
 
 
 class Provider(StrEnum):
@@ -118,7 +118,7 @@ class OnnxRuntime(Runtime):
         if tensorrt:
             _tensorrt().options(loaded, devices)
 
-    def refuse_image(self, loaded: LoadedRecipe, named: Named) -> None:
+    def refuse_image(self, loaded: LoadedRecipe, named: ImageTag) -> None:
         """Every image with Triton's ONNX Runtime backend loads ONNX models."""
 
     def refuse_operators(self, loaded: LoadedRecipe, operators: Mapping[str, Sequence[str]]) -> None:
@@ -129,7 +129,7 @@ class OnnxRuntime(Runtime):
     def unsupported(self, recipe: Recipe) -> Iterator[Unsupported]:
         """Yield what the TensorRT provider cannot do."""
         if recipe.precision == "fp8" and recipe.target.provider == Provider.TENSORRT:
-            what = "fp8 behind ONNX Runtime, whose optimiser takes such a graph apart"
+            what = "fp8 behind ONNX Runtime, whose optimizer takes such a graph apart"
             yield Unsupported("precision", what, "runtime: tensorrt, or precision: fp16")
         if recipe.tensorrt.get("cuda_graph"):
             what = "CUDA graphs through onnxruntime: Triton moves the buffers that one would be captured with"

@@ -51,9 +51,9 @@ def _accelerator(name: str, inputs: Mapping[str, Input], execution: Execution) -
 
 
 def _level(model: Path, scratch: Path) -> str:
-    """Return the optimisation level that Triton must use.
+    """Return the optimization level that Triton must use.
 
-    Triton cannot switch single optimisers off. Where session.json does, what it asks for must come to the same
+    Triton cannot switch single optimizers off. Where session.json does, what it asks for must come to the same
     without that: at the level `basic` the fusions of higher levels do not run anyway. Raises StepError otherwise.
     """
     said = ort.options(model)
@@ -64,11 +64,11 @@ def _level(model: Path, scratch: Path) -> str:
     with TemporaryDirectory(dir=scratch) as folder:
         made = []
         for name, without in (("without", disabled), ("with", ())):
-            ort.optimise(model, Path(folder) / name, level=level, disabled=without)
+            ort.optimize(model, Path(folder) / name, level=level, disabled=without)
             made.append([path.read_bytes() for path in sorted((Path(folder) / name).iterdir())])
     if made[0] != made[1]:
         raise StepError(
-            "Triton cannot serve this model as it was validated: it cannot switch single optimisers off",
+            "Triton cannot serve this model as it was validated: it cannot switch single optimizers off",
             [f"switched off: {', '.join(disabled)}, at the level {level}"],
         )
     return level

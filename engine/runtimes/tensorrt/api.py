@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator
 
 from engine.errors import StepError
-from engine.runtimes import registry
+from engine.runtimes import registry, versions
 from engine.runtimes.tensorrt.spec import Engines
-from engine.runtimes.triton_images import parts_of
 
 if TYPE_CHECKING:
     import tensorrt as trt
@@ -76,13 +75,13 @@ def use(runtime: str) -> str:
     return str(module.__version__)
 
 
-def check_version(runtime: str, found: str, wanted: str | None) -> None:
-    """Raise StepError where the installed TensorRT is not the recipe's ("10.x", "10.4")."""
-    parts = parts_of(wanted or "")
-    if parts == tuple(found.split("."))[: len(parts)]:
+def check_version(runtime: str, installed: str, requested: str | None) -> None:
+    """Raise StepError where the installed TensorRT is not the version that the recipe requests ("10.x", "10.4")."""
+    if requested is None or versions.agrees(requested, installed):
         return
-    known = meant(runtime)
+    engines = meant(runtime)
+    parts = ".".join(versions.parts(requested))
     raise StepError(
-        f"the recipe asks for {known.title} {wanted}, and {found} is installed",
-        hint=f"pip install '{known.package}=={'.'.join(parts)}.*', or change tensorrt.version",
+        f"the recipe asks for {engines.title} {requested}, and {installed} is installed",
+        hint=f"pip install '{engines.package}=={parts}.*', or change tensorrt.version",
     )

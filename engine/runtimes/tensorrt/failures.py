@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
+from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
     import onnx
@@ -22,7 +23,6 @@ _NOISE = re.compile(r"catchCudaError.*cudaError 35|Begin node|End node")
 """Said beside the reason, and no reason: on a machine without a GPU, the first follows every other error."""
 _UNDERSTOOD = ("QuantizeLinear", "DequantizeLinear")
 """Operators that TensorRT reads in ONNX Runtime's domain as in ONNX's own."""
-_FUSED = "com.microsoft"
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,20 @@ class Circumstances:
     """Each profile in words."""
 
 
+def reasons(problems: Sequence[str]) -> list[str]:
+    """Return the last of TensorRT's error messages, each once and without the messages that explain nothing."""
+    messages = [problem.strip() for problem in problems if not _NOISE.search(problem)]
+    return list(dict.fromkeys(messages))[-_SHOWN:] or ["it gave no reason"]
+
+
 def refuse_fused(model: onnx.ModelProto) -> None:
     """Raise StepError for ONNX Runtime's own fused operators: TensorRT would take them for ONNX's of that name."""
-    fused = [node for node in _nodes(model) if node.domain == _FUSED and node.op_type not in _UNDERSTOOD]
+    fused = [node for node in _nodes(model) if node.domain == CONTRIBUTED and node.op_type not in _UNDERSTOOD]
     if fused:
         names = sorted({node.op_type for node in fused})
         raise StepError(
             f"the ONNX graph was fused for ONNX Runtime: {', '.join(names)}",
-            [f"{len(fused)} nodes are of the domain {_FUSED}, which only ONNX Runtime has"],
+            [f"{len(fused)} nodes are of the domain {CONTRIBUTED}, which only ONNX Runtime has"],
             "TensorRT wants the unfused graph and fuses on its own: build from the model that was exported",
         )
 
@@ -62,14 +68,14 @@ def unreadable(errors: Iterable[tuple[str, str, str]], problems: Sequence[str]) 
         )
     return StepError(
         "TensorRT cannot read the ONNX graph",
-        facts or _reasons(problems),
+        facts or reasons(problems),
         "does ONNX Runtime take this graph? then see TensorRT's operator support matrix, or use runtime: onnxruntime",
     )
 
 
 def refused(what: str, problems: Sequence[str], hint: str = "") -> StepError:
     """Return the error for something that TensorRT was told and does not accept."""
-    return StepError(f"TensorRT does not accept {what}", _reasons(problems), hint)
+    return StepError(f"TensorRT does not accept {what}", reasons(problems), hint)
 
 
 def unbuilt(problems: Sequence[str], around: Circumstances) -> StepError:
@@ -77,11 +83,11 @@ def unbuilt(problems: Sequence[str], around: Circumstances) -> StepError:
     text = "\n".join(problems)
     for pattern, what, hint, shown in _CAUSES:
         if found := re.search(pattern, text, re.IGNORECASE):
-            facts = [*(_shown(shown, found, around)), *_reasons(problems)][:_SHOWN]
+            facts = [*(_shown(shown, found, around)), *reasons(problems)][:_SHOWN]
             return StepError(what.format(**found.groupdict()), facts, hint)
     return StepError(
         "TensorRT could not build the engine",
-        [*_memory(around), *_reasons(problems)][:_SHOWN],
+        [*_memory(around), *reasons(problems)][:_SHOWN],
         "the whole log: recipe logs RECIPE trt-build",
     )
 
@@ -93,7 +99,7 @@ _CAUSES = (
      ("use precision: fp16; where that keeps products in fp32 because they overflow (`recipe show` names them), take "
       "runtime: tensorrt on that GPU, or a GPU from SM80 on"), "floats"),
     (r"type mismatch between matmul operand scales",
-     "the scales of a quantised matrix product are of two types",
+     "the scales of a quantized matrix product are of two types",
      "give both of its DequantizeLinear scales of one type (fp16 or fp32), each with what it yields", ""),
     (r"libnvinfer_lean",
      "a version-compatible engine carries the lean runtime, and that is not installed",
@@ -139,11 +145,6 @@ def _shown(circumstance: str, found: re.Match[str], around: Circumstances) -> li
 
 def _memory(around: Circumstances) -> list[str]:
     return [str(around.forecast)] if around.forecast else []
-
-
-def _reasons(problems: Sequence[str]) -> list[str]:
-    told = [problem.strip() for problem in problems if not _NOISE.search(problem)]
-    return list(dict.fromkeys(told))[-_SHOWN:] or ["it gave no reason"]
 
 
 def _nodes(model: onnx.ModelProto) -> Iterable[onnx.NodeProto]:

@@ -6,19 +6,20 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from engine.gpus import called
+from engine.gpus import AMPERE, called
+from engine.runtimes import versions
+from engine.runtimes.preparation import CONTRIBUTED
 from engine.runtimes.registry import find, of
 from engine.runtimes.tensorrt.spec import Engines, TensorRT
-from engine.runtimes.triton_images import parts_of, tensorrt_for
+from engine.runtimes.triton_images import tensorrt_for
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
     from engine.runtimes.recipes import LoadedRecipe
 
-_AMPERE = 80
-_FUSED = "com.microsoft"
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,3}(\.[x*])?")
-_LAST_WITH_DLA, _AGAIN_WITH_DLA = (10, 7), (11, 4, 1)
+_LAST_WITH_DLA, _AGAIN_WITH_DLA = "10.7", "11.4.1"
+"""The TensorRT versions between which deep-learning accelerators are not supported: see `_dla`."""
 _Asked = Callable[[Any], object]
 _NEED_GPU: tuple[tuple[str, _Asked, str], ...] = (
     ("compatibility", lambda tensorrt: tensorrt.get("compatibility", "none") != "none",
@@ -46,17 +47,17 @@ def options(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
         _without_gpu(loaded)
     _compatibility(loaded, devices)
     _dla(loaded, devices)
-    if tensorrt.get("sparse_weights") and any(gpu.sm < _AMPERE for gpu in devices):
-        what = f"sparse weights need SM{_AMPERE}: {called([gpu for gpu in devices if gpu.sm < _AMPERE])} has no kernels"
+    if tensorrt.get("sparse_weights") and any(gpu.sm < AMPERE for gpu in devices):
+        what = f"sparse weights need SM{AMPERE}: {called([gpu for gpu in devices if gpu.sm < AMPERE])} has no kernels"
         raise loaded.error(what, "tensorrt", "sparse_weights", hint="leave it out")
 
 
 def operators(loaded: LoadedRecipe, found: Mapping[str, Sequence[str]]) -> None:
     """Raise RecipeError for operators that TensorRT does not have; other domains may come from plugins."""
-    if fused := found.get(_FUSED):
+    if fused := found.get(CONTRIBUTED):
         what = f"the graph was fused for ONNX Runtime, and TensorRT does not know its operators: {', '.join(fused)}"
         hint = "name the ONNX file as it was exported, TensorRT fuses on its own; or use onnxruntime, provider: cuda"
-        raise loaded.error(what, "model", "source", facts=[f"they are of the domain {_FUSED}"], hint=hint)
+        raise loaded.error(what, "model", "source", facts=[f"they are of the domain {CONTRIBUTED}"], hint=hint)
     if found and not loaded.recipe.tensorrt.get("plugins"):
         domain, names = next(iter(found.items()))
         what = f"TensorRT does not know the model's operators of the domain {domain}: {', '.join(names)}"
@@ -71,34 +72,33 @@ def _meant(loaded: LoadedRecipe) -> Engines:
 
 
 def _version(loaded: LoadedRecipe) -> None:
-    wanted = loaded.recipe.tensorrt.get("version")
-    if wanted is None:
+    version = loaded.recipe.tensorrt.get("version")
+    if version is None:
         return
     majors, name = _meant(loaded).majors, _meant(loaded).title
-    if not _VERSION.fullmatch(wanted):
+    if not _VERSION.fullmatch(version):
         hint = f'write "{majors[0]}.x", or a version such as "{majors[0]}.7"'
-        raise loaded.error(f"`tensorrt.version` is no version: {wanted!r}", "tensorrt", "version", hint=hint)
-    parts = parts_of(wanted)
+        raise loaded.error(f"`tensorrt.version` is no version: {version!r}", "tensorrt", "version", hint=hint)
+    parts = versions.parts(version)
     if parts[0] not in majors:
         known = " and ".join(f"{major}.x" for major in majors)
         nearest = min(majors, key=lambda major: abs(int(major) - int(parts[0])))
-        what = f"{name} {wanted} is not supported"
+        what = f"{name} {version} is not supported"
         hint = f'the nearest that is: "{nearest}.x"'
         raise loaded.error(what, "tensorrt", "version", facts=[f"supported: {known}"], hint=hint)
 
 
 def _architecture(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
     """Refuse a TensorRT, by its version or as that of Triton's image, that does not know the GPU yet."""
-    wanted = tensorrt_for(loaded.recipe)
-    if wanted is None or not isinstance(of(loaded.recipe), TensorRT):
+    version = tensorrt_for(loaded.recipe)
+    if version is None or not isinstance(of(loaded.recipe), TensorRT):
         return
-    parts = parts_of(wanted)
-    if parts[0] not in TensorRT.majors:  # only an image's: it has more to say about that
+    if versions.parts(version)[0] not in TensorRT.majors:  # the version of an image: `images.refuse` reports it better
         return
     at = ("tensorrt", "version") if loaded.recipe.tensorrt.get("version") else ("package", "triton", "image")
     for gpu in devices:
-        if _before(parts, gpu.tensorrt):
-            what = f"TensorRT {wanted} builds nothing for {called([gpu])}"
+        if versions.is_later(gpu.tensorrt, than=version):
+            what = f"TensorRT {version} builds nothing for {called([gpu])}"
             fact = f"{gpu.architecture} of SM{gpu.sm} came with TensorRT {gpu.tensorrt}"
             hint = f'say version: "{gpu.tensorrt}" or later'
             raise loaded.error(what, *at, facts=[fact], hint=hint)
@@ -114,9 +114,9 @@ def _without_gpu(loaded: LoadedRecipe) -> None:
 
 def _compatibility(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
     tensorrt = loaded.recipe.tensorrt
-    too_old = [gpu for gpu in devices if gpu.sm < _AMPERE]
+    too_old = [gpu for gpu in devices if gpu.sm < AMPERE]
     if tensorrt.get("compatibility") == "ampere-plus" and too_old:
-        what = f"ampere-plus starts at SM{_AMPERE}; the target is {called(too_old)}"
+        what = f"ampere-plus starts at SM{AMPERE}; the target is {called(too_old)}"
         raise loaded.error(what, "tensorrt", "compatibility", hint="use same-compute-capability")
     if tensorrt.get("exclude_lean_runtime") and not tensorrt.get("version_compatible"):
         what = "`exclude_lean_runtime` says what a version-compatible engine leaves out, and this is none"
@@ -138,16 +138,9 @@ def _dla(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
     if without:
         what = f"{called(without)} has no deep-learning accelerator (DLA)"
         raise loaded.error(what, *at, facts=["Jetson AGX Orin and Orin NX have one"], hint=f"leave {pool} out")
-    parts = parts_of(tensorrt_for(loaded.recipe) or "")
-    numbers = tuple(int(part) for part in parts)
-    if len(numbers) > 1 and numbers[:2] > _LAST_WITH_DLA and numbers < _AGAIN_WITH_DLA[: len(numbers)]:
-        what = f"TensorRT {'.'.join(parts)} does not support DLA"
-        facts = ["10.7 was the last that did, until 11.4.1"]
-        raise loaded.error(what, *at, facts=facts, hint='say version: "10.7", or leave the pool out')
-
-
-def _before(parts: Sequence[str], first: str) -> bool:
-    """Tell whether every version that begins with `parts` is older than `first`."""
-    wanted = [int(part) for part in parts]
-    needed = [int(part) for part in first.split(".")]
-    return wanted < needed[: len(wanted)]
+    version = tensorrt_for(loaded.recipe) or ""
+    if versions.is_later(version, than=_LAST_WITH_DLA) and versions.is_later(_AGAIN_WITH_DLA, than=version):
+        what = f"TensorRT {'.'.join(versions.parts(version))} does not support DLA"
+        facts = [f"{_LAST_WITH_DLA} was the last that did, until {_AGAIN_WITH_DLA}"]
+        hint = f'say version: "{_LAST_WITH_DLA}", or leave the pool out'
+        raise loaded.error(what, *at, facts=facts, hint=hint)

@@ -12,6 +12,8 @@ from pydantic import Field, ValidationError
 from engine import gpus
 from engine.errors import StepError
 from engine.kit.onnx.onnx_files import Input
+from engine.runtimes import versions
+from engine.runtimes.profiles import within
 from engine.runtimes.tensorrt.api import Known, meant
 from engine.step import Frozen
 
@@ -19,7 +21,6 @@ PLAN = "model.plan"
 """A TensorRT engine in an artifact."""
 FILE = "passport.json"
 """What is known of it, beside it."""
-_AMPERE = 80
 
 
 class Tensor(Frozen):
@@ -102,7 +103,7 @@ class Passport(Frozen):
     def takes(self, shapes: Mapping[str, tuple[int, ...]]) -> bool:
         """Say whether a profile takes inputs of these shapes; an engine without profiles takes those of its graph."""
         return not self.profiles or any(
-            all(_within(shapes[name], extents) for name, extents in profile.items() if name in shapes)
+            all(within(shapes[name], extents.min, extents.max) for name, extents in profile.items() if name in shapes)
             for profile in self.profiles
         )
 
@@ -197,7 +198,7 @@ def _gpu_fits(said: Passport, here: Here) -> bool:
         return here.sm in said.sms
     mode = said.options.get("compatibility", "none")
     if mode == "ampere-plus":
-        return here.sm >= _AMPERE
+        return here.sm >= gpus.AMPERE
     if mode == "same-compute-capability":
         return here.sm in said.sms
     return here.sm in said.sms and any(_same(name, here.gpu) for name in said.gpu)
@@ -208,26 +209,15 @@ def _same(one: str, other: str) -> bool:
     return one == other or gpus.matches(one, other)
 
 
-def _version_fits(said: Passport, found: str) -> bool:
-    if not said.options.get("version_compatible"):
-        return said.tensorrt == found
-    built, runs = _numbers(said.tensorrt), _numbers(found)
-    return built[:1] == runs[:1] and runs >= built
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
+def _version_fits(passport: Passport, tensorrt: str) -> bool:
+    compatible = bool(passport.options.get("version_compatible"))
+    return versions.loads_engine(tensorrt, built_by=passport.tensorrt, version_compatible=compatible)
 
 
 def _hint(said: Passport, here: Here) -> str:
     if meant(said.kind).anywhere:
         return f"build it for this GPU as well: add {here.gpu} to target.device"
     return "build it here, or with tensorrt.compatibility or version_compatible for more than one kind of machine"
-
-
-def _within(shape: tuple[int, ...], extents: Extents) -> bool:
-    ends = zip(shape, extents.min, extents.max, strict=False)
-    return len(shape) == len(extents.min) and all(least <= size <= greatest for size, least, greatest in ends)
 
 
 def _listed(value: object) -> str:

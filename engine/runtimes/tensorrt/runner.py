@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import StepError
 from engine.runtimes import devices
 from engine.runtimes.execution import Execution
+from engine.runtimes.profiles import within
 from engine.runtimes.runner import Runner
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import cudart, passport
+from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt import log as trt_log
 from engine.runtimes.tensorrt.api import trt
 from engine.runtimes.tensorrt.bindings import Bindings, Context, shape_of
@@ -76,7 +78,7 @@ class _Engine:
         if engine is None:
             raise StepError(
                 "TensorRT cannot load the engine",
-                self._log.problems or ["it gave no reason"],
+                trt_failures.reasons(self._log.problems),
                 "an engine runs with the TensorRT and on the GPU that it was built for: `recipe show` says which",
             )
         self._engine = engine
@@ -133,7 +135,7 @@ class _Engine:
         ranges: list[str] = []
         for number in range(max(1, self._engine.num_optimization_profiles)):
             ends = {name: self._engine.get_tensor_profile_shape(name, number) for name in shapes}
-            if all(_within(shapes[name], least, greatest) for name, (least, _, greatest) in ends.items()):
+            if all(within(shapes[name], least, greatest) for name, (least, _, greatest) in ends.items()):
                 fitting[number] = sum(_distance(shapes[name], usual) for name, (_, usual, _) in ends.items())
             ranges += [f"profile {number}, {name}: {shape_of(least)} to {shape_of(greatest)}"
                        for name, (least, _, greatest) in ends.items()]  # fmt: skip
@@ -148,7 +150,7 @@ class _Engine:
             if context is None or not context.set_optimization_profile_async(profile, self._stream.handle):
                 raise StepError(
                     f"TensorRT gives no execution context for profile {profile}",
-                    self._log.problems or ["it gave no reason"],
+                    trt_failures.reasons(self._log.problems),
                     "is there memory left on the GPU?",
                 )
             self._stream.wait()
@@ -162,13 +164,6 @@ class _Engine:
         meant: Any = trt  # TensorRT-RTX adds this to what TensorRT has
         config.cuda_graph_strategy = meant.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE
         return self._engine.create_execution_context(config)
-
-
-def _within(shape: tuple[int, ...], least: Any, greatest: Any) -> bool:
-    bounds = list(zip(least, greatest, strict=True))
-    return len(shape) == len(bounds) and all(
-        low <= size <= high for size, (low, high) in zip(shape, bounds, strict=True)
-    )
 
 
 def _distance(shape: tuple[int, ...], usual: Any) -> int:

@@ -16,7 +16,7 @@ from engine.runtimes.runtime import GPU_FACTS, Runtime, Way
 if TYPE_CHECKING:
     from engine.gpus import Gpu
     from engine.runtimes.recipes import Execution, LoadedRecipe, Recipe, Target
-    from engine.runtimes.triton_images import Named
+    from engine.runtimes.triton_images import ImageTag
 
 CUDA_BINDINGS = ("cuda-bindings", "cuda.bindings")
 
@@ -109,7 +109,7 @@ class TensorRT(Engines):
         "cuda-bindings": "running TensorRT engines",
     }
 
-    def refuse_image(self, loaded: LoadedRecipe, named: Named) -> None:
+    def refuse_image(self, loaded: LoadedRecipe, named: ImageTag) -> None:
         """Raise RecipeError where the image's TensorRT does not load what the recipe's builds."""
         self.beside("images").refuse(loaded, named)
 

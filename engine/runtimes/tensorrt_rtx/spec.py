@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from engine import distribution, gpus
-from engine.runtimes import triton_images
+from engine.runtimes import triton_images, versions
 from engine.runtimes.runtime import Way
 from engine.runtimes.tensorrt.spec import CUDA_BINDINGS, Engines
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
     from engine.runtimes.recipes import LoadedRecipe
-    from engine.runtimes.triton_images import Named
+    from engine.runtimes.triton_images import ImageTag
 
 _TURING = 75
 
@@ -42,9 +42,9 @@ class TensorRTRTX(Engines):
         without = [gpu for gpu in named if not self.builds_for(gpu)]
         if not without:
             return
-        able = sorted({f"SM{gpu.sm}" for gpu in gpus.CATALOGUE if gpu.tensorrt_rtx}, key=lambda name: int(name[2:]))
+        able = sorted({gpu.sm for gpu in gpus.CATALOGUE if gpu.tensorrt_rtx})
         what = f"TensorRT-RTX builds nothing for {gpus.called(without)}"
-        facts = [f"it builds for {', '.join(able)}"]
+        facts = [f"it builds for {', '.join(f'SM{sm}' for sm in able)}"]
         hint = "use runtime: tensorrt"
         if len(named) > 1:
             hint = f"leave {' and '.join(gpu.name for gpu in without)} out, or use runtime: tensorrt for each"
@@ -57,17 +57,17 @@ class TensorRTRTX(Engines):
         """
         return ("fp32",) if gpu.sm == _TURING else ()
 
-    def refuse_image(self, loaded: LoadedRecipe, named: Named) -> None:
+    def refuse_image(self, loaded: LoadedRecipe, named: ImageTag) -> None:
         """Raise RecipeError: Triton has no backend for its engines."""
         what = "no image of Triton loads the engines of TensorRT-RTX: its backend is TensorRT's"
         hint = "use runtime: tensorrt, or leave the image out"
-        raise loaded.error(what, "package", "triton", "image", hint=hint)
+        raise loaded.error(what, *triton_images.RECIPE_PATH, hint=hint)
 
     def refuse_installed(self, loaded: LoadedRecipe, installed: Callable[[str], str | None]) -> None:
         """Raise RecipeError for another version than the recipe's: it builds anywhere, so nobody waits for another."""
-        wanted, found = loaded.recipe.tensorrt.get("version"), installed(self.module)
-        if wanted is not None and found and not triton_images.agrees(wanted, found):
-            parts = ".".join(triton_images.parts_of(wanted))
-            what = f"the recipe asks for TensorRT-RTX {wanted}, and {found} is installed"
-            hint = f'pip install "{self.package}=={parts}.*", or say version: "{found}"'
+        requested, version = loaded.recipe.tensorrt.get("version"), installed(self.module)
+        if requested is not None and version and not versions.agrees(requested, version):
+            parts = ".".join(versions.parts(requested))
+            what = f"the recipe asks for TensorRT-RTX {requested}, and {version} is installed"
+            hint = f'pip install "{self.package}=={parts}.*", or say version: "{version}"'
             raise loaded.error(what, "tensorrt", "version", hint=hint)

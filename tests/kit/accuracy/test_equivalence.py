@@ -18,7 +18,7 @@ def changed(tmp_path, original, change):
 
 
 def test_a_model_agrees_with_itself_at_every_level_of_optimisation(tmp_path):
-    ort.optimise(graphs.tiny("bert"), tmp_path / "extended", level="extended")
+    ort.optimize(graphs.tiny("bert"), tmp_path / "extended", level="extended")
     assert equivalence.difference(graphs.tiny("bert"), tmp_path / "extended") is None
 
 

@@ -54,7 +54,7 @@ def test_a_disabled_optimiser_does_not_run(tmp_path):
     onnx_files.save(model, tmp_path / "model")
     found = {}
     for name, disabled in (("all", ()), ("some", ("SkipLayerNormFusion",))):
-        ort.optimise(tmp_path / "model", tmp_path / name, level="extended", disabled=disabled)
+        ort.optimize(tmp_path / "model", tmp_path / name, level="extended", disabled=disabled)
         found[name] = {node.op_type for node in onnx_files.load(tmp_path / name).graph.node}
     assert found == {"all": {"SkipLayerNormalization"}, "some": {"Add", "LayerNormalization"}}
 
@@ -62,7 +62,7 @@ def test_a_disabled_optimiser_does_not_run(tmp_path):
 def test_optimising_leaves_the_source_alone_and_keeps_external_data_external(tmp_path):
     onnx_files.save(graphs.layers(), tmp_path / "in", threshold=1000)
     before = {path.name: path.read_bytes() for path in (tmp_path / "in").iterdir()}
-    ort.optimise(tmp_path / "in", tmp_path / "out", level="basic")
+    ort.optimize(tmp_path / "in", tmp_path / "out", level="basic")
     assert {path.name: path.read_bytes() for path in (tmp_path / "in").iterdir()} == before
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["model.onnx", "model.onnx.data"]
     x = {"x": np.ones((2, 64), np.float32)}

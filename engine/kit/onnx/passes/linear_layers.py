@@ -1,4 +1,4 @@
-"""Linear layers as the quantiser wants them: Gemm taken apart into MatMul and Add, each weight transposed once."""
+"""Linear layers as the quantizer wants them: Gemm taken apart into MatMul and Add, each weight transposed once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Weight:
 def split(model: onnx.ModelProto) -> None:
     """Turn every plain Gemm into MatMul and Add; a weight that it reads transposed is stored transposed.
 
-    ONNX Runtime's quantiser would do so itself, but it turns a weight round in place, once for every Gemm that reads
+    ONNX Runtime's quantizer would do so itself, but it turns a weight round in place, once for every Gemm that reads
     it, and whoever else reads it gets it turned round too. Here a weight gets one transposed copy, which all Gemms
     share that read it so, and goes where nobody else needs it. Gemms that transpose what is no weight stay.
     """

@@ -1,4 +1,4 @@
-"""Even channels: what normalisations give, smoothed into the weights that it is multiplied by."""
+"""Even channels: what normalizations give, smoothed into the weights that it is multiplied by."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STEPS = 255
 def smooth(model: onnx.ModelProto, normal: Sequence[Reading], scratch: Path) -> dict[str, bool]:
     """Smooth those of the tensors that gain by it; return whether, for each tensor that could be looked at.
 
-    How large a channel becomes behind a normalisation is a matter of the model and little of its inputs: random
+    How large a channel becomes behind a normalization is a matter of the model and little of its inputs: random
     tokens, seeded, show it as well as texts do. Models that take anything but tokens are left as they are, and so is
     a weight that something else reads too, which would have to be stored twice.
     """

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def even(model: onnx.ModelProto, fit: Collection[str], scratch: Path) -> Evened:
     """Rewrite what the nodes called `fit` read, MatMul and Attention with stored weights; the model means the same.
 
-    Dynamic quantisation divides a tensor into 255 steps from its least value to its largest, so whatever is large
-    somewhere costs exactness everywhere. What a normalisation gives has rows of one size, and channels that differ by
+    Dynamic quantization divides a tensor into 255 steps from its least value to its largest, so whatever is large
+    somewhere costs exactness everywhere. What a normalization gives has rows of one size, and channels that differ by
     what the model learned: they are smoothed (`even_channels`). Everything else differs from token to token: it gets a
-    scale per row (`even_rows`), which nothing has to be known for. So do normalised tensors that cannot be looked at,
+    scale per row (`even_rows`), which nothing has to be known for. So do normalized tensors that cannot be looked at,
     but in models that generate, which mostly see one row at a time. Attention cannot have such scales, since it adds
     its bias before they could be multiplied back; what attention gives needs none: it consists of means.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import onnx
 
-_NORMALISE = frozenset({
+_NORMALIZE = frozenset({
     "EmbedLayerNormalization", "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization",
     "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
 })  # fmt: skip
@@ -21,7 +21,7 @@ _ARRANGE = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", 
 class Reading:
     """A tensor, and the nodes that multiply it by a weight each: their names, operators, weights and results.
 
-    `normal`: whether a normalisation gives the tensor; `mild`: whether what gives it lets nothing stand out, as
+    `normal`: whether a normalization gives the tensor; `mild`: whether what gives it lets nothing stand out, as
     attention does, which takes means.
     """
 
@@ -48,7 +48,7 @@ def find(model: onnx.ModelProto, fit: Collection[str]) -> list[Reading]:
             tuple(node.op_type for node in nodes),
             tuple(node.input[1] for node in nodes),
             tuple(node.output[0] for node in nodes),
-            _comes_from(_NORMALISE, source, makers),
+            _comes_from(_NORMALIZE, source, makers),
             _comes_from(_MEANS, source, makers),
         )
         for source, nodes in found.items()

@@ -33,7 +33,7 @@ def emulate(model: onnx.ModelProto, directory: Path) -> None:
     ONNX Runtime on a CPU has few kernels for half precision. It inserts casts of its own and takes out what it holds
     for superfluous, so that numbers beyond 65504 pass where a GPU gives infinity. Here a node gets what half precision
     left of its inputs, and its outputs are rounded to half precision: as kernels do that add up in float32. Those
-    that add up in half precision are less exact. To be run with optimisations disabled. Bodies of If and Loop are left
+    that add up in half precision are less exact. To be run with optimizations disabled. Bodies of If and Loop are left
     as they are. `directory` is where external data of the model lies.
     """
     _Emulation(model, _halves(model, directory)).run()

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.kit.quantization.half import normalisations, signatures
+from engine.kit.quantization.half import normalizations, signatures
 from engine.kit.quantization.half.matmul_work import MATRIX
-from engine.kit.quantization.half.normalisations import ACCUMULATING, MOVING
+from engine.kit.quantization.half.normalizations import ACCUMULATING, MOVING
 from engine.kit.quantization.half.ranges import Ranges
 from engine.kit.quantization.half.signatures import Kind, Slots
 from engine.kit.quantization.report import Kept
@@ -25,7 +25,7 @@ _VANISHES: Mapping[Kind, float] = {"fp16": 2.0**-25, "bf16": 2.0**-134}
 """Half of the least number above 0: what is smaller becomes 0."""
 
 SUMS = "adds up many numbers or takes exponentials"
-SPELLED_OUT = "part of a normalisation or softmax that is spelled out"
+SPELLED_OUT = "part of a normalization or softmax that is spelled out"
 NO_FORM = "has no form in this precision"
 VANISHING = "a constant so small that it would become 0"
 BEYOND = "values beyond this precision's range, with room for other samples"
@@ -76,7 +76,7 @@ class _Chooser:
     def __init__(self, model: onnx.ModelProto, ranges: Ranges, kind: Kind, limit: float) -> None:
         self.model, self.ranges, self.kind, self.limit = model, ranges, kind, limit
         self.opsets = signatures.opsets(model)
-        self.parts = normalisations.spelled_out(model)
+        self.parts = normalizations.spelled_out(model)
         self.small = self._vanishing()
         self.weights = {tensor.name for tensor in model.graph.initializer}
         self.outputs = {value.name for value in model.graph.output}

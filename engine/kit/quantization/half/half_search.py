@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from engine.kit.accuracy import comparison, outputs
 from engine.kit.inputs.cases import Case
-from engine.kit.onnx import onnx_files
 from engine.kit.quantization.half import emulation, half, half_choice, infinities, matmul_work, pairs, ranges, scaling
 from engine.kit.quantization.half.half_choice import Choice
 from engine.kit.quantization.half.ranges import Ranges
@@ -52,7 +50,7 @@ def lowered(
     """Return a float32 model with all that bears it in half precision, and what stayed, why, and at what cosine.
 
     The cases' inputs are what is measured on; their outputs are not looked at: the truth is the float32 model itself.
-    Where that is quantised, both are compared without it (`pairs`). First everything goes that does not sum, take
+    Where that is quantized, both are compared without it (`pairs`). First everything goes that does not sum, take
     exponentials or leave the range. While the worst cosine is below `GOAL`, or an error above `RELATIVE`, tensors of
     large values return to float32, the largest first. `model` is changed. Raises StepError where it cannot be run on
     the cases.
@@ -112,10 +110,8 @@ def _limits(model: onnx.ModelProto, seen: Ranges, kind: Kind) -> Iterator[float]
 
 def _answered(model: onnx.ModelProto, asked: Sequence[Case], scratch: Path) -> list[Case]:
     """Return the cases with the answers of the model as it came."""
-    with TemporaryDirectory(dir=scratch) as folder:
-        onnx_files.save(_copy(model), Path(folder))
-        session = ort.session(Path(folder), threads=1, level="disabled")
-        return [replace(case, outputs=ort.run(session, case.inputs)) for case in asked]
+    session = ort.unoptimized_graph(_copy(model), scratch)
+    return [replace(case, outputs=ort.run(session, case.inputs)) for case in asked]
 
 
 def _tried(
@@ -131,10 +127,7 @@ def _tried(
     candidate = _copy(model)
     half.convert(candidate, choice.low, seen.types, kind)
     emulation.emulate(candidate, scratch)
-    with TemporaryDirectory(dir=scratch) as folder:
-        onnx_files.save(candidate, Path(folder))
-        session = ort.session(Path(folder), threads=1, level="disabled")
-        cosines, relative = _errors(truth, session)
+    cosines, relative = _errors(truth, ort.unoptimized_graph(candidate, scratch))
     return _Try(limit, choice, min(cosines, default=1.0), sum(cosines) / len(cosines) if cosines else 1.0, relative)
 
 

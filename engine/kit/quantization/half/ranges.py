@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import onnx_files, shapes
@@ -44,7 +43,7 @@ class Ranges:
 def measure(
     model: onnx.ModelProto, samples: Sequence[Inputs], scratch: Path, *, sized: AbstractSet[str] = frozenset()
 ) -> Ranges:
-    """Run a float32 model on samples, nothing optimised, and look at every tensor of its main graph.
+    """Run a float32 model on samples, nothing optimized, and look at every tensor of its main graph.
 
     What comes out of the session are single numbers, one a tensor, however large the tensors are. `sized` are the
     tensors whose extents are kept, those with the most elements over all samples. Raises StepError where ONNX Runtime
@@ -55,12 +54,10 @@ def measure(
     watched = [name for name in (*onnx_files.inputs(model), *made) if types.get(name) == FLOAT]
     largest = _stored(model)
     extents: dict[str, tuple[int, ...]] = {}
-    with TemporaryDirectory(dir=scratch) as folder:
-        onnx_files.save(_watching(model, watched, sized), Path(folder))
-        # What looks at tensors would else come last, and all of them be held until then.
-        session = ort.session(Path(folder), threads=1, level="disabled", in_order=True)
-        for sample in samples:
-            _take_in(ort.run(session, sample), watched, largest, extents)
+    # In order: the nodes that look at tensors would else come last, and all tensors stay in memory until then.
+    session = ort.unoptimized_graph(_watching(model, watched, sized), scratch, in_order=True)
+    for sample in samples:
+        _take_in(ort.run(session, sample), watched, largest, extents)
     return Ranges(types, largest, extents)
 
 
@@ -75,10 +72,8 @@ def tensor_types(model: onnx.ModelProto, scratch: Path) -> dict[str, str]:
     del asked.graph.output[:]
     names = dict.fromkeys(name for node in model.graph.node for name in node.output if name)
     asked.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
-    with TemporaryDirectory(dir=scratch) as folder:
-        onnx_files.save(asked, Path(folder))
-        session = ort.session(Path(folder), threads=1, level="disabled")
-        found = {value.name: value.type for value in (*session.get_inputs(), *session.get_outputs())}
+    session = ort.unoptimized_graph(asked, scratch)
+    found = {value.name: value.type for value in (*session.get_inputs(), *session.get_outputs())}
     return found | {tensor.name: _type(tensor.data_type) for tensor in model.graph.initializer}
 
 

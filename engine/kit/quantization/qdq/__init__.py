@@ -1,1 +1,1 @@
-"""Quantisation for GPUs: Q/DQ around the MatMuls that bear few bits."""
+"""Quantization for GPUs: Q/DQ around the MatMuls that bear few bits."""

@@ -1,4 +1,4 @@
-"""MatMuls: those that could be quantised, grouped by the tensor that they read, and the work of each."""
+"""MatMuls: those that could be quantized, grouped by the tensor that they read, and the work of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHAPE = "_shape_of_it"
 
 @dataclass(frozen=True)
 class Group:
-    """MatMuls that read one tensor and are quantised together; each is known by what it gives."""
+    """MatMuls that read one tensor and are quantized together; each is known by what it gives."""
 
     source: str
     results: tuple[str, ...]
@@ -33,7 +33,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Found:
-    """The groups that could be quantised, why each other MatMul cannot, and what each is called by its result."""
+    """The groups that could be quantized, why each other MatMul cannot, and what each is called by its result."""
 
     groups: tuple[Group, ...]
     unfit: Mapping[str, str]

@@ -30,29 +30,29 @@ _FEW = 8
 _JUDGES = 32
 _SHORTENED = {"calibrating": 3, "judging": 1}
 """One in so many samples is there a second time, cut to a few tokens: these are quick to run, and the first to fail."""
-SENSITIVE = "sensitive: quantised alone, it does the most harm for its share of the work"
+SENSITIVE = "sensitive: quantized alone, it does the most harm for its share of the work"
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 
 
-def quantise(
+def quantize(
     graph_dir: Path, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind, scratch: Path
 ) -> tuple[onnx.ModelProto, QdqReport]:
     """Return `graph_dir/model.onnx`, in float32, with Q/DQ on chosen MatMuls, and a report.
 
     Symmetric: int8 with a scale per tensor and per output channel of a weight, fp8 (E4M3) with a scale per tensor,
     int4 for weights alone, a scale per block of 128 inputs. All else stays float32; scales are exact in fp16.
-    Where nothing was quantised, the model is returned as it came and `unquantized` says why.
+    Where nothing was quantized, the model is returned as it came and `unquantized` says why.
     The same inputs give the same bytes. Raises StepError where the model cannot run on the samples.
     """
     model = onnx_files.load(graph_dir)
     if done := int8.signs(model):
-        return model, _unquantised(kind, f"it is quantised already ({', '.join(done)})")
+        return model, _unquantized(kind, f"it is quantized already ({', '.join(done)})")
     if not inputs:
-        return model, _unquantised(kind, "there are no samples to calibrate on")
+        return model, _unquantized(kind, "there are no samples to calibrate on")
     try:
         model = _recent(model, low_bits.OPSETS[kind])
     except _TooOldError as error:
-        return model, _unquantised(kind, str(error))
+        return model, _unquantized(kind, str(error))
     linear_layers.split(model)
     with TemporaryDirectory(dir=scratch) as folder:
         trials = Trials.of(model, Path(folder) / "base")
@@ -60,12 +60,12 @@ def quantise(
         weights = Weights(trials, graph)
         found = matmuls.find(graph, weights, kind)
         if not found.groups:
-            reason = "it has no MatMul with a constant matrix that could be quantised"
-            return trials.whole(graph), _unquantised(kind, reason)
-        return _quantised(trials, weights, found, inputs, kind)
+            reason = "it has no MatMul with a constant matrix that could be quantized"
+            return trials.whole(graph), _unquantized(kind, reason)
+        return _quantized(trials, weights, found, inputs, kind)
 
 
-def _quantised(
+def _quantized(
     trials: Trials, weights: Weights, found: Found, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind
 ) -> tuple[onnx.ModelProto, QdqReport]:
     fit, judged = _divided(inputs)
@@ -156,8 +156,8 @@ def _share(chosen: Sequence[Group], shares: Mapping[Group, float]) -> float:
     return round(sum(shares[group] for group in chosen), 4)
 
 
-def _unquantised(kind: Kind, reason: str) -> QdqReport:
-    print(f"not quantised: {reason}")
+def _unquantized(kind: Kind, reason: str) -> QdqReport:
+    print(f"not quantized: {reason}")
     return QdqReport(precision=kind, unquantized=reason)
 
 
@@ -166,7 +166,7 @@ class _TooOldError(Exception):
 
 
 def _recent(model: onnx.ModelProto, wanted: int) -> onnx.ModelProto:
-    """Return the model in an opset that has what quantised tensors ask for."""
+    """Return the model in an opset that has what quantized tensors ask for."""
     from onnx import helper, version_converter
 
     opset = next((entry.version for entry in model.opset_import if entry.domain in {"", "ai.onnx"}), 0)

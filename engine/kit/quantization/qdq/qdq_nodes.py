@@ -1,4 +1,4 @@
-"""Q/DQ nodes: chosen MatMuls read quantised tensors and weights; where nothing stands in the way, smoothing is free."""
+"""Q/DQ nodes: chosen MatMuls read quantized tensors and weights; where nothing stands in the way, smoothing is free."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     import onnx
 
 _SCALED_BY_CHANNEL = {"LayerNormalization": (1, 2), "RMSNormalization": (1,)}
-"""Normalisations whose last inputs multiply, and shift, each channel."""
+"""Normalizations whose last inputs multiply, and shift, each channel."""
 _CONSTANTS = frozenset({"Constant", "Identity", "Transpose"})
 
 
 def insert(model: onnx.ModelProto, weights: Weights, chosen: Mapping[Group, Scaling], kind: Kind) -> None:
-    """Quantise the MatMuls of the chosen groups; `model` is changed, and weights that nobody reads any more go.
+    """Quantize the MatMuls of the chosen groups; `model` is changed, and weights that nobody reads any more go.
 
-    A tensor is divided by its smoothing factors in the normalisation that makes it, where only these MatMuls read it,
-    and by a Mul where others do. Each tensor is quantised once, however many MatMuls read it, and so is each weight.
+    A tensor is divided by its smoothing factors in the normalization that makes it, where only these MatMuls read it,
+    and by a Mul where others do. Each tensor is quantized once, however many MatMuls read it, and so is each weight.
     """
     insertion = _Insertion(model, weights, kind)
     sources = {group.source: (group, scaling) for group, scaling in chosen.items()}
     for node in list(model.graph.node):
         group, scaling = sources.get(node.input[0] if node.input else "", (None, None))
         if group is not None and scaling is not None and node.op_type == "MatMul" and node.output[0] in group.results:
-            insertion.quantise(node, group, scaling)
+            insertion.quantize(node, group, scaling)
         insertion.nodes.append(node)
     insertion.finish()
 
@@ -44,7 +44,7 @@ class _Insertion:
     kind: Kind
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     tensors: dict[str, str] = field(default_factory=dict)
-    quantised: dict[tuple[str, str], str] = field(default_factory=dict)
+    quantized: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         graph = self.model.graph
@@ -53,15 +53,15 @@ class _Insertion:
         self.makers = {name: node for node in graph.node for name in node.output}
         self.values = {value.name: value for value in (*graph.value_info, *graph.input)}
 
-    def quantise(self, node: onnx.NodeProto, group: Group, scaling: Scaling) -> None:
-        """Let a MatMul read the quantised tensor and its quantised weight."""
+    def quantize(self, node: onnx.NodeProto, group: Group, scaling: Scaling) -> None:
+        """Let a MatMul read the quantized tensor and its quantized weight."""
         if node.input[0] not in self.tensors:
             self.tensors[node.input[0]] = self._activation(group, scaling)
         source = "" if scaling.factors is None else group.source
         key = (node.input[1], source)
-        if key not in self.quantised:
-            self.quantised[key] = self._weight(node.input[1], scaling.factors)
-        node.input[0], node.input[1] = self.tensors[node.input[0]], self.quantised[key]
+        if key not in self.quantized:
+            self.quantized[key] = self._weight(node.input[1], scaling.factors)
+        node.input[0], node.input[1] = self.tensors[node.input[0]], self.quantized[key]
 
     def finish(self) -> None:
         graph = self.model.graph
@@ -95,12 +95,12 @@ class _Insertion:
         return self._node("DequantizeLinear", stored, f"{name}_dequantized", **how)
 
     def _folded(self, group: Group, factors: np.ndarray) -> bool:
-        """Divide by the factors in the normalisation that makes the tensor; False where others read it, too."""
+        """Divide by the factors in the normalization that makes the tensor; False where others read it, too."""
         maker = self.makers.get(group.source)
         if maker is None or not self._alone(group):
             return False
         places: Sequence[int] = _SCALED_BY_CHANNEL.get(maker.op_type, ())
-        if maker.op_type == "Mul":  # a normalisation that is spelled out ends so
+        if maker.op_type == "Mul":  # a normalization that is spelled out ends so
             places = [i for i, name in enumerate(maker.input) if self.weights.shape(name) == factors.shape][:1]
         places = [place for place in places if place < len(maker.input) and maker.input[place]]
         if not places or any(self.weights.shape(maker.input[place]) != factors.shape for place in places):

@@ -19,7 +19,7 @@ GOAL = 0.995
 """The least cosine, of the worst sample that nothing was made from, at which no more is left out: other texts may be
 twice as far from 1 before they are below 0.99."""
 LEAST = 0.7
-"""The share of the work that is quantised in any case: whoever wants less of it wants fp16."""
+"""The share of the work that is quantized in any case: whoever wants less of it wants fp16."""
 
 Open = Callable[[Collection[Group]], "onnxruntime.InferenceSession"]
 
@@ -34,7 +34,7 @@ class Cosines:
 
 @dataclass(frozen=True)
 class Selection:
-    """The groups to quantise, what they come to, the error that each other one causes alone, and the way there."""
+    """The groups to quantize, what they come to, the error that each other one causes alone, and the way there."""
 
     chosen: tuple[Group, ...]
     cosines: Cosines
@@ -51,10 +51,10 @@ def select(
     goal: float = GOAL,
     least: float = LEAST,
 ) -> Selection:
-    """Return the groups to quantise: all, or without those that cost the most exactness for their work.
+    """Return the groups to quantize: all, or without those that cost the most exactness for their work.
 
-    `shares` are shares of the model's work, `opened` gives a session with the given groups quantised. While the worst
-    sample is below `goal`, the group goes that, quantised alone, did the most harm for its work, as long as `least`
+    `shares` are shares of the model's work, `opened` gives a session with the given groups quantized. While the worst
+    sample is below `goal`, the group goes that, quantized alone, did the most harm for its work, as long as `least`
     of the work stays (of that of all groups, where they do less). Where the goal cannot be had, the best that was seen
     is taken.
     """
@@ -103,4 +103,4 @@ def _each(truth: Sequence[Case], session: onnxruntime.InferenceSession) -> Itera
 
 def _tell(chosen: Sequence[Group], shares: Mapping[Group, float], cosines: Cosines) -> None:
     share = sum(shares[group] for group in chosen)
-    print(f"{share:.1%} of the work quantised: cosine {cosines.worst:.5f} at worst, {cosines.mean:.5f} in the mean")
+    print(f"{share:.1%} of the work quantized: cosine {cosines.worst:.5f} at worst, {cosines.mean:.5f} in the mean")

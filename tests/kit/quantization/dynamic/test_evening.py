@@ -16,8 +16,8 @@ from engine.steps.quantize import Quantize
 WORDS, WIDE = 200, 64
 
 
-def normalised(*, shared=False, products=("y",)):
-    """Tokens -> a table -> a normalisation with two channels far larger than the rest -> MatMuls."""
+def normalized(*, shared=False, products=("y",)):
+    """Tokens -> a table -> a normalization with two channels far larger than the rest -> MatMuls."""
     gain = np.ones(WIDE, np.float32)
     gain[[5, 40]] = 60
     nodes = [
@@ -79,23 +79,23 @@ def lost_in_int8(tmp_path, model, inputs, monkeypatch, *, even):
     return np.linalg.norm(found - wanted, axis=1) / np.maximum(np.linalg.norm(wanted, axis=1), 1e-9)
 
 
-def test_large_channels_behind_a_normalisation_move_into_the_weights(tmp_path, monkeypatch):
-    report, before, after = evened(tmp_path, normalised())
+def test_large_channels_behind_a_normalization_move_into_the_weights(tmp_path, monkeypatch):
+    report, before, after = evened(tmp_path, normalized())
     assert report == Evened(smoothed=1, by_row=0)
     alike(before, after, texts())
-    plain, even = (lost_in_int8(tmp_path, normalised(), texts(), monkeypatch, even=even) for even in (False, True))
+    plain, even = (lost_in_int8(tmp_path, normalized(), texts(), monkeypatch, even=even) for even in (False, True))
     assert even.mean() < plain.mean() / 2
 
 
 def test_all_that_read_one_tensor_share_its_factors(tmp_path):
-    report, before, after = evened(tmp_path, normalised(products=("q", "k", "v")))
+    report, before, after = evened(tmp_path, normalized(products=("q", "k", "v")))
     assert report == Evened(smoothed=1, by_row=0)
     assert sum(node.op_type == "Mul" for node in onnx_files.load_graph(after).graph.node) == 1
     alike(before, after, texts())
 
 
 def test_weights_that_several_share_stay_and_rows_are_scaled_instead(tmp_path):
-    report, before, after = evened(tmp_path, normalised(shared=True, products=("y", "z")))
+    report, before, after = evened(tmp_path, normalized(shared=True, products=("y", "z")))
     assert report == Evened(smoothed=0, by_row=1)
     weights = {tensor.name: tensor for tensor in onnx_files.load(after).graph.initializer}
     assert np.array_equal(
@@ -105,7 +105,7 @@ def test_weights_that_several_share_stay_and_rows_are_scaled_instead(tmp_path):
 
 
 def test_a_tensor_that_is_even_already_is_left(tmp_path):
-    model = normalised()
+    model = normalized()
     gain = next(tensor for tensor in model.graph.initializer if tensor.name == "gain")
     gain.CopyFrom(numpy_helper.from_array(np.ones(WIDE, np.float32), "gain"))
     report, _, after = evened(tmp_path, model)
@@ -143,14 +143,14 @@ def test_what_attention_gives_and_what_is_bounded_is_left(tmp_path):
 
 
 def test_a_model_of_other_inputs_than_tokens_is_scaled_by_row(tmp_path):
-    model = normalised()
+    model = normalized()
     model.graph.input[0].CopyFrom(helper.make_tensor_value_info("input_ids", INT64, ["batch", 4, 4]))
     report, _, _ = evened(tmp_path, model)
     assert report == Evened(smoothed=0, by_row=1)
 
 
 def test_a_model_that_refuses_random_tokens_is_scaled_by_row(tmp_path, capsys):
-    model = normalised()
+    model = normalized()
     places = helper.make_node("Add", ["a", "places"], ["c"])  # of three tokens, no more and no less
     model.graph.node.insert(1, places)
     model.graph.node[2].input[0] = "c"

@@ -75,7 +75,7 @@ def test_the_kinds_of_a_graph_are_told(tmp_path):
     assert emulation.kinds(graphs.layers()) == []
 
 
-def test_quantised_pairs_run_with_the_halves_around_them(tmp_path):
+def test_quantized_pairs_run_with_the_halves_around_them(tmp_path):
     scale = numpy_helper.from_array(np.array(0.5, np.float32), "scale")
     zero = numpy_helper.from_array(np.array(0, np.int8), "zero")
     nodes = [

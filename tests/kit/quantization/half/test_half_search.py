@@ -10,7 +10,7 @@ from onnx import helper, numpy_helper
 
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
-from engine.kit.quantization.half import half, half_choice, half_search, matmul_work, normalisations, ranges
+from engine.kit.quantization.half import half, half_choice, half_search, matmul_work, normalizations, ranges
 
 FLOAT = graphs.FLOAT
 
@@ -106,7 +106,7 @@ def test_a_norm_that_is_spelled_out_stays_as_a_whole():
         helper.make_node("Mul", ["normal", "scale"], ["y"], "scaled"),
     ]
     model = vectors(nodes, [scalar("two", 2), scalar("least", 1e-12), graphs.weight("scale", 8)])
-    assert normalisations.spelled_out(model) == {"apart", "square", "some", "root", "normal"}
+    assert normalizations.spelled_out(model) == {"apart", "square", "some", "root", "normal"}
 
 
 def test_what_would_overflow_stays_and_the_report_says_how_large_it_is(tmp_path):
@@ -203,8 +203,8 @@ def test_roundings_are_told_from_the_steps_of_int8_around_them(tmp_path):
     zero = numpy_helper.from_array(np.array(0, np.int8), "zero")
     nodes = [
         helper.make_node("MatMul", ["x", "w"], ["a"], "first"),
-        helper.make_node("QuantizeLinear", ["a", "step", "zero"], ["q"], "quantise"),
-        helper.make_node("DequantizeLinear", ["q", "step", "zero"], ["d"], "dequantise"),
+        helper.make_node("QuantizeLinear", ["a", "step", "zero"], ["q"], "quantize"),
+        helper.make_node("DequantizeLinear", ["q", "step", "zero"], ["d"], "dequantize"),
         helper.make_node("MatMul", ["d", "w"], ["y"], "last"),
     ]
     weights = [scalar("step", 4), zero, graphs.weight("w", 8, 8)]  # a step as large as the numbers themselves

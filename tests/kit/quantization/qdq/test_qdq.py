@@ -1,4 +1,4 @@
-"""Q/DQ: what is quantised, what it costs, and what is handed on as it came."""
+"""Q/DQ: what is quantized, what it costs, and what is handed on as it came."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHANNELS = 128
 
 
 def block(*, residual=False, products=True, rms=False):
-    """Return a normalisation, two readers of it, a product of computed factors, and a last layer."""
+    """Return a normalization, two readers of it, a product of computed factors, and a last layer."""
     if rms:
         first = [helper.make_node("Mul", ["x", "gain"], ["normal"], "norm")]
     else:
@@ -58,8 +58,8 @@ def samples(count=16):
     return [{"x": generator.standard_normal((1, 3 + n % 5, CHANNELS)).astype(np.float32)} for n in range(count)]
 
 
-def quantised(tmp_path, model, kind="int8", inputs=None):
-    made, report = qdq.quantise(graphs.write(tmp_path / "model", model), inputs or samples(), kind, tmp_path)
+def quantized(tmp_path, model, kind="int8", inputs=None):
+    made, report = qdq.quantize(graphs.write(tmp_path / "model", model), inputs or samples(), kind, tmp_path)
     checker.check_model(made, full_check=True)
     return made, report
 
@@ -81,14 +81,14 @@ def cosines(tmp_path, first, second):
 
 
 @pytest.mark.parametrize("kind", ["int8", "fp8", "int4"])
-def test_the_quantised_graph_answers_like_the_original(tmp_path, kind):
-    made, report = quantised(tmp_path, block(), kind)
+def test_the_quantized_graph_answers_like_the_original(tmp_path, kind):
+    made, report = quantized(tmp_path, block(), kind)
     assert min(cosines(tmp_path, block(), made)) > (0.9 if kind == "int4" else 0.99)
     assert report.quantized.matmuls
 
 
-def test_activations_are_quantised_once_for_all_that_read_them_and_weights_are_stored_in_int8(tmp_path):
-    made, _ = quantised(tmp_path, block())
+def test_activations_are_quantized_once_for_all_that_read_them_and_weights_are_stored_in_int8(tmp_path):
+    made, _ = quantized(tmp_path, block())
     assert operators(made).count("QuantizeLinear") == 2
     stored = {tensor.name: tensor for tensor in made.graph.initializer}
     weights = [tensor for tensor in stored.values() if tensor.data_type == TensorProto.INT8 and len(tensor.dims) == 2]
@@ -100,8 +100,8 @@ def test_activations_are_quantised_once_for_all_that_read_them_and_weights_are_s
 
 
 @pytest.mark.parametrize("rms", [False, True], ids=["LayerNormalization", "Mul"])
-def test_smoothing_goes_into_the_normalisation_that_nobody_else_reads(tmp_path, rms):
-    made, report = quantised(tmp_path, block(rms=rms))
+def test_smoothing_goes_into_the_normalization_that_nobody_else_reads(tmp_path, rms):
+    made, report = quantized(tmp_path, block(rms=rms))
     norm = next(node for node in made.graph.node if node.name == "norm")
     assert norm.input[1] == "gain_smoothed"
     assert report.smoothed >= 1
@@ -109,15 +109,15 @@ def test_smoothing_goes_into_the_normalisation_that_nobody_else_reads(tmp_path, 
 
 
 def test_smoothing_is_a_multiplication_where_a_residual_reads_the_tensor_too(tmp_path):
-    made, _ = quantised(tmp_path, block(residual=True))
+    made, _ = quantized(tmp_path, block(residual=True))
     assert [node.input[0] for node in made.graph.node if node.op_type == "Mul"][:1] == ["normal"]
     assert next(node for node in made.graph.node if node.name == "norm").input[1] == "gain"
 
 
 def test_smoothing_is_what_makes_outliers_bearable(tmp_path, monkeypatch):
-    made, _ = quantised(tmp_path / "with", block(residual=True))
+    made, _ = quantized(tmp_path / "with", block(residual=True))
     monkeypatch.setitem(activation_ranges.choose.__kwdefaults__, "alphas", (None,))
-    plain, report = quantised(tmp_path / "without", block(residual=True))
+    plain, report = quantized(tmp_path / "without", block(residual=True))
     assert report.smoothed == 0
     losses = [
         1 - min(cosines(tmp_path / name, block(residual=True), model)) for name, model in (("a", made), ("b", plain))
@@ -126,7 +126,7 @@ def test_smoothing_is_what_makes_outliers_bearable(tmp_path, monkeypatch):
 
 
 def test_the_report_tells_the_share_of_the_work_and_why_the_rest_was_left(tmp_path):
-    _, report = quantised(tmp_path, block())
+    _, report = quantized(tmp_path, block())
     weights, products = 3 * 128 * CHANNELS * CHANNELS, 2 * 128 * 128 * CHANNELS
     assert report.int8.share == pytest.approx(weights / (weights + products), abs=1e-4)
     assert list(report.int8.matmuls) == ["query", "key", "last"]
@@ -139,12 +139,12 @@ def test_the_report_tells_the_share_of_the_work_and_why_the_rest_was_left(tmp_pa
 
 
 def test_the_same_samples_give_the_same_bytes(tmp_path):
-    first, second = (quantised(tmp_path / name, block())[0] for name in ("first", "second"))
+    first, second = (quantized(tmp_path / name, block())[0] for name in ("first", "second"))
     assert first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True)
 
 
 def test_scales_are_numbers_that_half_precision_holds(tmp_path):
-    made, _ = quantised(tmp_path, block())
+    made, _ = quantized(tmp_path, block())
     scales = {node.input[1] for node in made.graph.node if node.op_type in {"QuantizeLinear", "DequantizeLinear"}}
     for tensor in made.graph.initializer:
         if tensor.name in scales:
@@ -153,13 +153,13 @@ def test_scales_are_numbers_that_half_precision_holds(tmp_path):
 
 
 def test_int4_leaves_what_does_not_divide_into_blocks(tmp_path):
-    _, report = quantised(tmp_path, graphs.layers(features=64, hidden=256), "int4", features())
+    _, report = quantized(tmp_path, graphs.layers(features=64, hidden=256), "int4", features())
     assert [entry.reason for entry in report.int4.left] == ["its 64 inputs do not divide into blocks of 128"]
     assert len(report.int4.matmuls) == 1
 
 
 def test_a_graph_of_an_older_opset_is_written_anew(tmp_path):
-    made, report = quantised(tmp_path, graphs.layers(), "int8", features())
+    made, report = quantized(tmp_path, graphs.layers(), "int8", features())
     assert made.opset_import[0].version >= 19
     assert len(report.int8.matmuls) == 2
 
@@ -168,10 +168,10 @@ def features():
     return [{"x": row[None]} for row in np.random.default_rng(3).standard_normal((12, 64)).astype(np.float32)]
 
 
-def test_what_is_quantised_already_is_handed_on(tmp_path):
-    made, _ = quantised(tmp_path, block())
-    again, report = quantised(tmp_path / "again", made)
-    assert report.unquantized.startswith("it is quantised already")
+def test_what_is_quantized_already_is_handed_on(tmp_path):
+    made, _ = quantized(tmp_path, block())
+    again, report = quantized(tmp_path / "again", made)
+    assert report.unquantized.startswith("it is quantized already")
     assert again == onnx.load(tmp_path / "again" / "model" / "model.onnx")
 
 
@@ -183,14 +183,14 @@ def test_a_graph_without_matrices_is_handed_on(tmp_path):
         [("y", FLOAT, ["batch", 3, 16, 16])],
         opset=20,
     )
-    made, report = quantised(tmp_path, model, inputs=inputs)
-    assert report.unquantized == "it has no MatMul with a constant matrix that could be quantised"
+    made, report = quantized(tmp_path, model, inputs=inputs)
+    assert report.unquantized == "it has no MatMul with a constant matrix that could be quantized"
     assert operators(made) == ["Relu"]
 
 
 def test_without_samples_nothing_is_calibrated(tmp_path):
     folder = graphs.write(tmp_path, block())
-    made, report = qdq.quantise(folder, [], "int8", tmp_path)
+    made, report = qdq.quantize(folder, [], "int8", tmp_path)
     assert report.unquantized == "there are no samples to calibrate on"
     assert "QuantizeLinear" not in operators(made)
 
@@ -199,14 +199,14 @@ def test_convolutions_stay_and_are_counted(tmp_path):
     inputs = [{"images": image[None]} for image in np.random.default_rng(1).random((8, 3, 16, 16), np.float32)]
     model = graphs.convolutions()
     name = model.graph.input[0].name
-    _, report = quantised(tmp_path, model, inputs=[{name: sample["images"]} for sample in inputs])
+    _, report = quantized(tmp_path, model, inputs=[{name: sample["images"]} for sample in inputs])
     counted = sum(node.op_type == "Conv" for node in graphs.convolutions().graph.node)
     assert report.unquantized or report.int8.convolutions == counted
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["bert", "roberta", "distilbert", "albert", "deberta-v2", "mpnet"])
-def test_transformers_of_many_kinds_are_quantised(tmp_path, architecture):
+def test_transformers_of_many_kinds_are_quantized(tmp_path, architecture):
     from engine.steps.export import Export
 
     source = models.checkpoint(tmp_path / "source", architecture)
@@ -218,7 +218,7 @@ def test_transformers_of_many_kinds_are_quantised(tmp_path, architecture):
         length = 3 + number % 7
         row = {"input_ids": generator.integers(5, 60, (1, length)), "attention_mask": np.ones((1, length), np.int64)}
         inputs.append({name: row.get(name, np.zeros((1, length), np.int64)) for name in wanted})
-    made, report = qdq.quantise(tmp_path / "exported", inputs, "int8", tmp_path)
+    made, report = qdq.quantize(tmp_path / "exported", inputs, "int8", tmp_path)
     checker.check_model(made)
     assert {entry.reason for entry in report.int8.left} == {"both factors are computed: no weights"}
     assert report.cosine.mean > 0.98

@@ -51,14 +51,14 @@ def embedded(directory, inputs):
 
 
 @pytest.fixture(scope="module")
-def quantised(minilm, tmp_path_factory):
-    """Return a maker of quantised graphs: each kind is calibrated once for all tests."""
+def quantized(minilm, tmp_path_factory):
+    """Return a maker of quantized graphs: each kind is calibrated once for all tests."""
     shaped, read = minilm
 
     @cache
     def make(kind):
         folder = tmp_path_factory.mktemp(kind)
-        made, report = qdq.quantise(shaped, read("calibration.jsonl"), kind, folder)
+        made, report = qdq.quantize(shaped, read("calibration.jsonl"), kind, folder)
         checker.check_model(made, full_check=True)
         onnx_files.save(made, folder)
         return folder, report
@@ -82,9 +82,9 @@ def few(minilm):
 @pytest.mark.parametrize(
     ("kind", "least"), [("int8", 0.99), pytest.param("fp8", 0.98, marks=WHOLE), pytest.param("int4", 0.85, marks=WHOLE)]
 )
-def test_unseen_texts_keep_their_embeddings_with_most_of_the_work_quantised(minilm, quantised, kind, least):
+def test_unseen_texts_keep_their_embeddings_with_most_of_the_work_quantized(minilm, quantized, kind, least):
     shaped, read = minilm
-    folder, report = quantised(kind)
+    folder, report = quantized(kind)
     unseen = read("sentences.jsonl")[::3]
     cosines = (embedded(shaped, unseen) * embedded(folder, unseen)).sum(axis=1)
     print(f"{kind}: share {report.quantized.share:.1%}, cosine {cosines.mean():.5f} mean, {cosines.min():.5f} worst")
@@ -100,9 +100,9 @@ def test_unseen_texts_keep_their_embeddings_with_most_of_the_work_quantised(mini
         pytest.param("int4", ("A10",), marks=WHOLE),
     ],
 )
-def test_tensorrt_rtx_builds_engines_of_it_with_fp16_around(minilm, quantised, plain, tmp_path, *, kind, devices):
+def test_tensorrt_rtx_builds_engines_of_it_with_fp16_around(minilm, quantized, plain, tmp_path, *, kind, devices):
     pytest.importorskip("tensorrt_rtx", reason="the extra `rtx` is not installed: Linux on x86_64 has it")
-    made, _ = half_search.lowered(onnx_files.load(quantised(kind)[0]), few(minilm), "fp16", tmp_path)
+    made, _ = half_search.lowered(onnx_files.load(quantized(kind)[0]), few(minilm), "fp16", tmp_path)
     onnx_files.save(made, tmp_path / "half")
     for device in devices:
         models = (tmp_path / "half", plain)

@@ -12,7 +12,7 @@ SAMPLES = [{"x": np.eye(4, dtype=np.float32)[None, number]} for number in range(
 
 
 class FakeSession:
-    """Answers with its input, turned away by the harm of the groups that are quantised."""
+    """Answers with its input, turned away by the harm of the groups that are quantized."""
 
     def __init__(self, chosen, harm):
         self.off = sum(harm[group.source] for group in chosen)
@@ -35,7 +35,7 @@ def sources(selection):
     return "".join(group.source for group in selection.chosen)
 
 
-def test_everything_is_quantised_where_nothing_suffers():
+def test_everything_is_quantized_where_nothing_suffers():
     found = select(a=0.01, b=0.01, c=0.01, d=0.01)
     assert sources(found) == "abcd"
     assert not found.left

@@ -1,4 +1,4 @@
-"""Normalisations: the nodes of a graph that add up many numbers, also where the sums are spelled out in small nodes."""
+"""Normalizations: the nodes of a graph that add up many numbers, also where the sums are spelled out in small nodes."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _FED_BY = frozenset({"Abs", "Pow", "Sub"})
 def spelled_out(model: onnx.ModelProto) -> frozenset[str]:
     """Return the names of the small nodes around sums: what they add up, and what is made of the sums.
 
-    Of a normalisation written as Pow, ReduceMean, Add, Sqrt and Div these are all but ReduceMean, up to and including
-    the node in which a sum meets other numbers. They lose as much in half precision as the normalisation would.
+    Of a normalization written as Pow, ReduceMean, Add, Sqrt and Div these are all but ReduceMean, up to and including
+    the node in which a sum meets other numbers. They lose as much in half precision as the normalization would.
     """
     weights = {tensor.name for tensor in model.graph.initializer}
     weights |= {node.output[0] for node in model.graph.node if node.op_type == "Constant"}

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from engine import digest
 from engine.errors import StoreError
-from engine.store import locks
+from engine.store import file_lock
 from engine.store.copying import copy
 from engine.store.store import Record, Store
 
 
-def materialise(store: Store, record: Record, place: Path) -> None:
+def materialize(store: Store, record: Record, place: Path) -> None:
     """Make `place` hold exactly the files of the record's artifact. Raises StoreError.
 
     A place that holds them already is not touched. Builders that want the same place take turns.
@@ -43,9 +43,9 @@ def _turn(store: Store, place: Path) -> Iterator[None]:
     place.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as turn:
         try:
-            turn.enter_context(locks.held(store.layout.locks / digest.of_bytes(os.fsencode(place.absolute()))))
+            turn.enter_context(file_lock.hold(store.layout.locks / digest.of_bytes(os.fsencode(place.absolute()))))
         except OSError:  # a store that is full, or can only be read: packages come out of it all the same
-            turn.enter_context(locks.held_folder(place.parent))
+            turn.enter_context(file_lock.hold(place.parent))
         yield
 
 

@@ -1,4 +1,4 @@
-"""Optimisation: levels, accelerators, CUDA graphs, and the parameters that backends know."""
+"""Optimization: levels, accelerators, CUDA graphs, and the parameters that backends know."""
 
 # Sources: README of triton-inference-server/onnxruntime_backend ("Model Config Options", "ONNX Runtime with TensorRT
 # optimization", "... with OpenVINO") and "Optimization" in Triton's documentation.
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Path, Said, near
+from engine.feasibility.triton.fault import About, Fault, Path, Said, near, not_of_an_ensemble, unknown_tensor
 from engine.runtimes.backends import ON_CPU, ON_GPU, Accelerator, Backend
 
 _FIELD = "optimization"
@@ -28,8 +28,7 @@ def rule(said: Said, about: About) -> Iterator[Fault]:
     if asked is None:
         return
     if about.backend is Backend.ENSEMBLE:
-        hint = "say it of the models that it is made of"
-        yield Fault("an ensemble has no `optimization`: Triton refuses it", (_FIELD,), hint, at_key=True)
+        yield not_of_an_ensemble(_FIELD)
         return
     yield from _graph(asked, about)
     yield from _cuda(asked.get("cuda"), about)
@@ -46,7 +45,7 @@ def _graph(asked: Mapping[str, Any], about: About) -> Iterator[Fault]:
         yield Fault("`graph.level` is about ONNX Runtime, and this model is not run by it", at, "leave it out")
     elif level not in _LEVELS:
         meant = "-1 (basic), 1 (extended), 2 (none) or 0 (all) is meant"
-        yield Fault(f"ONNX Runtime has no optimisation level {level}: it would take all of them", at, meant)
+        yield Fault(f"ONNX Runtime has no optimization level {level}: it would take all of them", at, meant)
 
 
 def _cuda(asked: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:
@@ -62,8 +61,7 @@ def _cuda(asked: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:
         path = (*at, "graph_spec", index)
         for name in spec.get("input", {}):
             if about.inputs is not None and name not in about.inputs:
-                what = f"the model has no input {name!r}"
-                yield Fault(what, (*path, "input", name), near(name, about.inputs), at_key=True)
+                yield unknown_tensor("input", name, (*path, "input", name), about.inputs, at_key=True)
         size = spec.get("batch_size", 0)
         if size < 0 or (about.largest is not None and size > about.largest):
             limit = "at least 0 is meant" if size < 0 else f"at most {about.largest} is meant"

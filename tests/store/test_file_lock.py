@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from engine.store import locks, presence
+from engine.store import file_lock, presence
 from engine.store.store import Store
 
 
@@ -23,8 +23,8 @@ def no_locks(monkeypatch):
 
 
 def test_a_lock_excludes_others_and_leaves_no_file(tmp_path):
-    lock = locks.take(tmp_path / "key")
-    assert locks.take(tmp_path / "key") is None
+    lock = file_lock.try_take(tmp_path / "key")
+    assert file_lock.try_take(tmp_path / "key") is None
     lock.release()
     assert list(tmp_path.iterdir()) == []
 
@@ -32,28 +32,28 @@ def test_a_lock_excludes_others_and_leaves_no_file(tmp_path):
 def test_who_waited_on_the_file_of_a_released_lock_does_not_hold_it(tmp_path):
     """The file may be gone, or another one by that name, when the waiting one gets it."""
     path = tmp_path / "key"
-    first = locks.take(path)
+    first = file_lock.try_take(path)
     late = os.open(path, os.O_RDWR)
     first.release()
-    second = locks.take(path)
+    second = file_lock.try_take(path)
     fcntl.flock(late, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the late one has a lock, but on a file without a name
-    assert locks.take(path) is None
+    assert file_lock.try_take(path) is None
     os.close(late)
     second.release()
 
 
 def test_locks_are_known_to_work_here_and_not_to_work_elsewhere(tmp_path, no_locks):
-    assert not locks.work(tmp_path)
+    assert not file_lock.work(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_locks_work_on_this_disk(tmp_path):
-    assert locks.work(tmp_path)
+    assert file_lock.work(tmp_path)
 
 
 def test_locks_that_exclude_nobody_are_no_locks(tmp_path, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", lambda *_: None)
-    assert not locks.work(tmp_path)
+    assert not file_lock.work(tmp_path)
 
 
 def test_without_locks_a_store_is_usable_and_nobody_sweeps(tmp_path, no_locks):

@@ -1,0 +1,20 @@
+"""Tensors as Triton's configurations describe them: the names of their types, and which axis is the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+TYPES: Mapping[str, str] = {
+    "bool": "TYPE_BOOL", "float16": "TYPE_FP16", "float32": "TYPE_FP32", "float64": "TYPE_FP64",
+    "bfloat16": "TYPE_BF16", "object": "TYPE_STRING",
+    **{f"{sign}int{bits}": f"TYPE_{sign.upper()}INT{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+"""The name of a type in numpy -> its name in Triton's ModelConfig."""
+
+
+def is_batch(axis: str) -> bool:
+    """Tell whether the name of an axis says that it is the batch: "batch_size", "N", "b".
+
+    The first axis of a recurrent model may be time, and Triton would join requests along it.
+    """
+    return "batch" in axis.lower() or axis.lower() in {"n", "b"}

@@ -1,0 +1,44 @@
+"""Versions: as recipes write them ("10.x", "10.9") and as distributions have them ("10.9.0.34")."""
+
+from __future__ import annotations
+
+_ANY = ("", "x", "*")
+"""Parts of a version in a recipe that stand for any number."""
+
+
+def parts(version: str) -> tuple[str, ...]:
+    """Return the parts that a version fixes: `10.x` -> ("10",)."""
+    return tuple(part for part in version.split(".") if part not in _ANY)
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, without parts that are text: `10.9.0.post1` -> (10, 9, 0)."""
+    return tuple(int(part) for part in parts(version) if part.isdigit())
+
+
+def agrees(requested: str, version: str) -> bool:
+    """Tell whether `version` is a version that a recipe requests ("10.x", "10.9", "10.9.0.34").
+
+    Only the parts that both versions have are compared: "10.9.0.34" and "10.9" agree.
+    """
+    fixed, actual = parts(requested), tuple(version.split("."))
+    return actual[: len(fixed)] == fixed[: len(actual)]
+
+
+def is_later(version: str, *, than: str) -> bool:
+    """Tell whether a version is later than another; only as many numbers are compared as both versions have."""
+    one, other = numbers(version), numbers(than)
+    common = min(len(one), len(other))
+    return one[:common] > other[:common]
+
+
+def loads_engine(tensorrt: str, *, built_by: str, version_compatible: bool) -> bool:
+    """Tell whether a TensorRT version loads an engine that another TensorRT version built.
+
+    An engine runs with the version that built it. A version-compatible engine also runs with later versions of the
+    same major. Source: "Engine Compatibility" in NVIDIA's TensorRT documentation.
+    """
+    if agrees(built_by, tensorrt):
+        return True
+    same_major = parts(tensorrt)[:1] == parts(built_by)[:1]
+    return version_compatible and same_major and not is_later(built_by, than=tensorrt)

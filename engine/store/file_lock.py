@@ -1,0 +1,140 @@
+"""File locks between processes: held by an open file, freed by the kernel when the holder dies."""
+
+# On a file system without locks every process gets every lock. `work` tells whether locks exclude anybody.
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
+"""Errors with which a file system without locks answers flock(2)."""
+
+
+class FileLock:
+    """A lock that is held until `release`, or until the last process with the open file ends, however that ends."""
+
+    def __init__(self, handle: int, leftover: str | None = None) -> None:
+        """`handle` is the locked open file. `leftover` is the path of a file to remove with the lock."""
+        self.handle = handle
+        self._leftover = leftover
+
+    def release(self) -> None:
+        """Close the locked file; remove the file of a lock that leaves none behind."""
+        if self._leftover is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._leftover)
+        os.close(self.handle)
+
+
+def take(path: Path | str) -> FileLock:
+    """Take the lock of the file at `path`, waiting while another process holds it; the file stays. Raises OSError."""
+    handle = _open(path)
+    try:
+        _lock(handle)
+    except BaseException:
+        os.close(handle)
+        raise
+    return FileLock(handle)
+
+
+def try_take(path: Path | str) -> FileLock | None:
+    """Take the lock of the file at `path`, or return None while another process holds it. Raises OSError.
+
+    Releasing the lock removes the file. A process that locks the removed file by an older handle therefore opens the
+    path once more.
+    """
+    name = str(path)
+    while True:
+        handle = _open(name)
+        try:
+            if not _lock(handle, wait=False):
+                os.close(handle)
+                return None
+            if _is_named(handle, name):
+                return FileLock(handle, name)
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def hold(path: Path | str, *, shared: bool = False, wait: bool = True) -> Iterator[None]:
+    """Hold the lock of a file or a folder inside the block; a missing file is made and stays.
+
+    Several processes can hold a `shared` lock. Raises OSError; with `wait=False` BlockingIOError while another process
+    holds the lock.
+    """
+    handle = _open(path)
+    try:
+        if not _lock(handle, shared=shared, wait=wait):
+            raise BlockingIOError(errno.EWOULDBLOCK, "held by another", str(path))
+        yield
+    finally:
+        os.close(handle)
+
+
+def is_locked(path: Path | str) -> bool:
+    """Say whether a process holds the lock of an existing file or folder; False for a missing one. Raises OSError."""
+    try:
+        handle = _open(path, flags=0)
+    except FileNotFoundError:
+        return False
+    try:
+        return not _lock(handle, wait=False)
+    finally:
+        os.close(handle)
+
+
+def work(folder: Path) -> bool:
+    """Say whether locks exclude anybody on the file system of `folder`, where a trial file is made. Raises OSError."""
+    path = folder / f"trial-{os.getpid()}"
+    handles = [_open(path) for _ in range(2)]
+    try:
+        fcntl.flock(handles[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handles[1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    finally:
+        for handle in handles:
+            os.close(handle)
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+    return False
+
+
+def _open(path: Path | str, flags: int = os.O_CREAT) -> int:
+    """Open a file for writing, because NFS locks no other, or a folder. Raises OSError."""
+    try:
+        return os.open(path, os.O_RDWR | flags | os.O_CLOEXEC, 0o644)
+    except IsADirectoryError:
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _lock(handle: int, *, shared: bool = False, wait: bool = True) -> bool:
+    """Lock an open file; return False while another process holds the lock. True where there are no locks."""
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    try:
+        fcntl.flock(handle, kind if wait else kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    return True
+
+
+def _is_named(handle: int, name: str) -> bool:
+    """Say whether an open file is still the one at the path `name`."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(name))
+    except FileNotFoundError:
+        return False
