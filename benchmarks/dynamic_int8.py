@@ -22,9 +22,10 @@ from timing import machine, table
 sys.path.append(str(program.ROOT))
 
 from engine.kit.accuracy import pooling
-from engine.kit.inputs import token_rows, tokenizer
+from engine.kit.inputs import token_rows
+from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.onnx import onnx_files
-from engine.kit.quantization.dynamic import even_channels, even_rows, evening, readings
+from engine.kit.quantization.dynamic import activation_scaling, channel_smoothing, layer_inputs, per_token_scaling
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
 from engine.steps.fuse import Fuse
@@ -40,19 +41,23 @@ Change = tuple[Any, str, Callable[..., Any]]
 
 def changes() -> dict[str, list[Change]]:
     """Return the variants, and what each replaces in what `quantize` does."""
-    find = readings.find
+    find = layer_inputs.find
 
-    def none_is_mild(*arguments: Any) -> list[Any]:
-        return [replace(each, mild=False) for each in find(*arguments)]
+    def none_is_averaged(*arguments: Any) -> list[Any]:
+        return [replace(each, averaged=False) for each in find(*arguments)]
 
-    no_smoothing: Change = (even_channels, "smooth", lambda _, normal, __: {each.source: False for each in normal})
-    no_rows: Change = (even_rows, "scale", lambda *_: None)
+    no_smoothing: Change = (
+        channel_smoothing,
+        "smooth",
+        lambda _, normalized, __: {each.tensor: False for each in normalized},
+    )
+    no_rows: Change = (per_token_scaling, "scale", lambda *_: None)
     return {
-        PLAIN: [(evening, "even", lambda *_: {})],
+        PLAIN: [(activation_scaling, "apply", lambda *_: {})],
         "a scale per row behind activations": [no_smoothing],
-        "smoothed behind normalisations": [no_rows],
+        "smoothed behind normalizations": [no_rows],
         "**both: what `quantize` does**": [],
-        "the same, and a scale per row behind attention": [(readings, "find", none_is_mild)],
+        "the same, and a scale per row behind attention": [(layer_inputs, "find", none_is_averaged)],
     }
 
 
@@ -84,10 +89,10 @@ class Bench:
         Fuse().run(folder / "fused", shaped=folder / "shaped")
         self.folder = folder
         model_inputs = onnx_files.inputs(onnx_files.load_graph(folder / "exported"))
-        tokeniser = tokenizer.load(source, longest=LONGEST)
-        if tokeniser is None:
+        tokenizer = tokenizers.load(source, longest=LONGEST)
+        if tokenizer is None:
             sys.exit("the model has no tokenizer")
-        self.texts = [token_rows.fit(tokeniser.row(line), model_inputs) for line in _lines(lines)]
+        self.texts = [token_rows.fit(tokenizer.row(line), model_inputs) for line in _lines(lines)]
         self.sessions = {"fp32": ort.session(folder / "exported", threads=1)}
         self.truth = self.embedded("fp32")
 

@@ -3,7 +3,7 @@
     MODEL=folder/of/the/model.onnx TOKENIZER=tokenizer.json python -m uvicorn --app-dir benchmarks fastapi_server:app
 
 `curl -G --data-urlencode query="What a day." localhost:8000/predict` answers with the logits of a classifier, or else
-with the mean of the hidden states, normalised: a sentence's embedding. It knows nothing of the program around it.
+with the mean of the hidden states, normalized: a sentence's embedding. It knows nothing of the program around it.
 """
 
 from __future__ import annotations

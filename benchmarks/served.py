@@ -27,7 +27,7 @@ from tritonclient.grpc import model_config_pb2
 sys.path.append(str(Path(__file__).resolve().parent.parent))  # last: an installed program comes before the source tree
 
 from engine.kit.inputs import exact_texts
-from engine.kit.inputs.tokenizer import Tokeniser
+from engine.kit.inputs.tokenizer import Tokenizer
 
 THREADS = "intra_op_thread_count"
 _LEVELS = {-1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
@@ -61,7 +61,7 @@ class Package:
 
         backend = tokenizers.Tokenizer.from_file(str(self.tokenizer))
         backend.no_padding()
-        return [text for [text] in exact_texts.draw(Tokeniser(backend, pad=0), rows=rows, tokens=tokens)]
+        return [text for [text] in exact_texts.draw(Tokenizer(backend, pad=0), rows=rows, tokens=tokens)]
 
     def by_hand(self, threads: int) -> fastapi_server.Model:
         """Return the model in this process, as the FastAPI server runs it."""

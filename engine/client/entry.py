@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from engine import tasks
 from engine.errors import StepError, UsageError
+from engine.text import suggestions
 
 TEXT, IMAGE = "TEXT", "IMAGE"
 MAX_NEW_TOKENS, STOP = "MAX_NEW_TOKENS", "STOP"
@@ -84,8 +84,7 @@ class Entry:
     @property
     def generates(self) -> bool:
         """Whether its answer is generated token by token."""
-        task = tasks.known(self.task)
-        return task is not None and task.generates is not None
+        return tasks.generates(self.task)
 
     def __str__(self) -> str:
         pieces = ", streams" if self.decoupled else ""
@@ -131,11 +130,11 @@ def _named(models: Sequence[Entry], name: str) -> Entry:
     found = next((model for model in models if model.name == name), None)
     if found is not None:
         return found
-    near = get_close_matches(name, [model.name for model in models], n=1)
+    near = suggestions.nearest(name, [model.name for model in models])
     raise UsageError(
         f"the server has no model {name!r}",
         [f"it has: {', '.join(sorted(model.name for model in models)) or 'none'}"],
-        f"did you mean {near[0]}?" if near else "",
+        suggestions.did_you_mean(*near) if near else "",
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from engine.errors import StepError
 from engine.kit.inputs import exact_texts
-from engine.kit.inputs.tokenizer import Tokeniser
+from engine.kit.inputs.tokenizer import Tokenizer
 from engine.kit.triton import config as configs
 from engine.kit.triton import text
 
@@ -61,7 +61,7 @@ class Entry:
         backend = tokenizers.Tokenizer.from_file(str(self.tokenizer))
         backend.no_padding()
         paired = self.config.input[0].dims[-1] == _PAIR
-        drawn = exact_texts.draw(Tokeniser(backend, pad=0), rows=rows, tokens=tokens, paired=paired)
+        drawn = exact_texts.draw(Tokenizer(backend, pad=0), rows=rows, tokens=tokens, paired=paired)
         return np.array([[each.encode() for each in row] for row in drawn], dtype=object)
 
 

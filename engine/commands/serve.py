@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from engine.commands import amounts, options
 from engine.errors import Exit, HardwareError, StepError, UsageError, UserError
+from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.api import Session
     from engine.builder.lookup import Variant
     from engine.events import Event, Finished
     from engine.server import Server
-    from engine.server.layout import Package
+    from engine.server.layout import BuiltPackage
 
 _POLL_SECONDS = 0.2
 
@@ -70,7 +71,7 @@ def _install() -> Exit:
     from engine.server import install, packaged
 
     made = install.install(packaged.place_of_environment(), lambda line: print(line, file=sys.stderr, flush=True))
-    print(f"{packaged.SERVER} is in {made.environment}: {made.size / 1e6:.0f} MB, {made.seconds:.0f} s")
+    print(f"{packaged.SERVER} is in {made.environment}: {sizes.decimal(made.size)}, {made.seconds:.0f} s")
     return Exit.OK
 
 
@@ -89,14 +90,14 @@ def _serve(arguments: argparse.Namespace) -> Exit:
     packages = _packages(session.variants, finished.packages, allow_waiting=arguments.allow_waiting)
     beside = packages[0].folder.parent
     with layout.together(packages, beside=beside) as repository:
-        found = find(needs_of(repository), only=arguments.server, image=image)
+        installation = find(needs_of(repository), only=arguments.server, image=image)
         chosen = ports.choose(arguments.address, *wished)
         log = arguments.log or beside / f"serve-{chosen.http}.log"
-        _talk(f"starting Triton ({found.why}); its log is {log}")
+        _talk(f"starting Triton ({installation.why}); its log is {log}")
         with start(
-            repository, found=found, ports=chosen, log=log, patience=math.inf, belongings=(repository,)
+            repository, installation=installation, ports=chosen, log=log, patience=math.inf, belongings=(repository,)
         ) as server:
-            _say(arguments, server, found.why)
+            _say(arguments, server, installation.why)
             return _watch(server)
 
 
@@ -164,13 +165,13 @@ def _unbuilt(arguments: argparse.Namespace, finished: Finished) -> Exit:
     return finished.exit
 
 
-def _packages(variants: Sequence[Variant], built: Mapping[str, Path], *, allow_waiting: bool) -> list[Package]:
+def _packages(variants: Sequence[Variant], built: Mapping[str, Path], *, allow_waiting: bool) -> list[BuiltPackage]:
     """Return the packages that can be served on this machine. Raises HardwareError where one waits, or all do."""
     from engine.machine import cuda
     from engine.server import needs_of
-    from engine.server.layout import Package
+    from engine.server.layout import BuiltPackage
 
-    packages: list[Package] = []
+    packages: list[BuiltPackage] = []
     waiting: list[str] = []
     for variant in variants:
         place = built.get(variant.name)
@@ -180,7 +181,7 @@ def _packages(variants: Sequence[Variant], built: Mapping[str, Path], *, allow_w
         elif needs_of(place).gpu and not cuda.devices():
             waiting.append(f"{variant.name} runs on a GPU ({device}), and there is none here")
         else:
-            packages.append(Package(f"{variant.name}, {variant.loaded.path}", place))
+            packages.append(BuiltPackage(f"{variant.name}, {variant.loaded.path}", place))
     if waiting and (not packages or not allow_waiting):
         hint = "--allow-waiting serves the others" if packages else "serve it on a machine with that GPU"
         raise HardwareError("not every package can be served here", waiting, hint)
@@ -205,7 +206,7 @@ def _say(arguments: argparse.Namespace, server: Server, why: str) -> None:
 
 def _watch(server: Server) -> Exit:
     """Wait until somebody asks for the end. Raises StepError where the server ends by itself."""
-    from engine.server import said
+    from engine.server import diagnosis
 
     try:
         while (code := server.ended()) is None:
@@ -214,7 +215,8 @@ def _watch(server: Server) -> Exit:
         _talk("stopping; once more ends it at once")
         return Exit.OK
     lines = server.last_words()
-    raise StepError(f"the Triton server ended by itself ({said.ended(code)})", lines, said.of_end(code, lines))
+    what = f"the Triton server ended by itself ({diagnosis.ending(code)})"
+    raise StepError(what, lines, diagnosis.hint_after_end(code, lines))
 
 
 def _talk(line: str) -> None:

@@ -17,7 +17,7 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     """Raise RecipeError for a model that generates text where that cannot be, or for more text than it has room for."""
     recipe = loaded.recipe
     task = recipe.model.task or facts.task
-    if task is None or not supported.generates(task):
+    if task is None or not tasks.generates(task):
         if recipe.generate:
             said = f"is for {task}" if task else "does not say that it is for generating text"
             hint = "take `generate` out; or say `task:` under `model:`, if that is what the model is for"

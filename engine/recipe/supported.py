@@ -33,12 +33,6 @@ def served(recipe: Recipe) -> bool:
     return recipe.bench is not None and bool(set(recipe.bench.via) - {"in-process"})
 
 
-def generates(name: str | None) -> bool:
-    """Tell whether a task's models generate text; None is no task that is known yet."""
-    task = tasks.known(name)
-    return task is not None and task.generates is not None
-
-
 def _generating() -> str:
     return f"task: {tasks.either(lambda task: task.generates)}, or leave it out"
 
@@ -59,17 +53,17 @@ def _of_timm() -> str:
 Row = tuple[str, Callable[[Recipe], object], str | Callable[[Recipe], str], str | Callable[[], str]]
 # The field, when it is refused, what is not supported, what works instead. A step that learns one takes its line out.
 _ROWS: tuple[Row, ...] = (
-    ("model.task", lambda r: generates(r.model.task) and off_the_cpu(r), _generating_there, ON_A_CPU),
+    ("model.task", lambda r: tasks.generates(r.model.task) and off_the_cpu(r), _generating_there, ON_A_CPU),
     ("model.trust_remote_code", lambda r: r.model.trust_remote_code, "running a model's own code",
      "a model of an architecture that transformers has"),
     ("graphs", lambda r: r.graphs, "several graphs", "a model of one graph"),
     ("generate.num_beams", lambda r: r.generate.get("num_beams", 1) > 1, "beam search",
      "num_beams: 1: the likeliest token each time"),
     ("generate", lambda r: r.generate and off_the_cpu(r), _generating_there, ON_A_CPU),
-    ("generate", lambda r: r.generate and r.model.task is not None and not generates(r.model.task),
+    ("generate", lambda r: r.generate and r.model.task is not None and not tasks.generates(r.model.task),
      "generating text with this task", _generating),
     ("preprocess", lambda r: r.preprocess and not images.of_timm(r.model), "preparing images for this model", _of_timm),
-    ("bench.via", lambda r: served(r) and generates(r.model.task), "measuring generated text through a server",
+    ("bench.via", lambda r: served(r) and tasks.generates(r.model.task), "measuring generated text through a server",
      "via: [in-process]"),
     ("bench.against", _rivals, "a rival in this precision", "precision: fp32, or for pytorch fp16 or bf16"),
 )  # fmt: skip

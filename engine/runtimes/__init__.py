@@ -2,15 +2,18 @@
 
 from engine.runtimes.backends import Accelerator, Backend
 from engine.runtimes.preparation import Lowering, Residual
-from engine.runtimes.rival import Original
+from engine.runtimes.rival import RivalModel
 from engine.runtimes.runner import Runner
 from engine.runtimes.runtime import Kernels, Runtime, Unsupported, Way
 from engine.runtimes.served import Served
 
 __all__ = [
-    "VERSION", "Accelerator", "Backend", "Kernels", "Lowering", "Original", "Residual", "Runner", "Runtime", "Served",
-    "Unsupported", "Way",
+    "VERSION", "Accelerator", "Backend", "Kernels", "Lowering", "Original", "Residual", "RivalModel", "Runner",
+    "Runtime", "Served", "Unsupported", "Way",
 ]  # fmt: skip
 
 VERSION = 1
 """The version of what a runtime of another package says: see docs/stability.md."""
+
+Original = RivalModel
+"""The name that `RivalModel` had first: docs/stability.md promises it to other packages."""

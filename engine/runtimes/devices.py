@@ -11,7 +11,7 @@ from engine.step import Hardware
 
 
 @dataclass(frozen=True)
-class Gpu:
+class CudaGpu:
     """A GPU by the number that CUDA gives it in this process, its name and its compute capability times ten."""
 
     index: int
@@ -19,7 +19,7 @@ class Gpu:
     sm: int
 
 
-def chosen(hardware: Hardware) -> Gpu:
+def chosen(hardware: Hardware) -> CudaGpu:
     """Return the first GPU here that is one of those wanted.
 
     The CUDA driver is asked, which is what runtimes ask: a program that lists GPUs, or a package that could drive
@@ -28,7 +28,7 @@ def chosen(hardware: Hardware) -> Gpu:
     here = cuda.devices()
     for index, device in enumerate(here):
         if any(gpus.matches(device.name, wanted.name) for wanted in hardware.devices):
-            return Gpu(index, device.name, device.sm)
+            return CudaGpu(index, device.name, device.sm)
     if not here:
         raise StepError(
             f"There is no GPU here that CUDA programs can use; the recipe's model runs on {hardware}",

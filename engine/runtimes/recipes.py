@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self
 from engine.errors import RecipeError
 
 
-class Target(Protocol):
+class TargetView(Protocol):
     """The section `target` of a recipe."""
 
     @property
@@ -28,11 +28,11 @@ class Target(Protocol):
         """The provider, where the recipe says one."""
 
 
-class Recipe(Protocol):
+class RecipeView(Protocol):
     """One variant of a recipe; the fields are those of `engine.recipe.schema.Recipe`."""
 
     @property
-    def target(self) -> Target:
+    def target(self) -> TargetView:
         """What the package is for."""
 
     @property
@@ -60,7 +60,7 @@ class Recipe(Protocol):
         """What is handed over."""
 
 
-class LoadedRecipe(Protocol):
+class LoadedRecipeView(Protocol):
     """A recipe with the places of all that it says."""
 
     @property
@@ -76,7 +76,7 @@ class LoadedRecipe(Protocol):
         """Return where a field is said; None where it is not."""
 
 
-class Execution(Protocol):
+class ExecutionView(Protocol):
     """How a model is run: `engine.runtimes.execution.Execution`."""
 
     @property

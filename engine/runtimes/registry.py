@@ -17,7 +17,7 @@ from engine.runtimes.runtime import Runtime
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from engine.runtimes.recipes import Recipe
+    from engine.runtimes.recipes import RecipeView
 
 
 _SPEC = "spec"
@@ -54,7 +54,7 @@ def find(name: str) -> Runtime:
         ) from None
 
 
-def of(recipe: Recipe) -> Runtime:
+def of(recipe: RecipeView) -> Runtime:
     """Return the runtime of a recipe."""
     return find(recipe.target.runtime)
 

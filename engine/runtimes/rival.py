@@ -1,4 +1,4 @@
-"""Original: what a rival is made of - what a user would otherwise run, measured beside ours."""
+"""The model of a rival: a rival is what a user would run without a recipe, and is measured beside our build."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Original:
+class RivalModel:
     """The model before anything was done to it: as ONNX, and as a checkpoint where there is one."""
 
     exported: Path

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from engine.gpus import Gpu
     from engine.runtimes.backends import Accelerator, Backend
     from engine.runtimes.preparation import Lowering, Residual
-    from engine.runtimes.recipes import Execution, LoadedRecipe, Recipe, Target
-    from engine.runtimes.rival import Original
+    from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, RecipeView, TargetView
+    from engine.runtimes.rival import RivalModel
     from engine.runtimes.runner import Runner
     from engine.runtimes.triton_images import ImageTag
 
 
-E = TypeVar("E", bound="Execution")
+E = TypeVar("E", bound="ExecutionView")
 GPU_FACTS = ("cuda.runtime", "device.name", "device.sm", "gpu.driver")
 """A driver brings compilers and libraries of its own, so its version counts wherever something runs on it."""
 
@@ -112,18 +112,18 @@ class Runtime:
 
     # What a recipe may ask of it. Each `refuse...` raises RecipeError with the nearest thing that works.
 
-    def runs_on_cpu(self, target: Target) -> bool:
+    def runs_on_cpu(self, target: TargetView) -> bool:
         """Say whether the target's model runs on a CPU."""
         return target.device == "cpu"
 
-    def refuse_cpu(self, loaded: LoadedRecipe) -> None:
+    def refuse_cpu(self, loaded: LoadedRecipeView) -> None:
         """Raise RecipeError where the target is a CPU and the runtime has none of it."""
         if not self.on_cpus:
             what = f"{self.name} runs on NVIDIA GPUs; the target is a cpu"
             hint = "name the GPU (`recipe gpus` lists them), or use runtime: onnxruntime"
             raise loaded.error(what, "target", "runtime", hint=hint)
 
-    def refuse_gpus(self, loaded: LoadedRecipe, named: Sequence[Gpu]) -> None:
+    def refuse_gpus(self, loaded: LoadedRecipeView, named: Sequence[Gpu]) -> None:
         """Raise RecipeError where it does not run on the GPUs that the recipe names."""
         if not self.on_gpus:
             from engine import gpus
@@ -135,7 +135,7 @@ class Runtime:
         """Say whether it runs on one kind of GPU at all."""
         return self.on_gpus
 
-    def kernels(self, target: Target) -> Kernels | None:
+    def kernels(self, target: TargetView) -> Kernels | None:
         """Return the precisions that it computes in there; None where that is what the GPU itself computes in."""
         return Kernels(("fp32",), f"{self.name} computes in") if self.runs_on_cpu(target) else None
 
@@ -143,78 +143,78 @@ class Runtime:
         """Return precisions that a GPU computes in and this runtime on it does not."""
         return ()
 
-    def sections(self, target: Target) -> Sequence[str]:
+    def sections(self, target: TargetView) -> Sequence[str]:
         """Return the sections of a recipe that have options for it there, beside `runtimes`."""
         return ()
 
-    def refuse_options(self, loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+    def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
         """Raise RecipeError at the first option that cannot be, or would be silently without effect."""
 
-    def refuse_image(self, loaded: LoadedRecipe, named: ImageTag) -> None:
+    def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
         """Raise RecipeError where the Triton image of the recipe cannot load what is built."""
         if not self.loads_in_triton:
             what = f"no image of Triton loads what {self.name} runs"
             hint = "use another runtime, or leave the image out"
             raise loaded.error(what, *RECIPE_PATH, hint=hint)
 
-    def refuse_operators(self, loaded: LoadedRecipe, operators: Mapping[str, Sequence[str]]) -> None:
+    def refuse_operators(self, loaded: LoadedRecipeView, operators: Mapping[str, Sequence[str]]) -> None:
         """Raise RecipeError for operators that it lacks: {domain: [operator]}, those that are not ONNX's own."""
 
-    def refuse_installed(self, loaded: LoadedRecipe, installed: Callable[[str], str | None]) -> None:
+    def refuse_installed(self, loaded: LoadedRecipeView, installed: Callable[[str], str | None]) -> None:
         """Raise RecipeError where another version than the recipe's is installed; `installed` is None where none is."""
 
-    def unsupported(self, recipe: Recipe) -> Iterator[Unsupported]:
+    def unsupported(self, recipe: RecipeView) -> Iterator[Unsupported]:
         """Yield what the recipe asks of it and nothing does yet."""
         if not self.loads_in_triton and recipe.bench is not None and set(recipe.bench.via) - {"in-process"}:
             what = "measuring through a server what Triton has no backend for"
             yield Unsupported("bench.via", what, "via: [in-process]")
 
-    def accelerator(self, target: Target) -> Accelerator | None:
+    def accelerator(self, target: TargetView) -> Accelerator | None:
         """Return what Triton's ONNX Runtime backend hands the model to there; None for no accelerator."""
         return None
 
-    def generates(self, target: Target) -> bool:
+    def generates(self, target: TargetView) -> bool:
         """Say whether it runs models that generate text there."""
         return False
 
-    def fixes_profiles(self, target: Target) -> bool:
+    def fixes_profiles(self, target: TargetView) -> bool:
         """Say whether what is built takes only the shapes of its profiles."""
         return False
 
     # What is done for it.
 
-    def lowering(self, recipe: Recipe) -> Lowering | None:
+    def lowering(self, recipe: RecipeView) -> Lowering | None:
         """Return how the recipe's precision comes into the graph; None where the graph stays as it is."""
         return None
 
-    def fuses(self, target: Target) -> Residual | None:
+    def fuses(self, target: TargetView) -> Residual | None:
         """Return how transformer operators are fused for it; None where it knows no fused operators."""
         return None
 
     # What its results depend on.
 
-    def execution(self, recipe: Recipe) -> Mapping[str, Any]:
+    def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
         """Return the options with which it runs the recipe's model: JSON values, rows of the keys."""
         said = recipe.runtimes.get(self.name, {})
         return {} if self.options_model is None else self.options_model.model_validate(said).model_dump(mode="json")
 
-    def tool(self, target: Target) -> str | None:
+    def tool(self, target: TargetView) -> str | None:
         """Return the distribution that drives the GPU; None on a CPU."""
         return None
 
-    def tool_version(self, recipe: Recipe) -> str | None:
+    def tool_version(self, recipe: RecipeView) -> str | None:
         """Return which versions of that will do, as recipes say it: "10.x"; None for any."""
         return None
 
-    def tools(self, execution: Execution) -> tuple[str, ...]:
+    def tools(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the distributions that its answers depend on."""
         return ("numpy",)
 
-    def facts(self, execution: Execution) -> tuple[str, ...]:
+    def facts(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the facts of the machine that its answers depend on."""
         return ("cpu.isa",)
 
-    def latency_facts(self, execution: Execution) -> tuple[str, ...]:
+    def latency_facts(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return further facts that its latency depends on."""
         return ()
 
@@ -239,7 +239,7 @@ class Runtime:
     def runner(
         self,
         directory: Path,
-        execution: Execution,
+        execution: ExecutionView,
         *,
         name: str = "built",
         threads: int = 0,
@@ -252,14 +252,16 @@ class Runtime:
         """
         return self._module(self.work).runner(directory, execution, name=name, threads=threads, new_tokens=new_tokens)  # type: ignore[no-any-return]
 
-    def rival(self, original: Original, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:
+    def rival(
+        self, original: RivalModel, *, name: str, precision: str, execution: ExecutionView, threads: int
+    ) -> Runner:
         """Return what a user would otherwise run, on the device of `execution`. Raises StepError as `runner` does."""
         work = self._module(self.work)
         return work.rival(  # type: ignore[no-any-return]
             original, name=name, precision=precision, execution=execution, threads=threads
         )
 
-    def served(self, directory: Path, execution: Execution, scratch: Path) -> Served:
+    def served(self, directory: Path, execution: ExecutionView, scratch: Path) -> Served:
         """Return how Triton, or a program of one's own, serves the built model in `directory`."""
         if not self.serving:
             return plain(directory, self.not_triton)

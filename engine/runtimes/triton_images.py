@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from engine.runtimes import versions
 
 if TYPE_CHECKING:
-    from engine.runtimes.recipes import Recipe
+    from engine.runtimes.recipes import RecipeView
 
 REPOSITORY = "nvcr.io/nvidia/tritonserver"
 RECIPE_PATH = ("package", "triton", "image")
@@ -126,7 +126,7 @@ def read(name: str) -> ImageTag | None:
     return ImageTag(match[1], match[2] or "py3") if match else None
 
 
-def tensorrt_for(recipe: Recipe) -> str | None:
+def tensorrt_for(recipe: RecipeView) -> str | None:
     """Return the version of TensorRT that a recipe asks for: `tensorrt.version`, else the version of its Triton image.
 
     None where the recipe has neither of the two fields, or its image is not in the table.

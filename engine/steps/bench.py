@@ -26,7 +26,7 @@ from engine.recipe.images import Images
 from engine.recipe.schema import Recipe, Rival
 from engine.runtimes import devices, registry
 from engine.runtimes.execution import Execution
-from engine.runtimes.rival import Original
+from engine.runtimes.rival import RivalModel
 from engine.runtimes.runner import Runner
 from engine.step import Hardware, Section, Step, TypedReport
 
@@ -242,7 +242,7 @@ class Bench(Step):
     def _rival(self, rival: Rival, models: _Models) -> Runner:
         name = _name(rival.runtime, rival.precision)
         print(f"loading {name}")
-        original = Original(
+        original = RivalModel(
             exported=models.exported,
             checkpoint=models.checkpoint,
             task=self.task,

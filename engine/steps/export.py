@@ -23,6 +23,7 @@ from engine.runtimes.onnxruntime import generation as driver
 from engine.runtimes.onnxruntime import session as ort
 from engine.step import Step, TypedReport
 from engine.tasks import Modality
+from engine.text import sizes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,7 +105,7 @@ class Export(Step):
         module = torch_models.load(
             checkpoint, task, num_labels=self.num_labels, random_head=self.random_head, images=self.images
         )
-        parts = modules.with_past(module) if tasks.find(task).generates else None
+        parts = modules.with_past(module) if tasks.generates(task) else None
         longest = checkpoints.max_sequence(checkpoint)
         problems: list[str] = []
         for exporter in ("torchscript", "dynamo"):
@@ -165,7 +166,7 @@ class Export(Step):
         graph = graphs.each(
             lambda folder, _: _described(folder), out, out, together=lambda every: GraphReport(graphs=every)
         )
-        print(f"exported: {size / 1e6:.1f} MB")
+        print(f"exported: {sizes.decimal(size)}")
         return ExportReport(task=task, exporter=exporter, opset=self.opset, bytes=size, **vars(graph))
 
 

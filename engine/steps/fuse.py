@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from engine.kit.accuracy import equivalence
 from engine.kit.onnx import graphs, onnx_files
-from engine.kit.quantization import int8
+from engine.kit.quantization import int8, precisions
 from engine.runtimes import registry
 from engine.runtimes.onnxruntime import fusion
 from engine.runtimes.onnxruntime import session as ort
@@ -107,8 +107,6 @@ class _NotFusedError(Exception):
 
 
 def _look_for_a_transformer(model: onnx.ModelProto) -> None:
-    import onnx
-
     if graphs.has_past(model):
         raise _NotFusedError("it has a past, which the patterns of ONNX Runtime's optimizer do not know")
     operators = {node.op_type for node in onnx_files.nodes(model)}
@@ -118,8 +116,7 @@ def _look_for_a_transformer(model: onnx.ModelProto) -> None:
     if done := int8.signs(model):
         # Folding constants would turn its weights back to floating point.
         raise _NotFusedError(f"it is quantized already ({', '.join(done)}), and stays as its maker left it")
-    halves = {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
-    if any(tensor.data_type in halves for tensor in onnx_files.tensors(model)):
+    if precisions.has_half_weights(model):
         # Folding its constants on a CPU would leave casts all over the graph.
         raise _NotFusedError("it is in half precision already, which this step would take apart")
 

@@ -16,7 +16,15 @@ from engine.kit.quantization.dynamic import dynamic_int8
 from engine.kit.quantization.half import half_search
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.qdq import qdq
-from engine.kit.quantization.report import DynamicReport, GraphsReport, HalfReport, Inputs, QdqReport, QuantizeReport
+from engine.kit.quantization.report import (
+    HALVES,
+    DynamicReport,
+    GraphsReport,
+    HalfReport,
+    Inputs,
+    QdqReport,
+    QuantizeReport,
+)
 from engine.recipe.schema import Profile
 from engine.runtimes import registry
 from engine.runtimes.preparation import Lowering
@@ -30,7 +38,6 @@ if TYPE_CHECKING:
 Lower = Literal["fp16", "bf16", "int8", "fp8", "int4"]
 
 _WITHOUT_VNNI = frozenset({"avx2", "avx512"})
-_HALVES = ("fp16", "bf16")
 
 
 class Quantize(Step):
@@ -78,8 +85,8 @@ class Quantize(Step):
             way=precision,
             samples=None if asked is None else Source(uri=asked.samples),
             limit=None if asked is None else asked.limit,
-            own_texts=asked is None and precision not in _HALVES and recipe.validation.samples is not None,
-            profiles=recipe.profiles if asked is None and precision not in _HALVES else (),
+            own_texts=asked is None and precision not in HALVES and recipe.validation.samples is not None,
+            profiles=recipe.profiles if asked is None and precision not in HALVES else (),
         )
 
     def tools_used(self) -> tuple[str, ...]:
@@ -90,7 +97,7 @@ class Quantize(Step):
         """Return the model, and where inputs to look at come from."""
         if self.way == "dynamic":
             return ("fused",)
-        return ("fused", "reference" if self.way in _HALVES and self.samples is None else "checkpoint")
+        return ("fused", "reference" if self.way in HALVES and self.samples is None else "checkpoint")
 
     def run(
         self,

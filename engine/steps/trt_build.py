@@ -29,7 +29,7 @@ from engine.step import KEPT, Hardware, Source, Step, TypedReport
 if TYPE_CHECKING:
     import onnx
 
-    from engine.runtimes.devices import Gpu
+    from engine.runtimes.devices import CudaGpu
     from engine.runtimes.tensorrt.builder import Order
 
 _SYSTEM = ("os", "arch")
@@ -73,7 +73,7 @@ class TrtBuild(Step, BuilderOptions):
     kept_by: ClassVar[tuple[str, ...]] = ("facts.cuda.runtime", "facts.device.name", "tools.tensorrt")
     time_limit: ClassVar[float] = 4 * 3600.0
 
-    runtime: trt_api.Known
+    runtime: trt_api.EngineRuntime
     devices: tuple[str, ...]
     precision: str = "fp32"
     """What the recipe asks for: only said in the passport."""
@@ -184,7 +184,7 @@ class TrtBuild(Step, BuilderOptions):
             engine=None if layers is None else dict(layers),
         )
 
-    def _gpu(self) -> Gpu | None:
+    def _gpu(self) -> CudaGpu | None:
         """Return the GPU that a native build works on, made the current one; None where none is needed."""
         meant = self.hardware()
         if meant is None:

@@ -29,7 +29,7 @@ class Validate(Judged):
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
         """Every recipe is validated; a bound that it does not set has a default (`kit/accuracy/thresholds.py`)."""
-        return cls(execution=Execution.for_recipe(recipe), **cls.asked(recipe))
+        return cls(execution=Execution.for_recipe(recipe), **cls.fields_of(recipe))
 
     def hardware(self) -> Hardware | None:
         """Return the GPU that runs the model."""
@@ -49,9 +49,8 @@ class Validate(Judged):
 
     def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> AccuracyReport:
         """Return what `accuracy.measure` finds, and the bytes of the model. Raises StepError as it does."""
-        generates = tasks.find(checkpoints.task(checkpoint, self.task)).generates
         # One thread: sums in one order, however many cores there are.
-        new_tokens = 1 if generates else None
+        new_tokens = 1 if tasks.generates(checkpoints.task(checkpoint, self.task)) else None
         runner = self.execution.by.runner(compiled, self.execution, name="built", threads=1, new_tokens=new_tokens)
         report = accuracy.measure(
             runner.run, reference, checkpoint, self.task, what="the built model", takes=runner.takes

@@ -15,7 +15,7 @@ def engine(tmp_path):
     folder.mkdir(parents=True)
     with (folder / "model.plan").open("wb") as plan:
         plan.truncate(52_000_000)
-    tensor = passport.Tensor(dtype="int64", shape=("batch", "sequence"))
+    tensor = passport.EngineTensor(dtype="int64", shape=("batch", "sequence"))
     ends = passport.Extents(min=(1, 1), opt=(1, 16), max=(1, 128))
     passport.save(folder, passports.make(
         options={"compatibility": "none", "optimization_level": 5, "refit": False}, inputs={"input_ids": tensor},

@@ -53,7 +53,7 @@ def test_machines_read_the_verdict(project):
 def test_collection_by_size_and_age(project):
     dry = project("cache", "gc", "--max-size", "1kB", "--dry-run", expect=0).stdout
     assert "would remove export" in dry
-    assert "would remove 1 records with 0.0 MB" in dry
+    assert "would remove 1 records with 500 bytes" in dry
     removed = json.loads(project("cache", "gc", "--max-size", "1kB", "--json", expect=0).stdout)
     assert [record["step"] for record in removed["records"]] == ["export"]
     assert removed["left_bytes"] == 1000

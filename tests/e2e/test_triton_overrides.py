@@ -157,8 +157,8 @@ def test_what_a_check_refuses_the_server_would_refuse(environment, tmp_path):
         (tmp_path / name / "1" / "model.py").touch()
         (tmp_path / name / "config.pbtxt").write_text(IO + config)
     log = tmp_path.with_suffix(".log")
-    triton = Packaged("pip", packaged.VERSION, "for tests", environment=environment)
-    with pytest.raises(StepError), servers.start(tmp_path, found=triton, log=log, patience=60.0):
+    installation = Packaged("pip", packaged.VERSION, "for tests", environment=environment)
+    with pytest.raises(StepError), servers.start(tmp_path, installation=installation, log=log, patience=60.0):
         pass
     lines = log.read_text(errors="replace")
     assert [name for name in REFUSED if f"'{name}'" not in lines] == []

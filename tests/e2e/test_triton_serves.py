@@ -14,7 +14,7 @@ import triton_server
 from onnx import helper, numpy_helper
 from tritonclient import grpc
 
-from engine.kit.inputs import tokenizer
+from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.triton.serving import Serving
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.fuse import Fuse
@@ -106,8 +106,8 @@ def over_grpc(server, model, arrays, kinds):
 
 def expected(checkpoint, exported, texts):
     """What ONNX Runtime answers here to the same texts, padded to the longest."""
-    tokeniser = tokenizer.load(checkpoint, longest=128)
-    rows = [tokeniser.row(text) for text in texts]
+    tokenizer = tokenizers.load(checkpoint, longest=128)
+    rows = [tokenizer.row(text) for text in texts]
     longest = max(row["input_ids"].shape[1] for row in rows)
     inputs = {
         name: np.concatenate([np.pad(row[name], ((0, 0), (0, longest - row[name].shape[1]))) for row in rows])
@@ -130,7 +130,7 @@ def test_the_ensemble_answers_texts_over_http_and_grpc(server, minilm_checkpoint
 
 
 def test_each_model_of_the_package_can_be_asked_by_itself(server, minilm_checkpoint, minilm_exported):
-    row = tokenizer.load(minilm_checkpoint).row(TEXTS[0])
+    row = tokenizers.load(minilm_checkpoint).row(TEXTS[0])
     answer = over_grpc(server, "states", row, dict.fromkeys(row, "INT64"))
     expected_states = expected(minilm_checkpoint, minilm_exported, TEXTS[:1])
     assert np.abs(answer["last_hidden_state"] - expected_states).max() < 1e-4
@@ -243,7 +243,7 @@ def test_in_int8_every_sentence_keeps_a_cosine_of_99_per_cent(server, embedded, 
     assert cosines.mean() >= 0.998
     # What lines lose, they lose in 8 bits and not on the way: the same model here gives the same vectors.
     session = ort.session(repository / "small" / "1", threads=1, level="basic")
-    tokeniser = tokenizer.load(minilm_checkpoint)
+    tokenizer = tokenizers.load(minilm_checkpoint)
     for number in [*range(0, len(lines), 25), int(cosines.argmin())]:
-        states = ort.run(session, tokeniser.row(lines[number]))["last_hidden_state"][0].mean(axis=0)
+        states = ort.run(session, tokenizer.row(lines[number]))["last_hidden_state"][0].mean(axis=0)
         assert np.abs(states / np.linalg.norm(states) - vectors[number]).max() < 1e-5

@@ -14,7 +14,7 @@ from tritonclient.grpc import model_config_pb2
 from engine import api
 from engine.errors import RecipeError, StepError
 from engine.feasibility import triton
-from engine.feasibility.triton import About, Fault, Tensor
+from engine.feasibility.triton import About, ConfigTensor, Fault
 from engine.feasibility.triton.typed import typed
 from engine.kit.triton import config as configs
 from engine.kit.triton import fields
@@ -225,7 +225,7 @@ def test_a_warm_up_may_leave_out_what_is_optional_and_sends_what_clients_send():
 
 
 def test_a_fault_leads_to_its_place():
-    about = About(Backend.ONNXRUNTIME, batch=8, inputs={"x": Tensor("TYPE_FP32", (64,))})
+    about = About(Backend.ONNXRUNTIME, batch=8, inputs={"x": ConfigTensor("TYPE_FP32", (64,))})
     with pytest.raises(Fault) as caught:
         triton.check({"input": [{"name": "y", "data_type": "TYPE_FP32", "dims": [64]}]}, about)
     assert caught.value.path == ("input", 0, "name")

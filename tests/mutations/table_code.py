@@ -13,6 +13,8 @@ _KIT = {
     "kit/inputs/cases": "reference quantize validate bench",
     "kit/checkpoints/checkpoint": "fetch export reference quantize validate bench package",
     "kit/accuracy/comparison": "quantize validate",
+    "kit/checkpoints/sentences": "fetch export reference quantize validate bench package",
+    "kit/inputs/synthetic": "export reference fuse quantize bench",
     "store/copying": "fetch",
     "machine/cpu": "bench",
     "kit/quantization/dynamic/dynamic_int8": "quantize",

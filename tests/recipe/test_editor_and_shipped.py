@@ -133,7 +133,7 @@ def test_what_loads_fits_the_editors_schema(text):
         MINIMAL + "package: {triton: {ensmble: x}}",
         MINIMAL + "package: {triton: {dynamic_batching: {max_queue_delay: 1}}}",
         MINIMAL + "package: {triton: {instance_group: [{kind: KIND_TPU}]}}",
-        MINIMAL + "package: {triton: {models: {tokeniser: {}}}}",
+        MINIMAL + "package: {triton: {models: {tokenzier: {}}}}",
         MINIMAL + "package: {triton: {models: {ensemble: {response_cache: true}}}}",
     ],
 )

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from engine.errors import StepError
-from engine.kit.inputs import token_rows
+from engine.kit.inputs import synthetic, token_rows
 from engine.kit.onnx import onnx_files
 from engine.kit.reference import torch_models
 from engine.recipe.schema import ModelSection, Recipe
@@ -49,7 +49,7 @@ def broken_torchscript(monkeypatch):
 
 def rows(module, *lengths):
     generator = np.random.default_rng(3)
-    return [token_rows.draw(generator, torch_models.vocabulary(module), length) for length in lengths]
+    return [synthetic.row(generator, torch_models.vocabulary(module), length) for length in lengths]
 
 
 def worst_difference(module, directory, inputs):

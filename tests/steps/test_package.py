@@ -13,7 +13,7 @@ from tritonclient.grpc import model_config_pb2
 
 from engine import digest
 from engine.errors import StepError
-from engine.kit.inputs import tokenizer
+from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.onnx import onnx_files
 from engine.kit.triton import config as configs
 from engine.kit.triton import parts
@@ -107,14 +107,14 @@ def test_the_tokenizer_cuts_as_validation_does_and_pads_to_the_longest(text, tmp
     long, short = "a very good film " * 9, "boring plot"
     made = model([[long], [short]])
     assert made["input_ids"].shape == (2, 12)
-    tokeniser = tokenizer.load(text[1], longest=12)
+    tokenizer = tokenizers.load(text[1], longest=12)
     for row, said in enumerate((long, short)):
-        alone = tokeniser.row(said)
+        alone = tokenizer.row(said)
         tokens = alone["input_ids"].shape[1]
         for name, array in made.items():
             assert np.array_equal(array[row, :tokens], alone[name][0]), name
         assert not made["attention_mask"][row, tokens:].any()
-        assert (made["input_ids"][row, tokens:] == tokeniser.pad).all()
+        assert (made["input_ids"][row, tokens:] == tokenizer.pad).all()
 
 
 def test_settings_of_a_tokenizer_that_are_no_object_leave_the_padding_to_its_file(text, tmp_path):
@@ -127,7 +127,7 @@ def test_settings_of_a_tokenizer_that_are_no_object_leave_the_padding_to_its_fil
         made = json.loads((out / "films_tokenizer" / "1" / "tokenizer.json").read_text())
         assert made["padding"]["direction"] == side
     (odd / "tokenizer_config.json").write_text("{")
-    with pytest.raises(StepError, match=r"^tokenizer_config\.json of the tokenizer is no valid JSON"):
+    with pytest.raises(StepError, match=r"^tokenizer_config\.json of the model is no valid JSON"):
         run(step(), exported, odd, tmp_path / "broken")
 
 
@@ -135,7 +135,7 @@ def test_a_pair_of_texts_is_told_apart_by_its_types(text, tmp_path):
     out = tmp_path / "package"
     run(step(), *text, out)
     made = served_tokenizer(out)([["a good film", "it was great"]])
-    alone = tokenizer.load(text[1]).row("a good film", "it was great")
+    alone = tokenizers.load(text[1]).row("a good film", "it was great")
     assert made["token_type_ids"].max() == 1
     assert all(np.array_equal(made[name], alone[name]) for name in made)
 
@@ -396,7 +396,7 @@ def test_an_output_of_another_name_is_called_logits(text, tmp_path):
 def test_of_a_question_and_its_context_only_the_context_is_cut(text, tmp_path):
     run(step(task="question-answering"), *text, tmp_path / "package")
     tokens = served_tokenizer(tmp_path / "package")
-    question = tokenizer.load(text[1]).row("where is the river?")["input_ids"][0]
+    question = tokenizers.load(text[1]).row("where is the river?")["input_ids"][0]
     made = tokens([["where is the river?", "a good film " * 99]])["input_ids"]
     assert made.shape == (1, 64)
     assert np.array_equal(made[0, : len(question)], question)

@@ -12,7 +12,7 @@ import pytest
 
 from engine.errors import StepError
 from engine.kit.inputs import cases, samples
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, topology
 from engine.kit.quantization import calibration
 from engine.kit.quantization.half import half, half_search, ranges
 from engine.kit.quantization.half.half_search import GOAL
@@ -77,7 +77,7 @@ def validated(directory, way="fp16"):
 def everything_lowered(directory):
     """The naive way: whatever has a form in fp16 goes there; return its answers, emulated."""
     model = onnx_files.load(directory / "shaped")
-    half.name_nodes(model)
+    topology.name_nodes(model)
     half.convert(model, {node.name for node in model.graph.node}, ranges.tensor_types(model, directory), "fp16")
     onnx_files.save(model, directory / "naive")
     return ValidateOnnx(task=TEXTS, precision="fp16").run(
@@ -181,7 +181,7 @@ def test_a_graph_of_fused_operators_for_the_cuda_provider_goes_to_fp16(tmp_path,
 
 def test_a_model_that_is_in_half_precision_already_is_handed_on(tmp_path):
     model = onnx_files.load(graphs.write(tmp_path / "layers", graphs.layers()))
-    half.name_nodes(model)
+    topology.name_nodes(model)
     half.convert(model, {node.name for node in model.graph.node}, ranges.tensor_types(model, tmp_path), "fp16")
     onnx_files.save(model, tmp_path / "half")
     report = Quantize(way="fp16").run(tmp_path / "out", fused=tmp_path / "half")

@@ -8,9 +8,10 @@ import pytest
 
 from engine.errors import JudgementError, StepError
 from engine.kit.accuracy.report import AccuracyReport, Agreement, MetricReport
-from engine.kit.inputs import cases, tokenizer
+from engine.kit.inputs import cases
+from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
-from engine.kit.inputs.token_rows import Limits, masked
+from engine.kit.inputs.token_rows import RowLimits, masked
 from engine.kit.onnx import onnx_files
 from engine.recipe.schema import Bound, Metric, ModelSection, Recipe, Target
 from engine.runtimes.execution import Execution
@@ -231,13 +232,13 @@ def test_a_tensorrt_recipe_is_validated_on_its_gpu():
 
 
 def minilm_cases(checkpoint, exported):
-    tokeniser = tokenizer.load(checkpoint)
-    rows = [tokeniser.row(text) for text in FILMS]
+    tokenizer = tokenizers.load(checkpoint)
+    rows = [tokenizer.row(text) for text in FILMS]
     asked = [
         Case(f"line {n}", text, "sample", dict(row), {})
         for n, (text, row) in enumerate(zip(FILMS, rows, strict=True), 1)
     ]
-    for kind, numbers, inputs in masked(rows, pad=tokeniser.pad, limits=Limits()):
+    for kind, numbers, inputs in masked(rows, pad=tokenizer.pad, limits=RowLimits()):
         asked.append(Case(f"{kind} {numbers}", "", kind, inputs, {}))
     return answered(exported, asked)
 

@@ -266,7 +266,7 @@ REFUSED = {
     "seven texts a row": (
         TEXT, "models: {ensemble: {input: [{name: TEXT, data_type: TYPE_STRING, dims: »[7]}]}}", "7 texts", "[1]"),
     # Parts of a package.
-    "an unknown part": (TEXT, "models: {»tokeniser: {}}", "unknown field `tokeniser`", "tokenizer"),
+    "an unknown part": (TEXT, "models: {»tokenzier: {}}", "unknown field `tokenzier`", "tokenizer"),
     "a part that the task does not have": (
         NAMED % ("text-classification", "%s"), "»decoder: {}", "for text-classification has no model `decoder`", ""),
     "a tokenizer that is left out": (

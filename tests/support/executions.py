@@ -4,7 +4,7 @@ from pathlib import Path
 
 from engine.runtimes.execution import Execution
 from engine.runtimes.registry import find
-from engine.runtimes.rival import Original
+from engine.runtimes.rival import RivalModel
 
 
 def execution(provider=None, *, runtime="onnxruntime", hardware=None, **options):
@@ -32,5 +32,5 @@ def plain(directory: Path, execution: Execution | None = None, *, name="plain", 
     """Return the runner of an exported model as ONNX Runtime's users open it."""
     chosen = execution or Execution()
     return find("onnxruntime").rival(
-        Original(exported=directory), name=name, precision="fp32", execution=chosen, threads=threads
+        RivalModel(exported=directory), name=name, precision="fp32", execution=chosen, threads=threads
     )

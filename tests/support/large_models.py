@@ -80,8 +80,8 @@ def reference(directory: Path) -> Path:
     from engine.kit.quantization import calibration
 
     graph = onnx_files.load_graph(directory / "shaped")
-    lines = [samples.Text(f"line {number}", text) for number, text in enumerate(SENTENCES, 1)]
-    cases = samples.tokenised(lines, directory / "checkpoint", onnx_files.inputs(graph))
+    lines = [samples.SampleText(f"line {number}", text) for number, text in enumerate(SENTENCES, 1)]
+    cases = samples.tokenize(lines, directory / "checkpoint", onnx_files.inputs(graph))
     cases = calibration.padded(cases, directory / "checkpoint", onnx_files.inputs(graph))
     session = ort.session(directory / "shaped", threads=1, level="disabled")
     answered = [Case(case.name, case.text, case.kind, case.inputs, ort.run(session, case.inputs)) for case in cases]

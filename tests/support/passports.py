@@ -1,7 +1,7 @@
 """Passports of engines that were never built."""
 
 from engine.runtimes.tensorrt import passport
-from engine.runtimes.tensorrt.passport import Onnx, Passport, Precision, Tensor
+from engine.runtimes.tensorrt.passport import EngineTensor, Onnx, Passport, Precision
 
 
 def make(**fields):
@@ -11,7 +11,7 @@ def make(**fields):
 
 def save(directory, *, inputs, outputs, profiles=1):
     """Write a passport with these (type, shape) and so many profiles beside an engine."""
-    tensors = [{name: Tensor(dtype=kind, shape=shape) for name, (kind, shape) in side.items()}
+    tensors = [{name: EngineTensor(dtype=kind, shape=shape) for name, (kind, shape) in side.items()}
                for side in (inputs, outputs)]  # fmt: skip
     passport.save(directory, make(inputs=tensors[0], outputs=tensors[1], profiles=({},) * profiles))
 

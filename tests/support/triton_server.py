@@ -13,7 +13,7 @@ from pathlib import Path
 from engine import server as servers
 from engine.errors import StepError
 from engine.server import Server, install, packaged
-from engine.server.found import Lacking
+from engine.server.installation import Lacking
 from engine.server.packaged import Packaged
 
 
@@ -38,5 +38,5 @@ def venv(cache: Path) -> Path:
 def serving(repository: Path, _scratch: Path, environment: Path) -> Iterator[Server]:
     """Serve a model repository by the pip-installed server, until the block ends."""
     installation = Packaged("pip", packaged.VERSION, "for tests", environment=environment)
-    with servers.start(repository, found=installation, patience=60.0) as server:
+    with servers.start(repository, installation=installation, patience=60.0) as server:
         yield server

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.feasibility.triton import identity, instances, optimization, scheduling, sizes, tensors, warmup
-from engine.feasibility.triton.fault import About, Fault, Rule, Tensor
+from engine.feasibility.triton.fault import About, ConfigTensor, Fault, Rule
 from engine.feasibility.triton.typed import typed
 
-__all__ = ["About", "Fault", "Tensor", "check", "faults"]
+__all__ = ["About", "ConfigTensor", "Fault", "check", "faults"]
 
 _RULES: tuple[Rule, ...] = (
     identity.rule,

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from engine import tasks
 from engine.feasibility.facts import Axes, ModelFacts
 from engine.feasibility.shapes import profiles
-from engine.feasibility.triton.fault import About, Tensor
-from engine.recipe import supported
+from engine.feasibility.triton.fault import About, ConfigTensor
 from engine.runtimes import registry
 from engine.runtimes.backends import Backend
 from engine.runtimes.profiles import greatest
@@ -39,7 +39,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
     runtime = registry.of(recipe)
     by_engine = runtime.backend is Backend.TENSORRT
     limits = (said.max_batch_size, greatest(recipe.profiles).get("batch"))
-    several = part == "ensemble" and not supported.generates(recipe.model.task)
+    several = part == "ensemble" and not tasks.generates(recipe.model.task)
     other = Backend.ENSEMBLE if several else Backend.PYTHON
     return About(
         backend=(runtime.backend or Backend.PYTHON) if part in _ENGINES else other,
@@ -56,7 +56,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
 
 def of_model(recipe: Recipe, facts: ModelFacts) -> About | None:
     """Return what is known of the model itself by the report of its fetch; None where that tells no tensors."""
-    if not facts.axes or supported.generates(recipe.model.task or facts.task):
+    if not facts.axes or tasks.generates(recipe.model.task or facts.task):
         return None
     about = of_recipe(recipe, "model")
     batch = about.batch
@@ -86,11 +86,11 @@ def _batch(recipe: Recipe, facts: ModelFacts) -> int | None:
     return greatest(profiles(recipe, facts)).get(axis)
 
 
-def _tensor(kind: str | None, shape: Axes | None, *, batch: int | None) -> Tensor:
+def _tensor(kind: str | None, shape: Axes | None, *, batch: int | None) -> ConfigTensor:
     if batch is None or shape is None:
-        return Tensor(TYPES.get(kind or ""))
+        return ConfigTensor(TYPES.get(kind or ""))
     row = shape[1:] if batch else shape
     dims = tuple(size if isinstance(size, int) else -1 for size in row)
     axes = tuple(size if isinstance(size, str) else None for size in row)
     # Triton has no tensors without dimensions: one number a row is [1].
-    return Tensor(TYPES.get(kind or ""), dims or None, axes=axes)
+    return ConfigTensor(TYPES.get(kind or ""), dims or None, axes=axes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from engine.feasibility.triton.fault import About, Fault, Path, Said, Tensor
+from engine.feasibility.triton.fault import About, ConfigTensor, Fault, Path, Said
 
 Shapes = Sequence[tuple[str, Sequence[int], Path]]
 """Tensors that are sent together: the name of each, its dims, and where they are said."""
@@ -46,7 +46,7 @@ def _sizes(shapes: Shapes, about: About) -> Iterator[Fault]:
         if about.part in _OF_TEXTS and name == _TEXT and len(dims) == 1 and dims[0] > _MOST_TEXTS:
             what = f"{dims[0]} texts a row: a row of {name} is one text, or two that belong together"
             yield Fault(what, at, "use [1], or [2] for pairs")
-        tensor = (about.inputs or {}).get(name, Tensor())
+        tensor = (about.inputs or {}).get(name, ConfigTensor())
         for axis, size in zip(tensor.axes, dims, strict=False):  # another rank is for the rules of tensors
             if axis is None or size < 1:
                 continue

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from engine.feasibility.triton.fault import FREE, About, Fault, Path, Said, Tensor, listed, twice, unknown_tensor
+from engine.feasibility.triton.fault import FREE, About, ConfigTensor, Fault, Path, Said, listed, twice, unknown_tensor
 from engine.runtimes.backends import Backend
 
 _IMAGE_RANK = 3
@@ -33,7 +33,9 @@ def rule(said: Said, about: About) -> Iterator[Fault]:
     yield from _made_of_batches(said, about)
 
 
-def _tensor(said: Mapping[str, Any], path: Path, tensors: Mapping[str, Tensor] | None, about: About) -> Iterator[Fault]:
+def _tensor(
+    said: Mapping[str, Any], path: Path, tensors: Mapping[str, ConfigTensor] | None, about: About
+) -> Iterator[Fault]:
     name = said.get("name")
     if not name:
         yield Fault("a tensor needs its name", path, f"as in {{name: {next(iter(tensors or ['x']))}, ...}}")
@@ -41,14 +43,14 @@ def _tensor(said: Mapping[str, Any], path: Path, tensors: Mapping[str, Tensor] |
     if tensors is not None and name not in tensors:
         yield unknown_tensor(str(path[0]), name, (*path, "name"), tensors)
         return
-    own = tensors[name] if tensors is not None else Tensor()
+    own = tensors[name] if tensors is not None else ConfigTensor()
     yield from _type(said, path, own)
     yield from _dims(said, path, own, about)
     yield from _reshaped(said, path, about)
     yield from _flags(said, path, own, about)
 
 
-def _type(said: Mapping[str, Any], path: Path, own: Tensor) -> Iterator[Fault]:
+def _type(said: Mapping[str, Any], path: Path, own: ConfigTensor) -> Iterator[Fault]:
     if "data_type" not in said:
         found = own.data_type or "TYPE_FP32"
         yield Fault(f"{said['name']!r} has no data_type", path, f"add data_type: {found}")
@@ -57,7 +59,7 @@ def _type(said: Mapping[str, Any], path: Path, own: Tensor) -> Iterator[Fault]:
         yield Fault(what, (*path, "data_type"), f"use {own.data_type}")
 
 
-def _dims(said: Mapping[str, Any], path: Path, own: Tensor, about: About) -> Iterator[Fault]:
+def _dims(said: Mapping[str, Any], path: Path, own: ConfigTensor, about: About) -> Iterator[Fault]:
     dims, at, name = said.get("dims", []), (*path, "dims"), said["name"]
     if not dims:
         shape = f"add dims: {list(own.dims)}" if own.dims else "add dims, without the batch"
@@ -93,7 +95,7 @@ def _reshaped(said: Mapping[str, Any], path: Path, about: About) -> Iterator[Fau
         yield Fault(f"dims {dims} and reshape {shape} hold different numbers of elements", at, "make them the same")
 
 
-def _flags(said: Mapping[str, Any], path: Path, own: Tensor, about: About) -> Iterator[Fault]:
+def _flags(said: Mapping[str, Any], path: Path, own: ConfigTensor, about: About) -> Iterator[Fault]:
     if said.get("format", "FORMAT_NONE") != "FORMAT_NONE" and len(said.get("dims", [])) != _IMAGE_RANK:
         what = f"{said['format']} is about images of three dimensions, and {said['name']!r} has {len(said['dims'])}"
         yield Fault(what, (*path, "format"), "leave it out")
@@ -115,7 +117,7 @@ def _flags(said: Mapping[str, Any], path: Path, own: Tensor, about: About) -> It
 
 
 def _all_there(
-    field: str, names: Sequence[str], tensors: Mapping[str, Tensor] | None, said: Said, about: About
+    field: str, names: Sequence[str], tensors: Mapping[str, ConfigTensor] | None, said: Said, about: About
 ) -> Iterator[Fault]:
     """Refuse a list of inputs that lacks one; outputs may be left out of an engine's, which nobody asks for."""
     if tensors is None or not names or (field == "output" and about.backend in _ENGINES):

@@ -6,7 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Path, Said, Tensor, not_of_an_ensemble, twice, unknown_tensor
+from engine.feasibility.triton.fault import (
+    About,
+    ConfigTensor,
+    Fault,
+    Path,
+    Said,
+    not_of_an_ensemble,
+    twice,
+    unknown_tensor,
+)
 from engine.runtimes.backends import Backend
 
 _FIELD = "model_warmup"
@@ -39,7 +48,7 @@ def rule(said: Said, about: About) -> Iterator[Fault]:
         yield Fault(f"two warm-ups are called {names[index]!r}", (_FIELD, index, "name"), "name one otherwise")
 
 
-def _as_sent(said: Said, about: About) -> Mapping[str, Tensor] | None:
+def _as_sent(said: Said, about: About) -> Mapping[str, ConfigTensor] | None:
     """Return the inputs as a request has them: as the recipe says, else as the package does."""
     if about.inputs is None:
         return None
@@ -64,14 +73,14 @@ def _batch(sample: Mapping[str, Any], path: Path, about: About) -> Iterator[Faul
         yield Fault("a warm-up of no rows: Triton would skip it", where, "add batch_size: 1, or more")
 
 
-def _inputs(inputs: Mapping[str, Any], path: Path, tensors: Mapping[str, Tensor] | None) -> Iterator[Fault]:
+def _inputs(inputs: Mapping[str, Any], path: Path, tensors: Mapping[str, ConfigTensor] | None) -> Iterator[Fault]:
     for name, given in inputs.items():
         at = (*path, "inputs", name)
         if tensors is not None and name not in tensors:
             yield unknown_tensor("input", name, at, tensors, at_key=True)
             continue
         yield from _data(given, at)
-        yield from _tensor(given, at, tensors[name] if tensors is not None else Tensor())
+        yield from _tensor(given, at, tensors[name] if tensors is not None else ConfigTensor())
     for name, tensor in (tensors or {}).items():
         if name not in inputs and not tensor.optional:
             yield Fault(f"the warm-up lacks the input {name!r}", path, "add it under inputs")
@@ -88,7 +97,7 @@ def _data(given: Mapping[str, Any], at: Path) -> Iterator[Fault]:
             yield Fault("the file has no name", (*at, field), "name a file beside the recipe")
 
 
-def _tensor(given: Mapping[str, Any], at: Path, own: Tensor) -> Iterator[Fault]:
+def _tensor(given: Mapping[str, Any], at: Path, own: ConfigTensor) -> Iterator[Fault]:
     kind, dims = given.get("data_type"), given.get("dims", [])
     if kind is None:
         yield Fault("the warm-up does not say this input's data_type", at, f"add data_type: {own.data_type or '...'}")

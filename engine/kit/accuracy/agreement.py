@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.kit.accuracy.outputs import SPANS, vectors
-from engine.kit.accuracy.pooling import Pooling, normalise
+from engine.kit.accuracy.pooling import normalize
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from engine.kit.checkpoints.sentences import Pooling
     from engine.kit.inputs.cases import Case
 
 NEAR_TIE = 0.05
@@ -70,7 +71,7 @@ def neighbours(cases: Sequence[Case], built: Sequence[Mapping[str, np.ndarray]],
         names += [case.name] * len(rows)
     if len(names) < _TEXTS or len({row.shape for row in theirs}) > 1:
         return {}
-    original, changed = (_similarities(normalise(np.stack(rows))) for rows in (theirs, ours))
+    original, changed = (_similarities(normalize(np.stack(rows))) for rows in (theirs, ours))
     chosen = changed.argmax(axis=1)
     lost = original.max(axis=1) - original[np.arange(len(names)), chosen]
     same: dict[str, bool] = {}

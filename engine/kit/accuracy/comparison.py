@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from engine.errors import StepError
 from engine.kit.accuracy import agreement
 from engine.kit.accuracy.outputs import Usual, positions, vectors
-from engine.kit.accuracy.pooling import Pooling
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from engine.kit.checkpoints.sentences import Pooling
     from engine.kit.inputs.cases import Case
 
 

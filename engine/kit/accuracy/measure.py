@@ -13,6 +13,7 @@ from engine.kit.accuracy import agreement, comparison, outputs
 from engine.kit.accuracy.comparison import Distance
 from engine.kit.accuracy.report import AccuracyReport, Agreement, MetricReport, Worst
 from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.checkpoints import sentences
 from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
 
@@ -78,7 +79,7 @@ def _measured(
     asked: str | None,
 ) -> AccuracyReport:
     embeds = tasks.find(checkpoints.task(checkpoint, asked)).embeds
-    pooling = (checkpoints.pooling(checkpoint) or "mean") if embeds else None
+    pooling = (sentences.pooling(checkpoint) or "mean") if embeds else None
     usual = outputs.usual(tried, pooling=pooling)
     pairs = list(zip(tried, answers, strict=True))
     measured = [(case, comparison.distance(case, answer, pooling=pooling, usual=usual)) for case, answer in pairs]

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.kit.accuracy.pooling import Pooling, pool
+from engine.kit.accuracy.pooling import pool
 from engine.kit.bench.stats import median
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from engine.kit.checkpoints.sentences import Pooling
     from engine.kit.inputs.cases import Case
 
 SPANS = frozenset({"start_logits", "end_logits"})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
 
-Pooling = Literal["mean", "cls", "max"]
+    from engine.kit.checkpoints.sentences import Pooling
 
 
 def pool(hidden: np.ndarray, mask: np.ndarray, how: Pooling) -> np.ndarray:
@@ -27,10 +27,10 @@ def pool(hidden: np.ndarray, mask: np.ndarray, how: Pooling) -> np.ndarray:
         vectors = np.where(np.isfinite(vectors), vectors, 0)
     else:
         vectors = np.where(counts[:, :, None], states, 0).sum(axis=1) / np.maximum(1, counts.sum(axis=1))[:, None]
-    return normalise(vectors)
+    return normalize(vectors)
 
 
-def normalise(vectors: np.ndarray) -> np.ndarray:
+def normalize(vectors: np.ndarray) -> np.ndarray:
     """Return the vectors, [batch, hidden], scaled to length 1; a vector of zeros stays one."""
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""What a checkpoint directory says of itself: its kind, task, length limit, pooling and tokenizer."""
+"""What a checkpoint directory says of itself: its kind, task, length limit and tokenizer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from engine import tasks
 from engine.errors import StepError
-from engine.kit.checkpoints import json_files
+from engine.kit.checkpoints import json_files, sentences
 from engine.tasks import TENSORS, heads
 
 _OFFSET_POSITIONS = frozenset(
@@ -19,15 +19,11 @@ _OFFSET_POSITIONS = frozenset(
 )  # fmt: skip
 """Model types that count positions from `pad_token_id + 1`, so that so many of their positions are never used."""
 
+IMAGES = "images"
+"""The name of the only input of a timm model, as `export` names it."""
+
 _TWO_TYPES = frozenset({"albert", "bert", "electra"})
 """Model types that have two token types where config.json does not say."""
-
-_POOLING: Mapping[str, Literal["mean", "cls", "max"]] = {
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_max_tokens": "max",
-}
-_BY_WORD: Mapping[str, Literal["mean", "cls", "max"]] = {"mean": "mean", "cls": "cls", "max": "max"}
 
 
 def kind(checkpoint: Path) -> Literal["transformers", "onnx", "timm"]:
@@ -97,7 +93,7 @@ def own_task(checkpoint: Path) -> str | None:
         _architectures(settings),
         encoder_decoder=bool(settings.get("is_encoder_decoder")),
         vocabulary="vocab_size" in settings,
-        sentences=(checkpoint / _pooling_folder(checkpoint) / "config.json").is_file(),
+        sentences=sentences.has_pooling(checkpoint),
     )
 
 
@@ -119,19 +115,6 @@ def max_sequence(checkpoint: Path) -> int | None:
     return limit - (padding if isinstance(padding, int) else 1) - 1
 
 
-def pooling(checkpoint: Path) -> Literal["mean", "cls", "max"] | None:
-    """Return how sentence-transformers makes one vector of a text; None where it does not say, or does otherwise."""
-    path = checkpoint / _pooling_folder(checkpoint) / "config.json"
-    settings = json_files.load(path) if path.is_file() else None
-    if not isinstance(settings, dict):
-        return None
-    word = settings.get("pooling_mode")
-    chosen = [name for name, value in settings.items() if name.startswith("pooling_mode_") and value is True]
-    if isinstance(word, str) and not chosen:
-        return _BY_WORD.get(word)
-    return _POOLING.get(chosen[0]) if len(chosen) == 1 else None
-
-
 def axes(checkpoint: Path) -> dict[str, list[int | str]]:
     """Return the extents or axis names of each input of a transformers or timm model, as `export` will name them.
 
@@ -141,7 +124,7 @@ def axes(checkpoint: Path) -> dict[str, list[int | str]]:
     settings = config(checkpoint)
     if kind(checkpoint) == "timm":
         sizes = settings.get("pretrained_cfg", settings).get("input_size", [3, "height", "width"])
-        return {"images": ["batch", *sizes]}
+        return {IMAGES: ["batch", *sizes]}
     if "vocab_size" not in settings:
         return {}
     types = settings.get("type_vocab_size", 2 if settings.get("model_type") in _TWO_TYPES else 0)
@@ -168,25 +151,15 @@ def _because(checkpoint: Path) -> str:
     return f"config.json has architectures: {', '.join(_architectures(settings)) or 'none'}"
 
 
-def _pooling_folder(checkpoint: Path) -> str:
-    """Return the folder of the Pooling module: `modules.json` names it, `1_Pooling` unless it says otherwise."""
-    path = checkpoint / "modules.json"
-    modules = json_files.load(path) if path.is_file() else []
-    for module in modules if isinstance(modules, list) else []:
-        if isinstance(module, dict) and str(module.get("type", "")).endswith(".Pooling"):
-            return Path(str(module.get("path", ""))).name or "1_Pooling"
-    return "1_Pooling"
-
-
 def _refuse_unsupported(name: str, because: str, checkpoint: Path) -> None:
-    found = tasks.known(name)
-    if found is not None and found.generates and kind(checkpoint) != "transformers":
+    task = tasks.known(name)
+    if tasks.generates(name) and kind(checkpoint) != "transformers":
         raise StepError(
             f"{name} needs a model of transformers",
             [because, "an .onnx file does not tell what it carries from call to call"],
             "give the checkpoint as the source; it is exported with its past",
         )
-    if found is None or (found.auto_class is None and kind(checkpoint) == "transformers"):
+    if task is None or (task.auto_class is None and kind(checkpoint) == "transformers"):
         raise StepError(
             f"the task {name} is not supported yet",
             [because, f"supported: {', '.join(_of_transformers())}"],

@@ -1,4 +1,4 @@
-"""The JSON files of a model and of its tokenizer."""
+"""JSON files of a model directory: how they are read, and the error for a file that is no JSON."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 from engine.errors import StepError
 
 
-def load(path: Path, *, part: str = "model") -> Any:
-    """Return the content of a JSON file of a model, or of the named part of it. Raises StepError for invalid JSON."""
+def load(path: Path) -> Any:
+    """Return the value in a JSON file. Raises StepError where the file is no valid JSON."""
     try:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise StepError(
-            f"{path.name} of the {part} is no valid JSON",
+            f"{path.name} of the model is no valid JSON",
             [f"{type(error).__name__}: {error}"],
             "a cut-off download or an unfinished edit? fetch or save the model again",
         ) from None
 
 
 def settings(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file of a tokenizer; {} where the file is missing or holds no object.
+    """Return the object in a JSON file; {} where the file is missing or holds anything but an object.
 
-    Raises StepError for invalid JSON.
+    Raises StepError where the file is no valid JSON.
     """
-    content = load(path, part="tokenizer") if path.is_file() else {}
-    return content if isinstance(content, dict) else {}
+    value = load(path) if path.is_file() else {}
+    return value if isinstance(value, dict) else {}
 
 
 def weight_map(index: Path) -> dict[str, str]:

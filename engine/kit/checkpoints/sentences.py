@@ -1,16 +1,19 @@
-"""Sentences: what sentence-transformers does to the hidden states of a text, by the checkpoint's own files."""
+"""Sentences: how a sentence-transformers model makes one vector of a text's hidden states, by its `modules.json`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from engine.kit.checkpoints import json_files
 
+Pooling = Literal["mean", "cls", "max"]
+"""The ways of pooling that the comparison with the original knows: see `kit/accuracy/pooling.py`."""
+
 MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
-"""The ways to pool, in the order in which several stand one behind the other (`modules/pooling.py`)."""
+"""All modes of sentence-transformers' Pooling module, in the order in which it joins several (`modules/pooling.py`)."""
 _SWITCHES = {
     "cls": "pooling_mode_cls_token",
     "max": "pooling_mode_max_tokens",
@@ -19,59 +22,86 @@ _SWITCHES = {
     "weightedmean": "pooling_mode_weightedmean_tokens",
     "lasttoken": "pooling_mode_lasttoken",
 }
+"""Each mode -> the field that older Pooling configs switch it on with."""
+_DEFAULT_FOLDER = "1_Pooling"
+"""The folder of the Pooling module where `modules.json` names none."""
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """How states are pooled, and whether the vector is scaled to length 1."""
+    """How hidden states are pooled, and whether the vector is scaled to length 1."""
 
     modes: tuple[str, ...]
-    normalise: bool
+    normalize: bool
 
 
-class Unsupported(Exception):  # noqa: N818 - a reason to say, not an error of anybody
-    """What a sentence-transformers model does that is not known here."""
+class UnsupportedModules(Exception):  # noqa: N818 - a reason to say, not an error of anybody
+    """Which part of a sentence-transformers model is not supported here."""
 
 
 def load(checkpoint: Path) -> Sentences | None:
-    """Return what the checkpoint's modules do; None where it is no sentence-transformers model. Raises Unsupported."""
+    """Return how the checkpoint's modules make a vector; None where the checkpoint is no sentence-transformers model.
+
+    Raises UnsupportedModules.
+    """
     modules = _modules(checkpoint)
     if not modules:
         return None
     kinds = [kind for kind, _ in modules]
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
-        raise Unsupported(f"modules.json has {', '.join(kinds)}")
+        raise UnsupportedModules(f"modules.json has {', '.join(kinds)}")
     default = json_files.settings(checkpoint / "config_sentence_transformers.json").get("default_prompt_name")
     if default:
-        raise Unsupported(f"texts get the prompt {default!r} in front")
-    said = json_files.settings(checkpoint / modules[1][1] / "config.json")
-    modes = _modes(said)
+        raise UnsupportedModules(f"texts get the prompt {default!r} in front")
+    modes = _modes(json_files.settings(_pooling_config(checkpoint)))
     unknown = [mode for mode in modes if mode not in MODES]
     if unknown:
-        raise Unsupported(f"its pooling mode is {', '.join(unknown)}")
-    return Sentences(modes, normalise="Normalize" in kinds)
+        raise UnsupportedModules(f"its pooling mode is {', '.join(unknown)}")
+    return Sentences(modes, normalize="Normalize" in kinds)
+
+
+def has_pooling(checkpoint: Path) -> bool:
+    """Whether the checkpoint has the config of a Pooling module, as every sentence-transformers model has."""
+    return _pooling_config(checkpoint).is_file()
+
+
+def pooling(checkpoint: Path) -> Pooling | None:
+    """Return the checkpoint's only pooling mode; None without a Pooling module, and for several or rarer modes."""
+    if not has_pooling(checkpoint):
+        return None
+    match _modes(json_files.settings(_pooling_config(checkpoint))):
+        case ("mean" | "cls" | "max" as mode,):
+            return mode
+        case _:
+            return None
+
+
+def _pooling_config(checkpoint: Path) -> Path:
+    """Return the path of the Pooling module's config: in the folder that `modules.json` names, else in `1_Pooling`."""
+    folders = [folder for kind, folder in _modules(checkpoint) if kind == "Pooling" and folder]
+    return checkpoint / (folders[0] if folders else _DEFAULT_FOLDER) / "config.json"
 
 
 def _modules(checkpoint: Path) -> list[tuple[str, str]]:
-    """Return the kind and folder of each module: by modules.json, or as very old models, which had none, are built."""
-    found = [
-        (str(each.get("type", "")).rpartition(".")[2], Path(str(each.get("path", ""))).name)
-        for each in _listed(checkpoint / "modules.json")
-        if isinstance(each, dict)
+    """Return the kind and folder of each module of `modules.json`.
+
+    Very old models have no `modules.json`: they are a Transformer with a Pooling module. Raises StepError.
+    """
+    path = checkpoint / "modules.json"
+    listed = json_files.load(path) if path.is_file() else []
+    modules = [
+        (str(module.get("type", "")).rpartition(".")[2], Path(str(module.get("path", ""))).name)
+        for module in (listed if isinstance(listed, list) else [])
+        if isinstance(module, dict)
     ]
-    if not found and (checkpoint / "1_Pooling" / "config.json").is_file():
-        return [("Transformer", ""), ("Pooling", "1_Pooling")]
-    return found
+    if not modules and (checkpoint / _DEFAULT_FOLDER / "config.json").is_file():
+        return [("Transformer", ""), ("Pooling", _DEFAULT_FOLDER)]
+    return modules
 
 
-def _listed(path: Path) -> list[Any]:
-    entries = json_files.load(path) if path.is_file() else []
-    return entries if isinstance(entries, list) else []
-
-
-def _modes(said: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the modes: by word, or by switches of which none means the mean."""
-    named = said.get("pooling_mode")
+def _modes(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the modes of a Pooling config: by the field `pooling_mode`, else by switches; the mean by default."""
+    named = config.get("pooling_mode")
     if named is not None:
         return tuple(str(mode) for mode in named) if isinstance(named, list) else (str(named),)
-    return tuple(mode for mode, switch in _SWITCHES.items() if said.get(switch)) or ("mean",)
+    return tuple(mode for mode, switch in _SWITCHES.items() if config.get(switch)) or ("mean",)

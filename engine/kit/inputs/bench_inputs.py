@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.inputs import random_inputs, token_rows
+from engine.kit.inputs import index_ranges, random_inputs, synthetic, token_rows
+from engine.kit.inputs.token_rows import Vocabulary
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
 from engine.recipe.schema import Range
@@ -30,13 +31,10 @@ def draw(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarra
 
     wanted = onnx_files.inputs(model)
     _refuse_misfits(wanted, axes)
-    ranges = random_inputs.ranges(model)
+    ranges = index_ranges.of(model)
     if token_rows.are_tokens(wanted):
-        generator = np.random.default_rng(_SEED)
-        rows, length = (axes[axis] if isinstance(axis, str) else axis for axis in wanted["input_ids"].shape)
-        vocabulary = random_inputs.vocabulary(wanted, ranges)
-        drawn = [token_rows.draw(generator, vocabulary, length) for _ in range(rows)]
-        return token_rows.fit(token_rows.batch(drawn, pad=vocabulary.pad), wanted)
+        batch, length = synthetic.shape(wanted["input_ids"], axes, first=1, other=1)
+        return _text(wanted, random_inputs.vocabulary(wanted, ranges), batch=batch, length=length)
     profile = {axis: Range(min=extent, opt=extent, max=extent) for axis, extent in axes.items()}
     inputs = next(iter(random_inputs.tensors(wanted, ranges, [profile], largest=math.inf)))
     return {name: np.ones_like(array) if "mask" in name.lower() else array for name, array in inputs.items()}
@@ -47,14 +45,16 @@ def prompts(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.nda
 
     Its other axes follow from these. Raises StepError as `draw` does.
     """
-    import numpy as np
-
     rows = {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")}
     _refuse_misfits(rows, axes)
-    vocabulary = random_inputs.vocabulary(rows, random_inputs.ranges(model))
-    generator = np.random.default_rng(_SEED)
-    drawn = [token_rows.draw(generator, vocabulary, axes["sequence"]) for _ in range(axes["batch"])]
-    return token_rows.fit(token_rows.batch(drawn, pad=vocabulary.pad), rows)
+    vocabulary = random_inputs.vocabulary(rows, index_ranges.of(model))
+    return _text(rows, vocabulary, batch=axes["batch"], length=axes["sequence"])
+
+
+def _text(specs: Mapping[str, Input], vocabulary: Vocabulary, *, batch: int, length: int) -> dict[str, np.ndarray]:
+    """Return a batch of random rows of one length, as the tensors that a text model takes."""
+    rows = synthetic.rows(_SEED, vocabulary, [length] * batch)
+    return token_rows.fit(token_rows.batch(rows, pad=vocabulary.pad), specs)
 
 
 def _refuse_misfits(wanted: Mapping[str, Input], axes: Mapping[str, int]) -> None:

@@ -1,4 +1,4 @@
-"""Samples: a .jsonl of texts or an .npz of tensors -> a model's inputs, tokenised as the model's own tokenizer does."""
+"""Samples: a .jsonl of texts or an .npz of tensors -> a model's inputs, tokenized as the model's own tokenizer does."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.inputs import tensor_samples, token_rows, tokenizer
+from engine.kit.inputs import tensor_samples, token_rows
+from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
+from engine.kit.inputs.token_rows import RowLimits
 from engine.kit.onnx.onnx_files import Input
 
 if TYPE_CHECKING:
-    from engine.kit.inputs.tokenizer import Tokeniser
+    from engine.kit.inputs.tokenizer import Tokenizer
 
 LABEL = "label"
 _DEFAULT_LABELS = 2
@@ -25,7 +27,7 @@ _FIELDS = frozenset({"text", "pair", "question", "context", LABEL})
 
 
 @dataclass(frozen=True)
-class Text:
+class SampleText:
     """One line of a samples file: a text or a pair of texts, and the expected class, by number or name."""
 
     name: str
@@ -46,20 +48,20 @@ def read(path: Path, checkpoint: Path, wanted: Mapping[str, Input], *, longest: 
         raise StepError(
             f"samples come as .jsonl or .npz, and {path.name} is neither", [_FORMS, "an .npz has one array per input"]
         )
-    return tokenised(texts(path), checkpoint, wanted, longest=longest)
+    return tokenize(texts(path), checkpoint, wanted, longest=longest)
 
 
-def built_in(*, paired: bool = False) -> list[Text]:
+def built_in(*, paired: bool = False) -> list[SampleText]:
     """Return texts of our own, for a text model that comes without samples; pairs where the task is about pairs."""
     path = Path(__file__).with_name(data[0])
     lines = [line for line in path.read_text("utf-8").splitlines() if line]
     return [
-        Text(f"built-in {number}", line, lines[number % len(lines)] if paired else None)
+        SampleText(f"built-in {number}", line, lines[number % len(lines)] if paired else None)
         for number, line in enumerate(lines, 1)
     ]
 
 
-def texts(path: Path) -> list[Text]:
+def texts(path: Path) -> list[SampleText]:
     """Return the texts of a `.jsonl` file. Raises StepError, with the line's number, for a line that is none."""
     try:
         lines = path.read_text("utf-8-sig").split("\n")  # not splitlines(): JSON allows U+2028 within a string
@@ -71,8 +73,8 @@ def texts(path: Path) -> list[Text]:
     return found
 
 
-def tokenised(
-    found: list[Text], checkpoint: Path, wanted: Mapping[str, Input], *, longest: int | None = None
+def tokenize(
+    found: list[SampleText], checkpoint: Path, wanted: Mapping[str, Input], *, longest: int | None = None
 ) -> list[Case]:
     """Return the texts as cases, of `longest` tokens at most.
 
@@ -84,18 +86,18 @@ def tokenised(
             [f"it takes {tensor_samples.describe(value)}" for value in wanted.values()],
             "give samples as .npz with one array per input",
         )
-    limits = token_rows.Limits.of(wanted, longest)
-    tokeniser = tokenizer.load(checkpoint, longest=limits.sequence[1])
-    if tokeniser is None:
+    limits = RowLimits.of(wanted, longest)
+    tokenizer = tokenizers.load(checkpoint, longest=limits.sequence[1])
+    if tokenizer is None:
         raise StepError(
             "the samples are texts, but the model has no tokenizer",
             hint="give tokenizer: beside source, or samples as .npz",
         )
     classes = _classes(checkpoints.config(checkpoint))
-    return [_case(text, tokeniser, limits, wanted, classes) for text in found]
+    return [_case(text, tokenizer, limits, wanted, classes) for text in found]
 
 
-def _text(path: Path, number: int, line: str) -> Text:
+def _text(path: Path, number: int, line: str) -> SampleText:
     where = f"line {number} of {path.name}"
     try:
         said = json.loads(line)
@@ -116,18 +118,22 @@ def _text(path: Path, number: int, line: str) -> Text:
     label = said.get(LABEL)
     if isinstance(label, bool) or not isinstance(label, int | str | None):
         raise StepError(f"{where} has a label that is neither a number nor a name", [repr(label)])
-    return Text(f"line {number}", said[first], said.get(second), label)
+    return SampleText(f"line {number}", said[first], said.get(second), label)
 
 
 def _case(
-    text: Text, tokeniser: Tokeniser, limits: token_rows.Limits, wanted: Mapping[str, Input], classes: Mapping[str, int]
+    text: SampleText,
+    tokenizer: Tokenizer,
+    limits: RowLimits,
+    wanted: Mapping[str, Input],
+    classes: Mapping[str, int],
 ) -> Case:
-    row = tokeniser.row(text.text, text.pair)
+    row = tokenizer.row(text.text, text.pair)
     if row["input_ids"].size == 0:
         raise StepError(
             f"the tokenizer makes no token of {text.name}", [repr(text.text)], "leave it out of the samples"
         )
-    inputs = token_rows.fit(token_rows.alone(row, pad=tokeniser.pad, limits=limits), wanted)
+    inputs = token_rows.fit(token_rows.alone(row, pad=tokenizer.pad, limits=limits), wanted)
     shown = text.text if text.pair is None else f"{text.text} | {text.pair}"
     return Case(text.name, shown, "sample", inputs, {}, _label(text, classes))
 
@@ -150,7 +156,7 @@ def _classes(config: Mapping[str, Any]) -> dict[str, int]:
     return {f"LABEL_{number}": number for number in range(count if isinstance(count, int) else 0)}
 
 
-def _label(text: Text, classes: Mapping[str, int]) -> int | None:
+def _label(text: SampleText, classes: Mapping[str, int]) -> int | None:
     if not isinstance(text.label, str):
         return text.label
     if text.label in classes:

@@ -20,7 +20,7 @@ _SHOWN = 80
 
 
 @dataclass(frozen=True)
-class Tokeniser:
+class Tokenizer:
     """A tokenizer that cuts texts to what the model can take, and never pads; `pad` is the id to fill up with."""
 
     backend: Any
@@ -50,7 +50,7 @@ class Tokeniser:
         return {name: np.array([values], dtype=np.int64) for name, values in made.items()}
 
 
-def load(checkpoint: Path, *, longest: int | None = None) -> Tokeniser | None:
+def load(checkpoint: Path, *, longest: int | None = None) -> Tokenizer | None:
     """Return the checkpoint's tokenizer, None where it has none. `longest` is what the model's own axis allows.
 
     Texts are cut at the least of what the model, its tokenizer and sentence-transformers' settings allow.
@@ -69,7 +69,7 @@ def load(checkpoint: Path, *, longest: int | None = None) -> Tokeniser | None:
     if limit is not None:
         side = "left" if str(settings.get("truncation_side")).lower() == "left" else "right"
         backend.enable_truncation(max(limit, backend.num_special_tokens_to_add(is_pair=True) + 1), direction=side)
-    return Tokeniser(backend, pad)
+    return Tokenizer(backend, pad)
 
 
 def _limits(checkpoint: Path, tokenizer: dict[str, object], longest: int | None) -> list[int]:

@@ -28,8 +28,12 @@ def has_past(model: onnx.ModelProto) -> bool:
 
 
 def generates(artifact: Path) -> bool:
-    """Whether an artifact is a model that generates text."""
-    return has_past(onnx_files.load_graph(artifact / folders(artifact)[-1]))
+    """Whether an artifact is a model that generates text: its graph, or its decoder's, has a past.
+
+    False for an artifact without an ONNX graph, such as a TensorRT engine.
+    """
+    folder = artifact / folders(artifact)[-1]
+    return (folder / onnx_files.MODEL).is_file() and has_past(onnx_files.load_graph(folder))
 
 
 def each(work: Callable[[Path, Path], R], artifact: Path, out: Path, *, together: Callable[[Mapping[str, R]], R]) -> R:

@@ -94,6 +94,15 @@ def save_graph(model: onnx.ModelProto, directory: Path) -> None:
     (directory / MODEL).write_bytes(model.SerializeToString(deterministic=True))
 
 
+def copied(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a copy of a model, its weights included."""
+    import onnx
+
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    return copy
+
+
 def link(source: Path, out: Path) -> None:
     """Hard-link every file of a model directory into `out`; copy where the file system cannot link."""
     for folder, _, names in os.walk(source):
@@ -127,7 +136,16 @@ def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """Yield the graph and every graph inside it: the bodies of If, Loop and Scan."""
     yield graph
     for node in graph.node:
-        yield from _bodies(node)
+        yield from bodies(node)
+
+
+def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """Yield the graphs that a node holds, and every graph inside them."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield from graphs(attribute.g)
+        for graph in attribute.graphs:
+            yield from graphs(graph)
 
 
 def nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
@@ -137,7 +155,7 @@ def nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
     for function in model.functions:
         for node in function.node:
             yield node
-            for body in _bodies(node):
+            for body in bodies(node):
                 yield from body.node
 
 
@@ -150,16 +168,6 @@ def tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
-
-
-def drop_unread(model: onnx.ModelProto) -> None:
-    """Remove the stored tensors of the main graph that nobody reads."""
-    graph = model.graph
-    read = {name for node in nodes(model) for name in node.input}
-    read |= {value.name for inner in graphs(graph) for value in inner.output}
-    for index in reversed(range(len(graph.initializer))):
-        if graph.initializer[index].name not in read:
-            del graph.initializer[index]
 
 
 def weight_bytes(model: onnx.ModelProto) -> int:
@@ -191,14 +199,6 @@ def _input(value: onnx.ValueInfoProto) -> Input:
         for index, dim in enumerate(tensor.shape.dim)
     )
     return Input(value.name, dtype, tuple(shape))
-
-
-def _bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield from graphs(attribute.g)
-        for graph in attribute.graphs:
-            yield from graphs(graph)
 
 
 def _strip_paths(model: onnx.ModelProto) -> None:

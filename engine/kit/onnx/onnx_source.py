@@ -10,7 +10,7 @@ from engine import distribution
 from engine.errors import StepError
 from engine.feasibility.facts import GraphFacts
 from engine.kit.checkpoints import weights
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, opsets
 
 if TYPE_CHECKING:
     import onnx
@@ -73,9 +73,8 @@ def describe(model: onnx.ModelProto) -> GraphFacts:
         )
     for value in model.graph.output:
         _refuse_no_numbers(value)
-    opset = next((entry.version for entry in model.opset_import if entry.domain in {"", "ai.onnx"}), 0)
     return GraphFacts(
-        architecture=f"ONNX, opset {opset}",
+        architecture=f"ONNX, opset {opsets.version(model)}",
         parameters=sum(math.prod(tensor.dims) for tensor in model.graph.initializer),
         axes={name: tuple(value.shape) for name, value in inputs.items()},
         types={name: value.dtype for name, value in inputs.items()},
@@ -92,7 +91,7 @@ def _foreign(model: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
     own = {(function.domain, function.name) for function in model.functions}
     found: dict[str, set[str]] = {}
     for node in onnx_files.nodes(model):
-        if node.domain not in {"", "ai.onnx"} and (node.domain, node.op_type) not in own | _QUANTIZED:
+        if node.domain not in opsets.STANDARD and (node.domain, node.op_type) not in own | _QUANTIZED:
             found.setdefault(node.domain, set()).add(node.op_type)
     return {domain: tuple(sorted(found[domain])) for domain in sorted(found)}
 

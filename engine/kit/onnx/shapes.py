@@ -31,11 +31,9 @@ def skeleton(model: onnx.ModelProto, directory: Path) -> onnx.ModelProto:
     `directory` is where external data lies; small external tensors are read. It makes inference cheap, and
     possible above 2 GB.
     """
-    import onnx
     from onnx import helper
 
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    copy = onnx_files.copied(model)
     del copy.graph.initializer[:]
     taken = {value.name for value in copy.graph.input}
     for tensor in model.graph.initializer:

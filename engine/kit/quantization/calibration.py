@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.inputs import cases, random_inputs, samples, token_rows, tokenizer
+from engine.kit.inputs import cases, index_ranges, random_inputs, samples, token_rows
+from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
-from engine.kit.inputs.token_rows import Limits
+from engine.kit.inputs.token_rows import RowLimits
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference import questions
@@ -35,18 +36,18 @@ def from_file(path: Path, checkpoint: Path, wanted: Mapping[str, Input], *, limi
 
 def of_our_own(checkpoint: Path, wanted: Mapping[str, Input]) -> list[Case]:
     """Return texts of our own, and batches of them as above; nothing for a model that takes no text."""
-    if not token_rows.are_tokens(wanted) or tokenizer.load(checkpoint, longest=None) is None:
+    if not token_rows.are_tokens(wanted) or tokenizers.load(checkpoint, longest=None) is None:
         return []
-    return padded(samples.tokenised(samples.built_in(), checkpoint, wanted), checkpoint, wanted)
+    return padded(samples.tokenize(samples.built_in(), checkpoint, wanted), checkpoint, wanted)
 
 
 def padded(asked: list[Case], checkpoint: Path, wanted: Mapping[str, Input]) -> list[Case]:
     """Return texts and batches of them with masks of every kind; only the texts where there is no tokenizer."""
     longest = checkpoints.max_sequence(checkpoint)
-    tokeniser = tokenizer.load(checkpoint, longest=longest)
-    if tokeniser is None:
+    tokenizer = tokenizers.load(checkpoint, longest=longest)
+    if tokenizer is None:
         return asked
-    return [*asked, *questions.masked(asked, wanted, pad=tokeniser.pad, limits=Limits.of(wanted, longest))]
+    return [*asked, *questions.masked(asked, wanted, pad=tokenizer.pad, limits=RowLimits.of(wanted, longest))]
 
 
 def from_reference(directory: Path) -> list[Case]:
@@ -59,7 +60,7 @@ def drawn(graph: onnx.ModelProto, profiles: Sequence[Profile], *, longest: int |
 
     Raises StepError where none can be drawn.
     """
-    wanted, ranges = onnx_files.inputs(graph), random_inputs.ranges(graph)
+    wanted, ranges = onnx_files.inputs(graph), index_ranges.of(graph)
     tokens = token_rows.are_tokens(wanted)
     vocabulary = random_inputs.vocabulary(wanted, ranges) if tokens else None
     return questions.drawn(Original("graph", wanted, lambda _: {}, ranges, vocabulary, longest), profiles, seed=_SEED)

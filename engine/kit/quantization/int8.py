@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, topology
 from engine.kit.onnx.passes import linear_layers
 from engine.kit.quantization import tables
 
@@ -100,7 +100,7 @@ def quantize(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> on
 def prepare(model: onnx.ModelProto) -> set[str]:
     """Take linear layers apart, name every node, and return the names of those that will be quantized."""
     linear_layers.split(model)
-    _name_nodes(model)
+    topology.name_nodes(model)  # ONNX Runtime's quantizer tells nodes apart by name
     return {node.name for node in _fit(model)}
 
 
@@ -129,7 +129,7 @@ def left(model: onnx.ModelProto) -> list[str]:
 
 def _fit(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
     """Yield the nodes that have constant weights and a quantized form that means the same."""
-    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    tensors = topology.initializers(model.graph)
     users = Counter(name for node in model.graph.node for name in node.input)
     for node in model.graph.node:
         if node.op_type in _WEIGHTS and _has_quantized_form(node, tensors, users):
@@ -160,15 +160,6 @@ def _float32(tensor: onnx.TensorProto) -> bool:
     return bool(tensor.data_type == onnx.TensorProto.FLOAT)
 
 
-def _name_nodes(model: onnx.ModelProto) -> None:
-    """Give every node a name of its own: the quantizer tells nodes apart by name, and many exports have none."""
-    taken: set[str] = set()
-    for index, node in enumerate(model.graph.node):
-        if not node.name or node.name in taken:
-            node.name = f"{node.op_type}_{index}_{node.output[0]}"
-        taken.add(node.name)
-
-
 def _unshare(model: onnx.ModelProto, fit: set[str]) -> None:
     """Give each kind of operator its own copy of a weight that several kinds share.
 
@@ -179,7 +170,7 @@ def _unshare(model: onnx.ModelProto, fit: set[str]) -> None:
     for node in model.graph.node:
         for name in node.input:
             users.setdefault(name, set()).add(node.op_type if node.name in fit else "")
-    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    tensors = topology.initializers(model.graph)
     shared = {name for name in tensors if len(users.get(name, ())) > 1}
     copies: set[str] = set()
     for node in model.graph.node:

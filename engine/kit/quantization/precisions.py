@@ -11,8 +11,6 @@ from engine.kit.quantization import int8
 if TYPE_CHECKING:
     import onnx
 
-_HALF = ("FLOAT16", "BFLOAT16")
-
 
 class LeftAloneError(Exception):
     """Why a model is handed on as it came."""
@@ -26,11 +24,16 @@ def refuse_quantized(model: onnx.ModelProto) -> None:
 
 def refuse_half(model: onnx.ModelProto) -> None:
     """Raise LeftAloneError for a model whose weights are in half precision."""
+    if has_half_weights(model):
+        raise LeftAloneError("its weights are in half precision, and only single precision can be quantized")
+
+
+def has_half_weights(model: onnx.ModelProto) -> bool:
+    """Whether any stored tensor of a model is in half precision."""
     import onnx
 
-    halves = {onnx.TensorProto.DataType.Value(name) for name in _HALF}
-    if any(tensor.data_type in halves for tensor in onnx_files.tensors(model)):
-        raise LeftAloneError("its weights are in half precision, and only single precision can be quantized")
+    halves = {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
+    return any(tensor.data_type in halves for tensor in onnx_files.tensors(model))
 
 
 def size(directory: Path) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.kit.onnx import topology
+
 if TYPE_CHECKING:
     import onnx
 
@@ -50,9 +52,7 @@ def _tables(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
         rows = node.op_type == "Gather" and not any(entry.name == "axis" and entry.i for entry in node.attribute)
         read.update(node.input[:1] if rows else ())
         otherwise.update(node.input[1:] if rows else node.input)
-        for attribute in node.attribute:  # a body may read any tensor around it
-            for graph in [attribute.g, *attribute.graphs]:
-                otherwise.update(name for inner in graph.node for name in inner.input)
+        otherwise |= topology.captured(node)
     return {name: tensor for name, tensor in tables.items() if name in read - otherwise}
 
 

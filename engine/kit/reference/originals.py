@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine import tasks
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.inputs import random_inputs, token_rows
+from engine.kit.inputs import index_ranges, random_inputs, token_rows
 from engine.kit.inputs.token_rows import Vocabulary
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
@@ -86,7 +86,7 @@ def load(
 def _onnx(checkpoint: Path) -> Original:
     graph = onnx_files.load_graph(checkpoint)
     wanted = onnx_files.inputs(graph)
-    ranges = random_inputs.ranges(graph)
+    ranges = index_ranges.of(graph)
     session = ort.unoptimized(checkpoint)
     return Original(
         name="onnxruntime-fp32",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from engine.kit.generation import modules
-from engine.kit.inputs import token_rows
+from engine.kit.inputs import synthetic, token_rows
 from engine.kit.reference import timm_models, torch_models
 
 if TYPE_CHECKING:
@@ -35,13 +35,15 @@ def example_with_past(part: torch.nn.Module, tokens: int) -> Tensors:
     generator = np.random.default_rng(0)
     drawn: Tensors = {}
     for name, value in part.wanted.items():
-        shape = [_TRACED[size] if isinstance(size, str) else size for size in value.shape]
+        shape = synthetic.shape(value, _TRACED, first=_TRACED["batch"], other=_TRACED["sequence"])
         if value.dtype == "float32":
-            drawn[name] = generator.standard_normal(shape, dtype=np.float32)
+            drawn[name] = synthetic.float32_tensor(generator, shape)
         elif name == "position_ids":
             drawn[name] = np.arange(shape[1])[None].repeat(shape[0], axis=0) + _TRACED["past_sequence"]
+        elif name == "input_ids":
+            drawn[name] = synthetic.tensor(generator, "int64", shape, below=tokens)
         else:
-            drawn[name] = generator.integers(0, tokens, shape) if name == "input_ids" else np.ones(shape, np.int64)
+            drawn[name] = np.ones(shape, np.int64)
     return drawn
 
 
@@ -63,19 +65,18 @@ def _answered(module: torch.nn.Module, rows: Tensors) -> Tensors:
 
     if modules.DECODER_TOKENS not in module.input_names:
         return rows
+    ids = rows["input_ids"]
+    generator = np.random.default_rng(ids.size)
     tokens = torch_models.vocabulary(module).tokens
-    drawn = np.random.default_rng(rows["input_ids"].size).integers(0, tokens, (len(rows["input_ids"]), _ANSWER))
-    return {**rows, modules.DECODER_TOKENS: drawn}
+    answer = synthetic.tensor(generator, "int64", (len(ids), _ANSWER), below=tokens)
+    return {**rows, modules.DECODER_TOKENS: answer}
 
 
 def _rows(
     module: torch.nn.Module, longest: int | None, lengths: tuple[int, ...], *, side: Literal["left", "right"] = "right"
 ) -> Tensors:
     """Return made-up rows of these lengths, or of what the model can take, as one batch."""
-    import numpy as np
-
     vocabulary = torch_models.vocabulary(module)
-    generator = np.random.default_rng(sum(lengths))
     limit = longest or max(lengths)
-    rows = [token_rows.draw(generator, vocabulary, min(length, limit)) for length in lengths]
+    rows = synthetic.rows(sum(lengths), vocabulary, [min(length, limit) for length in lengths])
     return token_rows.batch(rows, pad=vocabulary.pad, side=side)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine import distribution, tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.inputs import synthetic
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference.quiet import quiet
 from engine.recipe.images import Images
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
-INPUT, OUTPUT = "images", "logits"
+OUTPUT = "logits"
 _SEED = 20
 """Of a random head: it must be the same one in every step that loads the model."""
 _OWN_SIZE = (3, 224, 224)
@@ -48,11 +49,13 @@ def load(
 
 
 def example(module: torch.nn.Module, batch: int) -> dict[str, np.ndarray]:
-    """Return seeded made-up images for a loaded model: normal numbers, as images are once they are normalised."""
+    """Return seeded made-up images for a loaded model: normal numbers, as images are once they are normalized."""
     import numpy as np
 
     generator = np.random.default_rng(batch)
-    return {INPUT: generator.standard_normal((batch, *module.wanted[INPUT].shape[1:]), dtype="float32")}
+    return {
+        checkpoints.IMAGES: synthetic.float32_tensor(generator, (batch, *module.wanted[checkpoints.IMAGES].shape[1:]))
+    }
 
 
 def _created(checkpoint: Path, images: Images) -> Any:
@@ -144,9 +147,9 @@ def _try(module: torch.nn.Module, checkpoint: Path, own: list[int]) -> None:
 
     try:
         with torch.inference_mode():
-            answer = module(torch.from_numpy(example(module, 1)[INPUT]))[0]
+            answer = module(torch.from_numpy(example(module, 1)[checkpoints.IMAGES]))[0]
     except Exception as error:  # any layer may find the size odd
-        shape = " x ".join(map(str, module.wanted[INPUT].shape))
+        shape = " x ".join(map(str, module.wanted[checkpoints.IMAGES].shape))
         raise StepError(
             f"{checkpoints.config(checkpoint)['architecture']} cannot take images of this size: {shape}",
             [str(error).strip().splitlines()[0]],
@@ -168,9 +171,9 @@ def _image_class() -> Any:
             super().__init__()
             self.model = model
             self.last = layout == "NHWC"
-            self.input_names, self.output_names = (INPUT,), (OUTPUT,)
+            self.input_names, self.output_names = (checkpoints.IMAGES,), (OUTPUT,)
             shape = (*sizes, channels) if self.last else (channels, *sizes)
-            self.wanted = {INPUT: Input(INPUT, "float32", ("batch", *shape))}
+            self.wanted = {checkpoints.IMAGES: Input(checkpoints.IMAGES, "float32", ("batch", *shape))}
 
         def forward(self, images: torch.Tensor) -> tuple[torch.Tensor, ...]:
             return (self.model(images.permute(0, 3, 1, 2) if self.last else images),)

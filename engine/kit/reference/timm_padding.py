@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.reference import timm_models
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def fixed(module: torch.nn.Module) -> torch.nn.Module:
 
     hooks = [each.register_forward_pre_hook(remember(name)) for name, each in found.items()]
     with torch.inference_mode():
-        made(torch.from_numpy(timm_models.example(made, 1)[timm_models.INPUT]))
+        made(torch.from_numpy(timm_models.example(made, 1)[checkpoints.IMAGES]))
     for hook in hooks:
         hook.remove()
     for name, size in sizes.items():

@@ -13,6 +13,7 @@ from engine.runtimes.triton_tensors import TYPES, is_batch
 
 Config = Any
 """A `ModelConfig`, the protobuf message that Triton reads as config.pbtxt."""
+FILE = "config.pbtxt"
 
 _GRAPH_LEVELS = {"basic": -1, "extended": 1, "disabled": 2}
 """ONNX Runtime's optimization levels as `optimization.graph.level`; `all` is what Triton does anyway.
@@ -108,12 +109,19 @@ def as_text(config: Config) -> str:
     return str(text_format.MessageToString(config, as_utf8=True))
 
 
-def read(folder: Path) -> Config:
-    """Return the configuration in a model's folder of a repository."""
+def read(folder: Path, *, allow_unknown_field: bool = False) -> Config:
+    """Return the configuration in a model's folder of a repository. Raises OSError or ValueError.
+
+    With `allow_unknown_field`, fields that this version of tritonclient does not know are left out.
+    """
     from google.protobuf import text_format
     from tritonclient.grpc import model_config_pb2
 
-    return text_format.Parse((folder / "config.pbtxt").read_text("utf-8"), model_config_pb2.ModelConfig())
+    text = (folder / FILE).read_text("utf-8")
+    try:
+        return text_format.Parse(text, model_config_pb2.ModelConfig(), allow_unknown_field=allow_unknown_field)
+    except text_format.ParseError as error:
+        raise ValueError(str(error)) from error
 
 
 def named(name: str, batch: int) -> Config:

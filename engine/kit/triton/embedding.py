@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.kit.checkpoints import sentences
 from engine.kit.checkpoints.sentences import Sentences
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, opsets
 
 if TYPE_CHECKING:
     import onnx
@@ -41,15 +41,14 @@ def pooled(model: Path, checkpoint: Path, out: Path) -> Path:
 def _asked(checkpoint: Path) -> Sentences | None:
     try:
         found = sentences.load(checkpoint)
-    except sentences.Unsupported:
+    except sentences.UnsupportedModules:
         return None  # whoever makes answers says why
     return found if found is not None and found.modes in (("mean",), ("cls",)) else None
 
 
 def _suits(graph: onnx.ModelProto) -> bool:
     given, taken = onnx_files.outputs(graph), onnx_files.inputs(graph)
-    opset = next((each.version for each in graph.opset_import if each.domain in ("", "ai.onnx")), 0)
-    if NAME in given or STATES not in given or MASK not in taken or opset < _OPSET:
+    if NAME in given or STATES not in given or MASK not in taken or opsets.version(graph) < _OPSET:
         return False
     return (given[STATES].dtype, len(given[STATES].shape)) == ("float32", _RANK)
 
@@ -66,7 +65,7 @@ def _append(model: onnx.ModelProto, asked: Sentences) -> None:
         "least_count": np.array(1e-9, np.float32),
         "least_length": np.array(1e-12, np.float32),
     }
-    vector = NAME if not asked.normalise else _own("vector")
+    vector = NAME if not asked.normalize else _own("vector")
     if asked.modes == ("mean",):
         nodes = [
             helper.make_node("Cast", [MASK], [_own("counts")], to=TensorProto.FLOAT),
@@ -83,7 +82,7 @@ def _append(model: onnx.ModelProto, asked: Sentences) -> None:
             helper.make_node("ArgMax", [_own("counts")], [_own("first")], axis=1, keepdims=1),
             helper.make_node("GatherND", [STATES, _own("first")], [vector], batch_dims=1),
         ]
-    if asked.normalise:
+    if asked.normalize:
         nodes += [
             helper.make_node("ReduceL2", [vector, _own("last")], [_own("length")], keepdims=1),
             helper.make_node("Max", [_own("length"), _own("least_length")], [_own("least")]),

@@ -7,13 +7,11 @@ from typing import Any, Literal, cast
 
 from engine.errors import StepError
 from engine.feasibility import triton
-from engine.feasibility.triton import About, Fault, Tensor
+from engine.feasibility.triton import About, ConfigTensor, Fault
+from engine.kit.triton.config import Config
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import Part
 from engine.runtimes.backends import ON_GPU, Accelerator, Backend
-
-Config = Any
-"""A `ModelConfig`, the protobuf message that Triton reads as config.pbtxt."""
 
 _ENGINES = ("model", "encoder", "decoder")
 
@@ -122,10 +120,10 @@ def _sections(serving: Serving, part: str) -> Iterator[tuple[str, Mapping[str, A
 def _about(config: Config, serving: Serving, part: str, profiles: int | None) -> About:
     from tritonclient.grpc import model_config_pb2
 
-    def tensors(listed: Iterable[Any]) -> dict[str, Tensor]:
+    def tensors(listed: Iterable[Any]) -> dict[str, ConfigTensor]:
         name_of = model_config_pb2.DataType.Name
         return {
-            tensor.name: Tensor(
+            tensor.name: ConfigTensor(
                 name_of(tensor.data_type),
                 tuple(tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims),
                 sent=tuple(tensor.dims),

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from engine.kit.generation import settings
 from engine.kit.generation.settings import Settings
-from engine.kit.inputs import tokenizer
+from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.onnx import graphs, past
 from engine.kit.triton import fields, served
 from engine.kit.triton import model as models
@@ -22,21 +22,21 @@ from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Files, Part
 from engine.kit.triton.serving import Serving
 from engine.runtimes.served import Served
-from engine.tasks import Tensor
+from engine.tasks import AnswerTensor
 
 Graphs = Mapping[str, tuple[Config, Signature]]
 """By the folders of a built model: `graphs.WHOLE`, or `graphs.ENCODER` and `graphs.DECODER`."""
 
 _TAKES = (
-    Tensor("TEXT", "TYPE_STRING", (1,)),
-    Tensor("MAX_NEW_TOKENS", "TYPE_INT32", (1,)),
-    Tensor("STOP", "TYPE_STRING", (-1,)),
+    AnswerTensor("TEXT", "TYPE_STRING", (1,)),
+    AnswerTensor("MAX_NEW_TOKENS", "TYPE_INT32", (1,)),
+    AnswerTensor("STOP", "TYPE_STRING", (-1,)),
 )
 """What clients ask: the first is needed."""
 _GIVES = (
-    Tensor("text", "TYPE_STRING", (1,)),
-    Tensor("token_ids", "TYPE_INT64", (-1,)),
-    Tensor("finish_reason", "TYPE_STRING", (1,)),
+    AnswerTensor("text", "TYPE_STRING", (1,)),
+    AnswerTensor("token_ids", "TYPE_INT64", (-1,)),
+    AnswerTensor("finish_reason", "TYPE_STRING", (1,)),
 )
 data = ("../generation/greedy.py",)  # it is shipped as it is
 GraphKind = Literal["model", "encoder", "decoder"]
@@ -59,15 +59,15 @@ def parts(
         files[name] = Files(validated / part, model.files)
         made[part] = _graph(serving.model_copy(update={"model_name": name}), model, _KINDS[part])
     listed = [Part(config) for config, _ in made.values()]
-    tokeniser = tokenizer.load(checkpoint) if serving.tokenizer else None
-    if tokeniser is None:
+    tokenizer = tokenizers.load(checkpoint) if serving.tokenizer else None
+    if tokenizer is None:
         print("the package has no tokenizer: it takes tokens and their past")
         return listed, files
     longest = serving.largest.get("total_sequence")
     said = settings.read(checkpoint, max_new_tokens=serving.max_new_tokens, longest=longest)
     print("\n".join(said.notes) or "text is generated greedily, as the model's own settings have it")
-    tokeniser.backend.no_truncation()
-    shipped = _files(tokeniser.backend, _shipped(said, made, serving.largest))
+    tokenizer.backend.no_truncation()
+    shipped = _files(tokenizer.backend, _shipped(said, made, serving.largest))
     for name, streams in ((f"{serving.model_name}_stream", True), (serving.ensemble, False)):
         listed.append(_entry(name, made, shipped, task=task, streams=streams))
         fields.overridden(listed[-1].config, serving, "stream" if streams else "generate")

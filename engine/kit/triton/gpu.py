@@ -6,12 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from engine.errors import StepError
-
-Config = Any
-"""A `ModelConfig`, the protobuf message that Triton reads as config.pbtxt."""
+from engine.kit.triton.config import Config
 
 
 def accelerated(config: Config, name: str, parameters: Mapping[str, str]) -> None:

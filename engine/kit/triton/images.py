@@ -8,14 +8,13 @@ from typing import Any
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.reference import timm_models
 from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
-from engine.tasks import Tensor
+from engine.tasks import AnswerTensor
 
-FILE = Tensor("IMAGE", "TYPE_STRING", (1,))
+FILE = AnswerTensor("IMAGE", "TYPE_STRING", (1,))
 """The input of the entry: an image file's bytes, PNG, JPEG or whatever Pillow reads."""
 _MODES = {1: "L", 3: "RGB"}
 _CROPS = ("center", "squash", "border")
@@ -33,7 +32,7 @@ _USUAL: Mapping[str, Any] = {
 def part(name: str, model: Config, signature: Signature, serving: Serving, checkpoint: Path) -> Part | None:
     """Return the python model that turns image files into what `model` takes; None where it takes something else."""
     images = serving.images
-    wanted = signature.inputs.get(timm_models.INPUT)
+    wanted = signature.inputs.get(checkpoints.IMAGES)
     if images is None or wanted is None or len(signature.inputs) > 1 or checkpoints.kind(checkpoint) != "timm":
         return None
     sizes = [each for each in wanted.shape[1:] if isinstance(each, int)]
@@ -53,7 +52,7 @@ def part(name: str, model: Config, signature: Signature, serving: Serving, check
 
 
 def _prepared(checkpoint: Path, serving: Serving, channels: int) -> dict[str, Any]:
-    """Return how images are scaled, cut and normalised: as the recipe says, the model's own config, or timm.
+    """Return how images are scaled, cut and normalized: as the recipe says, the model's own config, or timm.
 
     Raises StepError where config.json asks for what timm's evaluation does not know.
     """

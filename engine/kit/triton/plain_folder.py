@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.kit.onnx import onnx_files
+from engine.kit.triton.parts import REQUIREMENTS
 from engine.runtimes.served import Served
 
-TOKENIZER, REQUIREMENTS = "tokenizer.json", "requirements.txt"
+TOKENIZER = "tokenizer.json"
 
 
 def write(folder: Path, directory: Path, model: Served, *, tokenizer: str | None) -> None:

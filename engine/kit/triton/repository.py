@@ -22,9 +22,8 @@ from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import Part as Kind
 from engine.reporting import TypedReport
 from engine.runtimes.served import Served
-from engine.tasks import Answer, Tensor
+from engine.tasks import Answer, AnswerTensor
 
-_CONFIG = "config.pbtxt"
 _VERSION = "1"
 
 
@@ -124,7 +123,7 @@ def _postprocess(name: str, model: Config, chain: Sequence[Part], answer: Answer
             f"answers are made of {' and '.join(left_out)}, which package.triton.output leaves out",
             hint="add it there, or say package.triton.postprocess: false",
         )
-    takes = [Tensor(each, known[each].type, known[each].dims) for each in answer.takes]
+    takes = [AnswerTensor(each, known[each].type, known[each].dims) for each in answer.takes]
     again = [tensor for tensor in takes if tensor.name in answer.outputs]
     return parts.python(
         name,
@@ -149,8 +148,7 @@ def _task(serving: Serving, checkpoint: Path) -> str:
 
 def _generates(validated: Path, checkpoint: Path) -> bool:
     """Tell whether the built model is one of graphs that generate text."""
-    onnx = (validated / graphs.folders(validated)[0] / onnx_files.MODEL).is_file()
-    return onnx and checkpoints.kind(checkpoint) == "transformers" and graphs.generates(validated)
+    return checkpoints.kind(checkpoint) == "transformers" and graphs.generates(validated)
 
 
 def _with_embedding(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) -> Path:
@@ -191,7 +189,7 @@ def _write(out: Path, part: Part) -> None:
     """Write a model's folder: its configuration, its files, and those of its version."""
     folder: Path = out / part.config.name / _VERSION
     folder.mkdir(parents=True)
-    (folder.parent / _CONFIG).write_text(configs.as_text(part.config), "utf-8")
+    (folder.parent / configs.FILE).write_text(configs.as_text(part.config), "utf-8")
     for place, files in ((folder, part.files), (folder.parent, part.beside)):
         for name, content in files.items():
             (place / name).write_bytes(content)

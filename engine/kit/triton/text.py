@@ -8,53 +8,54 @@ from pathlib import Path
 
 from engine import tasks
 from engine.kit.checkpoints import json_files
-from engine.kit.inputs import token_rows, tokenizer
+from engine.kit.inputs import token_rows
+from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.triton import config as configs
 from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
-from engine.tasks import Task, Tensor
+from engine.tasks import AnswerTensor, Task
 
 NAME = "TEXT"
 """The input of the tokenizer and of the ensemble: UTF-8 strings."""
 OFFSETS = "offsets"
 _EXTRA = {
-    "input_ids": Tensor("input_ids", "TYPE_INT64", (-1,)),
-    "attention_mask": Tensor("attention_mask", "TYPE_INT64", (-1,)),
-    OFFSETS: Tensor(OFFSETS, "TYPE_INT64", (-1, 2)),
+    "input_ids": AnswerTensor("input_ids", "TYPE_INT64", (-1,)),
+    "attention_mask": AnswerTensor("attention_mask", "TYPE_INT64", (-1,)),
+    OFFSETS: AnswerTensor(OFFSETS, "TYPE_INT64", (-1, 2)),
 }
 """What the tokenizer gives beside the model's own inputs, where an answer is made of it."""
 _SIDES = ("left", "right")
 
 
 @dataclass(frozen=True)
-class Text:
+class ServedTokenizer:
     """A tokenizer as it is served: how many texts make a row, and its file."""
 
-    tokeniser: tokenizer.Tokeniser
-    row: Tensor
+    tokenizer: tokenizers.Tokenizer
+    row: AnswerTensor
     file: str
     context: bool = False
     """Whether the second text is one that answers lie in."""
 
 
-def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) -> Text | None:
+def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) -> ServedTokenizer | None:
     """Return the tokenizer of a model that takes nothing but tokens; None where it does not, or has none."""
     if not token_rows.are_tokens(signature.inputs):
         return None
     axis = signature.inputs["input_ids"].shape[1]
     fixed = axis if isinstance(axis, int) else None
-    tokeniser = tokenizer.load(checkpoint, longest=fixed or serving.largest.get(str(axis)))
-    if tokeniser is None:
+    tokenizer = tokenizers.load(checkpoint, longest=fixed or serving.largest.get(str(axis)))
+    if tokenizer is None:
         print("the model has no tokenizer: the package takes tokens")
         return None
     asked = tasks.find(task)
-    row = Tensor(NAME, "TYPE_STRING", (asked.texts,))
-    return Text(tokeniser, row, _file(tokeniser, checkpoint, fixed, asked), asked.context)
+    row = AnswerTensor(NAME, "TYPE_STRING", (asked.texts,))
+    return ServedTokenizer(tokenizer, row, _file(tokenizer, checkpoint, fixed, asked), asked.context)
 
 
-def part(name: str, model: Config, text: Text, *, also: Collection[str]) -> Part:
+def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[str]) -> Part:
     """Return the python model that turns texts into the tensors that `model` takes, and those named in `also`."""
     own = parts.tensors(model.input, model)
     gives = [*own, *(_EXTRA[each] for each in _EXTRA if each in also and each not in {tensor.name for tensor in own})]
@@ -68,17 +69,17 @@ def part(name: str, model: Config, text: Text, *, also: Collection[str]) -> Part
     )  # fmt: skip
 
 
-def _file(tokeniser: tokenizer.Tokeniser, checkpoint: Path, fixed: int | None, task: Task) -> str:
+def _file(tokenizer: tokenizers.Tokenizer, checkpoint: Path, fixed: int | None, task: Task) -> str:
     """Return tokenizer.json: cut as in validation, padded to the longest text of a request or to a fixed length.
 
     Of a question and its context only the context is cut: what was asked must be known whole.
     """
-    backend = tokeniser.backend
+    backend = tokenizer.backend
     cut = backend.truncation
     if cut is not None and task.context:
         backend.enable_truncation(cut["max_length"], strategy="only_second", direction=cut["direction"])
-    token = backend.id_to_token(tokeniser.pad) or ""
-    backend.enable_padding(direction=_side(checkpoint), pad_id=tokeniser.pad, pad_token=token, length=fixed)
+    token = backend.id_to_token(tokenizer.pad) or ""
+    backend.enable_padding(direction=_side(checkpoint), pad_id=tokenizer.pad, pad_token=token, length=fixed)
     return str(backend.to_str(pretty=False))
 
 

@@ -11,7 +11,7 @@ from engine.runtimes.runtime import Kernels, Runtime, Unsupported
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.runtimes.recipes import LoadedRecipe, Target
+    from engine.runtimes.recipes import LoadedRecipeView, TargetView
 
 
 class Auto(Runtime):
@@ -27,14 +27,14 @@ class Auto(Runtime):
         """Whatever suits the GPU would."""
         return True
 
-    def kernels(self, target: Target) -> Kernels | None:
+    def kernels(self, target: TargetView) -> Kernels | None:
         """Return what CPUs are built for today; None on a GPU."""
         return Kernels(("fp32", "int8"), "onnxruntime computes there in") if target.device == "cpu" else None
 
-    def sections(self, target: Target) -> Sequence[str]:
+    def sections(self, target: TargetView) -> Sequence[str]:
         """Return every section: any may turn out to be meant."""
         return ("tensorrt",)
 
-    def refuse_options(self, loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+    def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
         """Raise RecipeError at an option that TensorRT does not have."""
         import_module("engine.runtimes.tensorrt.feasible").options(loaded, devices)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, topology
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.preparation import CONTRIBUTED
 
@@ -62,8 +62,8 @@ def attention_sizes(model: onnx.ModelProto) -> tuple[int, int]:
     Exports that reshape to (batch, sequence, -1, head size) leave the number of heads open: the projection's
     weight, [input, heads x head size], settles it.
     """
-    constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    makers = {name: node for node in model.graph.node for name in node.output}
+    constants = topology.initializers(model.graph)
+    makers = topology.producers(model.graph)
     found = set(_sizes(model, constants, makers))
     return found.pop() if len(found) == 1 else (0, 0)
 
@@ -75,8 +75,8 @@ def _drop_counted_positions(model: onnx.ModelProto) -> None:
     """
     import numpy as np
 
-    constants = {tensor.name: tensor for tensor in model.graph.initializer}
-    makers = {name: node for node in model.graph.node for name in node.output}
+    constants = topology.initializers(model.graph)
+    makers = topology.producers(model.graph)
     for node in model.graph.node:
         if node.op_type != "EmbedLayerNormalization" or len(node.input) <= _POSITIONS:
             continue

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.runtimes.devices import Gpu
+from engine.runtimes.devices import CudaGpu
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -33,7 +33,7 @@ HINT = (
 
 
 @dataclass(frozen=True)
-class Provider:
+class SessionProvider:
     """What runs a session: ONNX Runtime's name of it, its options, and who takes the nodes that it does not."""
 
     name: str
@@ -51,22 +51,22 @@ class Provider:
         return [*listed, (CPU, {})] if self.on_gpu else listed
 
 
-ON_CPU = Provider(CPU)
+ON_CPU = SessionProvider(CPU)
 
 
-def cuda(gpu: Gpu, *, graph: bool = False) -> Provider:
+def cuda(gpu: CudaGpu, *, graph: bool = False) -> SessionProvider:
     """Return the CUDA provider. With `graph` a session replays a captured graph: inputs must be bound, shapes fixed."""
     captured = {"enable_cuda_graph": "1"} if graph else {}
-    return Provider(CUDA, {"device_id": str(gpu.index), **captured})
+    return SessionProvider(CUDA, {"device_id": str(gpu.index), **captured})
 
 
-def tensorrt(gpu: Gpu, options: Mapping[str, str]) -> Provider:
+def tensorrt(gpu: CudaGpu, options: Mapping[str, str]) -> SessionProvider:
     """Return the TensorRT provider with the options of `tensorrt_provider`, and CUDA behind it."""
     device = {"device_id": str(gpu.index)}
-    return Provider(TENSORRT, {**device, **options}, ((CUDA, device),))
+    return SessionProvider(TENSORRT, {**device, **options}, ((CUDA, device),))
 
 
-def expect_available(provider: Provider) -> None:
+def expect_available(provider: SessionProvider) -> None:
     """Raise StepError where the installed build of ONNX Runtime does not know the provider."""
     import onnxruntime
 
@@ -75,7 +75,7 @@ def expect_available(provider: Provider) -> None:
         raise _fallback(provider, [f"it offers: {', '.join(available)}"])
 
 
-def expect_used(session: onnxruntime.InferenceSession, provider: Provider) -> None:
+def expect_used(session: onnxruntime.InferenceSession, provider: SessionProvider) -> None:
     """Raise StepError where a session does not run on its provider.
 
     A build that knows a provider opens sessions without it where its libraries or the driver are missing, and only
@@ -97,7 +97,7 @@ def expect_used(session: onnxruntime.InferenceSession, provider: Provider) -> No
     print(f"ONNX Runtime has put the model's nodes: {spread}")
 
 
-def _fallback(provider: Provider, facts: Sequence[str]) -> StepError:
+def _fallback(provider: SessionProvider, facts: Sequence[str]) -> StepError:
     return StepError(
         f"ONNX Runtime does not run on {provider.name} here, and would silently use another",
         facts,

@@ -14,8 +14,8 @@ from engine.runtimes.onnxruntime import generation, spec
 from engine.runtimes.onnxruntime import providers as ort_providers
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime import tensorrt_provider as ort_tensorrt
-from engine.runtimes.onnxruntime.providers import ON_CPU, Provider
-from engine.runtimes.rival import Original
+from engine.runtimes.onnxruntime.providers import ON_CPU, SessionProvider
+from engine.runtimes.rival import RivalModel
 from engine.runtimes.runner import Runner
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def runner(
     return Runner(name, lambda inputs: ort.run(session, inputs, _options(-1) if captures else None), prepare)
 
 
-def rival(original: Original, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:  # noqa: ARG001 - it has one
+def rival(original: RivalModel, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:  # noqa: ARG001 - it has one
     """Return the runner of an exported model as a user would open it: every optimization that is on by default.
 
     On a GPU that is the CUDA provider. Raises StepError as `runner` does.
@@ -62,7 +62,7 @@ def rival(original: Original, *, name: str, precision: str, execution: Execution
     return runner(original.exported, plain, name=name, threads=threads, new_tokens=original.new_tokens)
 
 
-def provider_of(directory: Path, execution: Execution) -> Provider:
+def provider_of(directory: Path, execution: Execution) -> SessionProvider:
     """Return the provider that a model runs on. Raises StepError where its GPU is not here."""
     if execution.hardware is None:
         return ON_CPU

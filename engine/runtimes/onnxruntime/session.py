@@ -12,7 +12,7 @@ from engine.errors import StepError
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import MODEL
 from engine.runtimes.onnxruntime import providers as ort_providers
-from engine.runtimes.onnxruntime.providers import ON_CPU, Provider
+from engine.runtimes.onnxruntime.providers import ON_CPU, SessionProvider
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +35,7 @@ def session(
     *,
     threads: int = 0,
     level: str | None = None,
-    provider: Provider = ON_CPU,
+    provider: SessionProvider = ON_CPU,
     in_order: bool = False,
 ) -> onnxruntime.InferenceSession:
     """Open `directory/model.onnx` on a provider, as its `session.json` asks.
@@ -163,7 +163,7 @@ def _settings(level: str, threads: int) -> onnxruntime.SessionOptions:
 
 
 def _open(
-    directory: Path, settings: onnxruntime.SessionOptions, provider: Provider, disabled: Sequence[str]
+    directory: Path, settings: onnxruntime.SessionOptions, provider: SessionProvider, disabled: Sequence[str]
 ) -> onnxruntime.InferenceSession:
     import onnxruntime
 

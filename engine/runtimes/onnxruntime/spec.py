@@ -15,7 +15,7 @@ from engine.runtimes.runtime import GPU_FACTS, E, Kernels, Runtime, Unsupported,
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.runtimes.recipes import Execution, LoadedRecipe, Recipe, Target
+    from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, RecipeView, TargetView
     from engine.runtimes.triton_images import ImageTag
 
 
@@ -37,7 +37,7 @@ _BY_BUILD = (
 """What only the builder of an engine reads: the TensorRT provider has settings of its own."""
 
 
-def provider_of(target: Target) -> Provider:
+def provider_of(target: TargetView) -> Provider:
     """Return the provider that a target means; without a word of it the CPU's or CUDA's, by the device."""
     if target.provider is not None:
         return Provider(target.provider)
@@ -71,11 +71,11 @@ class OnnxRuntime(Runtime):
     )
     tools_for: ClassVar[Mapping[str, str]] = {"onnxruntime": "all models", _GPU: "ONNX models on a GPU"}
 
-    def runs_on_cpu(self, target: Target) -> bool:
+    def runs_on_cpu(self, target: TargetView) -> bool:
         """Say whether the CPU provider runs the model, on whatever machine."""
         return target.device == "cpu" or target.provider == Provider.CPU
 
-    def refuse_cpu(self, loaded: LoadedRecipe) -> None:
+    def refuse_cpu(self, loaded: LoadedRecipeView) -> None:
         """Raise RecipeError for a provider that runs on GPUs alone."""
         provider = loaded.recipe.target.provider
         if provider not in (None, Provider.CPU):
@@ -83,7 +83,7 @@ class OnnxRuntime(Runtime):
             hint = "name the GPU (`recipe gpus` lists them), or use provider: cpu"
             raise loaded.error(what, "target", "provider", hint=hint)
 
-    def refuse_gpus(self, loaded: LoadedRecipe, named: Sequence[Gpu]) -> None:
+    def refuse_gpus(self, loaded: LoadedRecipeView, named: Sequence[Gpu]) -> None:
         """Raise RecipeError where no provider for GPUs is named."""
         provider = loaded.recipe.target.provider
         if provider in (None, Provider.CPU):
@@ -93,7 +93,7 @@ class OnnxRuntime(Runtime):
             hint = "say provider: cuda (or tensorrt), or device: cpu"
             raise loaded.error(what, "target", at, facts=facts, hint=hint)
 
-    def kernels(self, target: Target) -> Kernels | None:
+    def kernels(self, target: TargetView) -> Kernels | None:
         """Return what the kernels of a CPU or of the CUDA provider are for; TensorRT's compute in what the GPU does."""
         match provider_of(target):
             case Provider.CPU:
@@ -104,11 +104,11 @@ class OnnxRuntime(Runtime):
             case Provider.TENSORRT:
                 return None
 
-    def sections(self, target: Target) -> Sequence[str]:
+    def sections(self, target: TargetView) -> Sequence[str]:
         """Return the section of TensorRT's options, where its provider builds the engines."""
         return ("tensorrt",) if target.provider == Provider.TENSORRT else ()
 
-    def refuse_options(self, loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+    def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
         """Raise RecipeError for TensorRT's options that only the builder of an engine reads."""
         tensorrt = loaded.recipe.tensorrt
         for name in _BY_BUILD:
@@ -118,15 +118,15 @@ class OnnxRuntime(Runtime):
         if tensorrt:
             _tensorrt().options(loaded, devices)
 
-    def refuse_image(self, loaded: LoadedRecipe, named: ImageTag) -> None:
+    def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
         """Every image with Triton's ONNX Runtime backend loads ONNX models."""
 
-    def refuse_operators(self, loaded: LoadedRecipe, operators: Mapping[str, Sequence[str]]) -> None:
+    def refuse_operators(self, loaded: LoadedRecipeView, operators: Mapping[str, Sequence[str]]) -> None:
         """Raise RecipeError for operators that TensorRT does not have, where its provider takes the graph."""
         if loaded.recipe.target.provider == Provider.TENSORRT:
             _tensorrt().operators(loaded, operators)
 
-    def unsupported(self, recipe: Recipe) -> Iterator[Unsupported]:
+    def unsupported(self, recipe: RecipeView) -> Iterator[Unsupported]:
         """Yield what the TensorRT provider cannot do."""
         if recipe.precision == "fp8" and recipe.target.provider == Provider.TENSORRT:
             what = "fp8 behind ONNX Runtime, whose optimizer takes such a graph apart"
@@ -135,25 +135,25 @@ class OnnxRuntime(Runtime):
             what = "CUDA graphs through onnxruntime: Triton moves the buffers that one would be captured with"
             yield Unsupported("tensorrt.cuda_graph", what, "runtime: tensorrt")
 
-    def accelerator(self, target: Target) -> Accelerator | None:
+    def accelerator(self, target: TargetView) -> Accelerator | None:
         """Return TensorRT where its provider runs the model."""
         return Accelerator.TENSORRT if target.provider == Provider.TENSORRT else None
 
-    def generates(self, target: Target) -> bool:
+    def generates(self, target: TargetView) -> bool:
         """Say whether it runs models that generate text there: on a CPU."""
         return self.runs_on_cpu(target)
 
-    def fixes_profiles(self, target: Target) -> bool:
+    def fixes_profiles(self, target: TargetView) -> bool:
         """Say whether the TensorRT provider builds engines of the profiles."""
         return target.provider == Provider.TENSORRT
 
-    def lowering(self, recipe: Recipe) -> Lowering | None:
+    def lowering(self, recipe: RecipeView) -> Lowering | None:
         """Return how the precision comes into the graph: on a CPU only int8 does, as dynamic int8."""
         if self.runs_on_cpu(recipe.target):
             return Lowering.DYNAMIC if recipe.precision == "int8" else None
         return Lowering.IN_THE_GRAPH if recipe.precision != "fp32" else None
 
-    def fuses(self, target: Target) -> Residual | None:
+    def fuses(self, target: TargetView) -> Residual | None:
         """Return how operators are fused. TensorRT knows no fused operators, as a provider too.
 
         On a CPU the fused kernel of a residual addition (SkipLayerNormalization) is the slower one in ONNX Runtime 1.30
@@ -168,7 +168,7 @@ class OnnxRuntime(Runtime):
             case Provider.TENSORRT:
                 return None
 
-    def execution(self, recipe: Recipe) -> Mapping[str, Any]:
+    def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
         """Return the provider, and of the TensorRT provider what it builds its engine for."""
         provider, tensorrt = provider_of(recipe.target), recipe.tensorrt
         options: dict[str, object] = {"provider": provider.value}
@@ -184,15 +184,15 @@ class OnnxRuntime(Runtime):
             }
         return options
 
-    def tool(self, target: Target) -> str | None:
+    def tool(self, target: TargetView) -> str | None:
         """Return the build of ONNX Runtime for GPUs."""
         return None if self.runs_on_cpu(target) else _GPU
 
-    def tools(self, execution: Execution) -> tuple[str, ...]:
+    def tools(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the distributions that run it."""
         return ("numpy", self.name if execution.hardware is None else execution.hardware.tool)
 
-    def facts(self, execution: Execution) -> tuple[str, ...]:
+    def facts(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return what chooses the kernels: the CPU's instructions and the build that runs on it, or GPU and driver."""
         if execution.hardware is None:
             return _CPU_FACTS
@@ -200,7 +200,7 @@ class OnnxRuntime(Runtime):
         by_tensorrt = execution.options.get("provider") == Provider.TENSORRT
         return (*GPU_FACTS, "tensorrt.version") if by_tensorrt else GPU_FACTS
 
-    def latency_facts(self, execution: Execution) -> tuple[str, ...]:
+    def latency_facts(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return which build of ONNX Runtime it is."""
         return ("onnxruntime.build",)
 

@@ -8,7 +8,7 @@ from engine.runtimes.runtime import Kernels, Runtime, Unsupported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from engine.runtimes.recipes import Target
+    from engine.runtimes.recipes import TargetView
 
 
 class OpenVino(Runtime):
@@ -18,6 +18,6 @@ class OpenVino(Runtime):
     title: ClassVar[str] = "OpenVINO"
     planned: ClassVar[Unsupported | None] = Unsupported("target.runtime", "openvino", "onnxruntime")
 
-    def kernels(self, target: Target) -> Kernels | None:
+    def kernels(self, target: TargetView) -> Kernels | None:
         """Return what CPUs are built for today."""
         return Kernels(("fp32", "int8"), "onnxruntime computes there in")

@@ -13,7 +13,7 @@ from engine.kit.reference.quiet import quiet
 from engine.recipe import images as pictures
 from engine.runtimes import devices
 from engine.runtimes.execution import Execution
-from engine.runtimes.rival import Original
+from engine.runtimes.rival import RivalModel
 from engine.runtimes.runner import Runner
 from engine.step import Hardware
 from engine.tasks import Modality
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
-def rival(original: Original, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:
+def rival(original: RivalModel, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:
     """Return the runner of the original in PyTorch, eager, all of it in one precision: on a GPU, or else on the CPU.
 
     Where it generates text a prepared call is `generate()`, greedily and for just so many tokens.

@@ -17,7 +17,7 @@ from engine.runtimes.tensorrt.spec import Engines
 if TYPE_CHECKING:
     import tensorrt as trt
 
-__all__ = ["Known", "check_version", "meant", "trt", "use"]
+__all__ = ["EngineRuntime", "check_version", "meant", "trt", "use"]
 
 
 class _Meant:
@@ -48,7 +48,7 @@ def _known(runtime: str) -> str:
         raise ValueError(error.what) from error
 
 
-Known = Annotated[str, AfterValidator(_known)]
+EngineRuntime = Annotated[str, AfterValidator(_known)]
 """The name of a runtime that takes engines, as a field."""
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
 from engine.runtimes.tensorrt.api import trt
-from engine.runtimes.tensorrt.cudart import Memory, Stream
+from engine.runtimes.tensorrt.cudart import CudaStream, DeviceMemory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,7 @@ class Bindings:
     def __init__(
         self,
         context: Context,
-        stream: Stream,
+        stream: CudaStream,
         *,
         inputs: Mapping[str, np.ndarray],
         gives: Sequence[str],
@@ -38,7 +38,7 @@ class Bindings:
         self._of, self._stream = context, stream
         self._context, self._engine = context.handle, context.engine
         self._host: dict[str, np.ndarray] = {}
-        self._device: dict[str, Memory] = {}
+        self._device: dict[str, DeviceMemory] = {}
         self._allocators: dict[str, Any] = {}
         context.bound = None
         for name, array in inputs.items():
@@ -48,7 +48,7 @@ class Bindings:
         self._shapes = {name: shape_of(self._context.get_tensor_shape(name)) for name in gives}
         for name, shape in self._shapes.items():
             if min(shape, default=0) >= 0:
-                self._device[name] = Memory(_bytes(shape, self._dtype(name)))
+                self._device[name] = DeviceMemory(_bytes(shape, self._dtype(name)))
             else:  # it depends on what the inputs hold: TensorRT asks for the memory while it runs
                 self._allocators[name] = _allocator()
         stream.wait()
@@ -91,7 +91,7 @@ class Bindings:
             )
         self._host[name] = np.ascontiguousarray(array.astype(dtype, copy=False)).reshape(array.shape)
         if self._engine.get_tensor_location(name) == trt.TensorLocation.DEVICE:
-            self._device[name] = Memory(self._host[name].nbytes)
+            self._device[name] = DeviceMemory(self._host[name].nbytes)
             if self._host[name].size:
                 self._device[name].write(self._host[name].ctypes.data, self._stream)
 
@@ -134,12 +134,12 @@ def _allocator() -> Any:
     class Allocator(base):  # type: ignore[misc]  # its base is known only where TensorRT is
         def __init__(self) -> None:
             base.__init__(self)
-            self.memory = Memory(1)
+            self.memory = DeviceMemory(1)
             self.shape: tuple[int, ...] = ()
 
         def reallocate_output(self, _name: str, _memory: int, size: int, _alignment: int) -> int:
             if size > self.memory.size:
-                self.memory = Memory(size)  # cudaMalloc aligns for every type
+                self.memory = DeviceMemory(size)  # cudaMalloc aligns for every type
             return self.memory.address
 
         def reallocate_output_async(self, name: str, memory: int, size: int, alignment: int, _stream: int) -> int:

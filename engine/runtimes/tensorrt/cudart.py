@@ -37,7 +37,7 @@ def checked(answer: Any) -> Any:
     return values[0] if len(values) == 1 else tuple(values)
 
 
-class Memory:
+class DeviceMemory:
     """Some bytes of the current GPU's memory."""
 
     def __init__(self, size: int) -> None:
@@ -46,18 +46,18 @@ class Memory:
         self.address = int(checked(runtime().cudaMalloc(max(1, size))))
         _free_with(self, runtime().cudaFree, self.address)
 
-    def write(self, source: int, stream: Stream) -> None:
+    def write(self, source: int, stream: CudaStream) -> None:
         """Copy `size` bytes from an address of the host's."""
         kind = runtime().cudaMemcpyKind.cudaMemcpyHostToDevice
         checked(runtime().cudaMemcpyAsync(self.address, source, self.size, kind, stream.handle))
 
-    def read(self, target: int, size: int, stream: Stream) -> None:
+    def read(self, target: int, size: int, stream: CudaStream) -> None:
         """Copy the first bytes to an address of the host's."""
         kind = runtime().cudaMemcpyKind.cudaMemcpyDeviceToHost
         checked(runtime().cudaMemcpyAsync(target, self.address, size, kind, stream.handle))
 
 
-class Stream:
+class CudaStream:
     """A stream of the current GPU: what is put on it is done in that order."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class Stream:
         """Return when all that is on it is done. Raises StepError where some of that failed."""
         checked(runtime().cudaStreamSynchronize(self.handle))
 
-    def captured(self, work: Callable[[], object]) -> Graph:
+    def captured(self, work: Callable[[], object]) -> CudaGraph:
         """Return what `work` puts on this stream as a graph, without doing it. Raises StepError where it cannot be."""
         mode = runtime().cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal
         checked(runtime().cudaStreamBeginCapture(self.handle, mode))
@@ -77,10 +77,10 @@ class Stream:
             work()
         finally:
             graph = checked(runtime().cudaStreamEndCapture(self.handle))
-        return Graph(graph)
+        return CudaGraph(graph)
 
 
-class Graph:
+class CudaGraph:
     """Captured work that is started by one call."""
 
     def __init__(self, captured: Any) -> None:
@@ -88,7 +88,7 @@ class Graph:
         checked(runtime().cudaGraphDestroy(captured))
         _free_with(self, runtime().cudaGraphExecDestroy, self.handle)
 
-    def launch(self, stream: Stream) -> None:
+    def launch(self, stream: CudaStream) -> None:
         """Put it on a stream."""
         checked(runtime().cudaGraphLaunch(self.handle, stream.handle))
 

@@ -15,7 +15,7 @@ from engine.runtimes.triton_images import tensorrt_for
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.runtimes.recipes import LoadedRecipe
+    from engine.runtimes.recipes import LoadedRecipeView
 
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,3}(\.[x*])?")
 _LAST_WITH_DLA, _AGAIN_WITH_DLA = "10.7", "11.4.1"
@@ -35,7 +35,7 @@ _NEED_GPU: tuple[tuple[str, _Asked, str], ...] = (
 """What TensorRT-RTX cannot do where it builds without a GPU, or does nothing with (tensorrt-rtx 1.7)."""
 
 
-def options(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+def options(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     """Raise RecipeError at the first option that cannot be, or would be silently without effect."""
     tensorrt = loaded.recipe.tensorrt
     if not tensorrt:
@@ -52,7 +52,7 @@ def options(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
         raise loaded.error(what, "tensorrt", "sparse_weights", hint="leave it out")
 
 
-def operators(loaded: LoadedRecipe, found: Mapping[str, Sequence[str]]) -> None:
+def operators(loaded: LoadedRecipeView, found: Mapping[str, Sequence[str]]) -> None:
     """Raise RecipeError for operators that TensorRT does not have; other domains may come from plugins."""
     if fused := found.get(CONTRIBUTED):
         what = f"the graph was fused for ONNX Runtime, and TensorRT does not know its operators: {', '.join(fused)}"
@@ -65,13 +65,13 @@ def operators(loaded: LoadedRecipe, found: Mapping[str, Sequence[str]]) -> None:
         raise loaded.error(what, "model", "source", hint=hint)
 
 
-def _meant(loaded: LoadedRecipe) -> Engines:
+def _meant(loaded: LoadedRecipeView) -> Engines:
     """Return the TensorRT whose options these are: the recipe's runtime, or the one behind ONNX Runtime's provider."""
     runtime = of(loaded.recipe)
     return runtime if isinstance(runtime, Engines) else cast("Engines", find(TensorRT.name))
 
 
-def _version(loaded: LoadedRecipe) -> None:
+def _version(loaded: LoadedRecipeView) -> None:
     version = loaded.recipe.tensorrt.get("version")
     if version is None:
         return
@@ -88,7 +88,7 @@ def _version(loaded: LoadedRecipe) -> None:
         raise loaded.error(what, "tensorrt", "version", facts=[f"supported: {known}"], hint=hint)
 
 
-def _architecture(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+def _architecture(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     """Refuse a TensorRT, by its version or as that of Triton's image, that does not know the GPU yet."""
     version = tensorrt_for(loaded.recipe)
     if version is None or not isinstance(of(loaded.recipe), TensorRT):
@@ -104,7 +104,7 @@ def _architecture(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
             raise loaded.error(what, *at, facts=[fact], hint=hint)
 
 
-def _without_gpu(loaded: LoadedRecipe) -> None:
+def _without_gpu(loaded: LoadedRecipeView) -> None:
     for name, is_asked, hint in _NEED_GPU:
         if is_asked(loaded.recipe.tensorrt):
             what = f"TensorRT-RTX builds without a GPU, and has no `{name}` there"
@@ -112,7 +112,7 @@ def _without_gpu(loaded: LoadedRecipe) -> None:
             raise loaded.error(what, "tensorrt", at, hint=hint)
 
 
-def _compatibility(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+def _compatibility(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     tensorrt = loaded.recipe.tensorrt
     too_old = [gpu for gpu in devices if gpu.sm < AMPERE]
     if tensorrt.get("compatibility") == "ampere-plus" and too_old:
@@ -124,7 +124,7 @@ def _compatibility(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
         raise loaded.error(what, "tensorrt", "exclude_lean_runtime", hint=hint)
 
 
-def _dla(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+def _dla(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     """Refuse memory for deep-learning accelerators where there are none.
 
     Of the catalogue's devices AGX Orin and Orin NX have them. TensorRT 10.7 was the last to support them until 11.4.1

@@ -9,10 +9,10 @@ from engine.runtimes.tensorrt.spec import TensorRT
 from engine.runtimes.triton_images import RECIPE_PATH, REPOSITORY, Image, ImageTag
 
 if TYPE_CHECKING:
-    from engine.runtimes.recipes import LoadedRecipe
+    from engine.runtimes.recipes import LoadedRecipeView
 
 
-def refuse(loaded: LoadedRecipe, named: ImageTag) -> None:
+def refuse(loaded: LoadedRecipeView, named: ImageTag) -> None:
     """Raise RecipeError: an engine is loaded by the version that built it, and by no other."""
     if not named.loads_engines:
         what = f"the image {named.tag} has no backend for TensorRT engines"
@@ -30,7 +30,7 @@ def refuse(loaded: LoadedRecipe, named: ImageTag) -> None:
         raise loaded.error(what, *RECIPE_PATH, facts=[_source(image)], hint=hint)
 
 
-def _loads(loaded: LoadedRecipe, version: str, image: Image) -> bool:
+def _loads(loaded: LoadedRecipeView, version: str, image: Image) -> bool:
     """Tell whether the image loads the engines that a version of TensorRT builds by this recipe."""
     compatible = bool(loaded.recipe.tensorrt.get("version_compatible"))
     return versions.loads_engine(image.tensorrt, built_by=version, version_compatible=compatible)
@@ -40,7 +40,7 @@ def _is_supported(image: Image) -> bool:
     return versions.parts(image.tensorrt)[0] in TensorRT.majors
 
 
-def _needs_version(loaded: LoadedRecipe, named: ImageTag, version: str | None) -> None:
+def _needs_version(loaded: LoadedRecipeView, named: ImageTag, version: str | None) -> None:
     """Raise RecipeError for an image that is not in the table, where the recipe does not fix TensorRT's version itself.
 
     A version-compatible engine needs the major version; any other engine needs the minor version, too.

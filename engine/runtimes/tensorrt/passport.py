@@ -14,7 +14,7 @@ from engine.errors import StepError
 from engine.kit.onnx.onnx_files import Input
 from engine.runtimes import versions
 from engine.runtimes.profiles import within
-from engine.runtimes.tensorrt.api import Known, meant
+from engine.runtimes.tensorrt.api import EngineRuntime, meant
 from engine.step import Frozen
 
 PLAN = "model.plan"
@@ -23,7 +23,7 @@ FILE = "passport.json"
 """What is known of it, beside it."""
 
 
-class Tensor(Frozen):
+class EngineTensor(Frozen):
     """An input or output: numpy's name of its type, and an extent or an axis name per dimension."""
 
     dtype: str
@@ -59,7 +59,7 @@ class Passport(Frozen):
     """What is known of an engine."""
 
     format: Literal[1] = 1
-    kind: Known
+    kind: EngineRuntime
     gpu: tuple[str, ...] = Field(min_length=1)
     """The GPU that built it, as its driver names it; for TensorRT-RTX those that it is for, as the recipe does."""
     sms: tuple[int, ...] = Field(min_length=1)
@@ -72,8 +72,8 @@ class Passport(Frozen):
     options: Mapping[str, Any]
     profiles: tuple[Mapping[str, Extents], ...]
     precision: Precision
-    inputs: Mapping[str, Tensor]
-    outputs: Mapping[str, Tensor]
+    inputs: Mapping[str, EngineTensor]
+    outputs: Mapping[str, EngineTensor]
     onnx: Onnx
     key: str = ""
     """The digest of the key of the job that built it."""
@@ -116,7 +116,7 @@ class Passport(Frozen):
 class Here(Frozen):
     """A machine that is to load an engine. `gpu` is the driver's name, `tensorrt` the version of `kind`'s package."""
 
-    kind: Known
+    kind: EngineRuntime
     gpu: str
     sm: int
     tensorrt: str
@@ -224,5 +224,5 @@ def _listed(value: object) -> str:
     return " or ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _inputs(tensors: Mapping[str, Tensor]) -> dict[str, Input]:
+def _inputs(tensors: Mapping[str, EngineTensor]) -> dict[str, Input]:
     return {name: Input(name, value.dtype, value.shape) for name, value in tensors.items()}

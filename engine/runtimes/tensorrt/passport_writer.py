@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from engine import digest
 from engine.kit.onnx import onnx_files
 from engine.machine import cuda, gpu_state
-from engine.runtimes.tensorrt.passport import Extents, Onnx, Passport, Precision, Tensor
+from engine.runtimes.tensorrt.passport import EngineTensor, Extents, Onnx, Passport, Precision
 from engine.step import KEY_VARIABLE
 
 if TYPE_CHECKING:
     import onnx
 
     from engine.kit.onnx.onnx_files import Input
-    from engine.runtimes.devices import Gpu
+    from engine.runtimes.devices import CudaGpu
     from engine.runtimes.tensorrt.builder import Built, Order
 
 
@@ -31,7 +31,7 @@ def write(
     precision: Precision,
     graph: onnx.ModelProto,
     targets: tuple[str, ...],
-    gpu: Gpu | None,
+    gpu: CudaGpu | None,
 ) -> Passport:
     """Return the passport. `gpu` is the one that built it; None for an engine ahead of time, which is for `targets`."""
     return Passport(
@@ -69,5 +69,5 @@ def _onnx(folder: Path, graph: onnx.ModelProto) -> Onnx:
     )
 
 
-def _tensors(values: Mapping[str, Input]) -> dict[str, Tensor]:
-    return {name: Tensor(dtype=value.dtype, shape=value.shape) for name, value in values.items()}
+def _tensors(values: Mapping[str, Input]) -> dict[str, EngineTensor]:
+    return {name: EngineTensor(dtype=value.dtype, shape=value.shape) for name, value in values.items()}

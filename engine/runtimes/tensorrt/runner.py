@@ -21,7 +21,7 @@ from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt import log as trt_log
 from engine.runtimes.tensorrt.api import trt
 from engine.runtimes.tensorrt.bindings import Bindings, Context, shape_of
-from engine.runtimes.tensorrt.cudart import Stream
+from engine.runtimes.tensorrt.cudart import CudaStream
 from engine.runtimes.tensorrt.passport import Here
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class _Engine:
                 "an engine runs with the TensorRT and on the GPU that it was built for: `recipe show` says which",
             )
         self._engine = engine
-        self._stream = Stream()
+        self._stream = CudaStream()
         self._contexts: dict[int, Context] = {}
         self._cuda_graph = cuda_graph
         # TensorRT-RTX compiles kernels while it runs, and captures graphs by itself once they are there.

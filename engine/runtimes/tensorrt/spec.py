@@ -15,7 +15,7 @@ from engine.runtimes.runtime import GPU_FACTS, Runtime, Way
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.runtimes.recipes import Execution, LoadedRecipe, Recipe, Target
+    from engine.runtimes.recipes import ExecutionView, LoadedRecipeView, RecipeView, TargetView
     from engine.runtimes.triton_images import ImageTag
 
 CUDA_BINDINGS = ("cuda-bindings", "cuda.bindings")
@@ -47,46 +47,46 @@ class Engines(Runtime):
     anywhere: ClassVar[bool] = False
     """Whether engines are built without the GPU that they are for."""
 
-    def runs_on_cpu(self, target: Target) -> bool:
+    def runs_on_cpu(self, target: TargetView) -> bool:
         """Engines never run on a CPU; a target that is one is refused."""
         return target.device == "cpu"
 
-    def kernels(self, target: Target) -> None:
+    def kernels(self, target: TargetView) -> None:
         """Precisions are the GPU's."""
 
-    def sections(self, target: Target) -> Sequence[str]:
+    def sections(self, target: TargetView) -> Sequence[str]:
         """Return the section with the builder's options."""
         return ("tensorrt",)
 
-    def refuse_options(self, loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
+    def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
         """Raise RecipeError for options that the builder does not have, or not for these GPUs."""
         _feasible().options(loaded, devices)
 
-    def refuse_operators(self, loaded: LoadedRecipe, operators: Mapping[str, Sequence[str]]) -> None:
+    def refuse_operators(self, loaded: LoadedRecipeView, operators: Mapping[str, Sequence[str]]) -> None:
         """Raise RecipeError for operators that TensorRT does not have."""
         _feasible().operators(loaded, operators)
 
-    def fixes_profiles(self, target: Target) -> bool:
+    def fixes_profiles(self, target: TargetView) -> bool:
         """An engine takes what its profiles allow."""
         return True
 
-    def lowering(self, recipe: Recipe) -> Lowering | None:
+    def lowering(self, recipe: RecipeView) -> Lowering | None:
         """Return how the precision comes into the graph: TensorRT 11 and RTX take it from there alone."""
         return Lowering.IN_THE_GRAPH if recipe.precision != "fp32" else None
 
-    def execution(self, recipe: Recipe) -> Mapping[str, Any]:
+    def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
         """Return whether calls are captured into CUDA graphs."""
         return {"cuda_graph": bool(recipe.tensorrt.get("cuda_graph", False))}
 
-    def tool(self, target: Target) -> str | None:
+    def tool(self, target: TargetView) -> str | None:
         """Return the package of the builder."""
         return self.module
 
-    def tools(self, execution: Execution) -> tuple[str, ...]:
+    def tools(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return the distributions that run an engine."""
         return ("numpy", self.module)
 
-    def facts(self, execution: Execution) -> tuple[str, ...]:
+    def facts(self, execution: ExecutionView) -> tuple[str, ...]:
         """Return what an engine's answers depend on of the machine."""
         return GPU_FACTS
 
@@ -109,10 +109,10 @@ class TensorRT(Engines):
         "cuda-bindings": "running TensorRT engines",
     }
 
-    def refuse_image(self, loaded: LoadedRecipe, named: ImageTag) -> None:
+    def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
         """Raise RecipeError where the image's TensorRT does not load what the recipe's builds."""
         self.beside("images").refuse(loaded, named)
 
-    def tool_version(self, recipe: Recipe) -> str | None:
+    def tool_version(self, recipe: RecipeView) -> str | None:
         """Return the recipe's version of TensorRT: its own word, or that of its Triton image."""
         return triton_images.tensorrt_for(recipe)

@@ -12,7 +12,7 @@ from engine.runtimes.tensorrt.spec import CUDA_BINDINGS, Engines
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
-    from engine.runtimes.recipes import LoadedRecipe
+    from engine.runtimes.recipes import LoadedRecipeView
     from engine.runtimes.triton_images import ImageTag
 
 _TURING = 75
@@ -37,7 +37,7 @@ class TensorRTRTX(Engines):
         """Say whether its builder knows the GPU."""
         return gpu.tensorrt_rtx
 
-    def refuse_gpus(self, loaded: LoadedRecipe, named: Sequence[Gpu]) -> None:
+    def refuse_gpus(self, loaded: LoadedRecipeView, named: Sequence[Gpu]) -> None:
         """Raise RecipeError for GPUs that its builder does not know."""
         without = [gpu for gpu in named if not self.builds_for(gpu)]
         if not without:
@@ -57,13 +57,13 @@ class TensorRTRTX(Engines):
         """
         return ("fp32",) if gpu.sm == _TURING else ()
 
-    def refuse_image(self, loaded: LoadedRecipe, named: ImageTag) -> None:
+    def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
         """Raise RecipeError: Triton has no backend for its engines."""
         what = "no image of Triton loads the engines of TensorRT-RTX: its backend is TensorRT's"
         hint = "use runtime: tensorrt, or leave the image out"
         raise loaded.error(what, *triton_images.RECIPE_PATH, hint=hint)
 
-    def refuse_installed(self, loaded: LoadedRecipe, installed: Callable[[str], str | None]) -> None:
+    def refuse_installed(self, loaded: LoadedRecipeView, installed: Callable[[str], str | None]) -> None:
         """Raise RecipeError for another version than the recipe's: it builds anywhere, so nobody waits for another."""
         requested, version = loaded.recipe.tensorrt.get("version"), installed(self.module)
         if requested is not None and version and not versions.agrees(requested, version):

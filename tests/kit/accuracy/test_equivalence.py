@@ -6,6 +6,7 @@ from graphs import FLOAT, INT64
 from onnx import helper, numpy_helper
 
 from engine.kit.accuracy import equivalence
+from engine.kit.inputs import index_ranges
 from engine.kit.onnx import onnx_files
 from engine.runtimes.onnxruntime import session as ort
 
@@ -37,9 +38,10 @@ def test_indices_stay_within_the_table_that_they_are_looked_up_in():
     model = onnx_files.load_graph(graphs.tiny("bert"))
     rows = {tensor.name: tensor.dims[0] for tensor in model.graph.initializer}
     words = next(count for name, count in rows.items() if name.endswith("word_embeddings.weight"))
-    assert equivalence.index_bound(model, "input_ids") == words
-    assert equivalence.index_bound(model, "token_type_ids") == 2
-    assert equivalence.index_bound(model, "attention_mask") is None
+    assert index_ranges.of(model) == {"input_ids": words, "token_type_ids": 2}
+    for _, inputs in equivalence.trials(model):
+        assert inputs["input_ids"].max() < words
+        assert inputs["token_type_ids"].max() < 2
 
 
 def test_a_mask_that_is_read_as_a_length_is_caught_by_the_masks_that_are_no_length(tmp_path):

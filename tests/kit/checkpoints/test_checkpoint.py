@@ -7,7 +7,7 @@ import models
 import pytest
 
 from engine.errors import StepError
-from engine.kit.checkpoints import checkpoint
+from engine.kit.checkpoints import checkpoint, sentences
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_the_packaged_minilm_is_a_transformers_model_for_embeddings(minilm_check
     assert checkpoint.kind(minilm_checkpoint) == "transformers"
     assert checkpoint.task(minilm_checkpoint, None) == "feature-extraction"
     assert checkpoint.max_sequence(minilm_checkpoint) == 512
-    assert checkpoint.pooling(minilm_checkpoint) == "mean"
+    assert sentences.pooling(minilm_checkpoint) == "mean"
     assert checkpoint.tokenizer_file(minilm_checkpoint) == minilm_checkpoint / "tokenizer.json"
 
 
@@ -58,7 +58,7 @@ def test_the_recipe_may_ask_for_another_task_than_the_head_is_for(folder):
 def test_a_sentence_transformer_on_a_masked_language_model_is_for_embeddings(folder):
     directory = sentence_transformer(folder(architectures=["RobertaForMaskedLM"]), pooling_mode_cls_token=True)
     assert checkpoint.task(directory, None) == "feature-extraction"
-    assert checkpoint.pooling(directory) == "cls"
+    assert sentences.pooling(directory) == "cls"
 
 
 def test_a_cross_encoder_stays_a_classifier(folder):
@@ -171,25 +171,6 @@ def test_a_real_model_takes_max_sequence_tokens_and_not_one_more(tmp_path, archi
         model(input_ids=torch.full((1, longest), 5))
         with pytest.raises((IndexError, RuntimeError)):
             model(input_ids=torch.full((1, longest + 1), 5))
-
-
-@pytest.mark.parametrize(
-    ("settings", "pooling"),
-    [
-        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, "mean"),
-        ({"pooling_mode_max_tokens": True}, "max"),
-        ({"pooling_mode": "cls"}, "cls"),
-        ({"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}, None),
-        ({"pooling_mode_weightedmean_tokens": True}, None),
-        ({}, None),
-    ],
-)
-def test_pooling_is_what_the_module_says_and_none_where_it_is_another(tmp_path, settings, pooling):
-    assert checkpoint.pooling(sentence_transformer(tmp_path, **settings)) == pooling
-
-
-def test_a_model_without_a_pooling_module_has_no_pooling(folder):
-    assert checkpoint.pooling(folder(model_type="bert")) is None
 
 
 def test_axes_name_the_inputs_that_the_model_tells_apart(folder):

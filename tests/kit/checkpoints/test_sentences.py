@@ -6,7 +6,7 @@ import pytest
 
 from engine.errors import StepError
 from engine.kit.checkpoints import sentences
-from engine.kit.checkpoints.sentences import Sentences, Unsupported
+from engine.kit.checkpoints.sentences import Sentences, UnsupportedModules
 
 
 @pytest.fixture
@@ -27,24 +27,24 @@ def model(tmp_path):
 
 def test_modes_are_read_by_word_and_by_switch(model):
     plain = ("Transformer", "Pooling")
-    assert sentences.load(model(*plain, pooling_mode="lasttoken")) == Sentences(("lasttoken",), normalise=False)
-    assert sentences.load(model(*plain, pooling_mode=["mean", "cls"])) == Sentences(("mean", "cls"), normalise=False)
+    assert sentences.load(model(*plain, pooling_mode="lasttoken")) == Sentences(("lasttoken",), normalize=False)
+    assert sentences.load(model(*plain, pooling_mode=["mean", "cls"])) == Sentences(("mean", "cls"), normalize=False)
     switches = {"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": True, "pooling_mode_max_tokens": False}
-    assert sentences.load(model(*plain, **switches)) == Sentences(("cls", "mean"), normalise=False)
-    assert sentences.load(model(*plain)) == Sentences(("mean",), normalise=False)
+    assert sentences.load(model(*plain, **switches)) == Sentences(("cls", "mean"), normalize=False)
+    assert sentences.load(model(*plain)) == Sentences(("mean",), normalize=False)
 
 
-def test_vectors_are_normalised_only_where_the_model_has_a_module_for_it(model):
-    assert sentences.load(model("Transformer", "Pooling", "Normalize")).normalise
-    assert not sentences.load(model("Transformer", "Pooling")).normalise
+def test_vectors_are_normalized_only_where_the_model_has_a_module_for_it(model):
+    assert sentences.load(model("Transformer", "Pooling", "Normalize")).normalize
+    assert not sentences.load(model("Transformer", "Pooling")).normalize
 
 
 def test_what_is_not_known_is_named(model):
-    with pytest.raises(Unsupported, match="Transformer, Pooling, Dense, Normalize"):
+    with pytest.raises(UnsupportedModules, match="Transformer, Pooling, Dense, Normalize"):
         sentences.load(model("Transformer", "Pooling", "Dense", "Normalize"))
-    with pytest.raises(Unsupported, match="median"):
+    with pytest.raises(UnsupportedModules, match="median"):
         sentences.load(model("Transformer", "Pooling", pooling_mode="median"))
-    with pytest.raises(Unsupported, match="the prompt 'query'"):
+    with pytest.raises(UnsupportedModules, match="the prompt 'query'"):
         sentences.load(model("Transformer", "Pooling", prompt="query"))
 
 
@@ -52,7 +52,28 @@ def test_a_directory_without_modules_is_no_such_model_unless_it_is_a_very_old_on
     assert sentences.load(tmp_path) is None
     (tmp_path / "1_Pooling").mkdir()
     (tmp_path / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
-    assert sentences.load(tmp_path) == Sentences(("cls",), normalise=False)
+    assert sentences.load(tmp_path) == Sentences(("cls",), normalize=False)
     (tmp_path / "modules.json").write_text("[")
     with pytest.raises(StepError, match=r"modules\.json of the model is no valid JSON"):
         sentences.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("config", "pooling"),
+    [
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, "mean"),
+        ({"pooling_mode_max_tokens": True}, "max"),
+        ({"pooling_mode": "cls"}, "cls"),
+        ({"pooling_mode": ["cls"]}, "cls"),
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}, None),
+        ({"pooling_mode_weightedmean_tokens": True}, None),
+        ({}, "mean"),
+    ],
+)
+def test_pooling_is_the_only_mode_and_none_where_it_is_another(model, config, pooling):
+    assert sentences.pooling(model("Transformer", "Pooling", **config)) == pooling
+
+
+def test_a_model_without_a_pooling_module_has_no_pooling(tmp_path):
+    assert sentences.pooling(tmp_path) is None
+    assert not sentences.has_pooling(tmp_path)

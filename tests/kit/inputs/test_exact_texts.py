@@ -4,50 +4,51 @@ import models
 import pytest
 
 from engine.errors import StepError
-from engine.kit.inputs import exact_texts, tokenizer
+from engine.kit.inputs import exact_texts
+from engine.kit.inputs import tokenizer as tokenizers
 
 
 @pytest.fixture(scope="module", params=["bert", "roberta"])
-def tokeniser(request, tmp_path_factory):
+def tokenizer(request, tmp_path_factory):
     directory = tmp_path_factory.mktemp(request.param)
     (directory / "config.json").write_text(f'{{"model_type": "{request.param}"}}')
     models.save_tokenizer(directory, request.param)
-    return tokenizer.load(directory, longest=64)
+    return tokenizers.load(directory, longest=64)
 
 
-def lengths(tokeniser, rows):
-    return {tokeniser.row(*row)["input_ids"].shape[1] for row in rows}
+def lengths(tokenizer, rows):
+    return {tokenizer.row(*row)["input_ids"].shape[1] for row in rows}
 
 
 @pytest.mark.parametrize("tokens", [3, 4, 7, 16, 63, 64])
-def test_each_row_has_just_that_many_tokens_and_is_cut_nowhere(tokeniser, tokens):
-    rows = exact_texts.draw(tokeniser, rows=3, tokens=tokens)
-    assert lengths(tokeniser, rows) == {tokens}
-    tokeniser.backend.no_truncation()
+def test_each_row_has_just_that_many_tokens_and_is_cut_nowhere(tokenizer, tokens):
+    rows = exact_texts.draw(tokenizer, rows=3, tokens=tokens)
+    assert lengths(tokenizer, rows) == {tokens}
+    tokenizer.backend.no_truncation()
     try:
-        assert lengths(tokeniser, rows) == {tokens}
+        assert lengths(tokenizer, rows) == {tokens}
     finally:
-        tokeniser.backend.enable_truncation(64)
+        tokenizer.backend.enable_truncation(64)
 
 
-def test_the_rows_of_a_batch_differ(tokeniser):
-    rows = exact_texts.draw(tokeniser, rows=4, tokens=16)
+def test_the_rows_of_a_batch_differ(tokenizer):
+    rows = exact_texts.draw(tokenizer, rows=4, tokens=16)
     assert len({text for [text] in rows}) == 4
 
 
-def test_a_pair_is_counted_as_one_row(tokeniser):
-    rows = exact_texts.draw(tokeniser, rows=2, tokens=32, paired=True)
+def test_a_pair_is_counted_as_one_row(tokenizer):
+    rows = exact_texts.draw(tokenizer, rows=2, tokens=32, paired=True)
     assert {len(row) for row in rows} == {2}
     assert all(all(row) for row in rows)
-    assert lengths(tokeniser, rows) == {32}
+    assert lengths(tokenizer, rows) == {32}
 
 
-def test_more_tokens_than_texts_may_have_are_refused_with_the_limit(tokeniser):
+def test_more_tokens_than_texts_may_have_are_refused_with_the_limit(tokenizer):
     with pytest.raises(StepError, match="no text of exactly 65 tokens") as caught:
-        exact_texts.draw(tokeniser, rows=1, tokens=65)
+        exact_texts.draw(tokenizer, rows=1, tokens=65)
     assert "cut at 64 tokens" in str(caught.value)
 
 
-def test_fewer_tokens_than_any_text_has_are_refused(tokeniser):
+def test_fewer_tokens_than_any_text_has_are_refused(tokenizer):
     with pytest.raises(StepError, match="no text of exactly 1 tokens"):
-        exact_texts.draw(tokeniser, rows=1, tokens=1)
+        exact_texts.draw(tokenizer, rows=1, tokens=1)

@@ -9,8 +9,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from engine.errors import StepError
-from engine.kit.inputs import random_inputs
-from engine.kit.inputs.token_rows import Limits, Vocabulary
+from engine.kit.inputs import index_ranges, random_inputs
+from engine.kit.inputs.token_rows import RowLimits, Vocabulary
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
 from engine.recipe.schema import Range
@@ -24,7 +24,7 @@ def graph_of(nodes, inputs, tables):
 
 def test_integers_stay_below_the_rows_of_the_table_they_look_into(tmp_path):
     model = onnx.load(models.onnx_many_inputs(tmp_path / "model.onnx"))
-    assert random_inputs.ranges(model) == {"user": 10}
+    assert index_ranges.of(model) == {"user": 10}
     users = [made["user"] for made in random_inputs.tensors(onnx_files.inputs(model), {"user": 10}, ())]
     assert all(((user >= 0) & (user < 10)).all() for user in users)
 
@@ -36,7 +36,7 @@ def test_the_table_is_found_behind_casts_and_on_any_axis():
         helper.make_node("DequantizeLinear", ["table", "scale"], ["real"]),
         helper.make_node("Gather", ["real", "column"], ["found"], axis=1),
     ]
-    assert random_inputs.ranges(graph_of(nodes, ["ids"], {"table": (7, 30)})) == {"ids": 30}
+    assert index_ranges.of(graph_of(nodes, ["ids"], {"table": (7, 30)})) == {"ids": 30}
 
 
 def test_the_smaller_of_two_tables_decides():
@@ -44,14 +44,14 @@ def test_the_smaller_of_two_tables_decides():
         helper.make_node("Gather", ["words", "ids"], ["a"]),
         helper.make_node("Gather", ["places", "ids"], ["b"]),
     ]
-    assert random_inputs.ranges(graph_of(nodes, ["ids"], {"words": (90, 4), "places": (12, 4)})) == {"ids": 12}
+    assert index_ranges.of(graph_of(nodes, ["ids"], {"words": (90, 4), "places": (12, 4)})) == {"ids": 12}
 
 
 def test_the_tables_of_a_fused_embedding_are_found():
     names = ["ids", "segments", "words", "places", "kinds"]
     nodes = [helper.make_node("EmbedLayerNormalization", names, ["out"], domain="com.microsoft")]
     model = graph_of(nodes, ["ids", "segments"], {"words": (90, 4), "places": (64, 4), "kinds": (2, 4)})
-    assert random_inputs.ranges(model) == {"ids": 90, "segments": 2}
+    assert index_ranges.of(model) == {"ids": 90, "segments": 2}
 
 
 def test_profiles_give_their_least_usual_and_greatest_extents():
@@ -92,7 +92,7 @@ def test_the_same_tensors_are_drawn_every_time():
 
 
 def test_random_rows_have_lengths_within_the_limits():
-    lengths = [made["input_ids"].shape[1] for made in random_inputs.rows(Vocabulary(9), Limits(sequence=(4, 20)))]
+    lengths = [made["input_ids"].shape[1] for made in random_inputs.rows(Vocabulary(9), RowLimits(sequence=(4, 20)))]
     assert lengths == [4, 8, 16, 20]
 
 

@@ -1,4 +1,4 @@
-"""Samples: texts tokenised as the model's own tokenizer does, tensors as they are, and errors that name the line."""
+"""Samples: texts tokenized as the model's own tokenizer does, tensors as they are, and errors that name the line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import models
 import pytest
 
 from engine.errors import StepError
-from engine.kit.inputs import samples, tokenizer
+from engine.kit.inputs import samples
+from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.onnx.onnx_files import Input
 
 TOKENS = {
@@ -107,7 +108,7 @@ def test_rows_are_those_of_transformers_own_tokenizer(architecture, tmp_path):
     models.save_tokenizer(tmp_path, architecture, limit=20)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     theirs = PreTrainedTokenizerFast.from_pretrained(tmp_path)
-    ours = tokenizer.load(tmp_path)
+    ours = tokenizers.load(tmp_path)
     assert ours.pad == theirs.pad_token_id
     for text, pair in [("A good film!", None), ("the plot " * 40, None), ("who is it", "the actor 🎉"), ("", None)]:
         made = ours.row(text, pair)
@@ -115,10 +116,10 @@ def test_rows_are_those_of_transformers_own_tokenizer(architecture, tmp_path):
         assert {name: tensor[0].tolist() for name, tensor in made.items()} == dict(expected)
 
 
-def test_the_packaged_minilm_is_tokenised_without_the_padding_and_cutting_its_file_was_saved_with(minilm_checkpoint):
-    tokeniser = tokenizer.load(minilm_checkpoint)
-    assert tokeniser.row("Yes.")["input_ids"].tolist() == [[101, 2748, 1012, 102]]
-    assert tokeniser.row("word " * 900)["input_ids"].shape == (1, 256)
+def test_the_packaged_minilm_is_tokenized_without_the_padding_and_cutting_its_file_was_saved_with(minilm_checkpoint):
+    tokenizer = tokenizers.load(minilm_checkpoint)
+    assert tokenizer.row("Yes.")["input_ids"].tolist() == [[101, 2748, 1012, 102]]
+    assert tokenizer.row("word " * 900)["input_ids"].shape == (1, 256)
 
 
 def test_slow_tokenizer_files_are_converted(tmp_path):
@@ -126,7 +127,7 @@ def test_slow_tokenizer_files_are_converted(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(vocabulary))
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "model_max_length": 64}')
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    made = tokenizer.load(tmp_path).row("The film")
+    made = tokenizers.load(tmp_path).row("The film")
     assert made["input_ids"].tolist() == [[vocabulary[word] for word in ("[CLS]", "the", "film", "[SEP]")]]
 
 

@@ -1,4 +1,4 @@
-"""Tokenise: SentencePiece models without tokenizer.json, and tokenizers that fail say why."""
+"""Tokenizer: SentencePiece models without tokenizer.json, and tokenizers that fail say why."""
 
 from __future__ import annotations
 
@@ -111,4 +111,4 @@ def test_settings_that_are_no_object_say_nothing_and_broken_ones_are_named(tmp_p
     path.write_text("[]")
     assert json_files.settings(path) == {}
     path.write_text("[" * 100_000)
-    assert refusal(json_files.settings, path).startswith("tokenizer_config.json of the tokenizer is no valid JSON\n")
+    assert refusal(json_files.settings, path).startswith("tokenizer_config.json of the model is no valid JSON\n")

@@ -17,9 +17,9 @@ def model():
     return graphs.tiny("bert", task="feature-extraction")
 
 
-def checkpoint(directory, modes, *, normalise):
+def checkpoint(directory, modes, *, normalize):
     """What sentence-transformers lays beside a model."""
-    kinds = ["Transformer", "Pooling", *(["Normalize"] if normalise else [])]
+    kinds = ["Transformer", "Pooling", *(["Normalize"] if normalize else [])]
     listed = [{"path": f"{n}_{kind}" if n else "", "type": f"sentence_transformers.models.{kind}"}
               for n, kind in enumerate(kinds)]  # fmt: skip
     (directory / "1_Pooling").mkdir(parents=True)
@@ -29,25 +29,25 @@ def checkpoint(directory, modes, *, normalise):
 
 
 @pytest.mark.parametrize("mode", ["mean", "cls"])
-@pytest.mark.parametrize("normalise", [True, False], ids=["of length 1", "as long as it is"])
-def test_the_graph_gives_the_vector_that_the_python_backend_would(model, tmp_path, mode, normalise):
-    made = embedding.pooled(model, checkpoint(tmp_path / "c", mode, normalise=normalise), tmp_path / "out")
+@pytest.mark.parametrize("normalize", [True, False], ids=["of length 1", "as long as it is"])
+def test_the_graph_gives_the_vector_that_the_python_backend_would(model, tmp_path, mode, normalize):
+    made = embedding.pooled(model, checkpoint(tmp_path / "c", mode, normalize=normalize), tmp_path / "out")
     onnx.checker.check_model(onnx_files.load(made), full_check=True)
     rng = np.random.default_rng(0)
     mask = np.array([[1, 1, 1, 1, 1, 1], [1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 1, 0], [0, 0, 0, 0, 0, 0]])
     ids = rng.integers(1, len(models.vocabulary("bert")), mask.shape)
     feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
     answers = ort.run(ort.session(made, threads=1), feed)
-    work = Work(tmp_path, {"modes": [mode], "normalise": normalise})
+    work = Work(tmp_path, {"modes": [mode], "normalise": normalize})
     wanted = work({"last_hidden_state": answers["last_hidden_state"], "attention_mask": mask})["sentence_embedding"]
     assert np.abs(answers["sentence_embedding"] - wanted).max() < 1e-6
-    if normalise:
+    if normalize:
         assert np.allclose(np.linalg.norm(answers["sentence_embedding"][:3], axis=1), 1)
 
 
 @pytest.mark.parametrize("modes", ["max", ["cls", "mean"]])
 def test_what_the_graph_cannot_do_is_left_to_the_python_backend(model, tmp_path, modes):
-    assert embedding.pooled(model, checkpoint(tmp_path / "c", modes, normalise=True), tmp_path / "out") == model
+    assert embedding.pooled(model, checkpoint(tmp_path / "c", modes, normalize=True), tmp_path / "out") == model
 
 
 def test_a_model_that_is_no_sentence_transformer_stays_as_it_is(model, tmp_path):
@@ -58,6 +58,6 @@ def test_settings_and_external_data_come_along(model, tmp_path):
     source = tmp_path / "source"
     onnx_files.save(onnx_files.load(model), source, threshold=0)
     ort.save_options(source, level="basic")
-    made = embedding.pooled(source, checkpoint(tmp_path / "c", "mean", normalise=True), tmp_path / "out")
+    made = embedding.pooled(source, checkpoint(tmp_path / "c", "mean", normalize=True), tmp_path / "out")
     assert {path.name for path in made.iterdir()} == {path.name for path in source.iterdir()}
     assert ort.options(made) == ort.options(source)

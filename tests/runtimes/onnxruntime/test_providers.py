@@ -8,12 +8,12 @@ import pytest
 
 from engine.errors import StepError
 from engine.kit.onnx import onnx_files
-from engine.runtimes.devices import Gpu
+from engine.runtimes.devices import CudaGpu
 from engine.runtimes.onnxruntime import providers as ort_providers
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.onnxruntime.providers import CPU
 
-CUDA = ort_providers.cuda(Gpu(0, "Tesla T4", 75))
+CUDA = ort_providers.cuda(CudaGpu(0, "Tesla T4", 75))
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_the_assignment_of_nodes_is_told_as_the_check_reads_it(layers):
 
 
 def test_a_session_is_opened_with_the_wanted_provider_first_and_the_cpu_last():
-    gpu = Gpu(1, "Tesla T4", 75)
+    gpu = CudaGpu(1, "Tesla T4", 75)
     assert ort_providers.cuda(gpu).listed() == [("CUDAExecutionProvider", {"device_id": "1"}), (CPU, {})]
     assert ort_providers.cuda(gpu, graph=True).options == {"device_id": "1", "enable_cuda_graph": "1"}
     listed = ort_providers.tensorrt(gpu, {"trt_engine_cache_enable": "1"}).listed()

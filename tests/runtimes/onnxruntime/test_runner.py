@@ -64,7 +64,7 @@ def test_a_gpu_without_what_onnx_runtime_needs_for_it_gives_no_cpu_numbers(tmp_p
 
 def test_the_gpu_is_the_recipe_s_one_among_several(monkeypatch):
     gpus(monkeypatch, "NVIDIA A10", "Tesla T4")
-    assert devices.chosen(T4) == devices.Gpu(1, "Tesla T4", 75)
+    assert devices.chosen(T4) == devices.CudaGpu(1, "Tesla T4", 75)
     gpus(monkeypatch, "NVIDIA A10")
     with pytest.raises(StepError) as caught:
         devices.chosen(T4)

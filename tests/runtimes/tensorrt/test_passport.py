@@ -97,7 +97,7 @@ def test_an_engine_with_libraries_inside_says_so(options):
 def test_a_passport_is_read_as_it_was_written(tmp_path):
     said = passports.make(options={"memory_pool": {"workspace": 1}, "plugins": ["a.so"]}, profiles=(
         {"x": passport.Extents(min=(1, 4), opt=(2, 4), max=(8, 4))},), inputs={
-        "x": passport.Tensor(dtype="float32", shape=("batch", 4))})  # fmt: skip
+        "x": passport.EngineTensor(dtype="float32", shape=("batch", 4))})  # fmt: skip
     passport.save(tmp_path, said)
     assert passport.load(tmp_path) == passport.load(tmp_path / "model.plan") == said
 

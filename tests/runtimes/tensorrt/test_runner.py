@@ -201,10 +201,10 @@ def test_without_a_gpu_an_engine_is_run_by_nothing(tmp_path, kind):
 def test_without_a_driver_the_real_cuda_runtime_says_so():
     pytest.importorskip("cuda.bindings.runtime", reason="cuda-bindings is not installed (the extra `rtx`)")
     with pytest.raises(StepError, match="CUDA refused") as caught:
-        cudart.Stream()
+        cudart.CudaStream()
     assert "cudaError" in str(caught.value)
     with pytest.raises(StepError, match="CUDA refused"):
-        cudart.Memory(16)
+        cudart.DeviceMemory(16)
 
 
 @pytest.mark.skipif(bool(cuda.devices()), reason="there is a GPU here")

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, topology
+from engine.kit.onnx.topology import TensorNames
 
 if TYPE_CHECKING:
     import onnx
@@ -29,18 +30,14 @@ def split(model: onnx.ModelProto) -> None:
     share that read it so, and goes where nobody else needs it. Gemms that transpose what is no weight stay.
     """
     _forget_shapes_of_weights(model)
-    taken = {name for node in onnx_files.nodes(model) for name in (*node.input, *node.output)}
-    for graph in onnx_files.graphs(model.graph):
-        taken |= {part.name for part in (*graph.input, *graph.initializer)}
-    weights = _split(model.graph, {}, taken)
-    used = {name for node in onnx_files.nodes(model) for name in node.input}
-    used |= {value.name for graph in onnx_files.graphs(model.graph) for value in graph.output}
+    weights = _split(model.graph, {}, TensorNames(model))
+    used = topology.consumed(model)
     for weight in weights:
         if weight.transposed and weight.tensor.name not in used:
             _drop(weight)
 
 
-def _split(graph: onnx.GraphProto, around: Mapping[str, _Weight], taken: set[str]) -> list[_Weight]:
+def _split(graph: onnx.GraphProto, around: Mapping[str, _Weight], names: TensorNames) -> list[_Weight]:
     """Split the Gemms of a graph and of the bodies in it, which see the weights around them; return all weights."""
     own = [_Weight(tensor, graph) for tensor in graph.initializer]
     visible = {**around, **{weight.tensor.name: weight for weight in own}}
@@ -50,37 +47,37 @@ def _split(graph: onnx.GraphProto, around: Mapping[str, _Weight], taken: set[str
         for attribute in node.attribute:
             bodies = [attribute.g] if attribute.HasField("g") else attribute.graphs
             for body in bodies:
-                found += _split(body, visible, taken)
+                found += _split(body, visible, names)
         if _plain_gemm(node) and not (_attribute(node, "transB") and node.input[1] not in visible):
-            product, *bias = _parts(node, visible, taken)
+            product, *bias = _parts(node, visible, names)
             for part in bias:
                 graph.node.insert(index + 1, part)
             node.CopyFrom(product)
     return found
 
 
-def _parts(node: onnx.NodeProto, visible: Mapping[str, _Weight], taken: set[str]) -> list[onnx.NodeProto]:
+def _parts(node: onnx.NodeProto, visible: Mapping[str, _Weight], names: TensorNames) -> list[onnx.NodeProto]:
     """Return the MatMul and, where there is a bias, the Add that a plain Gemm is made of."""
     from onnx import helper
 
-    weight = _transposed(visible[node.input[1]], taken) if _attribute(node, "transB") else node.input[1]
+    weight = _transposed(visible[node.input[1]], names) if _attribute(node, "transB") else node.input[1]
     bias = node.input[2] if len(node.input) > 2 else ""  # noqa: PLR2004 - input, weight, bias
     if not bias:
         return [helper.make_node("MatMul", [node.input[0], weight], list(node.output), name=node.name)]
-    product = _free(f"{node.output[0]}_MatMul", taken)
+    product = names.free(f"{node.output[0]}_MatMul")
     return [
         helper.make_node("MatMul", [node.input[0], weight], [product], name=node.name),
         helper.make_node("Add", [product, bias], list(node.output), name=node.name and f"{node.name}_Add"),
     ]
 
 
-def _transposed(weight: _Weight, taken: set[str]) -> str:
+def _transposed(weight: _Weight, names: TensorNames) -> str:
     """Return the name of the transposed copy of a weight, made when it is first asked for."""
     import numpy as np
     from onnx import numpy_helper
 
     if not weight.transposed:
-        weight.transposed = _free(f"{weight.tensor.name}_transposed", taken)
+        weight.transposed = names.free(f"{weight.tensor.name}_transposed")
         values = np.ascontiguousarray(numpy_helper.to_array(weight.tensor).T)
         weight.graph.initializer.append(numpy_helper.from_array(values, weight.transposed))
     return weight.transposed
@@ -113,10 +110,3 @@ def _attribute(node: onnx.NodeProto, name: str) -> float:
     if name in {"alpha", "beta"}:
         return found.f if found else 1.0
     return found.i if found else 0
-
-
-def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name

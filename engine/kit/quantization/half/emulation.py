@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files, shapes
+from engine.kit.onnx import onnx_files, shapes, topology
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,12 +50,12 @@ class _Emulation:
 
     def run(self) -> None:
         graph = self.model.graph
-        self.weights = {tensor.name: tensor for tensor in graph.initializer}
+        self.weights = topology.initializers(graph)
         for node in list(graph.node):
             self._take(node)
         del graph.node[:]
         graph.node.extend(self.nodes)
-        onnx_files.drop_unread(self.model)
+        topology.drop_unread(self.model)
 
     def _take(self, node: onnx.NodeProto) -> None:
         rounds = [index for index, name in enumerate(node.output) if name in self.halves]

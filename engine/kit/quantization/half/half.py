@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import opsets, topology
+from engine.kit.onnx.topology import TensorNames
 from engine.kit.quantization.half import signatures
 from engine.kit.quantization.half.ranges import FLOAT
 from engine.kit.quantization.half.signatures import Kind, Slots
@@ -18,17 +19,6 @@ if TYPE_CHECKING:
 
 _SMALLEST = {"fp16": 2.0**-24, "bf16": 2.0**-133}
 _SCALES = {"QuantizeLinear": 1, "DequantizeLinear": 1}
-
-
-def name_nodes(model: onnx.ModelProto) -> None:
-    """Give every node of the main graph a name of its own; names that are there and alone stay."""
-    taken: set[str] = set()
-    for index, node in enumerate(model.graph.node):
-        name = node.name or f"{node.op_type}_{index}"
-        while name in taken:
-            name += f"_{index}"
-        node.name = name
-        taken.add(name)
 
 
 def convert(model: onnx.ModelProto, low: AbstractSet[str], types: Mapping[str, str], kind: Kind) -> int:
@@ -59,17 +49,15 @@ class _Conversion:
     casts: int = 0
 
     def __post_init__(self) -> None:
-        from onnx import TensorProto
-
-        self.opsets = signatures.opsets(self.model)
-        self.code = TensorProto.FLOAT16 if self.kind == "fp16" else TensorProto.BFLOAT16
-        self.weights = {tensor.name: tensor for tensor in self.model.graph.initializer}
-        self.taken = set(self.types) | {value.name for value in self.model.graph.input} | set(self.weights)
+        self.opsets = opsets.versions(self.model)
+        self.code = _code(self.kind)
+        self.weights = topology.initializers(self.model.graph)
+        self.names = TensorNames(self.model)
         self.singles |= {value.name for value in self.model.graph.input} | set(self.weights)
 
     def take(self, node: onnx.NodeProto, slots: Slots) -> None:
         """Add a node, its inputs and outputs where `slots` allows in half precision."""
-        for name in _captured(node):
+        for name in sorted(topology.captured(node)):
             self._single(name)
         for index, name in enumerate(node.input):
             if self.types.get(name) != FLOAT:
@@ -96,7 +84,7 @@ class _Conversion:
         graph = self.model.graph
         del graph.node[:]
         graph.node.extend(self.nodes)
-        onnx_files.drop_unread(self.model)
+        topology.drop_unread(self.model)
         self._describe()
         return self.casts
 
@@ -124,11 +112,7 @@ class _Conversion:
         self.casts += 1
 
     def _twin(self, name: str) -> str:
-        twin = f"{name}_{self.kind}"
-        while twin in self.taken:
-            twin += "_"
-        self.taken.add(twin)
-        return twin
+        return self.names.free(f"{name}_{self.kind}")
 
     def _describe(self) -> None:
         """Say the type of every twin, and its shape where that of the tensor was known."""
@@ -151,11 +135,17 @@ class _Conversion:
 def rounded(values: np.ndarray, kind: Kind) -> np.ndarray:
     """Return float32 numbers in half precision, rounded to the nearest; infinite where they are beyond it."""
     import numpy as np
-    from onnx import TensorProto, helper
+    from onnx import helper
 
-    code = TensorProto.FLOAT16 if kind == "fp16" else TensorProto.BFLOAT16
     with np.errstate(over="ignore"):
-        return values.astype(helper.tensor_dtype_to_np_dtype(code))
+        return values.astype(helper.tensor_dtype_to_np_dtype(_code(kind)))
+
+
+def _code(kind: Kind) -> int:
+    """Return ONNX's number of a half precision."""
+    from onnx import TensorProto
+
+    return int(TensorProto.FLOAT16 if kind == "fp16" else TensorProto.BFLOAT16)
 
 
 def _lowered(tensor: onnx.TensorProto, name: str, kind: Kind, *, scale: bool) -> onnx.TensorProto:
@@ -187,15 +177,6 @@ def _retype(node: onnx.NodeProto, code: int, kind: Kind) -> None:
     if node.op_type == "ConstantOfShape":  # it says nothing: zeros in float32
         tensor = numpy_helper.from_array(rounded(np.zeros(1, np.float32), kind))
         node.attribute.append(helper.make_attribute("value", tensor))
-
-
-def _captured(node: onnx.NodeProto) -> Iterator[str]:
-    """Yield what bodies of a node read; some of it may be their own."""
-    for attribute in node.attribute:
-        for body in [attribute.g] if attribute.HasField("g") else attribute.graphs:
-            for graph in onnx_files.graphs(body):
-                yield from (name for inner in graph.node for name in inner.input)
-                yield from (value.name for value in graph.output)
 
 
 def _free_weights(model: onnx.ModelProto) -> None:

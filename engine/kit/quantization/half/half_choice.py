@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from engine.kit.onnx import opsets, topology
 from engine.kit.quantization.half import normalizations, signatures
 from engine.kit.quantization.half.matmul_work import MATRIX
 from engine.kit.quantization.half.normalizations import ACCUMULATING, MOVING
@@ -75,15 +76,12 @@ def grouped(model: onnx.ModelProto, choice: Choice, ranges: Ranges) -> list[Kept
 class _Chooser:
     def __init__(self, model: onnx.ModelProto, ranges: Ranges, kind: Kind, limit: float) -> None:
         self.model, self.ranges, self.kind, self.limit = model, ranges, kind, limit
-        self.opsets = signatures.opsets(model)
+        self.opsets = opsets.versions(model)
         self.parts = normalizations.spelled_out(model)
         self.small = self._vanishing()
         self.weights = {tensor.name for tensor in model.graph.initializer}
         self.outputs = {value.name for value in model.graph.output}
-        self.readers: dict[str, list[onnx.NodeProto]] = {}
-        for node in model.graph.node:
-            for name in node.input:
-                self.readers.setdefault(name, []).append(node)
+        self.readers = topology.consumers(model.graph.node)
 
     def run(self) -> Choice:
         nodes = [node for node in self.model.graph.node if self._floats(node)]

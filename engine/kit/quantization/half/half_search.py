@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from engine.kit.accuracy import comparison, outputs
 from engine.kit.inputs.cases import Case
+from engine.kit.onnx import onnx_files, topology
+from engine.kit.quantization import fidelity
+from engine.kit.quantization.fidelity import Fidelity
 from engine.kit.quantization.half import emulation, half, half_choice, infinities, matmul_work, pairs, ranges, scaling
 from engine.kit.quantization.half.half_choice import Choice
 from engine.kit.quantization.half.ranges import Ranges
 from engine.kit.quantization.half.signatures import Kind
-from engine.kit.quantization.report import HalfReport, HalfTry, Spread
+from engine.kit.quantization.report import HalfReport, HalfTry
 from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
@@ -31,14 +33,16 @@ _STEP = 4.0
 class _Try:
     limit: float
     choice: Choice
-    worst: float
-    mean: float
-    relative: float
-    """The largest error, as a share of the output's largest value."""
+    fidelity: Fidelity
+
+    @property
+    def worst(self) -> float:
+        """The cosine of the worst sample."""
+        return self.fidelity.cosine.worst
 
     @property
     def is_enough(self) -> bool:
-        return self.worst >= GOAL and self.relative <= RELATIVE
+        return self.worst >= GOAL and self.fidelity.relative <= RELATIVE
 
     def in_words(self) -> HalfTry:
         return HalfTry(limit=float(f"{self.limit:.4g}"), fp32=len(self.choice.kept), cosine=round(self.worst, 6))
@@ -55,8 +59,8 @@ def lowered(
     large values return to float32, the largest first. `model` is changed. Raises StepError where it cannot be run on
     the cases.
     """
-    half.name_nodes(model)
-    truth = _answered(pairs.bypassed(model), asked, scratch)
+    topology.name_nodes(model)
+    truth = fidelity.answered(ort.unoptimized_graph(pairs.bypassed(model), scratch), asked)
     inputs = [case.inputs for case in asked]
     saturated = infinities.saturate(model)
     scaled = scaling.scale_products(model, ranges.measure(model, inputs, scratch), kind)
@@ -70,7 +74,7 @@ def lowered(
     report = HalfReport(
         precision=kind,
         kept=tuple(kept),
-        cosine=Spread(worst=best.worst, mean=best.mean),
+        cosine=best.fidelity.cosine,
         share=matmul_work.share(done, choice.low),
         saturated=tuple(saturated),
         scaled=tuple(scaled),
@@ -108,12 +112,6 @@ def _limits(model: onnx.ModelProto, seen: Ranges, kind: Kind) -> Iterator[float]
         yield limit
 
 
-def _answered(model: onnx.ModelProto, asked: Sequence[Case], scratch: Path) -> list[Case]:
-    """Return the cases with the answers of the model as it came."""
-    session = ort.unoptimized_graph(_copy(model), scratch)
-    return [replace(case, outputs=ort.run(session, case.inputs)) for case in asked]
-
-
 def _tried(
     model: onnx.ModelProto,
     truth: Sequence[Case],
@@ -124,33 +122,7 @@ def _tried(
     kind: Kind,
     scratch: Path,
 ) -> _Try:
-    candidate = _copy(model)
+    candidate = onnx_files.copied(model)
     half.convert(candidate, choice.low, seen.types, kind)
     emulation.emulate(candidate, scratch)
-    cosines, relative = _errors(truth, ort.unoptimized_graph(candidate, scratch))
-    return _Try(limit, choice, min(cosines, default=1.0), sum(cosines) / len(cosines) if cosines else 1.0, relative)
-
-
-def _errors(truth: Sequence[Case], session: Any) -> tuple[list[float], float]:
-    """Return the cosine of every case that has one, -1 where an answer is not finite, and the worst relative error."""
-    usual = outputs.usual(truth, pooling=None)
-    found = []
-    relative = 0.0
-    for case in truth:
-        distance = comparison.distance(case, ort.run(session, case.inputs), pooling=None, usual=usual)
-        if distance is None:
-            found.append(-1.0)
-            relative = float("inf")
-            continue
-        relative = max(relative, distance.relative)
-        if distance.cosine is not None:
-            found.append(distance.cosine)
-    return found, relative
-
-
-def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
-    import onnx
-
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    return copy
+    return _Try(limit, choice, fidelity.measure(truth, ort.unoptimized_graph(candidate, scratch)))

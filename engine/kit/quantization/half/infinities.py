@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, topology
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,7 @@ def saturate(model: onnx.ModelProto) -> list[str]:
 
     A constant that also goes where it is no score is left as it is.
     """
-    readers = _readers(model)
+    readers = topology.consumers(onnx_files.nodes(model))
     found = []
     for name, tensor in _constants(model):
         values = _values(tensor)
@@ -75,14 +75,6 @@ def _replace(tensor: onnx.TensorProto, values: np.ndarray) -> None:
 
     near = np.where(abs(values) > BEYOND, np.copysign(np.float32(STAND_IN), values), values).astype(np.float32)
     tensor.CopyFrom(numpy_helper.from_array(near, tensor.name))
-
-
-def _readers(model: onnx.ModelProto) -> dict[str, list[onnx.NodeProto]]:
-    found: dict[str, list[onnx.NodeProto]] = {}
-    for node in onnx_files.nodes(model):
-        for name in node.input:
-            found.setdefault(name, []).append(node)
-    return found
 
 
 def _reaches_scores(name: str, readers: dict[str, list[onnx.NodeProto]]) -> bool:

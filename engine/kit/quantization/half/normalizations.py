@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from engine.kit.onnx import topology
+
 if TYPE_CHECKING:
     import onnx
 
@@ -39,7 +41,7 @@ def spelled_out(model: onnx.ModelProto) -> frozenset[str]:
     """
     weights = {tensor.name for tensor in model.graph.initializer}
     weights |= {node.output[0] for node in model.graph.node if node.op_type == "Constant"}
-    makers = {name: node for node in model.graph.node for name in node.output}
+    makers = topology.producers(model.graph)
     sums: set[str] = set()
     found: set[str] = set()
     for node in model.graph.node:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, topology
 
 if TYPE_CHECKING:
     import onnx
@@ -18,11 +18,9 @@ def bypassed(model: onnx.ModelProto) -> onnx.ModelProto:
     A number near the middle between two steps of int8 falls to either side for the least of reasons: behind such pairs
     nobody can tell one rounding from another. Quantized weights stay what they are. Nodes keep their names.
     """
-    import onnx
     from onnx import helper
 
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    copy = onnx_files.copied(model)
     graph = copy.graph
     sources = {node.output[0]: node.input[0] for node in graph.node if node.op_type == _QUANTIZE}
     for node in graph.node:
@@ -32,5 +30,5 @@ def bypassed(model: onnx.ModelProto) -> onnx.ModelProto:
     for index in reversed(range(len(graph.node))):
         if graph.node[index].op_type == _QUANTIZE and graph.node[index].output[0] not in read:
             del graph.node[index]
-    onnx_files.drop_unread(copy)
+    topology.drop_unread(copy)
     return copy

@@ -54,7 +54,7 @@ def measure(
     watched = [name for name in (*onnx_files.inputs(model), *made) if types.get(name) == FLOAT]
     largest = _stored(model)
     extents: dict[str, tuple[int, ...]] = {}
-    # In order: the nodes that look at tensors would else come last, and all tensors stay in memory until then.
+    # In another order, the nodes that look at tensors would come last, and all tensors stay in memory until then.
     session = ort.unoptimized_graph(_watching(model, watched, sized), scratch, in_order=True)
     for sample in samples:
         _take_in(ort.run(session, sample), watched, largest, extents)
@@ -68,21 +68,18 @@ def tensor_types(model: onnx.ModelProto, scratch: Path) -> dict[str, str]:
     """
     import onnx
 
-    asked = shapes.skeleton(model, scratch)
-    del asked.graph.output[:]
+    skeleton = shapes.skeleton(model, scratch)
+    del skeleton.graph.output[:]
     names = dict.fromkeys(name for node in model.graph.node for name in node.output if name)
-    asked.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
-    session = ort.unoptimized_graph(asked, scratch)
-    found = {value.name: value.type for value in (*session.get_inputs(), *session.get_outputs())}
-    return found | {tensor.name: _type(tensor.data_type) for tensor in model.graph.initializer}
+    skeleton.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    session = ort.unoptimized_graph(skeleton, scratch)
+    types = {value.name: value.type for value in (*session.get_inputs(), *session.get_outputs())}
+    return types | {tensor.name: _type(tensor.data_type) for tensor in model.graph.initializer}
 
 
 def _watching(model: onnx.ModelProto, names: Sequence[str], sized: AbstractSet[str]) -> onnx.ModelProto:
     """Return a copy of the model that gives the largest magnitude of each tensor, and the shape of some."""
-    import onnx
-
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    copy = onnx_files.copied(model)
     del copy.graph.output[:]
     made = {name for node in model.graph.node for name in node.output}
     numbers = {name: number for number, name in enumerate(names)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from engine.kit.onnx import topology
 from engine.kit.quantization.half import half_choice
 from engine.kit.quantization.half.ranges import Ranges
 from engine.kit.quantization.half.signatures import Kind
@@ -29,7 +30,7 @@ def scale_products(model: onnx.ModelProto, seen: Ranges, kind: Kind) -> list[str
     from onnx import helper
 
     limit = half_choice.largest_limit(kind)
-    weights = {tensor.name: tensor for tensor in model.graph.initializer}
+    weights = topology.initializers(model.graph)
     scaled: list[str] = []
     nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from engine.kit.onnx.opsets import STANDARD
+
 if TYPE_CHECKING:
     import onnx
 
 Kind = Literal["fp16", "bf16"]
 
 _NAMES: Mapping[Kind, str] = {"fp16": "tensor(float16)", "bf16": "tensor(bfloat16)"}
-_STANDARD = frozenset({"", "ai.onnx"})
 _CONTRIBUTED = "com.microsoft"
 _TYPED_BY = frozenset({"dtype", "output_dtype"})
 """Attributes that fix the type of an output, whatever its inputs are."""
@@ -45,7 +46,7 @@ def of(node: onnx.NodeProto, opsets: Mapping[str, int], kind: Kind) -> Slots:
     """Return what a node's schema allows: nothing for one that is not known, holds graphs or fixes its types."""
     if node.op_type.startswith(_DRAWN) or any(_binds(attribute) for attribute in node.attribute):
         return NONE
-    if node.op_type in _FREE and node.domain in _STANDARD:
+    if node.op_type in _FREE and node.domain in STANDARD:
         return Slots((node.op_type == "Cast",), (True,))
     found = _schema(node.op_type, node.domain, opsets.get(node.domain, opsets.get("", 0)))
     if found is None:
@@ -55,13 +56,6 @@ def of(node: onnx.NodeProto, opsets: Mapping[str, int], kind: Kind) -> Slots:
     return Slots(tuple(_allows(t, allowed, name) for t in taken), tuple(_allows(t, allowed, name) for t in given))
 
 
-def opsets(model: onnx.ModelProto) -> dict[str, int]:
-    """Return the imported version of every domain; the standard one under both of its names."""
-    found = {entry.domain: entry.version for entry in model.opset_import}
-    standard = max((found[domain] for domain in _STANDARD if domain in found), default=0)
-    return found | dict.fromkeys(_STANDARD, standard)
-
-
 _Schema = tuple[tuple[str, ...], tuple[str, ...], Mapping[str, frozenset[str]]]
 
 
@@ -69,7 +63,7 @@ _Schema = tuple[tuple[str, ...], tuple[str, ...], Mapping[str, frozenset[str]]]
 def _schema(operator: str, domain: str, version: int) -> _Schema | None:
     import onnx
 
-    if domain in _STANDARD:
+    if domain in STANDARD:
         try:
             schema = onnx.defs.get_schema(operator, version, "")
         except onnx.defs.SchemaError:

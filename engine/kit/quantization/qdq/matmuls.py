@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, topology
 from engine.kit.quantization.low_bits import BLOCK, Kind
 from engine.kit.quantization.trials import Trials
 from engine.runtimes.onnxruntime import session as ort
@@ -32,7 +32,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Found:
+class Candidates:
     """The groups that could be quantized, why each other MatMul cannot, and what each is called by its result."""
 
     groups: tuple[Group, ...]
@@ -45,7 +45,7 @@ class Weights:
 
     def __init__(self, trials: Trials, model: onnx.ModelProto) -> None:
         self.trials = trials
-        self.stored = {tensor.name: tensor for tensor in model.graph.initializer}
+        self.stored = topology.initializers(model.graph)
         makers = [node for node in model.graph.node if node.op_type in {"Constant", "Identity", "Transpose"}]
         self.makers = {node.output[0]: node for node in makers}
 
@@ -82,7 +82,7 @@ class Weights:
         return values if node.op_type == "Identity" else values.transpose(_order(node))
 
 
-def find(model: onnx.ModelProto, weights: Weights, kind: Kind) -> Found:
+def find(model: onnx.ModelProto, weights: Weights, kind: Kind) -> Candidates:
     """Return the MatMuls of the main graph: those with a constant matrix on the right, and why not the others."""
     groups: dict[str, list[onnx.NodeProto]] = {}
     unfit: dict[str, str] = {}
@@ -100,7 +100,7 @@ def find(model: onnx.ModelProto, weights: Weights, kind: Kind) -> Found:
         Group(source, tuple(node.output[0] for node in nodes), tuple(node.input[1] for node in nodes))
         for source, nodes in groups.items()
     )
-    return Found(made, unfit, names)
+    return Candidates(made, unfit, names)
 
 
 def work(trials: Trials, samples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, int]:

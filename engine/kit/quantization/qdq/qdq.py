@@ -8,15 +8,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, opsets
+from engine.kit.onnx.opsets import OpsetError
 from engine.kit.onnx.passes import linear_layers
-from engine.kit.quantization import activation_ranges, int8, low_bits
+from engine.kit.quantization import activation_ranges, low_bits, precisions
 from engine.kit.quantization.activation_ranges import Scaling
 from engine.kit.quantization.low_bits import Kind
+from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.qdq import matmuls, qdq_nodes, sensitivity, shortened
-from engine.kit.quantization.qdq.matmuls import Found, Group, Weights
-from engine.kit.quantization.qdq.sensitivity import Selection
-from engine.kit.quantization.report import Left, QdqReport, QdqTry, Quantized, Spread
+from engine.kit.quantization.qdq.matmuls import Candidates, Group, Weights
+from engine.kit.quantization.qdq.sensitivity import GroupSelection
+from engine.kit.quantization.report import Left, QdqReport, QdqTry, Quantized
 from engine.kit.quantization.trials import Trials
 
 if TYPE_CHECKING:
@@ -45,13 +47,15 @@ def quantize(
     The same inputs give the same bytes. Raises StepError where the model cannot run on the samples.
     """
     model = onnx_files.load(graph_dir)
-    if done := int8.signs(model):
-        return model, _unquantized(kind, f"it is quantized already ({', '.join(done)})")
+    try:
+        precisions.refuse_quantized(model)
+    except LeftAloneError as error:
+        return model, _unquantized(kind, str(error))
     if not inputs:
         return model, _unquantized(kind, "there are no samples to calibrate on")
     try:
-        model = _recent(model, low_bits.OPSETS[kind])
-    except _TooOldError as error:
+        model = opsets.raised(model, low_bits.OPSETS[kind])
+    except OpsetError as error:
         return model, _unquantized(kind, str(error))
     linear_layers.split(model)
     with TemporaryDirectory(dir=scratch) as folder:
@@ -66,7 +70,7 @@ def quantize(
 
 
 def _quantized(
-    trials: Trials, weights: Weights, found: Found, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind
+    trials: Trials, weights: Weights, found: Candidates, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind
 ) -> tuple[onnx.ModelProto, QdqReport]:
     fit, judged = _divided(inputs)
     work = matmuls.work(trials, fit)
@@ -128,7 +132,7 @@ def _divided(inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _report(
-    found: Found, selection: Selection, shares: Mapping[Group, float], kind: Kind, convolutions: int
+    found: Candidates, selection: GroupSelection, shares: Mapping[Group, float], kind: Kind, convolutions: int
 ) -> QdqReport:
     left = [
         Left(found.names[result], SENSITIVE, round(error, 6))
@@ -144,11 +148,8 @@ def _report(
         int8=quantized.get("int8"),
         fp8=quantized.get("fp8"),
         int4=quantized.get("int4"),
-        cosine=Spread(worst=round(selection.cosines.worst, 6), mean=round(selection.cosines.mean, 6)),
-        path=tuple(
-            QdqTry(share=_share(variant, shares), worst=round(cosines.worst, 6), mean=round(cosines.mean, 6))
-            for variant, cosines in selection.path
-        ),
+        cosine=selection.cosines.rounded(),
+        path=tuple(QdqTry(_share(variant, shares), **vars(cosines.rounded())) for variant, cosines in selection.path),
     )
 
 
@@ -159,23 +160,3 @@ def _share(chosen: Sequence[Group], shares: Mapping[Group, float]) -> float:
 def _unquantized(kind: Kind, reason: str) -> QdqReport:
     print(f"not quantized: {reason}")
     return QdqReport(precision=kind, unquantized=reason)
-
-
-class _TooOldError(Exception):
-    """Why a graph cannot have the operators that it would need."""
-
-
-def _recent(model: onnx.ModelProto, wanted: int) -> onnx.ModelProto:
-    """Return the model in an opset that has what quantized tensors ask for."""
-    from onnx import helper, version_converter
-
-    opset = next((entry.version for entry in model.opset_import if entry.domain in {"", "ai.onnx"}), 0)
-    if opset >= wanted:
-        return model
-    try:
-        model = version_converter.convert_version(model, wanted)
-    except Exception as error:  # RuntimeError where it has no adapter, ValueError beyond 2 GiB
-        reason = f"it is written in opset {opset}, and cannot be converted to {wanted}"
-        raise _TooOldError(f"{reason} ({str(error).strip().splitlines()[0] if str(error) else error!r})") from error
-    model.ir_version = max(model.ir_version, helper.find_min_ir_version_for(model.opset_import))
-    return model

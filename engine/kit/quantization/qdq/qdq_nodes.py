@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, topology
+from engine.kit.onnx.topology import TensorNames
 from engine.kit.quantization import low_bits
 from engine.kit.quantization.activation_ranges import Scaling
 from engine.kit.quantization.low_bits import BLOCK, CODES, Kind
@@ -48,9 +49,8 @@ class _Insertion:
 
     def __post_init__(self) -> None:
         graph = self.model.graph
-        self.taken = {name for node in onnx_files.nodes(self.model) for name in (*node.input, *node.output)}
-        self.taken |= {part.name for inner in onnx_files.graphs(graph) for part in (*inner.input, *inner.initializer)}
-        self.makers = {name: node for node in graph.node for name in node.output}
+        self.names = TensorNames(self.model)
+        self.makers = topology.producers(graph)
         self.values = {value.name: value for value in (*graph.value_info, *graph.input)}
 
     def quantize(self, node: onnx.NodeProto, group: Group, scaling: Scaling) -> None:
@@ -122,7 +122,7 @@ class _Insertion:
     def _node(self, operator: str, inputs: Sequence[str], result: str, **attributes: int) -> str:
         from onnx import helper
 
-        name = self._free(result)
+        name = self.names.free(result)
         self.nodes.append(helper.make_node(operator, list(inputs), [name], name, **attributes))
         return name
 
@@ -139,15 +139,9 @@ class _Insertion:
     def _store(self, name: str, values: np.ndarray) -> str:
         from onnx import numpy_helper
 
-        free = self._free(name)
+        free = self.names.free(name)
         self.model.graph.initializer.append(numpy_helper.from_array(values, free))
         return free
-
-    def _free(self, name: str) -> str:
-        while name in self.taken:
-            name += "_"
-        self.taken.add(name)
-        return name
 
 
 def _prune(model: onnx.ModelProto) -> None:
@@ -155,14 +149,13 @@ def _prune(model: onnx.ModelProto) -> None:
     graph = model.graph
     stored = {tensor.name for tensor in graph.initializer}
     while True:
-        read = {name for node in onnx_files.nodes(model) for name in node.input}
-        read |= {value.name for inner in onnx_files.graphs(graph) for value in inner.output}
+        read = topology.consumed(model)
         dead = [n for n, node in enumerate(graph.node) if node.op_type in _CONSTANTS and node.output[0] not in read]
         if not dead:
             break
         for index in reversed(dead):
             del graph.node[index]
-    onnx_files.drop_unread(model)
+    topology.drop_unread(model)
     kept = {tensor.name for tensor in graph.initializer}
     for values in (graph.input, graph.value_info):
         for index in reversed(range(len(values))):

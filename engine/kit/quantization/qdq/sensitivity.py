@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.kit.accuracy import comparison, outputs
 from engine.kit.inputs.cases import Case
+from engine.kit.quantization import fidelity
 from engine.kit.quantization.qdq.matmuls import Group
-from engine.runtimes.onnxruntime import session as ort
+from engine.kit.quantization.report import Spread
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,21 +25,13 @@ Open = Callable[[Collection[Group]], "onnxruntime.InferenceSession"]
 
 
 @dataclass(frozen=True)
-class Cosines:
-    """How near a variant's answers are to the original's: the worst and the mean over samples."""
-
-    worst: float
-    mean: float
-
-
-@dataclass(frozen=True)
-class Selection:
+class GroupSelection:
     """The groups to quantize, what they come to, the error that each other one causes alone, and the way there."""
 
     chosen: tuple[Group, ...]
-    cosines: Cosines
+    cosines: Spread
     left: Mapping[Group, float]
-    path: tuple[tuple[tuple[Group, ...], Cosines], ...]
+    path: tuple[tuple[tuple[Group, ...], Spread], ...]
 
 
 def select(
@@ -50,7 +42,7 @@ def select(
     *,
     goal: float = GOAL,
     least: float = LEAST,
-) -> Selection:
+) -> GroupSelection:
     """Return the groups to quantize: all, or without those that cost the most exactness for their work.
 
     `shares` are shares of the model's work, `opened` gives a session with the given groups quantized. While the worst
@@ -58,49 +50,29 @@ def select(
     of the work stays (of that of all groups, where they do less). Where the goal cannot be had, the best that was seen
     is taken.
     """
-    truth = _answered(opened(()), samples)
+    cases = [Case(str(number), "", "sample", dict(inputs), {}) for number, inputs in enumerate(samples)]
+    truth = fidelity.answered(opened(()), cases)
     possible = sum(shares[group] for group in groups)
     floor = least if possible >= least else least * possible
     chosen = list(groups)
-    tried = [(tuple(chosen), _cosines(truth, opened(chosen)))]
+    tried = [(tuple(chosen), fidelity.measure(truth, opened(chosen)).cosine)]
     _tell(chosen, shares, tried[-1][1])
     harm: dict[Group, float] = {}
     if tried[-1][1].worst < goal:
-        harm = {group: 1 - _cosines(truth, opened((group,))).worst for group in groups}
+        harm = {group: 1 - fidelity.measure(truth, opened((group,))).cosine.worst for group in groups}
     for group in sorted(harm, key=lambda group: -harm[group] / max(shares[group], 1e-9)):
         rest = [other for other in chosen if other != group]
         if sum(shares[other] for other in rest) < floor:
             continue
         chosen = rest
-        tried.append((tuple(chosen), _cosines(truth, opened(chosen))))
+        tried.append((tuple(chosen), fidelity.measure(truth, opened(chosen)).cosine))
         _tell(chosen, shares, tried[-1][1])
         if tried[-1][1].worst >= goal:
             break
     best, cosines = tried[-1] if tried[-1][1].worst >= goal else max(tried, key=lambda each: each[1].worst)
-    return Selection(best, cosines, {group: harm[group] for group in groups if group not in best}, tuple(tried))
+    return GroupSelection(best, cosines, {group: harm[group] for group in groups if group not in best}, tuple(tried))
 
 
-def _answered(session: onnxruntime.InferenceSession, samples: Sequence[Mapping[str, np.ndarray]]) -> list[Case]:
-    asked = (Case(str(number), "", "sample", dict(inputs), {}) for number, inputs in enumerate(samples))
-    return [replace(case, outputs=ort.run(session, case.inputs)) for case in asked]
-
-
-def _cosines(truth: Sequence[Case], session: onnxruntime.InferenceSession) -> Cosines:
-    found = list(_each(truth, session))
-    return Cosines(min(found), sum(found) / len(found)) if found else Cosines(1.0, 1.0)
-
-
-def _each(truth: Sequence[Case], session: onnxruntime.InferenceSession) -> Iterator[float]:
-    """Yield the cosine of every case that has one; -1 where an answer is not finite."""
-    usual = outputs.usual(truth, pooling=None)
-    for case in truth:
-        distance = comparison.distance(case, ort.run(session, case.inputs), pooling=None, usual=usual)
-        if distance is None:
-            yield -1.0
-        elif distance.cosine is not None:
-            yield distance.cosine
-
-
-def _tell(chosen: Sequence[Group], shares: Mapping[Group, float], cosines: Cosines) -> None:
+def _tell(chosen: Sequence[Group], shares: Mapping[Group, float], cosines: Spread) -> None:
     share = sum(shares[group] for group in chosen)
     print(f"{share:.1%} of the work quantized: cosine {cosines.worst:.5f} at worst, {cosines.mean:.5f} in the mean")

@@ -13,10 +13,10 @@ from engine.tasks.answer import Answer, Unfit
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature
-    from engine.kit.triton.text import Text
+    from engine.kit.triton.text import ServedTokenizer
 
 
-def of(task: str, signature: Signature, checkpoint: Path, text: Text | None) -> Answer | None:
+def of(task: str, signature: Signature, checkpoint: Path, text: ServedTokenizer | None) -> Answer | None:
     """Return what is made of the outputs of a model for a task; None where they are what clients get.
 
     Where a task is known and its answer cannot be made, the log says why.
@@ -28,7 +28,7 @@ def of(task: str, signature: Signature, checkpoint: Path, text: Text | None) -> 
     maker = importlib.import_module(asked.answers)
     try:
         made: Answer | None = maker.make(signature, checkpoint, text)
-    except (Unfit, sentences.Unsupported) as reason:
+    except (Unfit, sentences.UnsupportedModules) as reason:
         print(f"the package gives the model's own outputs, no answers to {task}: {reason}")
         return None
     return made

@@ -6,7 +6,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, topology
 from engine.kit.quantization.half import emulation, half, ranges
 from engine.runtimes.onnxruntime import session as ort
 
@@ -17,7 +17,7 @@ Y = ("y", graphs.FLOAT, ["n"])
 def lowered(nodes, tmp_path, kind="fp16", weights=()):
     """The graph with all of its nodes in half precision."""
     model = graphs.graph(nodes, [X], [Y], list(weights), opset=20)
-    half.name_nodes(model)
+    topology.name_nodes(model)
     types = ranges.tensor_types(model, tmp_path)
     half.convert(model, {node.name for node in model.graph.node}, types, kind)
     onnx.checker.check_model(model, full_check=True)

@@ -5,7 +5,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from engine.kit.onnx import onnx_files
+from engine.kit.onnx import onnx_files, topology
 from engine.kit.quantization.half import half, infinities, ranges, signatures
 from engine.runtimes.onnxruntime import session as ort
 
@@ -13,7 +13,7 @@ FLOAT = graphs.FLOAT
 
 
 def converted(model, tmp_path, low=None, kind="fp16"):
-    half.name_nodes(model)
+    topology.name_nodes(model)
     names = {node.name for node in model.graph.node}
     casts = half.convert(model, names if low is None else low, ranges.tensor_types(model, tmp_path), kind)
     onnx.checker.check_model(model, full_check=True)

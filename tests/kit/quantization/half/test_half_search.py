@@ -9,8 +9,8 @@ import pytest
 from onnx import helper, numpy_helper
 
 from engine.kit.inputs.cases import Case
-from engine.kit.onnx import onnx_files
-from engine.kit.quantization.half import half, half_choice, half_search, matmul_work, normalizations, ranges
+from engine.kit.onnx import onnx_files, topology
+from engine.kit.quantization.half import half_choice, half_search, matmul_work, normalizations, ranges
 
 FLOAT = graphs.FLOAT
 
@@ -223,7 +223,7 @@ def test_the_share_counts_multiplications():
         helper.make_node("Gemm", ["a", "v"], ["y"], "thin", transB=1),
     ]
     model = vectors(nodes, [graphs.weight("w", 8, 30), graphs.weight("v", 2, 30)])
-    half.name_nodes(model)
+    topology.name_nodes(model)
     done = matmul_work.work(model, {**matmul_work.stored(model), "x": (5, 8), "a": (5, 30), "y": (5, 2)})
     assert done == {"wide": 5 * 30 * 8, "thin": 5 * 2 * 30}
     assert matmul_work.share(done, {"wide"}) == pytest.approx(0.8)

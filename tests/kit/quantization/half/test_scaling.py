@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 
-from engine.kit.onnx import onnx_files
-from engine.kit.quantization.half import half, half_choice, ranges, scaling
+from engine.kit.onnx import onnx_files, topology
+from engine.kit.quantization.half import half_choice, ranges, scaling
 from engine.runtimes.onnxruntime import session as ort
 
 LIMIT = half_choice.largest_limit("fp16")
@@ -23,10 +23,10 @@ def product(tmp_path, *, inputs, weights):
         [("y", graphs.FLOAT, ["batch", 8])],
         [numpy_helper.from_array(weight, "w")],
     )
-    half.name_nodes(model)
+    topology.name_nodes(model)
     onnx_files.save(model, tmp_path / "before")
     scaled = scaling.scale_products(model, ranges.measure(model, [{"x": values}], tmp_path), "fp16")
-    onnx_files.drop_unread(model)
+    topology.drop_unread(model)
     onnx_files.save(model, tmp_path / "after")
     answers = [ort.run(ort.session(tmp_path / name, threads=1), {"x": values})["y"] for name in ("before", "after")]
     seen = ranges.measure(model, [{"x": values}], tmp_path)

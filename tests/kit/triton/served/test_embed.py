@@ -37,7 +37,7 @@ def test_padding_on_either_side_changes_no_pooled_vector(tmp_path, mode, side):
         assert np.allclose(alone[0], wanted[mode].numpy(), atol=1e-6)
 
 
-def test_several_modes_stand_side_by_side_and_are_normalised_as_one(tmp_path):
+def test_several_modes_stand_side_by_side_and_are_normalized_as_one(tmp_path):
     states = np.array([[[3.0, 0.0], [0.0, 4.0]]], dtype=np.float32)
     given = {"last_hidden_state": states, "attention_mask": np.ones((1, 2))}
     made = Embed(tmp_path, {"modes": ["cls", "lasttoken"], "normalise": True})(given)["sentence_embedding"]

@@ -1,0 +1,46 @@
+"""Index ranges: how many values an integer input of an ONNX graph may have, by the tables that it indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import onnx
+
+_PASS_ON = frozenset({"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+"""Operators that change a tensor's shape or type but not its values."""
+_EMBED = frozenset({"EmbedLayerNormalization", "QEmbedLayerNormalization"})
+_EMBED_TABLES = {0: 2, 1: 4}
+"""In ONNX Runtime's fused embedding, input 0 (token ids) indexes input 2, and input 1 (segments) indexes input 4."""
+
+
+def of(model: onnx.ModelProto) -> dict[str, int]:
+    """Return the rows of the table that each integer input indexes: the smallest table where there are several.
+
+    A table is read by `Gather` or by ONNX Runtime's fused embedding, directly or behind operators of `_PASS_ON`.
+    """
+    origin = {value.name: value.name for value in model.graph.input}
+    sizes = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
+    ranges: dict[str, int] = {}
+    for node in model.graph.node:
+        if node.op_type in _PASS_ON and node.input[0] in origin:
+            origin[node.output[0]] = origin[node.input[0]]
+        if node.op_type in _PASS_ON | {"DequantizeLinear"} and node.input[0] in sizes:
+            sizes[node.output[0]] = sizes[node.input[0]]
+        for indices, rows in _lookups(node, sizes):
+            if indices in origin:
+                name = origin[indices]
+                ranges[name] = min(rows, ranges.get(name, rows))
+    return ranges
+
+
+def _lookups(node: onnx.NodeProto, sizes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, int]]:
+    """Yield the names of index tensors, each with the rows of the table that it looks into."""
+    if node.op_type == "Gather" and sizes.get(node.input[0]):
+        axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
+        yield node.input[1], sizes[node.input[0]][axis]
+    if node.op_type in _EMBED:
+        for indices, table in _EMBED_TABLES.items():
+            if sizes.get(node.input[table]):
+                yield node.input[indices], sizes[node.input[table]][0]

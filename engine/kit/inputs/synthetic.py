@@ -1,0 +1,113 @@
+"""Synthetic inputs: tensors of a shape and type, rows of tokens and masks, all drawn from a seeded generator."""
+
+# Every maker of random inputs draws here: the inputs of reference and calibration (`random_inputs`), of bench
+# (`bench_inputs`), of export (`kit/reference/probes`) and of the comparison after fusion (`kit/accuracy/equivalence`).
+# Each maker has a seed and shapes of its own. Reports and artifacts depend on the order of the draws.
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from engine.errors import StepError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from engine.kit.inputs.token_rows import Row, Vocabulary
+    from engine.kit.onnx.onnx_files import Input
+
+MASKS = ("full", "right-padded", "left-padded", "holed")
+"""The masks that `mask` makes, by name."""
+_PIXELS = 256
+"""A uint8 tensor usually holds pixels, whose values are 0 to 255."""
+_FLOATS = frozenset({"float16", "float32", "float64"})
+
+
+def shape(spec: Input, extents: Mapping[str, int], *, first: int, other: int) -> tuple[int, ...]:
+    """Return the shape of an input: `extents` by the names of its dynamic axes.
+
+    A dynamic axis without an extent gets `first` where it is the first axis, which is usually the batch, else `other`.
+    """
+    return tuple(
+        size if isinstance(size, int) else extents.get(size, other if axis else first)
+        for axis, size in enumerate(spec.shape)
+    )
+
+
+def tensor(
+    generator: np.random.Generator, dtype: str, shape: tuple[int, ...], *, below: int | None = None
+) -> np.ndarray:
+    """Return a random tensor: floats from the standard normal distribution, integers from 0 to `below` - 1.
+
+    Without `below`, a uint8 tensor has all its 256 values and any other integer or bool tensor 0 and 1.
+    Raises StepError for a type that numpy has no numbers of.
+    """
+    import numpy as np
+
+    if dtype in _FLOATS:
+        return generator.standard_normal(shape).astype(dtype)
+    if not dtype.startswith(("int", "uint", "bool")):
+        raise StepError(f"no random values can be drawn of the type {dtype}")
+    if below is None:
+        below = _PIXELS if dtype == "uint8" else 2
+    return np.asarray(generator.integers(0, max(1, below), shape)).astype(dtype)
+
+
+def float32_tensor(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Return standard normal numbers that are drawn as float32, with half the memory that `tensor` needs.
+
+    numpy draws other values for float32 than for float64, so the two functions give different tensors for one seed.
+    """
+    import numpy as np
+
+    return generator.standard_normal(shape, dtype=np.float32)
+
+
+def row(generator: np.random.Generator, vocabulary: Vocabulary, length: int) -> Row:
+    """Return a random row of `length` tokens, none of them padding. Its second half has the last token type."""
+    import numpy as np
+
+    ids = generator.integers(0, vocabulary.tokens, (1, length))
+    if vocabulary.tokens > 1:
+        ids = np.where(ids == vocabulary.pad, (vocabulary.pad + 1) % vocabulary.tokens, ids)
+    types = (np.arange(length) >= length / 2)[None] * max(0, vocabulary.types - 1)
+    return {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": types.astype(np.int64)}
+
+
+def rows(seed: int, vocabulary: Vocabulary, lengths: Iterable[int]) -> list[Row]:
+    """Return a random row of tokens for each of the lengths, drawn in this order by one generator."""
+    import numpy as np
+
+    generator = np.random.default_rng(seed)
+    return [row(generator, vocabulary, length) for length in lengths]
+
+
+def random_mask(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a bool mask that is true at the beginning of the last axis, for a random length of at least 1."""
+    import numpy as np
+
+    if not shape:
+        return np.ones(shape)
+    visible = generator.integers(1, shape[-1] + 1, (*shape[:-1], 1))
+    return np.asarray(np.arange(shape[-1]) < visible)
+
+
+def mask(kind: str, shape: tuple[int, int]) -> np.ndarray:
+    """Return the mask of that name in `MASKS`, bool [batch, sequence].
+
+    With padding, each row shows two positions less than the row before, and at least one: a softmax over no position
+    is undefined.
+    """
+    import numpy as np
+
+    batch, length = shape
+    visible = np.maximum(1, length - 2 * np.arange(batch))[:, None]
+    position = np.arange(length)[None, :]
+    masks: Mapping[str, np.ndarray] = {
+        "full": np.ones(shape, dtype=bool),
+        "right-padded": position < visible,
+        "left-padded": position >= length - visible,
+        "holed": (position + np.arange(batch)[:, None]) % 3 != 1,
+    }
+    return np.asarray(masks[kind])

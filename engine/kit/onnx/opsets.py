@@ -1,0 +1,50 @@
+"""Opsets: which version of each operator domain a model imports, and a model converted to a newer version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import onnx
+
+STANDARD = frozenset({"", "ai.onnx"})
+"""Both names of ONNX's own domain."""
+_WEIGHTS_NEED_NO_INPUT = 4
+"""The IR version since which an initializer need not be listed as an input of the graph, too."""
+
+
+class OpsetError(Exception):
+    """Why a model cannot be converted to an opset."""
+
+
+def versions(model: onnx.ModelProto) -> dict[str, int]:
+    """Return the imported version of every domain; ONNX's own domain is listed under both names, as 0 if missing."""
+    imported = {entry.domain: entry.version for entry in model.opset_import}
+    standard = max((imported[domain] for domain in STANDARD if domain in imported), default=0)
+    return imported | dict.fromkeys(STANDARD, standard)
+
+
+def version(model: onnx.ModelProto) -> int:
+    """Return the version of ONNX's own domain that a model imports; 0 where the model imports none."""
+    return versions(model)[""]
+
+
+def raised(model: onnx.ModelProto, oldest: int) -> onnx.ModelProto:
+    """Return the model in opset `oldest`; a model in that opset or a newer one is returned as it is.
+
+    The IR version of `model` may be changed. Raises OpsetError where the model cannot be converted.
+    """
+    from onnx import helper, version_converter
+
+    opset = version(model)
+    if opset >= oldest:
+        return model
+    model.ir_version = max(model.ir_version, _WEIGHTS_NEED_NO_INPUT)
+    try:
+        converted = version_converter.convert_version(model, oldest)
+    except Exception as error:  # RuntimeError for an operator without an adapter, ValueError above 2 GiB
+        reason = f"it is written in opset {opset}, and cannot be converted to {oldest}"
+        raise OpsetError(f"{reason} ({str(error).strip().splitlines()[0] if str(error) else error!r})") from error
+    oldest_ir = helper.find_min_ir_version_for([helper.make_opsetid("", oldest)])
+    converted.ir_version = max(converted.ir_version, oldest_ir)
+    return converted

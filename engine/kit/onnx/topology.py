@@ -1,0 +1,81 @@
+"""Topology: which nodes of a graph produce and consume each tensor, and names that are still free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from engine.kit.onnx import onnx_files
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def initializers(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
+    """Return the stored tensors of a graph by name."""
+    return {tensor.name: tensor for tensor in graph.initializer}
+
+
+def producers(graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
+    """Return the node of a graph that produces each tensor."""
+    return {name: node for node in graph.node for name in node.output}
+
+
+def consumers(nodes: Iterable[onnx.NodeProto]) -> dict[str, list[onnx.NodeProto]]:
+    """Return the nodes that read each tensor: a node twice where two of its inputs are that tensor."""
+    readers: dict[str, list[onnx.NodeProto]] = {}
+    for node in nodes:
+        for name in node.input:
+            readers.setdefault(name, []).append(node)
+    return readers
+
+
+def consumed(model: onnx.ModelProto) -> set[str]:
+    """Return the tensors that a node of the model reads, or that the main graph or a body gives as an output."""
+    read = {name for node in onnx_files.nodes(model) for name in node.input}
+    return read | {value.name for graph in onnx_files.graphs(model.graph) for value in graph.output}
+
+
+def drop_unread(model: onnx.ModelProto) -> None:
+    """Remove the stored tensors of the main graph that nobody reads."""
+    read = consumed(model)
+    stored = model.graph.initializer
+    for index in reversed(range(len(stored))):
+        if stored[index].name not in read:
+            del stored[index]
+
+
+def name_nodes(model: onnx.ModelProto) -> None:
+    """Give every node of the main graph a name of its own. A node keeps a name that no node before it has."""
+    taken: set[str] = set()
+    for index, node in enumerate(model.graph.node):
+        name = node.name or f"{node.op_type}_{index}"
+        while name in taken:
+            name += f"_{index}"
+        node.name = name
+        taken.add(name)
+
+
+def captured(node: onnx.NodeProto) -> set[str]:
+    """Return the tensors that the bodies of a node read or give: those of the graph around it, and their own."""
+    read: set[str] = set()
+    for body in onnx_files.bodies(node):
+        read.update(name for inner in body.node for name in inner.input)
+        read.update(value.name for value in body.output)
+    return read
+
+
+class TensorNames:
+    """The names that tensors of a model have, its bodies included, so that a new tensor gets another name."""
+
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._taken = {name for node in onnx_files.nodes(model) for name in (*node.input, *node.output)}
+        for graph in onnx_files.graphs(model.graph):
+            self._taken |= {part.name for part in (*graph.input, *graph.initializer)}
+
+    def free(self, name: str) -> str:
+        """Return `name`, with underscores behind it where it is taken; from then on the returned name is taken."""
+        while name in self._taken:
+            name += "_"
+        self._taken.add(name)
+        return name

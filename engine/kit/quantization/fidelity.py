@@ -1,0 +1,57 @@
+"""Fidelity: how near a variant's outputs are to those of the float32 model, on the same inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from engine.kit.accuracy import comparison, outputs
+from engine.kit.inputs.cases import Case
+from engine.kit.quantization.report import Spread
+from engine.runtimes.onnxruntime import session as ort
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+_NOT_FINITE = -1.0
+"""The cosine of a case in which the variant gives numbers that are not finite: no cosine is lower."""
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """The cosine between a variant's outputs and the original's, and the largest error over all cases.
+
+    `relative` is that error as a share of the largest value of the output; infinite where an output is not finite.
+    """
+
+    cosine: Spread
+    relative: float
+
+
+def answered(session: onnxruntime.InferenceSession, cases: Sequence[Case]) -> list[Case]:
+    """Return the cases with the outputs that a session gives for their inputs."""
+    return [replace(case, outputs=ort.run(session, case.inputs)) for case in cases]
+
+
+def measure(truth: Sequence[Case], session: onnxruntime.InferenceSession) -> Fidelity:
+    """Return how near a variant, open in `session`, comes to the outputs of the cases.
+
+    Whole outputs are compared, nothing is pooled. A case whose outputs have no direction has no cosine; where no case
+    has a cosine, the cosine is 1.
+    """
+    usual = outputs.usual(truth, pooling=None)
+    cosines: list[float] = []
+    relative = 0.0
+    for case in truth:
+        distance = comparison.distance(case, ort.run(session, case.inputs), pooling=None, usual=usual)
+        if distance is None:
+            cosines.append(_NOT_FINITE)
+            relative = float("inf")
+            continue
+        relative = max(relative, distance.relative)
+        if distance.cosine is not None:
+            cosines.append(distance.cosine)
+    if not cosines:
+        return Fidelity(Spread(1.0, 1.0), relative)
+    return Fidelity(Spread(min(cosines), sum(cosines) / len(cosines)), relative)
