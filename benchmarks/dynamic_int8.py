@@ -25,7 +25,7 @@ from engine.kit.accuracy import pooling
 from engine.kit.inputs import token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.onnx import onnx_files
-from engine.kit.quantization.dynamic import even_channels, even_rows, evening, readings
+from engine.kit.quantization.dynamic import activation_scaling, channel_smoothing, layer_inputs, per_token_scaling
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.export import Export
 from engine.steps.fuse import Fuse
@@ -41,19 +41,23 @@ Change = tuple[Any, str, Callable[..., Any]]
 
 def changes() -> dict[str, list[Change]]:
     """Return the variants, and what each replaces in what `quantize` does."""
-    find = readings.find
+    find = layer_inputs.find
 
-    def none_is_mild(*asked: Any) -> list[Any]:
-        return [replace(each, mild=False) for each in find(*asked)]
+    def none_is_averaged(*arguments: Any) -> list[Any]:
+        return [replace(each, averaged=False) for each in find(*arguments)]
 
-    no_smoothing: Change = (even_channels, "smooth", lambda _, normal, __: {each.source: False for each in normal})
-    no_rows: Change = (even_rows, "scale", lambda *_: None)
+    no_smoothing: Change = (
+        channel_smoothing,
+        "smooth",
+        lambda _, normalized, __: {each.tensor: False for each in normalized},
+    )
+    no_rows: Change = (per_token_scaling, "scale", lambda *_: None)
     return {
-        PLAIN: [(evening, "even", lambda *_: {})],
+        PLAIN: [(activation_scaling, "apply", lambda *_: {})],
         "a scale per row behind activations": [no_smoothing],
         "smoothed behind normalizations": [no_rows],
         "**both: what `quantize` does**": [],
-        "the same, and a scale per row behind attention": [(readings, "find", none_is_mild)],
+        "the same, and a scale per row behind attention": [(layer_inputs, "find", none_is_averaged)],
     }
 
 

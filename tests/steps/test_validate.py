@@ -11,7 +11,7 @@ from engine.kit.accuracy.report import AccuracyReport, Agreement, MetricReport
 from engine.kit.inputs import cases
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
-from engine.kit.inputs.token_rows import Limits, masked
+from engine.kit.inputs.token_rows import RowLimits, masked
 from engine.kit.onnx import onnx_files
 from engine.recipe.schema import Bound, Metric, ModelSection, Recipe, TargetSection
 from engine.runtimes.execution import Execution
@@ -241,7 +241,7 @@ def minilm_cases(checkpoint, exported):
         Case(f"line {n}", text, "sample", dict(row), {})
         for n, (text, row) in enumerate(zip(FILMS, rows, strict=True), 1)
     ]
-    for kind, numbers, inputs in masked(rows, pad=tokenizer.pad, limits=Limits()):
+    for kind, numbers, inputs in masked(rows, pad=tokenizer.pad, limits=RowLimits()):
         asked.append(Case(f"{kind} {numbers}", "", kind, inputs, {}))
     return answered(exported, asked)
 

@@ -80,7 +80,7 @@ def reference(directory: Path) -> Path:
     from engine.kit.quantization import calibration
 
     graph = onnx_files.load_graph(directory / "shaped")
-    lines = [samples.Text(f"line {number}", text) for number, text in enumerate(SENTENCES, 1)]
+    lines = [samples.SampleText(f"line {number}", text) for number, text in enumerate(SENTENCES, 1)]
     asked = samples.tokenize(lines, directory / "checkpoint", onnx_files.inputs(graph))
     asked = calibration.padded(asked, directory / "checkpoint", onnx_files.inputs(graph))
     session = ort.session(directory / "shaped", threads=1, level="disabled")
