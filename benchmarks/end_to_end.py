@@ -34,16 +34,14 @@ def main() -> None:
     parser.add_argument("recipe")
     parser.add_argument("--only", help="choose variants, as in `recipe build`", default=None)
     parser.add_argument("--seeded", metavar="ARCHITECTURE")
-    parser.add_argument(
-        "--into", type=Path, help="a page with a `<!-- measured: ... -->` mark for this recipe (default: print)"
-    )
+    parser.add_argument("--into", type=Path, help="a page with a mark for this recipe (default: print)")
     options = parser.parse_args()
     words = [options.recipe, *(["--only", options.only] if options.only else [])]
     with tempfile.TemporaryDirectory() as folder:
         program.project(Path(folder) / "project")
         with seeded(options.seeded, Path(folder)) if options.seeded else contextlib.nullcontext({}) as more:
             shown = measured(Path(folder) / "project", words, more)
-    text = f"{table(shown)}\n\n{notes(shown, words, options.seeded)}"
+    text = f"{table(shown)}\n\n{conditions(shown, words, options.seeded)}"
     if options.into:
         into_readme.put(options.into, Path(options.recipe).name, text)
     else:
@@ -90,7 +88,7 @@ def table(shown: list[dict[str, Any]]) -> str:
     return timing.table(HEADER, rows)
 
 
-def notes(shown: list[dict[str, Any]], words: list[str], architecture: str | None) -> str:
+def conditions(shown: list[dict[str, Any]], words: list[str], architecture: str | None) -> str:
     """Return a line about the build, the number of runs, the server, the noise and the machine."""
     reports = [step["report"] for each in shown for step in each["steps"] if step["job"] == "bench"]
     noise = max(row["noise"] for each in shown for row in each["bench"])

@@ -49,10 +49,14 @@ class Model:
 @cache
 def model() -> Model:
     """Return the model that the environment variables name."""
-    variables = os.environ
-    level = variables.get("LEVEL", "ORT_ENABLE_ALL")
-    threads = int(variables.get("THREADS", "0"))
-    return Model(Path(variables["MODEL"]), Path(variables["TOKENIZER"]), threads=threads, level=level)
+    environment = os.environ
+    level = environment.get("LEVEL", "ORT_ENABLE_ALL")
+    return Model(
+        Path(environment["MODEL"]),
+        Path(environment["TOKENIZER"]),
+        threads=int(environment.get("THREADS", "0")),
+        level=level,
+    )
 
 
 def __getattr__(name: str) -> Any:

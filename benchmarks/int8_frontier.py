@@ -52,9 +52,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--kinds", nargs="*", default=["int8", "fp8", "int4"], help="precisions that `quantize` chooses MatMuls for"
-    )
+    parser.add_argument("--kinds", nargs="*", default=["int8", "fp8", "int4"], help="precisions of `quantize`")
     return parser.parse_args()
 
 
@@ -69,12 +67,12 @@ class Bench:
         Export(task="feature-extraction").run(folder / "exported", checkpoint=source)
         self.folder, self.shaped = folder, folder / "shaped"
         ShapeInfer().run(self.shaped, exported=folder / "exported")
-        inputs = onnx_files.inputs(onnx_files.load_graph(self.shaped))
-        texts = [case.inputs for case in samples.read(TEXTS / "calibration.jsonl", source, inputs)]
+        model_inputs = onnx_files.inputs(onnx_files.load_graph(self.shaped))
+        texts = [case.inputs for case in samples.read(TEXTS / "calibration.jsonl", source, model_inputs)]
         self.texts = texts
         self.fit = [text for number, text in enumerate(texts, 1) if number % 4]
         self.held_out = texts[3::4]
-        self.unseen = [case.inputs for case in samples.read(TEXTS / "sentences.jsonl", source, inputs)]
+        self.unseen = [case.inputs for case in samples.read(TEXTS / "sentences.jsonl", source, model_inputs)]
         self.trials = Trials.of(onnx_files.load(self.shaped), folder / "base")
         graph = self.trials.graph()
         self.weights = matmuls.Weights(self.trials, graph)
@@ -140,12 +138,12 @@ class Bench:
         model, report = qdq.quantize(self.shaped, self.texts, kind, self.folder)
         onnx_files.save(model, self.folder / kind)
         session = ort.session(self.folder / kind, threads=1, level="disabled")
-        return self.cells(f"**what `quantize` chooses for {kind}**", report[kind]["share"], session)
+        return self.measured_row(f"**what `quantize` chooses for {kind}**", report[kind]["share"], session)
 
     def row(self, name: str, model: Any, chosen: Sequence[matmuls.Group]) -> list[str]:
-        return self.cells(name, sum(self.shares[group] for group in chosen), self.trials.session(model))
+        return self.measured_row(name, sum(self.shares[group] for group in chosen), self.trials.session(model))
 
-    def cells(self, name: str, share: float, session: Any) -> list[str]:
+    def measured_row(self, name: str, share: float, session: Any) -> list[str]:
         cosines = (self.embedded(session) * self.truth).sum(axis=1)
         return [name, f"{share:.1%}", f"{cosines.mean():.5f}", f"{cosines.min():.5f}", f"{(cosines < ENOUGH).sum()}"]
 

@@ -49,12 +49,12 @@ def _options() -> argparse.Namespace:
 
 
 def _entries(count: int, place: Path, options: argparse.Namespace) -> list[Entry]:
-    programs = [(peer, peer.find(options.peers)) for peer in PEERS]
+    places = [(peer, peer.find(options.peers)) for peer in PEERS]
     entries = [
         trivial_jobs.loop(count, place / "loop"),
         trivial_jobs.matrix(count, place / "matrix"),
         trivial_jobs.recipes(count, place / "files"),
-        *(trivial_jobs.peer(peer, path, place / peer.name, count) for peer, path in programs if path),
+        *(trivial_jobs.peer(peer, path, place / peer.name, count) for peer, path in places if path),
     ]
     return [entry for entry in entries if options.only is None or entry.build.name in (*options.only, LOOP)]
 
@@ -77,9 +77,9 @@ def _phase(phase: str, entries: Sequence[Entry], results: Results, options: argp
     runs = options.cold_runs if phase == "cold" else options.runs
     for entry, took in zip(entries, in_turns(contenders, runs, limit=options.limit).values(), strict=True):
         results[entry.build.name][phase] = took
-        due = {"cold": entry.count, "no-op": 0, "one leaf": 1}[phase]
-        if took and not all(entry.did(each, due) for each in took):
-            sys.exit(f"{entry.build.name}: {phase} did not make {due} jobs")
+        jobs_built = {"cold": entry.count, "no-op": 0, "one leaf": 1}[phase]
+        if took and not all(entry.did(each, jobs_built) for each in took):
+            sys.exit(f"{entry.build.name}: {phase} did not make {jobs_built} jobs")
 
 
 def _print_size(count: int, results: Results, options: argparse.Namespace) -> None:

@@ -57,11 +57,11 @@ def _pipeline(place: Path, ours: Contender) -> list[Work]:
     once(ours)
     events = program.events(once(_with_json(ours)).output)
     [plan] = [event for event in events if event["event"] == "plan"]
-    outputs = {event["job"]: Path(event["path"]) for event in events if event["event"] == "end"}
-    files = {job: _files(path) for job, path in outputs.items()}
-    for job, path in outputs.items():
+    artifacts = {event["job"]: Path(event["path"]) for event in events if event["event"] == "end"}
+    files = {job: _files(path) for job, path in artifacts.items()}
+    for job, path in artifacts.items():
         shutil.copytree(path, place / "made" / job, dirs_exist_ok=True)
-    shutil.copytree(outputs["fetch"], place / "sources" / "model", dirs_exist_ok=True)
+    shutil.copytree(artifacts["fetch"], place / "sources" / "model", dirs_exist_ok=True)
     shutil.copytree(place / "ours" / "recipes" / "samples", place / "sources" / "samples", dirs_exist_ok=True)
     outside = {
         "fetch": [f"sources/model/{name}" for name in files["fetch"]],

@@ -110,8 +110,8 @@ def _print(first: dict[str, list[Took]], cached: dict[str, list[Took]], python: 
         for who in first
     ]
     print(table(["", "first", "of recipe", "again", "least", "of recipe", "runs"], rows))
-    versions = subprocess.run([python, "-c", VERSIONS % (PACKAGES,)], capture_output=True, text=True, check=True)
-    print(f"\n{machine()}; {program.described()}; Olive's environment: {versions.stdout.strip()}.")
+    listing = subprocess.run([python, "-c", VERSIONS % (PACKAGES,)], capture_output=True, text=True, check=True)
+    print(f"\n{machine()}; {program.described()}; Olive's environment: {listing.stdout.strip()}.")
 
 
 if __name__ == "__main__":

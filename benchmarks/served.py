@@ -77,14 +77,14 @@ class Package:
             outputs = list(step.output_map)
             work = partial(_run, session, outputs) if own else _work(self.folder / step.model_name / "1")
             chain.append((work, dict(step.input_map), dict(step.output_map)))
-        first = entry.output[0].name
+        last_output = entry.output[0].name
 
         def answer(text: str) -> np.ndarray:
-            tensors = {"TEXT": np.array([[text.encode()]], dtype=object)}
+            known = {"TEXT": np.array([[text.encode()]], dtype=object)}
             for work, takes, gives in chain:
-                outputs = work({name: tensors[called] for name, called in takes.items()})
-                tensors |= {called: outputs[name] for name, called in gives.items()}
-            return tensors[first][0]
+                outputs = work({name: known[called] for name, called in takes.items()})
+                known |= {called: outputs[name] for name, called in gives.items()}
+            return known[last_output][0]
 
         return answer
 
@@ -142,16 +142,15 @@ def fastapi(package: Package, *, threads: int) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    variables = {
+    settings = {
         "MODEL": str(package.model),
         "TOKENIZER": str(package.tokenizer),
         "THREADS": str(threads),
         "LEVEL": package.level,
-        "TOKENIZERS_PARALLELISM": "false",
     }
     command = [sys.executable, "-m", "uvicorn", "--app-dir", str(Path(__file__).parent), "fastapi_server:app"]
     command += ["--log-level", "warning", "--host", "127.0.0.1", "--port", str(port)]
-    process = subprocess.Popen(command, env={**os.environ, **variables})
+    process = subprocess.Popen(command, env={**os.environ, **settings, "TOKENIZERS_PARALLELISM": "false"})
     try:
         _wait(process, port)
         yield f"127.0.0.1:{port}"

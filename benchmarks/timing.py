@@ -74,22 +74,20 @@ def once(contender: Contender, limit: float | None = None) -> Took:
         try:
             _, status, usage = os.wait4(process.pid, 0)
         except BaseException:
-            os.killpg(
-                process.pid, signal.SIGKILL
-            )  # the process has a session of its own and would survive an interrupt
+            os.killpg(process.pid, signal.SIGKILL)  # the process has its own session and survives an interrupt
             raise
         finally:
             seconds = time.perf_counter() - started
             watchdog.cancel()
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
-        printed = output.read()
+        content = output.read()
     if limit is not None and seconds >= limit:
         raise OverLimitError(contender.name)
     if process.returncode != 0:
-        words = printed.decode("utf-8", "replace")[-2000:]
+        words = content.decode("utf-8", "replace")[-2000:]
         sys.exit(f"{contender.name} failed with exit code {process.returncode}: {' '.join(contender.command)}\n{words}")
-    return Took(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT, printed)
+    return Took(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT, content)
 
 
 def in_turns(

@@ -39,10 +39,10 @@ class Entry:
         """Give one of the inputs a new content, different in every call."""
         (self.build.folder / "in" / f"{_EDITED}.txt").write_text(f"edited {next(_SERIAL)}\n")
 
-    def did(self, took: Took, count: int) -> bool:
+    def did(self, took: Took, jobs: int) -> bool:
         """Return whether `recipe` ran `count` jobs. For the other tools, return whether the outputs are right."""
         if self.build.name in OURS:
-            return len(_BUILT.findall(took.output)) == count
+            return len(_BUILT.findall(took.output)) == jobs
         if self.build.name == LOOP:
             return sum(1 for _ in self.build.folder.glob("out/*/*.txt")) == self.count
         given, copied = self.build.folder / "in", self.build.folder / "out"

@@ -54,10 +54,11 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         project = Path(folder) / "project"
-        if options.package:
-            package = served.package(options.package)
-        else:
-            package = served.build(project, threads=1, instances=options.instances)
+        package = (
+            served.package(options.package)
+            if options.package
+            else served.build(project, threads=1, instances=options.instances)
+        )
         server = stack.enter_context(serving.start(package.folder))
         fastapi = stack.enter_context(served.fastapi(package, threads=1))
         rows = []
