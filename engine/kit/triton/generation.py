@@ -23,7 +23,7 @@ from engine.kit.triton.parts import Files, Part
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import GraphPart
 from engine.runtimes.served import Served
-from engine.tasks import Tensor
+from engine.tasks import AnswerTensor
 
 Graphs = Mapping[str, tuple[Config, Signature]]
 """The configuration and the signature of each graph, by its folder in a built model.
@@ -32,15 +32,15 @@ The folders are `graphs.WHOLE`, or `graphs.ENCODER` and `graphs.DECODER`.
 """
 
 _TAKES = (
-    Tensor("TEXT", "TYPE_STRING", (1,)),
-    Tensor("MAX_NEW_TOKENS", "TYPE_INT32", (1,)),
-    Tensor("STOP", "TYPE_STRING", (-1,)),
+    AnswerTensor("TEXT", "TYPE_STRING", (1,)),
+    AnswerTensor("MAX_NEW_TOKENS", "TYPE_INT32", (1,)),
+    AnswerTensor("STOP", "TYPE_STRING", (-1,)),
 )
 """The inputs of the two models that clients call. Only the first is required."""
 _GIVES = (
-    Tensor("text", "TYPE_STRING", (1,)),
-    Tensor("token_ids", "TYPE_INT64", (-1,)),
-    Tensor("finish_reason", "TYPE_STRING", (1,)),
+    AnswerTensor("text", "TYPE_STRING", (1,)),
+    AnswerTensor("token_ids", "TYPE_INT64", (-1,)),
+    AnswerTensor("finish_reason", "TYPE_STRING", (1,)),
 )
 data = ("../generation/greedy.py",)  # packages carry this file unchanged
 _KINDS: Mapping[str, GraphPart] = {graphs.WHOLE: "model", graphs.ENCODER: "encoder", graphs.DECODER: "decoder"}

@@ -15,15 +15,15 @@ from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
-from engine.tasks import Task, Tensor
+from engine.tasks import AnswerTensor, Task
 
 NAME = "TEXT"
 """The input of the tokenizer and of the ensemble: texts in UTF-8."""
 OFFSETS = "offsets"
 _EXTRA = {
-    "input_ids": Tensor("input_ids", "TYPE_INT64", (-1,)),
-    "attention_mask": Tensor("attention_mask", "TYPE_INT64", (-1,)),
-    OFFSETS: Tensor(OFFSETS, "TYPE_INT64", (-1, 2)),
+    "input_ids": AnswerTensor("input_ids", "TYPE_INT64", (-1,)),
+    "attention_mask": AnswerTensor("attention_mask", "TYPE_INT64", (-1,)),
+    OFFSETS: AnswerTensor(OFFSETS, "TYPE_INT64", (-1, 2)),
 }
 """Outputs of the tokenizer that the model does not take, but its answers may need."""
 _SIDES = ("left", "right")
@@ -34,7 +34,7 @@ class ServedTokenizer:
     """A tokenizer for a package: `row` is its input, one or two texts, and `file` the text of its tokenizer.json."""
 
     tokenizer: tokenizers.Tokenizer
-    row: Tensor
+    row: AnswerTensor
     file: str
     context: bool = False
     """Whether the second text of a row is a context, in which answers to the first text lie."""
@@ -51,7 +51,7 @@ def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) ->
         print("the model has no tokenizer: the package takes tokens")
         return None
     definition = tasks.find(task)
-    row = Tensor(NAME, "TYPE_STRING", (definition.texts,))
+    row = AnswerTensor(NAME, "TYPE_STRING", (definition.texts,))
     return ServedTokenizer(tokenizer, row, _file(tokenizer, checkpoint, fixed, definition), definition.context)
 
 

@@ -4,9 +4,9 @@ from text_config import model
 from tritonclient.grpc import model_config_pb2
 
 from engine.kit.triton import parts
-from engine.tasks import Tensor
+from engine.tasks import AnswerTensor
 
-ROW = Tensor("TEXT", "TYPE_STRING", (1,))
+ROW = AnswerTensor("TEXT", "TYPE_STRING", (1,))
 
 
 def around(config, *, texts=ROW):
@@ -34,7 +34,7 @@ def test_the_ensemble_joins_tokenizer_and_model_by_the_tensors_names():
 
 
 def test_without_batches_a_row_of_texts_is_a_dimension_of_its_own():
-    tokenizer, ensemble = around(model(batch=0), texts=Tensor("TEXT", "TYPE_STRING", (2,)))
+    tokenizer, ensemble = around(model(batch=0), texts=AnswerTensor("TEXT", "TYPE_STRING", (2,)))
     assert list(tokenizer.input[0].dims) == list(ensemble.input[0].dims) == [-1, 2]
     assert list(tokenizer.output[0].dims) == [-1, -1]
 
