@@ -95,8 +95,8 @@ def _warm_up(place: Path) -> None:
 
 
 def _script_steps(output: bytes) -> Seconds:
-    said = [json.loads(line) for line in output.splitlines() if line.startswith(b'{"step"')]
-    return {each["step"]: each["seconds"] for each in said}
+    events = [json.loads(line) for line in output.splitlines() if line.startswith(b'{"step"')]
+    return {each["step"]: each["seconds"] for each in events}
 
 
 def _our_steps(output: bytes) -> Seconds:

@@ -35,15 +35,15 @@ def main() -> None:
     parser.add_argument("--only", help="of the variants, as `recipe build` takes it", default=None)
     parser.add_argument("--seeded", metavar="ARCHITECTURE")
     parser.add_argument("--into", type=Path, help="a page with a mark for this recipe (default: print)")
-    said = parser.parse_args()
-    words = [said.recipe, *(["--only", said.only] if said.only else [])]
+    options = parser.parse_args()
+    words = [options.recipe, *(["--only", options.only] if options.only else [])]
     with tempfile.TemporaryDirectory() as folder:
         program.project(Path(folder) / "project")
-        with seeded(said.seeded, Path(folder)) if said.seeded else contextlib.nullcontext({}) as more:
+        with seeded(options.seeded, Path(folder)) if options.seeded else contextlib.nullcontext({}) as more:
             shown = measured(Path(folder) / "project", words, more)
-    text = f"{table(shown)}\n\n{told(shown, words, said.seeded)}"
-    if said.into:
-        into_readme.put(said.into, Path(said.recipe).name, text)
+    text = f"{table(shown)}\n\n{conditions(shown, words, options.seeded)}"
+    if options.into:
+        into_readme.put(options.into, Path(options.recipe).name, text)
     else:
         print(text)
 
@@ -88,7 +88,7 @@ def table(shown: list[dict[str, Any]]) -> str:
     return timing.table(HEADER, rows)
 
 
-def told(shown: list[dict[str, Any]], words: list[str], architecture: str | None) -> str:
+def conditions(shown: list[dict[str, Any]], words: list[str], architecture: str | None) -> str:
     """Return where and how it was measured."""
     reports = [step["report"] for each in shown for step in each["steps"] if step["job"] == "bench"]
     noise = max(row["noise"] for each in shown for row in each["bench"])

@@ -68,40 +68,44 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--calls", type=int, default=40, help="by contender and round")
-    said = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        made = served.package(said.package) if said.package else served.build(Path(folder) / "project", threads=1)
-        rounds, about = measure(made, Path(folder), tokens=said.tokens, rounds=said.rounds, calls=said.calls)
-    print(report(rounds, about, said.tokens))
+        package = (
+            served.package(options.package) if options.package else served.build(Path(folder) / "project", threads=1)
+        )
+        rounds, about = measure(
+            package, Path(folder), tokens=options.tokens, rounds=options.rounds, calls=options.calls
+        )
+    print(report(rounds, about, options.tokens))
 
 
 def measure(
-    made: Package, folder: Path, *, tokens: int, rounds: int, calls: int, fastapi: bool = True
+    package: Package, folder: Path, *, tokens: int, rounds: int, calls: int, fastapi: bool = True
 ) -> tuple[dict[str, list[float]], Mapping[str, Any]]:
     """Return the median seconds of each round by contender, and what to tell of the server."""
-    texts = made.texts(tokens)
+    texts = package.texts(tokens)
     repository = folder / "repository"
-    shutil.copytree(made.folder, repository)
-    add_identity(made, repository, tokens)
-    with contextlib.ExitStack() as held:
-        server = held.enter_context(serving.start(repository))
-        contenders: dict[str, Callable[[str], object]] = {HERE: made.in_process(threads=1)}
-        contenders[OURS] = held.enter_context(over_grpc(server.grpc, made.entry))
-        contenders[NOTHING] = held.enter_context(over_grpc(server.grpc, "identity_entry"))
+    shutil.copytree(package.folder, repository)
+    add_identity(package, repository, tokens)
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(serving.start(repository))
+        contenders: dict[str, Callable[[str], object]] = {HERE: package.in_process(threads=1)}
+        contenders[OURS] = stack.enter_context(over_grpc(server.grpc, package.entry))
+        contenders[NOTHING] = stack.enter_context(over_grpc(server.grpc, "identity_entry"))
         if fastapi:
-            contenders[BY_HAND] = made.by_hand(threads=1)
-            contenders[FASTAPI] = over_http(held.enter_context(served.fastapi(made, threads=1)))
+            contenders[BY_HAND] = package.by_hand(threads=1)
+            contenders[FASTAPI] = over_http(stack.enter_context(served.fastapi(package, threads=1)))
         agree(contenders, texts)
         return in_turns(contenders, texts, rounds=rounds, calls=calls), {"version": server.version, **_about(server)}
 
 
-def add_identity(made: Package, repository: Path, tokens: int) -> None:
+def add_identity(package: Package, repository: Path, tokens: int) -> None:
     """Add the chain that does nothing: each model of the package once more, under another name."""
-    entry = served.config_of(made.folder / made.entry)
+    entry = served.config_of(package.folder / package.entry)
     parts = [step.model_name for step in entry.ensemble_scheduling.step]
-    for name in (*parts, made.entry):
-        config = served.config_of(made.folder / name)
-        last = name == made.entry
+    for name in (*parts, package.entry):
+        config = served.config_of(package.folder / name)
+        last = name == package.entry
         config.name = "identity_entry" if last else f"identity_{name}"
         folder = repository / config.name / "1"
         folder.mkdir(parents=True)
@@ -150,9 +154,9 @@ def over_http(address: str) -> Callable[[str], np.ndarray]:
 def agree(contenders: Mapping[str, Callable[[str], Any]], texts: list[str]) -> None:
     """End the benchmark unless all that compute something give one answer."""
     for text in texts:
-        wanted = contenders[HERE](text)
+        expected = contenders[HERE](text)
         for name, ask in contenders.items():
-            if name != NOTHING and not np.allclose(np.ravel(ask(text)), wanted, atol=1e-4):
+            if name != NOTHING and not np.allclose(np.ravel(ask(text)), expected, atol=1e-4):
                 sys.exit(f"{name} answers {text!r} otherwise than the model in this process")
 
 
@@ -204,15 +208,15 @@ def report(rounds: Mapping[str, list[float]], about: Mapping[str, Any], tokens: 
         whose[FASTAPI] = f"{_ms(beyond(rounds, FASTAPI, BY_HAND))}: FastAPI's"
     rows = [[name, timing.duration(seconds), whose.get(name, "")] for name, seconds in middle.items()]
     of_nothing, of_fastapi = overhead(rounds)
-    told = [f"Beyond the work itself the package takes {of_nothing:.2f} x what a chain that does nothing takes"]
-    told += [f"{of_fastapi:.2f} x what FastAPI takes"] if FASTAPI in rounds else []
+    ratios = [f"Beyond the work itself the package takes {of_nothing:.2f} x what a chain that does nothing takes"]
+    ratios += [f"{of_fastapi:.2f} x what FastAPI takes"] if FASTAPI in rounds else []
     servers = [
         f"Triton {about['version']} {about['how']}",
         *([served.fastapi_described()] if FASTAPI in rounds else []),
     ]
     return "\n\n".join((
         timing.table([f"one text of {tokens} tokens, one thread", "p50", "beyond the work"], rows),
-        f"{', '.join(told)}.",
+        f"{', '.join(ratios)}.",
         f"{len(rounds[OURS])} rounds in turns, medians. {'; '.join(servers)}. {timing.machine()}.",
     ))  # fmt: skip
 

@@ -38,19 +38,24 @@ class Model:
         row = self.tokenizer.encode(text)
         every = {"input_ids": row.ids, "attention_mask": row.attention_mask, "token_type_ids": row.type_ids}
         feed = {name: np.array([every[name]], np.int64) for name in self.inputs}
-        [made] = self.session.run([self.output], feed)
+        [output] = self.session.run([self.output], feed)
         if self.output != "last_hidden_state":
-            return made[0]
-        vector = np.array(row.attention_mask, np.float32) @ made[0] / sum(row.attention_mask)
+            return output[0]
+        vector = np.array(row.attention_mask, np.float32) @ output[0] / sum(row.attention_mask)
         return vector / np.linalg.norm(vector)
 
 
 @cache
 def model() -> Model:
     """Return the model that the environment names."""
-    said = os.environ
-    level = said.get("LEVEL", "ORT_ENABLE_ALL")
-    return Model(Path(said["MODEL"]), Path(said["TOKENIZER"]), threads=int(said.get("THREADS", "0")), level=level)
+    environment = os.environ
+    level = environment.get("LEVEL", "ORT_ENABLE_ALL")
+    return Model(
+        Path(environment["MODEL"]),
+        Path(environment["TOKENIZER"]),
+        threads=int(environment.get("THREADS", "0")),
+        level=level,
+    )
 
 
 def __getattr__(name: str) -> Any:

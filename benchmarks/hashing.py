@@ -59,7 +59,7 @@ def _contenders(path: Path, size: int) -> tuple[dict[str, Callable[[], object]],
     def copy() -> None:
         target[:] = source
 
-    found: dict[str, Callable[[], object]] = {
+    functions: dict[str, Callable[[], object]] = {
         "memory copied": copy,
         "plain read": lambda: _stream(path, lambda _: None),
         OURS: _ours(path),
@@ -68,11 +68,11 @@ def _contenders(path: Path, size: int) -> tuple[dict[str, Callable[[], object]],
     try:
         import blake3
 
-        found["blake3, one thread"] = lambda: _stream(path, blake3.blake3().update)
+        functions["blake3, one thread"] = lambda: _stream(path, blake3.blake3().update)
     except ImportError:
         missing.append("blake3")
-    found["sha256"] = lambda: _stream(path, hashlib.sha256().update)
-    return found, missing
+    functions["sha256"] = lambda: _stream(path, hashlib.sha256().update)
+    return functions, missing
 
 
 def _ours(path: Path) -> Callable[[], object]:

@@ -26,13 +26,13 @@ Results = dict[str, dict[str, list[Took]]]
 def main() -> None:
     """Measure each size in turns and print the tables."""
     options = _options()
-    found: dict[int, Results] = {}
+    results: dict[int, Results] = {}
     for count in options.jobs:
         with tempfile.TemporaryDirectory() as scratch:
-            found[count] = _measure(_entries(count, Path(scratch).resolve(), options), options)
-        _print_size(count, found[count], options)
-    if len(found) > 1:
-        _print_growth(found)
+            results[count] = _measure(_entries(count, Path(scratch).resolve(), options), options)
+        _print_size(count, results[count], options)
+    if len(results) > 1:
+        _print_growth(results)
     versions = [f"{peer.name} {peer.version(path)}" for peer in PEERS if (path := peer.find(options.peers))]
     print(f"{machine()}; {program.described()}; {', '.join(versions)}.")
 
@@ -49,12 +49,12 @@ def _options() -> argparse.Namespace:
 
 
 def _entries(count: int, place: Path, options: argparse.Namespace) -> list[Entry]:
-    found = [(peer, peer.find(options.peers)) for peer in PEERS]
+    places = [(peer, peer.find(options.peers)) for peer in PEERS]
     entries = [
         trivial_jobs.loop(count, place / "loop"),
         trivial_jobs.matrix(count, place / "matrix"),
         trivial_jobs.recipes(count, place / "files"),
-        *(trivial_jobs.peer(peer, path, place / peer.name, count) for peer, path in found if path),
+        *(trivial_jobs.peer(peer, path, place / peer.name, count) for peer, path in places if path),
     ]
     return [entry for entry in entries if options.only is None or entry.build.name in (*options.only, LOOP)]
 
@@ -77,9 +77,9 @@ def _phase(phase: str, entries: Sequence[Entry], results: Results, options: argp
     runs = options.cold_runs if phase == "cold" else options.runs
     for entry, took in zip(entries, in_turns(contenders, runs, limit=options.limit).values(), strict=True):
         results[entry.build.name][phase] = took
-        made = {"cold": entry.count, "no-op": 0, "one leaf": 1}[phase]
-        if took and not all(entry.did(each, made) for each in took):
-            sys.exit(f"{entry.build.name}: {phase} did not make {made} jobs")
+        jobs_built = {"cold": entry.count, "no-op": 0, "one leaf": 1}[phase]
+        if took and not all(entry.did(each, jobs_built) for each in took):
+            sys.exit(f"{entry.build.name}: {phase} did not make {jobs_built} jobs")
 
 
 def _print_size(count: int, results: Results, options: argparse.Namespace) -> None:
@@ -109,11 +109,11 @@ def _cell(phases: dict[str, list[Took]], phase: str, base: dict[str, list[Took]]
     return f"{duration(median(took))}{compared}"
 
 
-def _print_growth(found: dict[int, Results]) -> None:
-    small, large = min(found), max(found)
+def _print_growth(results: dict[int, Results]) -> None:
+    small, large = min(results), max(results)
     rows = []
-    for who, phases in found[small].items():
-        later = found[large].get(who, {})
+    for who, phases in results[small].items():
+        later = results[large].get(who, {})
         both = [(phases.get(phase), later.get(phase)) for phase in PHASES]
         rows.append([who, *(times(median(b) / median(a)) if a and b else "" for a, b in both)])
     print(table([f"{large:,} jobs of {small:,}", "cold", "nothing to do", "one file changed"], rows))

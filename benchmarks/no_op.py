@@ -28,14 +28,14 @@ def main() -> None:
         contenders = [Contender(PASS, [sys.executable, "-c", "pass"], place / "ours", ours.environment), ours]
         missing: list[Peer] = []
         for peer in PEERS:
-            found = peer.find(options.peers)
-            if found is None:
+            path = peer.find(options.peers)
+            if path is None:
                 missing.append(peer)
             else:
-                contenders.append(_built(peer, found, place, works))
+                contenders.append(_built(peer, path, place, works))
         once(ours)  # a build that has just ended may leave the first look at its files to the next run
         results = in_turns(contenders, options.runs)
-    versions = {peer.name: peer.version(found) for peer in PEERS if (found := peer.find(options.peers))}
+    versions = {peer.name: peer.version(path) for peer in PEERS if (path := peer.find(options.peers))}
     _print(results, versions, missing, works)
 
 
@@ -54,13 +54,13 @@ def _pipeline(place: Path, ours: Contender) -> list[Work]:
     """
     program.project(place / "ours")
     once(ours)
-    told = program.events(once(_with_json(ours)).output)
-    [plan] = [event for event in told if event["event"] == "plan"]
-    made = {event["job"]: Path(event["path"]) for event in told if event["event"] == "end"}
-    files = {job: _files(path) for job, path in made.items()}
-    for job, path in made.items():
+    events = program.events(once(_with_json(ours)).output)
+    [plan] = [event for event in events if event["event"] == "plan"]
+    artifacts = {event["job"]: Path(event["path"]) for event in events if event["event"] == "end"}
+    files = {job: _files(path) for job, path in artifacts.items()}
+    for job, path in artifacts.items():
         shutil.copytree(path, place / "made" / job, dirs_exist_ok=True)
-    shutil.copytree(made["fetch"], place / "sources" / "model", dirs_exist_ok=True)
+    shutil.copytree(artifacts["fetch"], place / "sources" / "model", dirs_exist_ok=True)
     shutil.copytree(place / "ours" / "recipes" / "samples", place / "sources" / "samples", dirs_exist_ok=True)
     outside = {
         "fetch": [f"sources/model/{name}" for name in files["fetch"]],
@@ -88,15 +88,15 @@ def _files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def _built(peer: Peer, found: str, place: Path, works: list[Work]) -> Contender:
+def _built(peer: Peer, path: str, place: Path, works: list[Work]) -> Contender:
     """Return a tool's up-to-date build: its first one is done."""
     folder = place / peer.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     shutil.copytree(place / "sources", folder / "sources")
-    peer.prepare(found, folder, works)
-    once(peer.contender(found, folder, cores=1))
-    return peer.contender(found, folder, cores=1)
+    peer.prepare(path, folder, works)
+    once(peer.contender(path, folder, cores=1))
+    return peer.contender(path, folder, cores=1)
 
 
 def _print(results: dict[str, list[Took]], versions: dict[str, str], missing: list[Peer], works: list[Work]) -> None:

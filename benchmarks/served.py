@@ -77,14 +77,14 @@ class Package:
             outputs = list(step.output_map)
             work = partial(_run, session, outputs) if own else _work(self.folder / step.model_name / "1")
             chain.append((work, dict(step.input_map), dict(step.output_map)))
-        wanted = entry.output[0].name
+        last_output = entry.output[0].name
 
         def answer(text: str) -> np.ndarray:
             known = {"TEXT": np.array([[text.encode()]], dtype=object)}
             for work, takes, gives in chain:
-                made = work({name: known[called] for name, called in takes.items()})
-                known |= {called: made[name] for name, called in gives.items()}
-            return known[wanted][0]
+                outputs = work({name: known[called] for name, called in takes.items()})
+                known |= {called: outputs[name] for name, called in gives.items()}
+            return known[last_output][0]
 
         return answer
 
@@ -94,11 +94,11 @@ def build(folder: Path, *, threads: int, instances: int = 1) -> Package:
     import program
 
     program.project(folder)
-    said = {
+    fields = {
         "parameters": {THREADS: {"string_value": str(threads)}},
         "instance_group": [{"count": instances, "kind": "KIND_CPU"}],
     }
-    options = [f"package.triton.{name}={json.dumps(value)}" for name, value in said.items()]
+    options = [f"package.triton.{name}={json.dumps(value)}" for name, value in fields.items()]
     words = ["build", program.RECIPE, "--set", "bench=null", *(word for each in options for word in ("--set", each))]
     done = subprocess.run(
         [*program.command(), *words, "--json"], cwd=folder, env=program.environment(), capture_output=True, check=False
@@ -137,15 +137,20 @@ def _work(folder: Path) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarra
 
 
 @contextlib.contextmanager
-def fastapi(made: Package, *, threads: int) -> Iterator[str]:
+def fastapi(package: Package, *, threads: int) -> Iterator[str]:
     """Serve the package's model by FastAPI and uvicorn, one process, until the block ends; yield HOST:PORT."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    said = {"MODEL": str(made.model), "TOKENIZER": str(made.tokenizer), "THREADS": str(threads), "LEVEL": made.level}
+    settings = {
+        "MODEL": str(package.model),
+        "TOKENIZER": str(package.tokenizer),
+        "THREADS": str(threads),
+        "LEVEL": package.level,
+    }
     command = [sys.executable, "-m", "uvicorn", "--app-dir", str(Path(__file__).parent), "fastapi_server:app"]
     command += ["--log-level", "warning", "--host", "127.0.0.1", "--port", str(port)]
-    process = subprocess.Popen(command, env={**os.environ, **said, "TOKENIZERS_PARALLELISM": "false"})
+    process = subprocess.Popen(command, env={**os.environ, **settings, "TOKENIZERS_PARALLELISM": "false"})
     try:
         _wait(process, port)
         yield f"127.0.0.1:{port}"

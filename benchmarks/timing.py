@@ -80,13 +80,13 @@ def once(contender: Contender, limit: float | None = None) -> Took:
             watchdog.cancel()
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
-        said = output.read()
+        content = output.read()
     if limit is not None and seconds >= limit:
         raise OverLimitError(contender.name)
     if process.returncode != 0:
-        words = said.decode("utf-8", "replace")[-2000:]
+        words = content.decode("utf-8", "replace")[-2000:]
         sys.exit(f"{contender.name} failed with exit code {process.returncode}: {' '.join(contender.command)}\n{words}")
-    return Took(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT, said)
+    return Took(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT, content)
 
 
 def in_turns(

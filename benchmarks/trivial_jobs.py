@@ -39,10 +39,10 @@ class Entry:
         """Give one of the inputs a content that it never had."""
         (self.build.folder / "in" / f"{_EDITED}.txt").write_text(f"edited {next(_SERIAL)}\n")
 
-    def did(self, took: Took, made: int) -> bool:
+    def did(self, took: Took, jobs: int) -> bool:
         """Say whether a build made so many jobs; of the others, who do not say it, whether the outputs are right."""
         if self.build.name in OURS:
-            return len(_BUILT.findall(took.output)) == made
+            return len(_BUILT.findall(took.output)) == jobs
         if self.build.name == LOOP:
             return sum(1 for _ in self.build.folder.glob("out/*/*.txt")) == self.count
         given, copied = self.build.folder / "in", self.build.folder / "out"

@@ -51,37 +51,39 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1.0, help="by contender and round")
-    said = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as held:
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         project = Path(folder) / "project"
-        made = (
-            served.package(said.package) if said.package else served.build(project, threads=1, instances=said.instances)
+        package = (
+            served.package(options.package)
+            if options.package
+            else served.build(project, threads=1, instances=options.instances)
         )
-        server = held.enter_context(serving.start(made.folder))
-        fastapi = held.enter_context(served.fastapi(made, threads=1))
+        server = stack.enter_context(serving.start(package.folder))
+        fastapi = stack.enter_context(served.fastapi(package, threads=1))
         rows = []
-        for tokens in said.tokens:
-            texts = made.texts(tokens)
-            for clients in said.clients:
-                asking = contenders(made, server.http, server.grpc, fastapi)
-                took = in_turns(asking, texts, clients, rounds=said.rounds, seconds=said.seconds)
+        for tokens in options.tokens:
+            texts = package.texts(tokens)
+            for clients in options.clients:
+                asking = contenders(package, server.http, server.grpc, fastapi)
+                took = in_turns(asking, texts, clients, rounds=options.rounds, seconds=options.seconds)
                 rows += table_rows(took, tokens, clients)
         aside = ", with a stand-in in Python for its ONNX Runtime backend" if server.stand_in else ""
         print(timing.table(("tokens x clients", "", "p50", "p95", "requests a second", "of FastAPI's"), rows))
         print(
-            f"\n{said.rounds} rounds of {said.seconds:g} s in turns, medians; the model has one thread. "
+            f"\n{options.rounds} rounds of {options.seconds:g} s in turns, medians; the model has one thread. "
             f"Triton {server.version} ({server.kind}{aside}); {served.fastapi_described()}. {timing.machine()}."
         )
 
 
-def contenders(made: Package, rest: str, grpc: str, fastapi: str) -> dict[str, Client]:
+def contenders(package: Package, rest: str, grpc: str, fastapi: str) -> dict[str, Client]:
     """Return what makes a client of each contender: every thread has its own, but for the model in this process."""
-    here = made.by_hand(threads=1)
+    here = package.by_hand(threads=1)
     return {
         HERE: lambda: contextlib.nullcontext(here),
         FASTAPI: lambda: over_http(fastapi, "GET", served.question, lambda _: None),
-        HTTP: lambda: over_http(rest, "POST", lambda _: f"/v2/models/{made.entry}/infer", _body),
-        GRPC: lambda: ensemble_overhead.over_grpc(grpc, made.entry),
+        HTTP: lambda: over_http(rest, "POST", lambda _: f"/v2/models/{package.entry}/infer", _body),
+        GRPC: lambda: ensemble_overhead.over_grpc(grpc, package.entry),
     }
 
 
@@ -95,10 +97,10 @@ def over_http(
     def ask(text: str) -> object:
         connection.request(method, path(text), body(text))
         answer = connection.getresponse()
-        said = json.loads(answer.read())
+        content = json.loads(answer.read())
         if answer.status != http.HTTPStatus.OK:
-            raise RuntimeError(f"{address} answers {answer.status}: {said}")
-        return said
+            raise RuntimeError(f"{address} answers {answer.status}: {content}")
+        return content
 
     try:
         yield ask

@@ -21,11 +21,11 @@ class Trivial(Step):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        asked = super().for_recipe(recipe)
-        if asked is None:
+        step = super().for_recipe(recipe)
+        if step is None:
             return None
         folder = Path(recipe.model.source.removeprefix("file:")).parent
-        return cls(number=asked.number, text=Source(uri=f"file:{folder}/in/{asked.number}.txt"))
+        return cls(number=step.number, text=Source(uri=f"file:{folder}/in/{step.number}.txt"))
 
     def run(self, out: Path, *, text: Path) -> None:
         (out / f"{self.number}.txt").write_bytes(text.read_bytes())

@@ -6,8 +6,8 @@ import argparse
 import re
 import time
 
-_UNITS = {"": 1} | {letter: 1000**power for power, letter in enumerate("kmgt", 1)}
-_UNITS |= {f"{letter}i": 1024**power for power, letter in enumerate("kmgt", 1)}
+from engine.text import sizes
+
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _MOST_JOBS = 1024
 """More workers than any machine has CPUs."""
@@ -16,10 +16,10 @@ _LAST_PORT = 65535
 
 def size(text: str) -> int:
     """Return bytes: `20GB`, `512MiB`, `1.5g`."""
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]i?|)b?", text.strip().lower())
-    if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size: write 20GB or 512MiB")
-    return int(float(match[1]) * _UNITS[match[2]])
+    try:
+        return sizes.parse(text.strip(), letters=True)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}: write 20GB or 512MiB") from None
 
 
 def age(text: str) -> float:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.commands import amounts, options
 from engine.errors import Exit, UsageError
+from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.store.collection import Collected
@@ -69,8 +70,8 @@ def _stats(_arguments: argparse.Namespace, root: Path) -> Exit:
     rows = [
         ("store", str(root)),
         ("records", str(len(records))),
-        ("artifacts", f"{len(artifacts)}, {sum(artifacts.values()) / 1e6:.1f} MB"),
-        ("on disk", f"{sum(contents.values()) / 1e6:.1f} MB in {len(contents)} files: equal content is stored once"),
+        ("artifacts", f"{len(artifacts)}, {sizes.decimal(sum(artifacts.values()))}"),
+        ("on disk", f"{sizes.decimal(sum(contents.values()))} in {len(contents)} files: equal content is stored once"),
     ]
     if aside:
         rows.append(("put aside", f"{aside} damaged, in quarantine/ (`recipe cache gc` removes them)"))
@@ -82,7 +83,7 @@ def _list(_arguments: argparse.Namespace, root: Path) -> Exit:
     from engine.report import grid
 
     rows = [
-        (record.job, f"{record.size / 1e6:.1f} MB", f"{record.seconds:.1f} s", record.artifact)
+        (record.job, sizes.decimal(record.size), f"{record.seconds:.1f} s", record.artifact)
         for record in _records(root)
     ]
     grid.show(rows, [grid.LEFT, grid.RIGHT, grid.RIGHT])
@@ -116,7 +117,7 @@ def _print_verdict(verdict: Verdict, root: Path) -> None:
     ]
     grid.show(rows)
     resumed = f" ({verdict.resumed} of them before an interruption)" if verdict.resumed else ""
-    print(f"{verdict.records} records, {verdict.files} files, {verdict.bytes / 1e6:.1f} MB read{resumed}")
+    print(f"{verdict.records} records, {verdict.files} files, {sizes.decimal(verdict.bytes)} read{resumed}")
     if verdict.orphans or verdict.swept:
         print(f"{verdict.orphans + verdict.swept} leftovers of builds that were killed, all whole")
     if verdict.damages:
@@ -154,14 +155,14 @@ def _print_collected(result: Collected, *, dry_run: bool) -> None:
 
     verb = "would remove" if dry_run else "removed"
     rows = [
-        (f"{verb} {record.job}", f"{record.size / 1e6:.1f} MB", f"unused for {amounts.since(last)}")
+        (f"{verb} {record.job}", sizes.decimal(record.size), f"unused for {amounts.since(last)}")
         for record, last in result.records
     ]
     grid.show(rows, [grid.LEFT, grid.RIGHT])
-    print(f"{verb} {len(result.records)} records with {result.bytes / 1e6:.1f} MB, and {result.leftovers} leftovers")
+    print(f"{verb} {len(result.records)} records with {sizes.decimal(result.bytes)}, and {result.leftovers} leftovers")
     if result.in_use:
         print(f"{result.in_use} stay because a running build uses them")
-    print(f"{result.left_bytes / 1e6:.1f} MB stay")
+    print(f"{sizes.decimal(result.left_bytes)} stay")
 
 
 def _print_json_collected(result: Collected) -> None:

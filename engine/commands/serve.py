@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from engine.commands import amounts, options
 from engine.errors import Exit, HardwareError, StepError, UsageError, UserError
+from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.api import Session
@@ -70,7 +71,7 @@ def _install() -> Exit:
     from engine.server import install, packaged
 
     made = install.install(packaged.place_of_environment(), lambda line: print(line, file=sys.stderr, flush=True))
-    print(f"{packaged.SERVER} is in {made.environment}: {made.size / 1e6:.0f} MB, {made.seconds:.0f} s")
+    print(f"{packaged.SERVER} is in {made.environment}: {sizes.decimal(made.size)}, {made.seconds:.0f} s")
     return Exit.OK
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.errors import Exit, UsageError
+from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.store.store import Record
@@ -74,8 +75,6 @@ def _show_recipes(arguments: argparse.Namespace) -> Exit:
 
 def _row(job: str, record: Record | None) -> tuple[str, ...]:
     """Return the cells of a job: the size, the seconds and the digest of its artifact."""
-    from engine.report.table import size_in_words
-
     if record is None:
         return (job, "not built")
-    return (job, size_in_words(record.size), f"{record.seconds:.1f} s", record.artifact)
+    return (job, sizes.decimal(record.size), f"{record.seconds:.1f} s", record.artifact)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from engine.errors import LockError, UsageError
+from engine.errors import LockError, RecipeError, UsageError
 from engine.lockfile.content import Lock
 from engine.lockfile.text import dump, parse
-from engine.recipe.text import Text
 from engine.store.disk import replace
+from engine.text.places import Text
 
 _SUFFIX = ".lock"
 _RECIPES = (".yaml", ".yml")
@@ -39,7 +39,7 @@ def find(path: Path) -> Lock | None:
     except UnicodeDecodeError as error:
         text = Text(str(path), data[: error.start].decode("utf-8"))
         what = f"the lock is not UTF-8: byte 0x{data[error.start]:02x}"
-        raise text.error(what, text.position(error.start), hint="write it anew: `recipe lock`") from None
+        raise RecipeError(what, text.position(error.start), hint="write it anew: `recipe lock`") from None
     return parse(Text(str(path), content))
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import yaml
 
-from engine.errors import Position, RecipeError
-from engine.recipe.outline import did_you_mean
-from engine.recipe.text import Text, shown
+from engine.errors import RecipeError
+from engine.recipe.text import shown
+from engine.recipe.yaml_text import LOADER
+from engine.text import suggestions
+from engine.text.places import Position, Text
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C parser is six times as fast
 _CONFLICT = re.compile(r"<{7}|={7}$|>{7}|\|{7}")
 _ANEW = "take back the edit (`git checkout` brings the lock back), or delete the lock and write it anew: `recipe lock`"
 _ONE_SIDE = "take one side of it (`git checkout --ours` or `--theirs`), then `recipe lock` writes what is true here"
@@ -33,7 +34,7 @@ class Reader:
 
     def error(self, node: Node, what: str, hint: str = _ANEW) -> RecipeError:
         """Return an error with the position of a node."""
-        return self.text.error(what, self._at(node.start_mark), hint=hint)
+        return RecipeError(what, self.text.marked(node.start_mark), hint=hint)
 
     def entries(self, node: Node | None) -> dict[str, Node]:
         """Return the values of a mapping by their keys; {} for None. Raises RecipeError for a node of another kind."""
@@ -55,7 +56,7 @@ class Reader:
         values = self.entries(node)
         for (key, _), name in zip(node.value, values, strict=True):
             if name not in known:
-                raise self.error(key, f"no lock has a field {shown(name)!r} here", did_you_mean(name, known))
+                raise self.error(key, f"no lock has a field {shown(name)!r} here", suggestions.hint(name, known))
         return values
 
     def items(self, node: Node | None) -> Sequence[Node]:
@@ -90,19 +91,16 @@ class Reader:
 
     def _tree(self) -> Node:
         try:
-            root = yaml.compose(self.text.content, Loader=_Loader)
+            root = yaml.compose(self.text.content, Loader=LOADER)
         except yaml.MarkedYAMLError as error:
             problem = " ".join((error.problem or "unreadable").split())
-            raise self.text.error(f"not valid YAML: {problem}", self._at(error.problem_mark), hint=_ANEW) from None
+            raise RecipeError(f"not valid YAML: {problem}", self.text.marked(error.problem_mark), hint=_ANEW) from None
         except (yaml.YAMLError, RecursionError) as error:
             problem = " ".join(str(error).split())
-            raise self.text.error(f"not valid YAML: {problem}", Position(self.text.name, 1, 1), hint=_ANEW) from None
+            raise RecipeError(f"not valid YAML: {problem}", self.text.marked(None), hint=_ANEW) from None
         if not isinstance(root, yaml.MappingNode):
-            raise self.text.error("this is no lock", Position(self.text.name, 1, 1), hint=_ANEW)
+            raise RecipeError("this is no lock", self.text.marked(None), hint=_ANEW)
         return root
-
-    def _at(self, mark: Any) -> Position:
-        return Position(self.text.name, mark.line + 1, mark.column + 1) if mark else Position(self.text.name, 1, 1)
 
     def _refuse_alias(self, node: Node) -> None:
         """Refuse YAML aliases: no lock has any, and nested aliases can take exponential time to expand."""
@@ -113,12 +111,10 @@ class Reader:
     def _refuse_conflict(self) -> None:
         for number, line in enumerate(self.text.content.split("\n"), 1):
             if _CONFLICT.match(line.rstrip("\r")):
-                raise self.text.error(
-                    "a merge conflict is not resolved", Position(self.text.name, number, 1), hint=_ONE_SIDE
-                )
+                raise RecipeError("a merge conflict is not resolved", Position(self.text, number, 1), hint=_ONE_SIDE)
 
     def _refuse_cut(self, end: str) -> None:
         lines = self.text.content.rstrip().split("\n")
         if lines[-1].strip() != end:
             what = f"the lock is cut off: its last line is not `{end}`"
-            raise self.text.error(what, Position(self.text.name, len(lines), 1), hint=_ANEW)
+            raise RecipeError(what, Position(self.text, len(lines), 1), hint=_ANEW)

@@ -10,7 +10,7 @@ from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant
 from engine.lockfile.reading import Reader
 
 if TYPE_CHECKING:
-    from engine.recipe.text import Text
+    from engine.text.places import Text
 
 FORMAT = "1"
 END = "..."

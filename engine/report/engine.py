@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from engine.report import grid
-from engine.report.table import size_in_words
 from engine.runtimes import registry
+from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.runtimes.tensorrt.passport import EngineTensor, Extents, Passport
@@ -21,7 +21,7 @@ def text(said: Passport) -> str:
 
 def _rows(said: Passport) -> Iterator[tuple[str, str]]:
     sms = ", ".join(f"sm_{sm}" for sm in said.sms)
-    yield "engine", f"{registry.find(said.kind).title} {said.tensorrt}, {size_in_words(said.bytes)}"
+    yield "engine", f"{registry.find(said.kind).title} {said.tensorrt}, {sizes.decimal(said.bytes)}"
     yield ("for" if _anywhere(said) else "built on"), f"{' and '.join(said.gpu)} ({sms})"
     yield "runs on", _where(said)
     yield "system", f"{said.os} {said.arch}"
@@ -37,7 +37,7 @@ def _rows(said: Passport) -> Iterator[tuple[str, str]]:
         yield f"profile {number}", _profile(profile) or "fixed shapes"
     yield "takes", _tensors(said.inputs)
     yield "gives", _tensors(said.outputs)
-    yield "ONNX", f"{said.onnx.digest}, {size_in_words(said.onnx.bytes)}"
+    yield "ONNX", f"{said.onnx.digest}, {sizes.decimal(said.onnx.bytes)}"
     yield "key", said.key or "built outside of a store"
 
 

@@ -14,6 +14,7 @@ from engine.reporting import Number
 from engine.runtimes import registry
 from engine.server.installation import KIND_NAMES
 from engine.step import Section
+from engine.text import sizes
 
 _NOISY = 0.5
 """From here on, the middle half of the rounds differs by half of the median: busy neighbours, not models."""
@@ -92,14 +93,9 @@ def _server(server: ServerReport | None) -> list[str]:
     return [line, *([aside] if server.stand_in else [])]
 
 
-def size_in_words(size: int) -> str:
-    """Return a size in bytes as people read it, in powers of ten."""
-    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} kB"  # noqa: PLR2004 - below it reads 0.0 MB
-
-
 def _title(summary: Summary) -> str:
     recipe = summary.variant.loaded.recipe
-    size = f", {size_in_words(summary.model.size)}" if summary.model else ""
+    size = f", {sizes.decimal(summary.model.size)}" if summary.model else ""
     return (
         f"{recipe.name}: {recipe.precision} for {', '.join(recipe.target.devices)} with {recipe.target.runtime}{size}"
     )
@@ -118,13 +114,13 @@ def _row(
     values = {name: getattr(row, name, None) for name in columns}
     cells = ["" if value is None else columns[name].text(value) for name, value in values.items()]
     if row.ours:
-        size = size_in_words(summary.model.size) if summary.model else ""
+        size = sizes.decimal(summary.model.size) if summary.model else ""
         cosine = f"{validated.cosine.mean:.4f}" if validated is not None and validated.cosine is not None else ""
         return (shape, row.runtime, row.via, size, cosine, *cells, "")
     record = summary.taken(Section.BENCH, _rival_of(row.runtime))
     ours = bench.ours_beside(row)
     ratio = None if ours is None else ours.ratio_to.get(row.runtime)
-    size = size_in_words(record.size) if record else ""
+    size = sizes.decimal(record.size) if record else ""
     return (shape, row.runtime, row.via, size, "", *cells, f"{ratio:.2f} x" if ratio else "")
 
 

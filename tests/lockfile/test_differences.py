@@ -10,7 +10,7 @@ from engine.lockfile.content import Lock, LockedJob, LockedOutput, MachineSectio
 from engine.lockfile.differences import Comparison, differences, refuse
 from engine.lockfile.merging import merged
 from engine.lockfile.text import dump, parse
-from engine.recipe.text import Text
+from engine.text.places import Text
 
 
 def variant(lock, **jobs):

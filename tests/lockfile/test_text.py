@@ -8,7 +8,7 @@ from small_lock import LOCK, TEXT, B
 
 from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, sections
 from engine.lockfile.text import dump, parse
-from engine.recipe.text import Text
+from engine.text.places import Text
 
 
 def test_a_lock_is_read_back_as_it_was_written():

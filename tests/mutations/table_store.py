@@ -14,11 +14,11 @@ def _hurt(
     says: str, *action, causes: dict[str, Rows], spreads: str = "", project: str = B
 ) -> tuple[Mutation, Mutation]:
     """Return the mutation with `why` asked before the build, and without: asking may mend what it finds."""
-    asked, unasked = (
+    explained, unexplained = (
         changes(f"{says}{words}", project, *action, causes=causes, spreads=spreads, may_be_mended=True, asks_why=asks)
         for words, asks in (("", True), (", without asking why", False))
     )
-    return asked, unasked
+    return explained, unexplained
 
 
 TABLE = (

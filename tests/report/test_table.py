@@ -21,7 +21,7 @@ from engine.kit.quantization.report import (
 from engine.machine.gpu_state import GpuReport
 from engine.recipe.schema import ModelSection, Recipe
 from engine.report import precisions
-from engine.report.table import _where, size_in_words, table
+from engine.report.table import _where, table
 from engine.reporting import measured, significant
 from engine.step import Section, Step, TypedReport
 
@@ -126,10 +126,6 @@ def test_a_new_field_of_accuracy_is_a_line_and_in_json():
 
 def test_a_noisy_bench_says_that_its_numbers_cannot_be_trusted():
     assert "--force bench measures again" in table(summary(bench=bench(noise=0.9)))
-
-
-def test_sizes_are_in_the_unit_that_shows_them():
-    assert (size_in_words(22_800_000), size_in_words(1_500)) == ("22.8 MB", "1.5 kB")
 
 
 def test_latencies_of_a_gpu_are_said_to_be_its_own():

@@ -17,6 +17,7 @@ from engine.builder import worker
 from engine.builder.executors import environment
 from engine.builder.worker import Outcome, WorkerTask
 from engine.errors import StepError
+from engine.text import sizes
 
 _POLL_SECONDS = 0.2
 
@@ -173,7 +174,7 @@ def _overtime(found: _Worker) -> Outcome:
 
 def _crash(found: _Worker, code: int) -> Outcome:
     name = found.task.name if found.task else ""
-    facts = [f"peak memory {found.peak_bytes / 2**20:.0f} MiB", *_last_words(found)]
+    facts = [f"peak memory {sizes.binary(found.peak_bytes)}", *_last_words(found)]
     if code == -signal.SIGKILL:
         return _outcome(
             found,

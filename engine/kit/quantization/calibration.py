@@ -11,7 +11,7 @@ from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs import cases, index_ranges, random_inputs, samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
-from engine.kit.inputs.token_rows import Limits
+from engine.kit.inputs.token_rows import RowLimits
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference import questions
@@ -47,7 +47,7 @@ def padded(asked: list[Case], checkpoint: Path, wanted: Mapping[str, Input]) -> 
     tokenizer = tokenizers.load(checkpoint, longest=longest)
     if tokenizer is None:
         return asked
-    return [*asked, *questions.masked(asked, wanted, pad=tokenizer.pad, limits=Limits.of(wanted, longest))]
+    return [*asked, *questions.masked(asked, wanted, pad=tokenizer.pad, limits=RowLimits.of(wanted, longest))]
 
 
 def from_reference(directory: Path) -> list[Case]:

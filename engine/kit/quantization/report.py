@@ -58,8 +58,8 @@ HALVES = ("fp16", "bf16")
 
 
 @dataclass(frozen=True)
-class Evened:
-    """How many tensors were evened out before they are rounded: by smoothing, and with a scale for each row."""
+class ActivationScaling:
+    """How many activations were scaled before rounding: by smoothing their channels, and with a scale per token."""
 
     smoothed: int
     by_row: int
@@ -73,7 +73,7 @@ class DynamicReport(QuantizeReport):
     """Operators that were quantized."""
     left: tuple[str, ...]
     """Operators whose weights stay as they are, such as "2 Conv"."""
-    evened: Evened | None = None
+    evened: ActivationScaling | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

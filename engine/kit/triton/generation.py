@@ -22,21 +22,21 @@ from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Files, Part
 from engine.kit.triton.serving import Serving
 from engine.runtimes.served import Served
-from engine.tasks import Tensor
+from engine.tasks import AnswerTensor
 
 Graphs = Mapping[str, tuple[Config, Signature]]
 """By the folders of a built model: `graphs.WHOLE`, or `graphs.ENCODER` and `graphs.DECODER`."""
 
 _TAKES = (
-    Tensor("TEXT", "TYPE_STRING", (1,)),
-    Tensor("MAX_NEW_TOKENS", "TYPE_INT32", (1,)),
-    Tensor("STOP", "TYPE_STRING", (-1,)),
+    AnswerTensor("TEXT", "TYPE_STRING", (1,)),
+    AnswerTensor("MAX_NEW_TOKENS", "TYPE_INT32", (1,)),
+    AnswerTensor("STOP", "TYPE_STRING", (-1,)),
 )
 """What clients ask: the first is needed."""
 _GIVES = (
-    Tensor("text", "TYPE_STRING", (1,)),
-    Tensor("token_ids", "TYPE_INT64", (-1,)),
-    Tensor("finish_reason", "TYPE_STRING", (1,)),
+    AnswerTensor("text", "TYPE_STRING", (1,)),
+    AnswerTensor("token_ids", "TYPE_INT64", (-1,)),
+    AnswerTensor("finish_reason", "TYPE_STRING", (1,)),
 )
 data = ("../generation/greedy.py",)  # it is shipped as it is
 GraphKind = Literal["model", "encoder", "decoder"]

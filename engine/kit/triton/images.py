@@ -12,9 +12,9 @@ from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
-from engine.tasks import Tensor
+from engine.tasks import AnswerTensor
 
-FILE = Tensor("IMAGE", "TYPE_STRING", (1,))
+FILE = AnswerTensor("IMAGE", "TYPE_STRING", (1,))
 """The input of the entry: an image file's bytes, PNG, JPEG or whatever Pillow reads."""
 _MODES = {1: "L", 3: "RGB"}
 _CROPS = ("center", "squash", "border")

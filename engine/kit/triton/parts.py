@@ -12,10 +12,12 @@ from typing import Any
 from engine.errors import StepError
 from engine.kit.triton import served
 from engine.kit.triton.config import Config, named
-from engine.tasks import Tensor
+from engine.tasks import AnswerTensor
 
 TASK = "recipe_task"
 """The parameter that marks what clients call, and says what it is for."""
+MASK = "recipe_mask"
+"""The parameter of a configuration that holds the mask token, for clients of a model that fills masks."""
 _EMPTY = b"An ensemble has no files of its own, but Triton looks for the folder of its version.\n"
 _SETTINGS, REQUIREMENTS = "settings.json", "requirements.txt"
 
@@ -44,8 +46,8 @@ def python(
     name: str,
     model: Config,
     *,
-    takes: Sequence[Tensor],
-    gives: Sequence[Tensor],
+    takes: Sequence[AnswerTensor],
+    gives: Sequence[AnswerTensor],
     work: str,
     settings: Mapping[str, Any],
     files: Mapping[str, bytes] | None = None,
@@ -75,7 +77,9 @@ def python(
     return Part(config, {**shipped, **own}, _requirements(needs))
 
 
-def ensemble(name: str, parts: Sequence[Part], *, takes: Sequence[Tensor], gives: Sequence[str], task: str) -> Part:
+def ensemble(
+    name: str, parts: Sequence[Part], *, takes: Sequence[AnswerTensor], gives: Sequence[str], task: str
+) -> Part:
     """Return the ensemble that clients call: what it takes, and those tensors of its parts that are named.
 
     What the last part takes and gives again has another name on its way to it. A client that does not ask for an
@@ -119,16 +123,16 @@ def mark(config: Config, task: str) -> None:
         config.parameters[TASK].string_value = task
 
 
-def tensors(described: Any, model: Config) -> list[Tensor]:
+def tensors(described: Any, model: Config) -> list[AnswerTensor]:
     """Return the tensors that a configuration describes, for another part to take or to give."""
     from tritonclient.grpc import model_config_pb2
 
     rows = 0 if model.max_batch_size else 1
     types = model_config_pb2.DataType
-    return [Tensor(each.name, types.Name(each.data_type), tuple(each.dims)[rows:]) for each in described]
+    return [AnswerTensor(each.name, types.Name(each.data_type), tuple(each.dims)[rows:]) for each in described]
 
 
-def _describe(described: Any, tensor: Tensor, model: Config) -> None:
+def _describe(described: Any, tensor: AnswerTensor, model: Config) -> None:
     """Describe a tensor: by what a row has, or whole where the model's batch is not Triton's."""
     from tritonclient.grpc import model_config_pb2
 

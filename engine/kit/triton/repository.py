@@ -22,7 +22,7 @@ from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import Part as Kind
 from engine.reporting import TypedReport
 from engine.runtimes.served import Served
-from engine.tasks import Answer, Tensor
+from engine.tasks import Answer, AnswerTensor
 
 _VERSION = "1"
 
@@ -123,7 +123,7 @@ def _postprocess(name: str, model: Config, chain: Sequence[Part], answer: Answer
             f"answers are made of {' and '.join(left_out)}, which package.triton.output leaves out",
             hint="add it there, or say package.triton.postprocess: false",
         )
-    takes = [Tensor(each, known[each].type, known[each].dims) for each in answer.takes]
+    takes = [AnswerTensor(each, known[each].type, known[each].dims) for each in answer.takes]
     again = [tensor for tensor in takes if tensor.name in answer.outputs]
     return parts.python(
         name,

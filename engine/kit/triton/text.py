@@ -15,15 +15,15 @@ from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
-from engine.tasks import Task, Tensor
+from engine.tasks import AnswerTensor, Task
 
 NAME = "TEXT"
 """The input of the tokenizer and of the ensemble: UTF-8 strings."""
 OFFSETS = "offsets"
 _EXTRA = {
-    "input_ids": Tensor("input_ids", "TYPE_INT64", (-1,)),
-    "attention_mask": Tensor("attention_mask", "TYPE_INT64", (-1,)),
-    OFFSETS: Tensor(OFFSETS, "TYPE_INT64", (-1, 2)),
+    "input_ids": AnswerTensor("input_ids", "TYPE_INT64", (-1,)),
+    "attention_mask": AnswerTensor("attention_mask", "TYPE_INT64", (-1,)),
+    OFFSETS: AnswerTensor(OFFSETS, "TYPE_INT64", (-1, 2)),
 }
 """What the tokenizer gives beside the model's own inputs, where an answer is made of it."""
 _SIDES = ("left", "right")
@@ -34,7 +34,7 @@ class ServedTokenizer:
     """A tokenizer as it is served: how many texts make a row, and its file."""
 
     tokenizer: tokenizers.Tokenizer
-    row: Tensor
+    row: AnswerTensor
     file: str
     context: bool = False
     """Whether the second text is one that answers lie in."""
@@ -51,7 +51,7 @@ def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) ->
         print("the model has no tokenizer: the package takes tokens")
         return None
     asked = tasks.find(task)
-    row = Tensor(NAME, "TYPE_STRING", (asked.texts,))
+    row = AnswerTensor(NAME, "TYPE_STRING", (asked.texts,))
     return ServedTokenizer(tokenizer, row, _file(tokenizer, checkpoint, fixed, asked), asked.context)
 
 

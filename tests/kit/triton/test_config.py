@@ -9,7 +9,7 @@ from engine.kit.onnx.onnx_files import Input
 from engine.kit.triton import config as triton
 from engine.kit.triton import parts
 from engine.kit.triton.config import Signature
-from engine.tasks import Tensor
+from engine.tasks import AnswerTensor
 
 
 def tensors(**shapes):
@@ -101,7 +101,7 @@ def test_a_type_that_triton_does_not_have_is_named():
         model(Signature({"x": Input("x", "float32", (), ranked=False)}, {}), batch=0)
 
 
-ROW = Tensor("TEXT", "TYPE_STRING", (1,))
+ROW = AnswerTensor("TEXT", "TYPE_STRING", (1,))
 
 
 def test_what_is_written_reads_back_as_the_same_configuration():

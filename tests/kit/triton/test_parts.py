@@ -6,7 +6,7 @@ from engine.kit.onnx.onnx_files import Input
 from engine.kit.triton import config as triton
 from engine.kit.triton import parts
 from engine.kit.triton.config import Signature
-from engine.tasks import Tensor
+from engine.tasks import AnswerTensor
 
 
 def tensors(**shapes):
@@ -23,7 +23,7 @@ def model(found=TEXT, **options):
     return triton.model_config("m", found, **{"platform": "onnxruntime_onnx", "batch": 8, **options})
 
 
-ROW = Tensor("TEXT", "TYPE_STRING", (1,))
+ROW = AnswerTensor("TEXT", "TYPE_STRING", (1,))
 
 
 def around(made, *, texts=ROW):
@@ -51,7 +51,7 @@ def test_the_ensemble_joins_tokenizer_and_model_by_the_tensors_names():
 
 
 def test_without_batches_a_row_of_texts_is_a_dimension_of_its_own():
-    tokenizer, ensemble = around(model(batch=0), texts=Tensor("TEXT", "TYPE_STRING", (2,)))
+    tokenizer, ensemble = around(model(batch=0), texts=AnswerTensor("TEXT", "TYPE_STRING", (2,)))
     assert list(tokenizer.input[0].dims) == list(ensemble.input[0].dims) == [-1, 2]
     assert list(tokenizer.output[0].dims) == [-1, -1]
 

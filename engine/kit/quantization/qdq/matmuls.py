@@ -32,7 +32,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Found:
+class Candidates:
     """The groups that could be quantized, why each other MatMul cannot, and what each is called by its result."""
 
     groups: tuple[Group, ...]
@@ -82,7 +82,7 @@ class Weights:
         return values if node.op_type == "Identity" else values.transpose(_order(node))
 
 
-def find(model: onnx.ModelProto, weights: Weights, kind: Kind) -> Found:
+def find(model: onnx.ModelProto, weights: Weights, kind: Kind) -> Candidates:
     """Return the MatMuls of the main graph: those with a constant matrix on the right, and why not the others."""
     groups: dict[str, list[onnx.NodeProto]] = {}
     unfit: dict[str, str] = {}
@@ -100,7 +100,7 @@ def find(model: onnx.ModelProto, weights: Weights, kind: Kind) -> Found:
         Group(source, tuple(node.output[0] for node in nodes), tuple(node.input[1] for node in nodes))
         for source, nodes in groups.items()
     )
-    return Found(made, unfit, names)
+    return Candidates(made, unfit, names)
 
 
 def work(trials: Trials, samples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, int]:

@@ -16,8 +16,8 @@ from engine.kit.quantization.activation_ranges import Scaling
 from engine.kit.quantization.low_bits import Kind
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.qdq import matmuls, qdq_nodes, sensitivity, shortened
-from engine.kit.quantization.qdq.matmuls import Found, Group, Weights
-from engine.kit.quantization.qdq.sensitivity import Selection
+from engine.kit.quantization.qdq.matmuls import Candidates, Group, Weights
+from engine.kit.quantization.qdq.sensitivity import GroupSelection
 from engine.kit.quantization.report import Left, QdqReport, QdqTry, Quantized
 from engine.kit.quantization.trials import Trials
 
@@ -70,7 +70,7 @@ def quantize(
 
 
 def _quantized(
-    trials: Trials, weights: Weights, found: Found, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind
+    trials: Trials, weights: Weights, found: Candidates, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind
 ) -> tuple[onnx.ModelProto, QdqReport]:
     fit, judged = _divided(inputs)
     work = matmuls.work(trials, fit)
@@ -132,7 +132,7 @@ def _divided(inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
 
 
 def _report(
-    found: Found, selection: Selection, shares: Mapping[Group, float], kind: Kind, convolutions: int
+    found: Candidates, selection: GroupSelection, shares: Mapping[Group, float], kind: Kind, convolutions: int
 ) -> QdqReport:
     left = [
         Left(found.names[result], SENSITIVE, round(error, 6))

@@ -25,7 +25,7 @@ Open = Callable[[Collection[Group]], "onnxruntime.InferenceSession"]
 
 
 @dataclass(frozen=True)
-class Selection:
+class GroupSelection:
     """The groups to quantize, what they come to, the error that each other one causes alone, and the way there."""
 
     chosen: tuple[Group, ...]
@@ -42,7 +42,7 @@ def select(
     *,
     goal: float = GOAL,
     least: float = LEAST,
-) -> Selection:
+) -> GroupSelection:
     """Return the groups to quantize: all, or without those that cost the most exactness for their work.
 
     `shares` are shares of the model's work, `opened` gives a session with the given groups quantized. While the worst
@@ -70,7 +70,7 @@ def select(
         if tried[-1][1].worst >= goal:
             break
     best, cosines = tried[-1] if tried[-1][1].worst >= goal else max(tried, key=lambda each: each[1].worst)
-    return Selection(best, cosines, {group: harm[group] for group in groups if group not in best}, tuple(tried))
+    return GroupSelection(best, cosines, {group: harm[group] for group in groups if group not in best}, tuple(tried))
 
 
 def _tell(chosen: Sequence[Group], shares: Mapping[Group, float], cosines: Spread) -> None:

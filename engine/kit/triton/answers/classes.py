@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.kit.checkpoints import labels
 from engine.kit.triton import served
 from engine.tasks import answer
-from engine.tasks.answer import Answer, Tensor
+from engine.tasks.answer import Answer, AnswerTensor
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def make(signature: Signature, checkpoint: Path, _: ServedTokenizer | None) -> Answer:
     """Return what makes labels of logits [rows, classes]. Raises Unfit."""
-    logits, names = answer.found(signature, "logits", axes=2)
+    logits, names = answer.output(signature, "logits", axes=2)
     classes = answer.extent(logits)
     settings = {"labels": labels.names(checkpoint, classes), "scores": labels.score(checkpoint, classes)}
-    gives = (Tensor("labels", "TYPE_STRING", (classes,)), Tensor("scores", "TYPE_FP32", (classes,)))
+    gives = (AnswerTensor("labels", "TYPE_STRING", (classes,)), AnswerTensor("scores", "TYPE_FP32", (classes,)))
     return Answer(served.CLASSIFY, ("logits",), gives, ("logits", "labels", "scores"), settings, names)

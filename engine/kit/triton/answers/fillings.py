@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from engine.kit.checkpoints import json_files
 from engine.kit.triton import served
+from engine.kit.triton.parts import MASK
 from engine.tasks import answer
-from engine.tasks.answer import Answer, Tensor
+from engine.tasks.answer import Answer, AnswerTensor
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature
@@ -16,21 +17,19 @@ if TYPE_CHECKING:
 
 _COUNT = 5
 """Words for each mask; `top_k` of the fill-mask pipeline of transformers."""
-MASK = "recipe_mask"
-"""The parameter of a configuration that says how a word to be filled in is written."""
 _MASKS = ("[MASK]", "<mask>")
 
 
 def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answer:
     """Return what makes words of logits [rows, tokens, vocabulary]. Raises Unfit."""
-    logits, names = answer.found(signature, "logits", axes=3)
+    logits, names = answer.output(signature, "logits", axes=3)
     backend = text.tokenizer.backend
     mask = _mask(checkpoint, backend)
     size = answer.vocabulary(backend)
     count = min(_COUNT, logits.shape[-1] if isinstance(logits.shape[-1], int) else size)
     words = [backend.decode([number], skip_special_tokens=False) for number in range(size)]
     kinds = {"tokens": "TYPE_STRING", "token_ids": "TYPE_INT64", "scores": "TYPE_FP32"}
-    gives = tuple(Tensor(name, kind, (-1, count)) for name, kind in kinds.items())
+    gives = tuple(AnswerTensor(name, kind, (-1, count)) for name, kind in kinds.items())
     return Answer(
         served.FILL, ("logits", "input_ids"), gives, tuple(kinds), {"mask": mask, "count": count}, names,
         {"vocabulary.json": answer.as_json(words)}, {MASK: backend.id_to_token(mask)},

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from engine.kit.triton import served
 from engine.tasks import answer
-from engine.tasks.answer import Answer, Tensor
+from engine.tasks.answer import Answer, AnswerTensor
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature
@@ -20,12 +20,12 @@ _LONGEST = 15
 def make(signature: Signature, _: Path, __: ServedTokenizer) -> Answer:
     """Return what makes an answer of the logits of its start and end. Raises Unfit."""
     for name in ("start_logits", "end_logits"):
-        answer.found(signature, name, axes=2, alone=False)
+        answer.output(signature, name, axes=2, alone=False)
     gives = (
-        Tensor("answer", "TYPE_STRING", (1,)),
-        Tensor("score", "TYPE_FP32", (1,)),
-        Tensor("start", "TYPE_INT64", (1,)),
-        Tensor("end", "TYPE_INT64", (1,)),
+        AnswerTensor("answer", "TYPE_STRING", (1,)),
+        AnswerTensor("score", "TYPE_FP32", (1,)),
+        AnswerTensor("start", "TYPE_INT64", (1,)),
+        AnswerTensor("end", "TYPE_INT64", (1,)),
     )
     outputs = ("answer", "score", "start", "end", "start_logits", "end_logits")
     takes = ("start_logits", "end_logits", "offsets", "TEXT")

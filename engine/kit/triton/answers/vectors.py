@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine.kit.checkpoints import sentences
 from engine.kit.triton import embedding, served
 from engine.tasks import answer
-from engine.tasks.answer import Answer, Tensor
+from engine.tasks.answer import Answer, AnswerTensor
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature
@@ -22,10 +22,10 @@ def make(signature: Signature, checkpoint: Path, _: ServedTokenizer) -> Answer |
         return None
     if embedding.NAME in signature.outputs:
         return Answer(None, (), (), (embedding.NAME,), {})
-    states, names = answer.found(signature, embedding.STATES, axes=3)
+    states, names = answer.output(signature, embedding.STATES, axes=3)
     width = states.shape[-1]
     size = width * len(found.modes) if isinstance(width, int) else -1
-    gives = (Tensor(embedding.NAME, "TYPE_FP32", (size,)),)
+    gives = (AnswerTensor(embedding.NAME, "TYPE_FP32", (size,)),)
     settings = {"modes": list(found.modes), "normalise": found.normalize}
     takes = (embedding.STATES, embedding.MASK)
     return Answer(served.EMBED, takes, gives, (embedding.NAME,), settings, names)
