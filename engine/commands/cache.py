@@ -140,11 +140,11 @@ def _inside(path: Path, root: Path) -> str:
 
 def _collect(arguments: argparse.Namespace, root: Path) -> Exit:
     from engine import api
-    from engine.store.collection import Limits, collect
+    from engine.store.collection import CollectionLimits, collect
     from engine.store.store import Store
 
     reach = api.reach(arguments.recipes, **options.reading(arguments)) if arguments.recipes else None
-    limits = Limits(reach, arguments.max_size, arguments.older_than)
+    limits = CollectionLimits(reach, arguments.max_size, arguments.older_than)
     result = collect(Store(root), limits, dry_run=arguments.dry_run)
     _print_json_collected(result) if arguments.json else _print_collected(result, dry_run=arguments.dry_run)
     return Exit.OK

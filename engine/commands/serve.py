@@ -17,7 +17,7 @@ from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.api import Session
-    from engine.builder.lookup import Variant
+    from engine.builder.lookup import PlannedVariant
     from engine.events import Event, Finished
     from engine.server import Server
     from engine.server.layout import BuiltPackage
@@ -101,11 +101,11 @@ def _serve(arguments: argparse.Namespace) -> Exit:
             return _watch(server)
 
 
-def _refuse(variants: Sequence[Variant]) -> None:
+def _refuse(variants: Sequence[PlannedVariant]) -> None:
     """Refuse, before anything is built, what cannot be served, or not together."""
     from engine.runtimes import registry
 
-    owners: dict[str, Variant] = {}
+    owners: dict[str, PlannedVariant] = {}
     for variant in variants:
         recipe = variant.loaded.recipe
         runtime = registry.of(recipe)
@@ -124,7 +124,7 @@ def _refuse(variants: Sequence[Variant]) -> None:
         owners[name] = variant
 
 
-def _image(variants: Sequence[Variant]) -> str | None:
+def _image(variants: Sequence[PlannedVariant]) -> str | None:
     """Return the one image of Triton that the recipes name. Raises UsageError where they name several."""
     said = {variant.loaded.recipe.package.triton.image: variant.name for variant in variants}
     said.pop(None, None)
@@ -165,7 +165,9 @@ def _unbuilt(arguments: argparse.Namespace, finished: Finished) -> Exit:
     return finished.exit
 
 
-def _packages(variants: Sequence[Variant], built: Mapping[str, Path], *, allow_waiting: bool) -> list[BuiltPackage]:
+def _packages(
+    variants: Sequence[PlannedVariant], built: Mapping[str, Path], *, allow_waiting: bool
+) -> list[BuiltPackage]:
     """Return the packages that can be served on this machine. Raises HardwareError where one waits, or all do."""
     from engine.machine import cuda
     from engine.server import needs_of
