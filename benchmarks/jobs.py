@@ -1,4 +1,4 @@
-"""Thousands of jobs that each read one small file and write one: cold, with nothing to do, with one file changed."""
+"""Thousands of jobs that read and write one small file each: cold, with nothing to do, with one file changed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PEERS = (MAKE, MAKE_R, NINJA, DOIT, DVC, SNAKEMAKE)
 PHASES = ("cold", "no-op", "one leaf")
 
 Results = dict[str, dict[str, list[Took]]]
-"""By contender and phase."""
+"""Runs by contender and phase."""
 
 
 def main() -> None:
-    """Measure each size in turns and print the tables."""
+    """Measure the contenders in turns for each number of jobs, and print the tables."""
     options = _options()
     results: dict[int, Results] = {}
     for count in options.jobs:
@@ -64,14 +64,14 @@ def _measure(entries: Sequence[Entry], options: argparse.Namespace) -> Results:
     _phase("cold", entries, results, options)
     left = [entry for entry in entries if entry.build.name != LOOP and results[entry.build.name]["cold"]]
     for entry in left:
-        once(entry.build)  # a build that has just ended may leave the first look at its files to the next run
+        once(entry.build)  # the first run after a build may still have to read stat rows
     _phase("no-op", left, results, options)
     _phase("one leaf", left, results, options)
     return results
 
 
 def _phase(phase: str, entries: Sequence[Entry], results: Results, options: argparse.Namespace) -> None:
-    """Measure a phase, and end with an error where a build did not do its work, or did more."""
+    """Measure a phase. End with an error if a build ran fewer or more jobs than were due."""
     before = {"cold": lambda e: e.prepare, "no-op": lambda e: e.build.before, "one leaf": lambda e: e.edit}[phase]
     contenders = [dataclasses.replace(entry.build, before=before(entry)) for entry in entries]
     runs = options.cold_runs if phase == "cold" else options.runs
@@ -101,7 +101,7 @@ def _print_size(count: int, results: Results, options: argparse.Namespace) -> No
 
 def _cell(phases: dict[str, list[Took]], phase: str, base: dict[str, list[Took]], options: argparse.Namespace) -> str:
     if "no-op" not in phases and phase != "cold" and phases["cold"]:
-        return ""  # the loop knows no other phase
+        return ""  # the loop has no other phase
     if not phases.get(phase):
         return f"no result in {options.limit:g} s"
     took = phases[phase]
@@ -121,5 +121,5 @@ def _print_growth(results: dict[int, Results]) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("CI", "true")  # the same words on a terminal as in a log
+    os.environ.setdefault("CI", "true")  # print the same text on a terminal as in a log
     main()

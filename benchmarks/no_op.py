@@ -1,4 +1,4 @@
-"""An up-to-date build of the MiniLM recipe against the interpreter's own start and other tools on equal files."""
+"""A no-op build of the MiniLM recipe, compared with Python's own start and with other tools on equal files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OURS = "recipe build"
 
 
 def main() -> None:
-    """Build, time in turns and print the table."""
+    """Build once, time no-op builds in turns, and print the table."""
     options = _options()
     with tempfile.TemporaryDirectory() as scratch:
         place = (options.work or Path(scratch)).resolve()
@@ -33,7 +33,7 @@ def main() -> None:
                 missing.append(peer)
             else:
                 contenders.append(_built(peer, path, place, works))
-        once(ours)  # a build that has just ended may leave the first look at its files to the next run
+        once(ours)  # the first run after a build may still have to read stat rows
         results = in_turns(contenders, options.runs)
     versions = {peer.name: peer.version(path) for peer in PEERS if (path := peer.find(options.peers))}
     _print(results, versions, missing, works)
@@ -48,9 +48,10 @@ def _options() -> argparse.Namespace:
 
 
 def _pipeline(place: Path, ours: Contender) -> list[Work]:
-    """Build the recipe where it is not built, and return its jobs as work for the other tools.
+    """Build the recipe if it is not built, and return its jobs as work for the other tools.
 
-    A file that a job reads from outside lies under `sources`; what it made is copied from `made` to `out`.
+    The files that a job reads from outside the store lie under `sources`. The other tools copy a job's output from
+    `made` to `out`.
     """
     program.project(place / "ours")
     once(ours)
@@ -89,7 +90,7 @@ def _files(folder: Path) -> list[str]:
 
 
 def _built(peer: Peer, path: str, place: Path, works: list[Work]) -> Contender:
-    """Return a tool's up-to-date build: its first one is done."""
+    """Run a tool's first build, and return its no-op build."""
     folder = place / peer.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -118,5 +119,5 @@ def _print(results: dict[str, list[Took]], versions: dict[str, str], missing: li
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("CI", "true")  # the same words on a terminal as in a log
+    os.environ.setdefault("CI", "true")  # print the same text on a terminal as in a log
     main()

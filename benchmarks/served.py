@@ -1,4 +1,4 @@
-"""What the benchmarks of servers share: a package, the same model behind FastAPI, and texts of so many tokens."""
+"""Shared by the benchmarks of servers: a package, the same model behind FastAPI, and texts of an exact length."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Package:
-    """A built package of a text model: its folder, the name of the model in it, and what clients call."""
+    """A built package of a text model: its folder, the name of the model, and the name of the entry."""
 
     folder: Path
     name: str
@@ -52,11 +52,11 @@ class Package:
 
     @property
     def level(self) -> str:
-        """The optimisation level that Triton is told to use, in ONNX Runtime's words."""
+        """The optimization level of the package's configuration, as a name of ONNX Runtime's GraphOptimizationLevel."""
         return _LEVELS.get(config_of(self.folder / self.name).optimization.graph.level, "ORT_ENABLE_ALL")
 
     def texts(self, tokens: int, rows: int = 8) -> list[str]:
-        """Return texts of just that many tokens."""
+        """Return texts of exactly `tokens` tokens."""
         import tokenizers
 
         backend = tokenizers.Tokenizer.from_file(str(self.tokenizer))
@@ -68,7 +68,7 @@ class Package:
         return fastapi_server.Model(self.model, self.tokenizer, threads=threads, level=self.level)
 
     def in_process(self, threads: int) -> Callable[[str], np.ndarray]:
-        """Return all the work of the ensemble in this process: the package's own code, and ONNX Runtime."""
+        """Return a function that does the ensemble's work in this process: the package's own code, and ONNX Runtime."""
         entry = config_of(self.folder / self.entry)
         session = self.by_hand(threads).session
         chain = []
@@ -90,7 +90,7 @@ class Package:
 
 
 def build(folder: Path, *, threads: int, instances: int = 1) -> Package:
-    """Build the README's recipe without measuring it, its model to be served by so many instances and threads."""
+    """Build the README's recipe without `bench`. Its model is served by `instances` instances of `threads` threads."""
     import program
 
     program.project(folder)
@@ -110,7 +110,7 @@ def build(folder: Path, *, threads: int, instances: int = 1) -> Package:
 
 
 def package(folder: Path) -> Package:
-    """Return the package in a folder."""
+    """Return the package that lies in a folder."""
     configs = [config_of(each) for each in folder.iterdir()]
     entry = next(each.name for each in configs if "recipe_task" in each.parameters)
     model = next(each.name for each in configs if each.platform == "onnxruntime_onnx")
@@ -127,7 +127,7 @@ def _run(session: Any, outputs: list[str], given: dict[str, np.ndarray]) -> dict
 
 
 def _work(folder: Path) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]:
-    """Return what a python model of a package does, as the server loads it."""
+    """Return the function of a package's Python model, loaded as the server loads it."""
     settings = json.loads((folder / "settings.json").read_text())
     spec = importlib.util.spec_from_file_location(f"{folder.parent.name}_work", folder / settings["work"])
     module = importlib.util.module_from_spec(spec)
@@ -138,7 +138,7 @@ def _work(folder: Path) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarra
 
 @contextlib.contextmanager
 def fastapi(package: Package, *, threads: int) -> Iterator[str]:
-    """Serve the package's model by FastAPI and uvicorn, one process, until the block ends; yield HOST:PORT."""
+    """Serve the package's model with FastAPI in one uvicorn process until the block ends; yield HOST:PORT."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -160,14 +160,14 @@ def fastapi(package: Package, *, threads: int) -> Iterator[str]:
 
 
 def fastapi_described() -> str:
-    """Return which loop and parser uvicorn runs on, and the versions."""
+    """Return the version of FastAPI, and the event loop and HTTP parser of uvicorn."""
     extras = [name for name in ("uvloop", "httptools") if importlib.util.find_spec(name)]
     how = f"uvicorn with {' and '.join(extras)}" if extras else "uvicorn without uvloop and httptools"
     return f"FastAPI {importlib.metadata.version('fastapi')}, {how}"
 
 
 def question(text: str) -> str:
-    """Return the path that asks the FastAPI server about a text."""
+    """Return the URL path of a request with a text to the FastAPI server."""
     return f"/predict?{urllib.parse.urlencode({'query': text})}"
 
 

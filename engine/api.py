@@ -13,7 +13,8 @@ from engine.builder import registry, sources
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.findings import Finding, examine
 from engine.builder.jobs import Job
-from engine.builder.lookup import Lookup, Variant
+from engine.builder.lookup import Lookup
+from engine.builder.lookup import PlannedVariant as Variant
 from engine.builder.loop import Options, run
 from engine.builder.selection import Reading, Recipes, Selection, known_step, select, variants
 from engine.builder.summary import Summary, summarize
@@ -85,7 +86,7 @@ def reach(recipes: Recipes, **reading: Unpack[Reading]) -> set[Digest]:
     now = {finding.record.digest for finding in asked.findings() if finding.record is not None}
     last = {record.digest for summary in asked.summaries() for record in summary.records.values()}
     locks = [file.find(file.path_of(path)) for path in asked.selection.paths]
-    pinned = {Digest(key) for lock in locks if lock is not None for key in lock.made_keys()}
+    pinned = {Digest(key) for lock in locks if lock is not None for key in lock.output_keys()}
     return now | last | pinned
 
 

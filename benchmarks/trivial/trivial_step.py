@@ -1,4 +1,4 @@
-"""A step that does next to nothing: what is left is the build tool's own work."""
+"""A step that does almost nothing, so that a build of it measures the build tool's own work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Trivial(Step):
-    """Copies one small text, the one of its number beside the recipe's model."""
+    """Copies one small text: the file `in/NUMBER.txt` beside the recipe's model."""
 
     makes: ClassVar[str] = "trivial"
 

@@ -12,7 +12,7 @@ from engine.builder import reports
 from engine.builder.executors import environment
 from engine.builder.jobs import Job
 from engine.builder.lookup import Lookup
-from engine.builder.worker import Outcome, Task
+from engine.builder.worker import Outcome, WorkerTask
 from engine.errors import StepError, UserError
 from engine.key import Key, digest_of
 from engine.step import KEPT
@@ -30,7 +30,7 @@ class Attempt:
     job: Job
     key: Key
     inputs: Mapping[str, Record]
-    task: Task
+    task: WorkerTask
     cleanup: contextlib.ExitStack
 
     @classmethod
@@ -44,7 +44,7 @@ class Attempt:
         places = {name: str(lookup.source(source).location) for name, source in job.step.sources().items()}
         places.update({name: str(store.artifact_path(record.artifact)) for name, record in inputs.items()})
         kind = type(job.step)
-        task = Task(
+        task = WorkerTask(
             step=f"{kind.__module__}:{kind.__name__}",
             name=job.name,
             options=job.step.model_dump(mode="json", by_alias=True),

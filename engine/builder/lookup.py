@@ -25,7 +25,7 @@ from engine.store.store import Record, Store
 
 
 @dataclass(frozen=True)
-class Variant:
+class PlannedVariant:
     """One variant of a recipe with its plan."""
 
     loaded: LoadedRecipe

@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.builder.attempt import Attempt
 from engine.builder.endings import Endings
 from engine.builder.executors.local import LocalExecutor
-from engine.builder.lookup import Lookup, Variant, content_of
+from engine.builder.lookup import Lookup, PlannedVariant, content_of
 from engine.builder.tickets import State, Ticket
 from engine.builder.worker import Outcome
 from engine.digest import Digest
@@ -46,7 +46,9 @@ class _Running:
     """The same job in other variants: it is looked up again when this one has ended."""
 
 
-def run(variants: Sequence[Variant], lookup: Lookup, executor: LocalExecutor, options: Options) -> Iterator[Event]:
+def run(
+    variants: Sequence[PlannedVariant], lookup: Lookup, executor: LocalExecutor, options: Options
+) -> Iterator[Event]:
     """Build all variants, sharing every job that they have in common; the last event says how it went.
 
     Closes the executor. On an interrupt all workers are ended and nothing half-made is left.
@@ -63,7 +65,9 @@ def run(variants: Sequence[Variant], lookup: Lookup, executor: LocalExecutor, op
 
 
 class _Build:
-    def __init__(self, variants: Sequence[Variant], lookup: Lookup, executor: LocalExecutor, options: Options) -> None:
+    def __init__(
+        self, variants: Sequence[PlannedVariant], lookup: Lookup, executor: LocalExecutor, options: Options
+    ) -> None:
         self.variants = variants
         self.lookup = lookup
         self.store = lookup.store

@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack
 
 from engine import feasibility
 from engine.builder import jobs, registry
-from engine.builder.lookup import Variant
+from engine.builder.lookup import PlannedVariant
 from engine.errors import UsageError
 from engine.kit.inputs import overlap
 from engine.machine import tools
@@ -97,7 +97,7 @@ def _refuse_contradictions(reading: Reading) -> None:
         )
 
 
-def variants(selection: Selection) -> tuple[Variant, ...]:
+def variants(selection: Selection) -> tuple[PlannedVariant, ...]:
     """Read, check and plan all variants of a selection."""
     steps = registry.steps()
     for name in selection.to:
@@ -113,7 +113,7 @@ def variants(selection: Selection) -> tuple[Variant, ...]:
     return tuple(_variant(each, steps, selection.to) for each in loaded)
 
 
-def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence[str]) -> Variant:
+def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence[str]) -> PlannedVariant:
     feasibility.check(loaded)
     _refuse_overlap(loaded)
     _refuse_version(loaded)
@@ -127,7 +127,7 @@ def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence
                 hint="install the package that brings it; `recipe steps` lists what there is",
             )
     planned = _planned(loaded, steps)
-    return Variant(loaded, jobs.up_to(planned, to) if to else planned)
+    return PlannedVariant(loaded, jobs.up_to(planned, to) if to else planned)
 
 
 def _refuse_version(loaded: LoadedRecipe) -> None:

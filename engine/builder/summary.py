@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from engine.builder import reports
 from engine.builder.jobs import Job
-from engine.builder.lookup import Lookup, Variant
+from engine.builder.lookup import Lookup, PlannedVariant
 from engine.feasibility.facts import ModelFacts
 from engine.reporting import TypedReport
 from engine.step import Section
@@ -21,7 +21,7 @@ R = TypeVar("R", bound=TypedReport)
 class Summary:
     """The records of a variant by job, in the plan's order; a job that was never made has none."""
 
-    variant: Variant
+    variant: PlannedVariant
     records: Mapping[str, Record]
 
     def report(self, section: Section, kind: type[R]) -> R | None:
@@ -89,7 +89,7 @@ def carrying(jobs: Sequence[Job]) -> set[str]:
     return found
 
 
-def summarize(lookup: Lookup, variant: Variant) -> Summary:
+def summarize(lookup: Lookup, variant: PlannedVariant) -> Summary:
     """Return what the store knows of a variant's last build."""
     notes = lookup.heads.of(variant.loaded).jobs
     records = {}

@@ -18,7 +18,7 @@ from engine.store.store import Record, Store
 
 
 @dataclass(frozen=True)
-class Limits:
+class CollectionLimits:
     """What may stay. None: no such limit."""
 
     reach: Collection[Digest] | None = None
@@ -41,7 +41,7 @@ class Collected:
     left_bytes: int = 0
 
 
-def collect(store: Store, limits: Limits, *, dry_run: bool) -> Collected:
+def collect(store: Store, limits: CollectionLimits, *, dry_run: bool) -> Collected:
     """Apply the limits. Raises StoreError where locks do not tell whether a build is running."""
     if not store.locks_work:
         raise StoreError(
@@ -56,7 +56,7 @@ def collect(store: Store, limits: Limits, *, dry_run: bool) -> Collected:
 
 
 class _Collection:
-    def __init__(self, store: Store, limits: Limits, *, dry_run: bool) -> None:
+    def __init__(self, store: Store, limits: CollectionLimits, *, dry_run: bool) -> None:
         self.store = store
         self.limits = limits
         self.dry_run = dry_run
@@ -169,7 +169,7 @@ def last_uses(store: Store, records: Mapping[Digest, Record]) -> dict[Digest, fl
     return {key: min(last[key], now) for key in records}  # a clock that was ahead for a while makes nothing eternal
 
 
-def _choice(records: Mapping[Digest, Record], last: Mapping[Digest, float], limits: Limits) -> list[Digest]:
+def _choice(records: Mapping[Digest, Record], last: Mapping[Digest, float], limits: CollectionLimits) -> list[Digest]:
     """Return the records that the limits do not let stay, the longest unused first."""
     reach = set(limits.reach or ())
     oldest = sorted((key for key in records if key not in reach), key=lambda key: (last[key], key))

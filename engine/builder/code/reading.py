@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engine import digest
 from engine.builder.code import bindings, data, essence, modules
-from engine.builder.code.bindings import Scope, Target
+from engine.builder.code.bindings import ImportTarget, Scope
 from engine.builder.code.essence import NOTHING, Led
 
 _MISSING = "no such module"
@@ -104,13 +104,13 @@ def _is_handing_on(statement: ast.stmt) -> bool:
     return False
 
 
-def _handed_on(module: str, name: str) -> tuple[Target, ...]:
+def _handed_on(module: str, name: str) -> tuple[ImportTarget, ...]:
     """Return what a name of a module is where the module itself imports it."""
     path = modules.file_of(module)
     return _source(path, module).scope.here.get(name, ()) if path is not None and path.suffix == ".py" else ()
 
 
-def _follow(target: Target, asker: str) -> Led:
+def _follow(target: ImportTarget, asker: str) -> Led:
     """Return where an import leads in the end: through folders and packages, and through names that are handed on."""
     module, names, seen = target.module, target.names, set[tuple[str, tuple[str, ...]]]()
     while modules.is_known(module, asker) and (module, names) not in seen:

@@ -15,7 +15,7 @@ from typing import IO
 
 from engine.builder import worker
 from engine.builder.executors import environment
-from engine.builder.worker import Outcome, Task
+from engine.builder.worker import Outcome, WorkerTask
 from engine.errors import StepError
 from engine.text import sizes
 
@@ -29,7 +29,7 @@ class _Worker:
     """Names of the environment variables that it sees besides those that every worker does."""
     loaded: set[str] = field(default_factory=set)
     """Tools that it has imported for earlier jobs: a job that needs them starts at once."""
-    task: Task | None = None
+    task: WorkerTask | None = None
     ident: object = None
     deadline: float = 0.0
     started: float = 0.0
@@ -52,7 +52,7 @@ class LocalExecutor:
         return sum(worker.task is not None for worker in self._workers)
 
     def submit(
-        self, ident: object, task: Task, *, tools: Sequence[str], variables: Sequence[str], time_limit: float
+        self, ident: object, task: WorkerTask, *, tools: Sequence[str], variables: Sequence[str], time_limit: float
     ) -> None:
         """Start a task; `poll` gives its outcome with the same `ident`."""
         chosen = self._worker_for(tools, tuple(variables))
@@ -63,7 +63,7 @@ class LocalExecutor:
         # A worker that died while idle is found by `poll` as an end of its answers.
         with contextlib.suppress(BrokenPipeError):
             stdin = _pipe(chosen.process.stdin)
-            stdin.write(worker.encode(task))
+            stdin.write(worker.encode_task(task))
             stdin.flush()
 
     def poll(self, timeout: float = _POLL_SECONDS) -> list[tuple[object, Outcome]]:
@@ -127,7 +127,7 @@ class LocalExecutor:
     def _answer(self, found: _Worker) -> Outcome | None:
         line = _pipe(found.process.stdout).readline()
         if line.endswith(b"\n"):
-            return worker.decode(line)
+            return worker.decode_outcome(line)
         code = found.process.wait()
         outcome = _crash(found, code) if found.task is not None else None
         self._remove(found)
