@@ -300,7 +300,7 @@ def test_a_server_of_several_entries_wants_a_choice_and_knows_its_models(recipe,
     assert "did you mean labels_text?" in unknown
 
 
-def test_the_wrong_port_is_recognised(recipe, server):
+def test_the_wrong_port_is_recognized(recipe, server):
     http_error = recipe("query", f"http://{server.grpc}", "--text", "a", expect=1).stderr
     assert f"use grpc://{server.grpc}" in http_error
     grpc_error = recipe("loadtest", f"grpc://{server.http}", "--text", "a", expect=1).stderr

@@ -26,7 +26,7 @@ TABLE = (
             causes={"fetch": "artifact"}),
     *_hurt("one bit of the exported model, size and time kept", stored("export", _ONNX, flip),
             causes={"export": "artifact"}),
-    *_hurt("one bit of the quantised model, which is in the package, too", stored("quantize", _ONNX, flip),
+    *_hurt("one bit of the quantized model, which is in the package, too", stored("quantize", _ONNX, flip),
            causes={"quantize": "artifact"}, spreads="validate package"),
     *_hurt("one bit of the package's configuration, size and time kept", stored("package", "tiny/config.pbtxt", flip),
            causes={"package": "artifact"}),
