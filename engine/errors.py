@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+
+from engine.text.places import Position
 
 
 class Exit(IntEnum):
@@ -81,44 +82,21 @@ class LockError(UserError):
     exit = Exit.USAGE
 
 
-@dataclass(frozen=True)
-class Position:
-    """A place in a text file; `line` and `column` count from 1, 0 means the whole file."""
-
-    file: str
-    line: int = 0
-    column: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}"
-
-
 class RecipeError(UserError):
-    """The recipe is wrong (exit 2): where, with the offending line shown."""
+    """A recipe or a lock is wrong (exit 2). The message starts with the place and shows the line."""
 
     exit = Exit.USAGE
 
-    def __init__(
-        self,
-        what: str,
-        facts: Sequence[str] = (),
-        hint: str = "",
-        *,
-        position: Position | None = None,
-        source_line: str = "",
-    ) -> None:
+    def __init__(self, what: str, position: Position, *, facts: Sequence[str] = (), hint: str = "") -> None:
         super().__init__(what, facts, hint)
+        self.args = (what, position)  # a pickle calls the class with these
         self.position = position
-        self.source_line = source_line
 
     def __str__(self) -> str:
-        text = super().__str__()
-        if self.position is None:
-            return text
-        head, *rest = text.split("\n")
+        head, *rest = super().__str__().split("\n")
         shown = []
-        if self.source_line:
+        if line := self.position.shown_line:
             gutter = f"{self.position.line} | "
             caret = " " * (len(gutter) + self.position.column - 1) + "^"
-            shown = [gutter + self.source_line, caret]
+            shown = [gutter + line, caret]
         return "\n".join([f"{self.position}: {head}", *shown, *rest])

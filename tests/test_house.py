@@ -90,9 +90,9 @@ def untyped_dicts(folder):
 
 
 def test_few_values_lie_in_dictionaries_without_a_type(tmp_path):
-    found, lines = untyped_dicts(ROOT / "engine")
+    count, lines = untyped_dicts(ROOT / "engine")
     assert lines > 10_000
-    assert found <= ANY_PER_THOUSAND * lines / 1000, f"{found} in {lines} lines: use a dataclass"
+    assert count <= ANY_PER_THOUSAND * lines / 1000, f"{count} in {lines} lines: use a dataclass"
     (tmp_path / "one.py").write_text("def one(a: dict[str, Any]) -> dict[str, Any]: ...\n")
     assert untyped_dicts(tmp_path) == (2, 1)
 
@@ -123,7 +123,7 @@ _SEEN_THROUGH = {
     "kit/generation": ("kit/generation/test_modules.py", "caches, by the graphs that have them"),
     "kit/onnx": ("kit/onnx/test_onnx_files.py", "external data; shapes in steps/test_shape_infer.py"),
     "kit/quantization": ("steps/test_quantize.py", "what int8 does to whole models"),
-    "kit/quantization/dynamic": ("kit/quantization/dynamic/test_evening.py", "one idea in four files"),
+    "kit/quantization/dynamic": ("kit/quantization/dynamic/test_activation_scaling.py", "one idea in four files"),
     "kit/quantization/half": ("kit/quantization/half/test_half_search.py", "what the search decides by"),
     "kit/quantization/qdq": ("kit/quantization/qdq/test_qdq.py", "nodes, by the graphs that hold them"),
     "kit/reference": ("steps/test_reference.py", "as the step asks the original"),

@@ -1,4 +1,4 @@
-"""Look into the store, hold it against itself, make room: `stats`, `ls`, `verify`, `gc`."""
+"""Show, verify and clean up the store: `stats`, `ls`, `verify`, `gc`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.commands import amounts, options
 from engine.errors import Exit, UsageError
+from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.store.collection import Collected
@@ -23,8 +24,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True, dest="action")
 
     def action(name: str, about: str) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = actions.add_parser(name, help=about, description=about, allow_abbrev=False)
-        return made
+        added: argparse.ArgumentParser = actions.add_parser(name, help=about, description=about, allow_abbrev=False)
+        return added
 
     options.add_cache(action("stats", "how much is stored"))
     options.add_cache(action("ls", "one line per record"))
@@ -43,7 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Do what is asked for."""
+    """Run the action on the command line. Raises UsageError where there is no store."""
     from engine.builder.selection import store_of
 
     recipes = getattr(arguments, "recipes", [])
@@ -69,8 +70,8 @@ def _stats(_arguments: argparse.Namespace, root: Path) -> Exit:
     rows = [
         ("store", str(root)),
         ("records", str(len(records))),
-        ("artifacts", f"{len(artifacts)}, {sum(artifacts.values()) / 1e6:.1f} MB"),
-        ("on disk", f"{sum(contents.values()) / 1e6:.1f} MB in {len(contents)} files: equal content is stored once"),
+        ("artifacts", f"{len(artifacts)}, {sizes.decimal(sum(artifacts.values()))}"),
+        ("on disk", f"{sizes.decimal(sum(contents.values()))} in {len(contents)} files: equal content is stored once"),
     ]
     if aside:
         rows.append(("put aside", f"{aside} damaged, in quarantine/ (`recipe cache gc` removes them)"))
@@ -82,7 +83,7 @@ def _list(_arguments: argparse.Namespace, root: Path) -> Exit:
     from engine.report import grid
 
     rows = [
-        (record.job, f"{record.size / 1e6:.1f} MB", f"{record.seconds:.1f} s", record.artifact)
+        (record.job, sizes.decimal(record.size), f"{record.seconds:.1f} s", record.artifact)
         for record in _records(root)
     ]
     grid.show(rows, [grid.LEFT, grid.RIGHT, grid.RIGHT])
@@ -103,7 +104,10 @@ def _verify(arguments: argparse.Namespace, root: Path) -> Exit:
     verdict = verification.verify(root, parallel=arguments.jobs or len(cpu.usable()), on_progress=progress)
     if shown:
         sys.stderr.write("\r\033[K")
-    _print_json_verdict(verdict, root) if arguments.json else _print_verdict(verdict, root)
+    if arguments.json:
+        _print_json_verdict(verdict, root)
+    else:
+        _print_verdict(verdict, root)
     return Exit.FAILED if verdict.damages else Exit.OK
 
 
@@ -116,7 +120,7 @@ def _print_verdict(verdict: Verdict, root: Path) -> None:
     ]
     grid.show(rows)
     resumed = f" ({verdict.resumed} of them before an interruption)" if verdict.resumed else ""
-    print(f"{verdict.records} records, {verdict.files} files, {verdict.bytes / 1e6:.1f} MB read{resumed}")
+    print(f"{verdict.records} records, {verdict.files} files, {sizes.decimal(verdict.bytes)} read{resumed}")
     if verdict.orphans or verdict.swept:
         print(f"{verdict.orphans + verdict.swept} leftovers of builds that were killed, all whole")
     if verdict.damages:
@@ -139,13 +143,16 @@ def _inside(path: Path, root: Path) -> str:
 
 def _collect(arguments: argparse.Namespace, root: Path) -> Exit:
     from engine import api
-    from engine.store.collection import Limits, collect
+    from engine.store.collection import CollectionLimits, collect
     from engine.store.store import Store
 
     reach = api.reach(arguments.recipes, **options.reading(arguments)) if arguments.recipes else None
-    limits = Limits(reach, arguments.max_size, arguments.older_than)
+    limits = CollectionLimits(reach, arguments.max_size, arguments.older_than)
     result = collect(Store(root), limits, dry_run=arguments.dry_run)
-    _print_json_collected(result) if arguments.json else _print_collected(result, dry_run=arguments.dry_run)
+    if arguments.json:
+        _print_json_collected(result)
+    else:
+        _print_collected(result, dry_run=arguments.dry_run)
     return Exit.OK
 
 
@@ -154,14 +161,14 @@ def _print_collected(result: Collected, *, dry_run: bool) -> None:
 
     verb = "would remove" if dry_run else "removed"
     rows = [
-        (f"{verb} {record.job}", f"{record.size / 1e6:.1f} MB", f"unused for {amounts.since(last)}")
+        (f"{verb} {record.job}", sizes.decimal(record.size), f"unused for {amounts.since(last)}")
         for record, last in result.records
     ]
     grid.show(rows, [grid.LEFT, grid.RIGHT])
-    print(f"{verb} {len(result.records)} records with {result.bytes / 1e6:.1f} MB, and {result.leftovers} leftovers")
+    print(f"{verb} {len(result.records)} records with {sizes.decimal(result.bytes)}, and {result.leftovers} leftovers")
     if result.in_use:
         print(f"{result.in_use} stay because a running build uses them")
-    print(f"{result.left_bytes / 1e6:.1f} MB stay")
+    print(f"{sizes.decimal(result.left_bytes)} stay")
 
 
 def _print_json_collected(result: Collected) -> None:

@@ -1,4 +1,4 @@
-"""Show what was built: artifacts, sizes, accuracy, latencies, where; of an engine, what built it."""
+"""Show what was built: artifacts, sizes, accuracy, latencies; of a TensorRT engine, what built it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.commands import options
 from engine.errors import Exit, UsageError
+from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.store.store import Record
@@ -44,15 +45,15 @@ def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:
     from engine.report import engine
     from engine.runtimes.tensorrt import passport
 
-    found = {str(path): passport.load(path) for path in paths}
-    for place, about in zip(paths, found.values(), strict=True):
-        passport.refuse_other_bytes(place, about)
+    passports = {path: passport.load(path) for path in paths}
+    for path, loaded in passports.items():
+        passport.refuse_other_bytes(path, loaded)
     if as_json:
-        said = [{"engine": path, **each.model_dump(mode="json")} for path, each in found.items()]
-        print(json.dumps(said, ensure_ascii=False, indent=1))
+        fields = [{"engine": str(path), **loaded.model_dump(mode="json")} for path, loaded in passports.items()]
+        print(json.dumps(fields, ensure_ascii=False, indent=1))
         return Exit.OK
-    for path, each in found.items():
-        print(f"{path}\n{engine.text(each)}", end="")
+    for path, loaded in passports.items():
+        print(f"{path}\n{engine.text(loaded)}", end="")
     return Exit.OK
 
 
@@ -74,8 +75,6 @@ def _show_recipes(arguments: argparse.Namespace) -> Exit:
 
 def _row(job: str, record: Record | None) -> tuple[str, ...]:
     """Return the cells of a job: the size, the seconds and the digest of its artifact."""
-    from engine.report.table import size_in_words
-
     if record is None:
         return (job, "not built")
-    return (job, size_in_words(record.size), f"{record.seconds:.1f} s", record.artifact)
+    return (job, sizes.decimal(record.size), f"{record.seconds:.1f} s", record.artifact)

@@ -10,6 +10,7 @@ from engine.feasibility import generation, overrides, shapes
 from engine.feasibility.facts import ModelFacts
 from engine.feasibility.target import devices, place
 from engine.runtimes import registry
+from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu
@@ -20,7 +21,6 @@ _BYTES = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0, "int8": 1.0, "fp8": 1.0, "int4"
 """Bytes of one parameter by precision."""
 _WORKING = {"fp32": 4}
 """Bytes of a number between two layers by precision; every other precision has 2."""
-_GIB = 1 << 30
 
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
@@ -38,19 +38,19 @@ def _memory(loaded: LoadedRecipe, facts: ModelFacts) -> None:
         return
     weights = _weights(loaded, facts)
     for index, gpu in enumerate(devices(loaded)):
-        room = gpu.memory_gib * _GIB
+        room = gpu.memory_gib * sizes.GIB
         if weights > room:
             precision = loaded.recipe.precision
-            what = f"the model's weights take {weights / _GIB:.1f} GiB in {precision}: more than the GPU's memory"
+            what = f"the model's weights take {sizes.binary(weights)} in {precision}: more than the GPU's memory"
             at = place(loaded, index)
             raise loaded.error(what, *at, facts=[_has(gpu)], hint=_larger(loaded, weights))
         for number, profile in enumerate(loaded.recipe.profiles):
             working = _least(loaded, profile, facts)
             if weights + working > room:
-                sizes = ", ".join(f"{axis} {extent.max}" for axis, extent in profile.items())
+                shape = ", ".join(f"{axis} {extents.max}" for axis, extents in profile.items())
                 what = (
-                    f"at {sizes} the model takes more than the GPU's memory: "
-                    f"{weights / _GIB:.1f} GiB of weights and at least {working / _GIB:.1f} GiB to work in"
+                    f"at {shape} the model takes more than the GPU's memory: "
+                    f"{sizes.binary(weights)} of weights and at least {sizes.binary(working)} to work in"
                 )
                 hint = f"lower the profile's max; or {_larger(loaded, weights + working)}"
                 raise loaded.error(what, "profiles", number, facts=[_has(gpu)], hint=hint)
@@ -65,12 +65,12 @@ def _least(loaded: LoadedRecipe, profile: Profile, facts: ModelFacts) -> float:
 
     The inputs count with four bytes a number. Where the width is known, input and output of one layer count as well.
     """
-    sizes = {axis: extent.max for axis, extent in profile.items()}
+    largest = {axis: extents.max for axis, extents in profile.items()}
     inputs = sum(
-        4 * prod(axis if isinstance(axis, int) else sizes.get(axis, 1) for axis in shape)
+        4 * prod(axis if isinstance(axis, int) else largest.get(axis, 1) for axis in shape)
         for shape in facts.axes.values()
     )
-    tokens = sizes.get("batch", 1) * sizes.get("sequence", 1)
+    tokens = largest.get("batch", 1) * largest.get("sequence", 1)
     return inputs + 2 * tokens * (facts.width or 0) * _WORKING.get(loaded.recipe.precision, 2)
 
 
@@ -84,7 +84,9 @@ def _larger(loaded: LoadedRecipe, needed: float) -> str:
     able = [
         gpu
         for gpu in gpus.CATALOGUE
-        if gpu.memory_gib * _GIB >= needed and recipe.precision in gpu.dtypes and registry.of(recipe).builds_for(gpu)
+        if gpu.memory_gib * sizes.GIB >= needed
+        and recipe.precision in gpu.dtypes
+        and registry.of(recipe).builds_for(gpu)
     ]
     enough = sorted(able, key=lambda gpu: gpu.memory_gib)
     server = [gpu for gpu in enough if gpu.sold in ("data-center", "aws-g5")] or enough

@@ -9,8 +9,9 @@ from engine import tasks
 from engine.feasibility import triton
 from engine.feasibility.facts import ModelFacts
 from engine.feasibility.triton import known
-from engine.feasibility.triton.fault import About, Fault, near
+from engine.feasibility.triton.fault import About, Fault
 from engine.runtimes import triton_images
+from engine.text import suggestions
 
 if TYPE_CHECKING:
     from engine.errors import RecipeError
@@ -84,4 +85,4 @@ def _refuse_missing_part(loaded: LoadedRecipe, part: str, path: tuple[str | int,
     parts = tasks.find(task).parts if task is not None else None
     if parts is not None and part not in parts:
         what = f"a package for {task} has no model `{part}`"
-        raise loaded.error(what, *path, hint=near(part, parts), at_key=True)
+        raise loaded.error(what, *path, hint=suggestions.hint(part, parts), at_key=True)

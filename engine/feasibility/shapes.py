@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from engine.feasibility.facts import ModelFacts
 from engine.recipe import supported
-from engine.recipe.outline import did_you_mean
 from engine.recipe.schema import Profile, Range, Recipe
 from engine.runtimes import registry
 from engine.runtimes.profiles import greatest, in_words, usual_ranges
 from engine.runtimes.profiles import usual as usual_profiles
+from engine.text import suggestions
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
@@ -98,7 +98,7 @@ def _check_axes(
     """Check the largest sizes of a profile, or the sizes of a bench shape, against the model's axes."""
     for axis, size in sizes.items():
         if axis not in dynamic:
-            hint = did_you_mean(axis, dynamic) if dynamic else "leave it out"
+            hint = suggestions.hint(axis, dynamic)
             raise loaded.error(f"the model has no axis `{axis}`", *path, axis, facts=_about(dynamic), hint=hint)
         longest = facts.max_sequence
         if axis == "sequence" and longest is not None and size > longest:

@@ -9,6 +9,7 @@ from engine import gpus
 from engine.errors import UsageError
 from engine.gpus import Gpu
 from engine.runtimes import registry
+from engine.text import suggestions
 
 if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
@@ -55,7 +56,7 @@ def _gpu(loaded: LoadedRecipe, index: int) -> Gpu:
             "write device: cpu alone; `matrix` varies target.device",
         )
         if isinstance(loaded.recipe.target.device, str):
-            what, hint = f"no device is known as {name!r}", "did you mean cpu?"
+            what, hint = f"no device is known as {name!r}", suggestions.did_you_mean("cpu")
         raise loaded.error(what, *place(loaded, index), hint=hint)
     try:
         return gpus.find(name)

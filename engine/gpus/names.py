@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 
 from engine.errors import UsageError
-from engine.gpus.catalogue import CATALOGUE, REFUSED
+from engine.gpus.catalogue import CATALOGUE, UNSUPPORTED
 from engine.gpus.gpu import SOURCES, Gpu
+from engine.text import suggestions
 
 _NOISE = ("nvidia", "tesla", "geforce", "gpu", "sxm", "sxm4", "sxm5", "generation", "nvgpu")
 _MIG = re.compile(r"[\s-]+MIG[\s-]+([0-9]+g)\.([0-9]+)gb((?:\+[a-z.]+)?)$", re.IGNORECASE)
@@ -51,9 +51,9 @@ def near(name: str) -> str:
     simple = _simple(name)
     begin_so = [gpu.name for gpu in CATALOGUE if simple and _simple(gpu.name).startswith(simple + "-")]
     family = [gpu.name for gpu in CATALOGUE if gpu.sm == _FAMILIES.get(simple)]
-    alike = [_BY_NAME[found].name for found in get_close_matches(simple, _BY_NAME, n=3, cutoff=0.6)]
+    alike = [_BY_NAME[match].name for match in suggestions.nearest(simple, _BY_NAME, count=3)]
     names = list(dict.fromkeys(family or begin_so or alike))
-    return f"did you mean {' or '.join(names)}?" if names else "`recipe gpus` lists those that are known"
+    return suggestions.did_you_mean(*names) if names else "`recipe gpus` lists those that are known"
 
 
 def matches(local: str, wanted: str) -> bool:
@@ -77,7 +77,7 @@ def _simple(name: str) -> str:
 
 
 _BY_NAME = {_simple(name): gpu for gpu in CATALOGUE for name in (gpu.name, *gpu.aliases)}
-_TOO_OLD = {_simple(name): old for old in REFUSED for name in (old.name, *old.aliases)}
+_TOO_OLD = {_simple(name): old for old in UNSUPPORTED for name in (old.name, *old.aliases)}
 
 
 def with_capability(name: str, sm: int) -> str:

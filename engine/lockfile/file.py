@@ -1,22 +1,22 @@
-"""The lock's file: where it lies, read whole, written whole or not at all."""
+"""The file of a lock: its path, reading it, and replacing it in one step."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from engine.errors import LockError, UsageError
+from engine.errors import LockError, RecipeError, UsageError
 from engine.lockfile.content import Lock
 from engine.lockfile.text import dump, parse
-from engine.recipe.text import Text
 from engine.store.disk import replace
+from engine.text.places import Text
 
 _SUFFIX = ".lock"
 _RECIPES = (".yaml", ".yml")
 
 
 def path_of(recipe: Path) -> Path:
-    """Return where a recipe's lock lies: beside it. Raises UsageError where two recipes would share it."""
+    """Return the path of a recipe's lock, beside the recipe. Raises UsageError where two recipes would share a lock."""
     path = recipe.with_suffix(_SUFFIX)
     if path == recipe:
         raise UsageError(f"{recipe} is called like a lock", hint="call the recipe NAME.yaml")
@@ -27,7 +27,7 @@ def path_of(recipe: Path) -> Path:
 
 
 def find(path: Path) -> Lock | None:
-    """Return the lock at `path`, None where there is none. Raises RecipeError, with its place, where it is broken."""
+    """Return the lock at `path`, None for a missing file. Raises RecipeError, with a position, for a broken lock."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -39,20 +39,20 @@ def find(path: Path) -> Lock | None:
     except UnicodeDecodeError as error:
         text = Text(str(path), data[: error.start].decode("utf-8"))
         what = f"the lock is not UTF-8: byte 0x{data[error.start]:02x}"
-        raise text.error(what, text.position(error.start), hint="write it anew: `recipe lock`") from None
+        raise RecipeError(what, text.position(error.start), hint="write it anew: `recipe lock`") from None
     return parse(Text(str(path), content))
 
 
 def read(path: Path, recipe: Path) -> Lock:
-    """Return the lock at `path`. Raises LockError where there is none, RecipeError where it is broken."""
-    found = find(path)
-    if found is None:
+    """Return the lock at `path`. Raises LockError for a missing file, RecipeError for a broken lock."""
+    lock = find(path)
+    if lock is None:
         raise LockError(f"{recipe} has no lock: there is no {path}", hint=f"`recipe lock {recipe}` writes it")
-    return found
+    return lock
 
 
 def write(path: Path, lock: Lock) -> bool:
-    """Write a lock unless the file says just that already; say whether it was written. Raises LockError."""
+    """Write a lock unless the file has the same content already; say whether it was written. Raises LockError."""
     data = dump(lock).encode()
     try:
         if path.exists() and path.read_bytes() == data:

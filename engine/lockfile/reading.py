@@ -1,4 +1,4 @@
-"""YAML text -> the maps of texts that a lock consists of; every complaint names its line."""
+"""YAML text -> the mappings and lists of texts in a lock; every error has the position in the file."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from typing import Any
 
 import yaml
 
-from engine.errors import Position, RecipeError
-from engine.recipe.outline import did_you_mean
-from engine.recipe.text import Text, shown
+from engine.errors import RecipeError
+from engine.recipe.text import shown
+from engine.recipe.yaml_text import LOADER
+from engine.text import suggestions
+from engine.text.places import Position, Text
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C parser is six times as fast
 _CONFLICT = re.compile(r"<{7}|={7}$|>{7}|\|{7}")
 _ANEW = "take back the edit (`git checkout` brings the lock back), or delete the lock and write it anew: `recipe lock`"
 _ONE_SIDE = "take one side of it (`git checkout --ours` or `--theirs`), then `recipe lock` writes what is true here"
 
 Node = Any
-"""A node of PyYAML's tree: it has no types of its own to speak of."""
+"""A node of PyYAML's tree; PyYAML ships no type hints."""
 
 
 class Reader:
-    """The tree of a lock's text. All scalars are texts: a version 1.10 is no number."""
+    """Reads the YAML tree of a lock. All scalars are texts: the version 1.10 must not become a number."""
 
     def __init__(self, text: Text, *, end: str) -> None:
         self.text = text
@@ -32,34 +33,34 @@ class Reader:
         self._seen: set[int] = set()
 
     def error(self, node: Node, what: str, hint: str = _ANEW) -> RecipeError:
-        """Return the error at a node."""
-        return self.text.error(what, self._at(node.start_mark), hint=hint)
+        """Return an error with the position of a node."""
+        return RecipeError(what, self.text.marked(node.start_mark), hint=hint)
 
     def entries(self, node: Node | None) -> dict[str, Node]:
-        """Return what a mapping holds by its keys; nothing for what is not there. Raises RecipeError."""
+        """Return the values of a mapping by their keys; {} for None. Raises RecipeError for a node of another kind."""
         if node is None:
             return {}
         if not isinstance(node, yaml.MappingNode):
             raise self.error(node, "a mapping is meant here")
         self._refuse_alias(node)
-        found: dict[str, Node] = {}
+        values: dict[str, Node] = {}
         for key, value in node.value:
             name = self.text_of(key)
-            if name in found:
+            if name in values:
                 raise self.error(key, f"{shown(name)} is there twice")
-            found[name] = value
-        return found
+            values[name] = value
+        return values
 
     def fields(self, node: Node, *known: str) -> dict[str, Node]:
-        """Return what a mapping holds, which may be only the known fields. Raises RecipeError."""
-        found = self.entries(node)
-        for (key, _), name in zip(node.value, found, strict=True):
+        """Return the values of a mapping. Raises RecipeError for a key that is not among the `known` ones."""
+        values = self.entries(node)
+        for (key, _), name in zip(node.value, values, strict=True):
             if name not in known:
-                raise self.error(key, f"no lock has a field {shown(name)!r} here", did_you_mean(name, known))
-        return found
+                raise self.error(key, f"no lock has a field {shown(name)!r} here", suggestions.hint(name, known))
+        return values
 
     def items(self, node: Node | None) -> Sequence[Node]:
-        """Return what a list holds; nothing for what is not there. Raises RecipeError."""
+        """Return the items of a list; () for None. Raises RecipeError for a node of another kind."""
         if node is None:
             return ()
         if not isinstance(node, yaml.SequenceNode):
@@ -68,11 +69,11 @@ class Reader:
         return list(node.value)
 
     def rows(self, node: Node | None, form: re.Pattern[str] | None = None) -> dict[str, str]:
-        """Return a mapping of texts, each of a form. Raises RecipeError."""
+        """Return a mapping of texts. Raises RecipeError for a text that does not match `form`."""
         return {name: self.text_of(value, form) for name, value in self.entries(node).items()}
 
     def text_of(self, node: Node, form: re.Pattern[str] | None = None) -> str:
-        """Return a scalar's text. Raises RecipeError."""
+        """Return a scalar's text. Raises RecipeError where the text does not match `form`."""
         if not isinstance(node, yaml.ScalarNode):
             raise self.error(node, "a text is meant here")
         value = str(node.value)
@@ -81,7 +82,7 @@ class Reader:
         return value
 
     def only(self, fields: Mapping[str, Node], name: str, value: str) -> None:
-        """Raise RecipeError unless a field is there and says just this."""
+        """Raise RecipeError unless the field `name` is there and has this value."""
         if name not in fields:
             raise self.error(self.root, f"this is no lock: it has no `{name}: {value}`")
         if self.text_of(fields[name]) != value:
@@ -90,22 +91,19 @@ class Reader:
 
     def _tree(self) -> Node:
         try:
-            root = yaml.compose(self.text.content, Loader=_Loader)
+            root = yaml.compose(self.text.content, Loader=LOADER)
         except yaml.MarkedYAMLError as error:
             problem = " ".join((error.problem or "unreadable").split())
-            raise self.text.error(f"not valid YAML: {problem}", self._at(error.problem_mark), hint=_ANEW) from None
+            raise RecipeError(f"not valid YAML: {problem}", self.text.marked(error.problem_mark), hint=_ANEW) from None
         except (yaml.YAMLError, RecursionError) as error:
             problem = " ".join(str(error).split())
-            raise self.text.error(f"not valid YAML: {problem}", Position(self.text.name, 1, 1), hint=_ANEW) from None
+            raise RecipeError(f"not valid YAML: {problem}", self.text.marked(None), hint=_ANEW) from None
         if not isinstance(root, yaml.MappingNode):
-            raise self.text.error("this is no lock", Position(self.text.name, 1, 1), hint=_ANEW)
+            raise RecipeError("this is no lock", self.text.marked(None), hint=_ANEW)
         return root
 
-    def _at(self, mark: Any) -> Position:
-        return Position(self.text.name, mark.line + 1, mark.column + 1) if mark else Position(self.text.name, 1, 1)
-
     def _refuse_alias(self, node: Node) -> None:
-        """A node that comes twice is an alias: no lock has one, and many together would take for ever."""
+        """Refuse YAML aliases: no lock has any, and nested aliases can take exponential time to expand."""
         if id(node) in self._seen:
             raise self.error(node, "an alias: no lock has any")
         self._seen.add(id(node))
@@ -113,12 +111,10 @@ class Reader:
     def _refuse_conflict(self) -> None:
         for number, line in enumerate(self.text.content.split("\n"), 1):
             if _CONFLICT.match(line.rstrip("\r")):
-                raise self.text.error(
-                    "a merge conflict is not resolved", Position(self.text.name, number, 1), hint=_ONE_SIDE
-                )
+                raise RecipeError("a merge conflict is not resolved", Position(self.text, number, 1), hint=_ONE_SIDE)
 
     def _refuse_cut(self, end: str) -> None:
         lines = self.text.content.rstrip().split("\n")
         if lines[-1].strip() != end:
             what = f"the lock is cut off: its last line is not `{end}`"
-            raise self.text.error(what, Position(self.text.name, len(lines), 1), hint=_ANEW)
+            raise RecipeError(what, Position(self.text, len(lines), 1), hint=_ANEW)

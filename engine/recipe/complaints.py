@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from engine.errors import Position, RecipeError
+from engine.errors import RecipeError
 from engine.recipe.fields import PATTERNS
 from engine.recipe.node import Node, place, walk_down
-from engine.recipe.outline import did_you_mean, dotted, fields_at
-from engine.recipe.text import Texts, error_in, shown
+from engine.recipe.outline import dotted, fields_at
+from engine.recipe.text import shown
+from engine.text import suggestions
+from engine.text.places import Position
 
 _SHORT_FORMS = {
     "Range": "a size, [min, opt, max] or {min: 1, opt: 16, max: 128} is meant",
@@ -39,7 +41,9 @@ _KEY = "[key]"
 """How pydantic marks a complaint about a key instead of its value."""
 
 
-def complaint(error: ValidationError, root: Node, texts: Texts, below: Sequence[str | int] = ()) -> RecipeError:
+def complaint(
+    error: ValidationError, root: Node, files: Sequence[Path], below: Sequence[str | int] = ()
+) -> RecipeError:
     """Return the error for what a model finds wrong with `root`: the first by place, the rest counted.
 
     `below` is the path of the part that was validated, where it was not the whole recipe.
@@ -48,7 +52,7 @@ def complaint(error: ValidationError, root: Node, texts: Texts, below: Sequence[
         {**detail, "loc": (*below, *detail["loc"])} for detail in error.errors(include_url=False, include_input=False)
     ]
     found = [detail for detail in details if not _follows(detail, details)]
-    order = {name: index for index, name in enumerate(texts)}
+    order = {str(file): index for index, file in enumerate(files)}
 
     def first_in_text(detail: Any) -> tuple[int, int, int, bool]:
         position = _position(detail, root)
@@ -61,7 +65,7 @@ def complaint(error: ValidationError, root: Node, texts: Texts, below: Sequence[
     what, hint = _in_words(detail, root)
     places = {(_position(other, root), other["type"] == "missing") for other in found}
     facts = [f"and {len(places) - 1} more"] if len(places) > 1 else []
-    return error_in(texts, what, _position(detail, root), facts=facts, hint=hint)
+    return RecipeError(what, _position(detail, root), facts=facts, hint=hint)
 
 
 def _follows(detail: Any, details: Sequence[Any]) -> bool:
@@ -71,7 +75,7 @@ def _follows(detail: Any, details: Sequence[Any]) -> bool:
         return any(len(other["loc"]) > depth and other["loc"][:depth] == place for other in details)
     if detail["type"] == "missing":  # the field is there, misspelt
         beside = [other["loc"] for other in details if other["type"] == "extra_forbidden"]
-        return bool(get_close_matches(place[-1], [str(loc[-1]) for loc in beside if loc[:-1] == place[:-1]]))
+        return bool(suggestions.nearest(place[-1], [str(loc[-1]) for loc in beside if loc[:-1] == place[:-1]]))
     return False
 
 
@@ -102,14 +106,14 @@ def _in_words(detail: Any, root: Node) -> tuple[str, str]:
         return f"`{dotted([*said, path[-1]])}` is missing", _example(str(path[-1]))
     if kind == "extra_forbidden" or _KEY in detail["loc"]:
         known = fields_at(said[:-1]) or ()
-        return f"unknown field `{shown(str(path[-1]))}`{_inside(said[:-1])}", did_you_mean(str(path[-1]), known)
+        return f"unknown field `{shown(str(path[-1]))}`{_inside(said[:-1])}", suggestions.hint(str(path[-1]), known)
     if kind == "recipe":
         return f"{name} {context['what']}", context["hint"]
     if kind == "string_type" and node.written and not isinstance(node.value, str):
         return f"{name} is text, and unquoted {found_there(node)} is not", f'quote it: "{shown(node.written)}"'
     if kind == "literal_error":
         choices = re.findall(r"'([^']*)'", context["expected"])
-        return f"{name} cannot be {found_there(node)}", did_you_mean(shown(node.written), choices)
+        return f"{name} cannot be {found_there(node)}", suggestions.hint(shown(node.written), choices)
     return f"{name} is {found_there(node)}; {_meant(kind, context)}", ""
 
 

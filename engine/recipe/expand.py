@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from engine.errors import RecipeError
 from engine.recipe.matrix import Combination, combinations
 from engine.recipe.names import label, named, written
 from engine.recipe.node import Node, plain, put, without
 from engine.recipe.overrides import Assignment, applied, meaning, selects
-from engine.recipe.text import Texts, error_in
 
 MAX_VALUES_TOGETHER = 1_000_000
 """How many values all variants of a recipe may hold together."""
@@ -26,38 +26,36 @@ class Variant:
     root: Node
 
 
-def variants(root: Node, sets: Sequence[Assignment], only: Sequence[Assignment], texts: Texts) -> list[Variant]:
+def variants(root: Node, sets: Sequence[Assignment], only: Sequence[Assignment]) -> list[Variant]:
     """Return the variants of a document that are wanted. Raises RecipeError.
 
     Two variants of one name are refused, whether wanted or not. What `--set` says of an axis stands for all its values.
     """
     matrix = root.child("matrix")
     base = without(root, "matrix")
-    combined = combinations(matrix, sets, texts) if matrix is not None else [{}]
+    combined = combinations(matrix, sets) if matrix is not None else [{}]
     if len(combined) * base.size > MAX_VALUES_TOGETHER:
         what = f"{len(combined):,} variants of {base.size:,} values are more than {MAX_VALUES_TOGETHER:,} together"
-        raise error_in(texts, what, root.keys["matrix"], hint="split the recipe")
+        raise RecipeError(what, root.keys["matrix"], hint="split the recipe")
     numbers = _numbers(matrix)
-    made = [_variant(base, combination, numbers, sets, texts) for combination in combined]
-    _told_apart(made, texts)
+    made = [_variant(base, combination, numbers, sets) for combination in combined]
+    _told_apart(made)
     wanted = [variant for variant in made if selects(variant.root, only)]
     if not wanted:
-        raise _nothing_left(made, only, texts)
+        raise _nothing_left(made, only)
     return wanted
 
 
-def _variant(
-    base: Node, combination: Combination, numbers: Numbers, sets: Sequence[Assignment], texts: Texts
-) -> Variant:
+def _variant(base: Node, combination: Combination, numbers: Numbers, sets: Sequence[Assignment]) -> Variant:
     root = base
     for path, value in combination.items():
         try:
             root = put(root, path.split("."), value)
         except LookupError as error:
-            raise error_in(texts, f"`matrix` cannot vary `{path}`: {error.args[0]}", value.at) from None
-    root = applied(root, sets, texts)
+            raise RecipeError(f"`matrix` cannot vary `{path}`: {error.args[0]}", value.at) from None
+    root = applied(root, sets)
     combination = {path: root.find(path.split(".")) or value for path, value in combination.items()}
-    return Variant(label(combination), named(root, combination, _places(combination, numbers), texts))
+    return Variant(label(combination), named(root, combination, _places(combination, numbers)))
 
 
 def _numbers(matrix: Node | None) -> Numbers:
@@ -73,15 +71,14 @@ def _places(combination: Combination, numbers: Numbers) -> Mapping[str, int]:
     return {path: numbers.get(path, {}).get(meaning(value), 1) for path, value in combination.items()}
 
 
-def _told_apart(made: Sequence[Variant], texts: Texts) -> None:
+def _told_apart(made: Sequence[Variant]) -> None:
     seen: dict[str, str] = {}
     for variant in made:
         name = variant.root.find(["name"])
         if name is None or not isinstance(name.value, str):
             continue
         if name.value in seen:
-            raise error_in(
-                texts,
+            raise RecipeError(
                 f"two variants are called `{name.value}`",
                 name.at,
                 facts=[seen[name.value], variant.label],
@@ -90,11 +87,11 @@ def _told_apart(made: Sequence[Variant], texts: Texts) -> None:
         seen[name.value] = variant.label
 
 
-def _nothing_left(made: Sequence[Variant], only: Sequence[Assignment], texts: Texts) -> Exception:
+def _nothing_left(made: Sequence[Variant], only: Sequence[Assignment]) -> RecipeError:
     there = []
     for path in dict.fromkeys(assignment.path for assignment in only):
         found = (variant.root.find(path) for variant in made)
         values = dict.fromkeys(written(plain(node)) for node in found if node is not None)
         there.append(f"{'.'.join(path)}: {', '.join(list(values)[:12]) or 'not said'}")
     hint = "choose one of the values that the recipe has"
-    return error_in(texts, "no variant of the recipe has these values", only[0].at, facts=there, hint=hint)
+    return RecipeError("no variant of the recipe has these values", only[0].at, facts=there, hint=hint)

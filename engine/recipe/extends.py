@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.errors import Position
+from engine.errors import RecipeError
 from engine.recipe.complaints import found_there
 from engine.recipe.node import Node, merged, without
 from engine.recipe.paths import Bounds
-from engine.recipe.text import Text, error_in, near_names, read
+from engine.recipe.text import near_names, read
 from engine.recipe.yaml_text import parse
+from engine.text.places import Position
 
 MAX_PARENTS = 16
 VERSION = 1
@@ -26,64 +27,58 @@ class Document:
     """A recipe with its parents merged into it; `files` are those that were read, the recipe first."""
 
     root: Node
-    texts: dict[str, Text]
     files: tuple[Path, ...]
 
 
 def document(path: Path, bounds: Bounds) -> Document:
     """Read a recipe and all that it extends. Raises RecipeError."""
-    texts: dict[str, Text] = {}
     layers: list[Node] = []
     files: list[Path] = []
     following: Path | None = path
     while following is not None:
         text = read(following, str(following))
-        texts[text.name] = text
         files.append(following)
         layer = parse(text)
         if layer.mapping is None:
             what = f"{text.name} holds {found_there(layer)}; a recipe is a mapping"
-            raise text.error(what, layer.at, hint="a recipe starts with: name: my-model")
-        _check_version(layer, texts)
+            raise RecipeError(what, layer.at, hint="a recipe starts with: name: my-model")
+        _check_version(layer)
         layers.append(without(without(layer, VERSION_FIELD), "extends"))
-        following = _parent(layer, files, texts, bounds)
+        following = _parent(layer, files, bounds)
     root = layers.pop()
     while layers:
         root = merged(root, layers.pop())
-    return Document(root, texts, tuple(files))
+    return Document(root, tuple(files))
 
 
-def _check_version(layer: Node, texts: dict[str, Text]) -> None:
+def _check_version(layer: Node) -> None:
     node = layer.child(VERSION_FIELD)
     if node is not None and (type(node.value), node.value) != (int, VERSION):
+        hint = f"write `{VERSION_FIELD}: {VERSION}`, or install the release that reads it"
         what = f"`{VERSION_FIELD}` is {found_there(node)}; this program reads version {VERSION} of recipes"
-        raise error_in(
-            texts, what, node.at, hint=f"write `{VERSION_FIELD}: {VERSION}`, or install the release that reads it"
-        )
+        raise RecipeError(what, node.at, hint=hint)
 
 
-def _parent(layer: Node, files: Sequence[Path], texts: dict[str, Text], bounds: Bounds) -> Path | None:
+def _parent(layer: Node, files: Sequence[Path], bounds: Bounds) -> Path | None:
     """Return the file that a recipe extends; None without one."""
     node = layer.child("extends")
     if node is None:
         return None
     if not isinstance(node.value, str) or not node.value.isprintable() or not node.value:
         what = f"`extends` is {found_there(node)}; one path to a recipe is meant"
-        raise error_in(texts, what, node.at, hint="extends: base.yaml")
+        raise RecipeError(what, node.at, hint="extends: base.yaml")
     parent = files[-1].parent / node.value
     real = os.path.realpath(parent)
     if real in [os.path.realpath(file) for file in files]:
         chain = " -> ".join([*(file.name for file in files), parent.name])
-        raise error_in(texts, "`extends` goes in a circle", node.at, facts=[chain], hint="leave one of them out")
+        raise RecipeError("`extends` goes in a circle", node.at, facts=[chain], hint="leave one of them out")
     if len(files) > MAX_PARENTS:
-        raise error_in(
-            texts, f"`extends` goes on for more than {MAX_PARENTS} files", node.at, hint="merge some of them"
-        )
-    _check(parent, node.at, texts, bounds)
+        raise RecipeError(f"`extends` goes on for more than {MAX_PARENTS} files", node.at, hint="merge some of them")
+    _check(parent, node.at, bounds)
     return parent
 
 
-def _check(parent: Path, at: Position, texts: dict[str, Text], bounds: Bounds) -> None:
-    bounds.check(parent, at, texts)
+def _check(parent: Path, at: Position, bounds: Bounds) -> None:
+    bounds.check(parent, at)
     if not os.path.lexists(parent):
-        raise error_in(texts, f"`extends`: there is no file {parent}", at, hint=near_names(parent))
+        raise RecipeError(f"`extends`: there is no file {parent}", at, hint=near_names(parent))

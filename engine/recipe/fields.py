@@ -9,6 +9,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, StringConstraints, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from engine.text import sizes
+
 PATTERNS = {
     r"^[A-Za-z0-9][A-Za-z0-9._-]*$": "letters, digits, '.', '_' and '-', starting with a letter or a digit",
     r"^[^\x00-\x1f\x7f]+$": "printable text on one line",
@@ -46,23 +48,19 @@ def unknown(name: str) -> PydanticCustomError:
     return PydanticCustomError("extra_forbidden", "unknown field", {"key": name})
 
 
-_UNITS = {"": 1, "B": 1, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
-_UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-
-
 def _memory(value: Any) -> Any:
     """Return a size in bytes for `2GiB`; anything else as it is, for the type check to judge."""
     if not isinstance(value, str):
         return value
-    match = re.fullmatch(r"([0-9]{1,12})(\.[0-9]{1,6})? ?([A-Za-z]*)", value)
-    if match is None or match[3].upper() not in _UNITS:
-        raise wrong(f"is {value[:40]!r}; a size is meant", "sizes look like 512MiB, 2GiB or 1.5GB")
-    return int(float(match[1] + (match[2] or "")) * _UNITS[match[3].upper()])
+    try:
+        return sizes.parse(value)
+    except ValueError:
+        raise wrong(f"is {value[:40]!r}; a size is meant", "sizes look like 512MiB, 2GiB or 1.5GB") from None
 
 
 Memory = Annotated[
     int,
-    Field(strict=True, ge=1, le=1 << 42),
+    Field(strict=True, ge=1, le=4 * sizes.TIB),
     BeforeValidator(_memory),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}),
 ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from engine.errors import Position, RecipeError
+from engine.errors import RecipeError
 from engine.recipe.complaints import complaint
 from engine.recipe.expand import Variant, variants
 from engine.recipe.extends import Document, document
@@ -17,7 +17,7 @@ from engine.recipe.overrides import ONLY, SET, assignments
 from engine.recipe.paths import Bounds, resolved, said
 from engine.recipe.project import project_of
 from engine.recipe.schema import Recipe
-from engine.recipe.text import Text, error_in
+from engine.text.places import Position
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,6 @@ class LoadedRecipe:
     files: tuple[Path, ...]
     links: Mapping[str, str]
     _root: Node = field(repr=False)
-    _texts: Mapping[str, Text] = field(repr=False)
 
     def position(self, *path: str | int) -> Position | None:
         """Return where a field of the YAML is said (`"validate", "cosine"`); None where it is not."""
@@ -57,11 +56,11 @@ class LoadedRecipe:
         section = self._root.find(path[:-1]) if at_key else None
         near = section.keys.get(str(path[-1]), near) if section is not None else near
         facts = (*facts, f"variant: {self.variant}") if self.variant else facts
-        return error_in(self._texts, what, near, facts=facts, hint=hint)
+        return RecipeError(what, near, facts=facts, hint=hint)
 
     def complaint(self, error: ValidationError, *path: str | int) -> RecipeError:
         """Return what a model of pydantic's finds wrong with the part at `path`, in plain words, at its place."""
-        return complaint(error, self._root, self._texts, path)
+        return complaint(error, self._root, self.files, path)
 
 
 def load(
@@ -81,24 +80,24 @@ def load(
     project = project_of(path)
     bounds = Bounds(project, tuple(allow))
     read = document(path, bounds)
-    sets = assignments(SET, set, read.texts)
-    wanted = assignments(ONLY, only, read.texts)
-    found = variants(read.root, sets, wanted, read.texts)
+    sets = assignments(SET, set)
+    wanted = assignments(ONLY, only)
+    found = variants(read.root, sets, wanted)
     return tuple(_loaded(variant, read, bounds, path, must_exist=must_exist) for variant in found)
 
 
 def _loaded(variant: Variant, read: Document, bounds: Bounds, path: Path, *, must_exist: bool) -> LoadedRecipe:
-    _validated(variant.root, read.texts)
-    root, links = resolved(variant.root, read.texts, bounds, path.parent, must_exist=must_exist)
-    recipe = _validated(root, read.texts)
-    return LoadedRecipe(recipe, path, bounds.project, variant.label, read.files, links, root, read.texts)
+    _validated(variant.root, read.files)
+    root, links = resolved(variant.root, bounds, path.parent, must_exist=must_exist)
+    recipe = _validated(root, read.files)
+    return LoadedRecipe(recipe, path, bounds.project, variant.label, read.files, links, root)
 
 
-def _validated(root: Node, texts: Mapping[str, Text]) -> Recipe:
+def _validated(root: Node, files: Sequence[Path]) -> Recipe:
     try:
         return Recipe.model_validate(plain(root), by_alias=True, by_name=False)
     except ValidationError as error:
-        raise complaint(error, root, texts) from None
+        raise complaint(error, root, files) from None
 
 
 def json_schema() -> dict[str, object]:

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
 
-from engine.errors import Position
+from engine.errors import RecipeError
 from engine.recipe.complaints import found_there
 from engine.recipe.node import Node
 from engine.recipe.outline import is_known, suggestion
 from engine.recipe.overrides import Assignment, meaning, same
-from engine.recipe.text import Texts, error_in
+from engine.text.places import Position
 
 MAX_VARIANTS = 100_000
 MAX_RULES = 256
@@ -21,7 +21,7 @@ Combination = dict[str, Node]
 """Dotted path -> value, in the order of the matrix."""
 
 
-def combinations(matrix: Node, pinned: Sequence[Assignment], texts: Texts) -> list[Combination]:
+def combinations(matrix: Node, pinned: Sequence[Assignment]) -> list[Combination]:
     """Return what each variant sets. Raises RecipeError.
 
     As in GitHub Actions: `exclude` removes the combinations that have all of an entry's values; then each entry of
@@ -30,20 +30,18 @@ def combinations(matrix: Node, pinned: Sequence[Assignment], texts: Texts) -> li
     """
     if not matrix.mapping:
         what = f"`matrix` is {found_there(matrix)}; lists of values by path are meant"
-        raise error_in(texts, what, matrix.at, hint="matrix: {target.device: [T4, L4], precision: [fp32, fp16]}")
-    axes = {path: _values(path, matrix, texts) for path in matrix.mapping if path not in ("include", "exclude")}
+        raise RecipeError(what, matrix.at, hint="matrix: {target.device: [T4, L4], precision: [fp32, fp16]}")
+    axes = {path: _values(path, matrix) for path in matrix.mapping if path not in ("include", "exclude")}
     axes |= {path: [item.value] for item in pinned if (path := ".".join(item.path)) in axes}
-    included, excluded = _rules("include", matrix, texts), _rules("exclude", matrix, texts)
-    _bound(prod(len(values) for values in axes.values()) + len(included), matrix.at, texts)
+    included, excluded = _rules("include", matrix), _rules("exclude", matrix)
+    _bound(prod(len(values) for values in axes.values()) + len(included), matrix.at)
     for rule in excluded:
-        _only_axes(rule, axes, texts)
+        _only_axes(rule, axes)
     made = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())] if axes else []
     kept = [one for one in made if not any(_has(one, rule.mapping or {}) for rule in excluded)]
     result = _with_included(kept, included)
     if not result:
-        raise error_in(
-            texts, "`exclude` leaves no variant", matrix.keys["exclude"], hint="leave one of its entries out"
-        )
+        raise RecipeError("`exclude` leaves no variant", matrix.keys["exclude"], hint="leave one of its entries out")
     return result
 
 
@@ -65,50 +63,50 @@ def _has(one: Combination, entry: Mapping[str, Node]) -> bool:
     return all(same(one.get(path), value) for path, value in entry.items())
 
 
-def _values(path: str, matrix: Node, texts: Texts) -> Sequence[Node]:
-    _known(path, matrix.keys[path], texts)
+def _values(path: str, matrix: Node) -> Sequence[Node]:
+    _known(path, matrix.keys[path])
     node = matrix.child(path)
     if node is None or not node.items:
         found = found_there(node or matrix)
-        raise error_in(texts, f"`{path}` in `matrix` is {found}; a list of values is meant", matrix.keys[path])
+        raise RecipeError(f"`{path}` in `matrix` is {found}; a list of values is meant", matrix.keys[path])
     seen: set[str] = set()
     for item in node.items:
         said = meaning(item)
         if said in seen:
-            raise error_in(texts, f"`{path}` in `matrix` lists a value twice", item.at, hint="leave one out")
+            raise RecipeError(f"`{path}` in `matrix` lists a value twice", item.at, hint="leave one out")
         seen.add(said)
     return node.items
 
 
-def _rules(name: str, matrix: Node, texts: Texts) -> Sequence[Node]:
+def _rules(name: str, matrix: Node) -> Sequence[Node]:
     node = matrix.child(name)
     if node is None:
         return ()
     if node.items is None or not all(item.mapping for item in node.items):
         what = f"`{name}` in `matrix` is a list of mappings"
-        raise error_in(texts, what, node.at, hint=f"{name}: [{{target.device: T4, precision: fp16}}]")
+        raise RecipeError(what, node.at, hint=f"{name}: [{{target.device: T4, precision: fp16}}]")
     if len(node.items) > MAX_RULES:
-        raise error_in(texts, f"`{name}` has {len(node.items)} entries; at most {MAX_RULES} are meant", node.at)
+        raise RecipeError(f"`{name}` has {len(node.items)} entries; at most {MAX_RULES} are meant", node.at)
     for item in node.items:
         for path, at in item.keys.items():
-            _known(path, at, texts)
+            _known(path, at)
     return node.items
 
 
-def _known(path: str, at: Position, texts: Texts) -> None:
+def _known(path: str, at: Position) -> None:
     segments = path.split(".")
     if not is_known(segments):
-        raise error_in(texts, f"`matrix` varies `{path}`, which no recipe has", at, hint=suggestion(segments))
+        raise RecipeError(f"`matrix` varies `{path}`, which no recipe has", at, hint=suggestion(segments))
 
 
-def _only_axes(rule: Node, axes: Mapping[str, Sequence[Node]], texts: Texts) -> None:
+def _only_axes(rule: Node, axes: Mapping[str, Sequence[Node]]) -> None:
     for path, at in rule.keys.items():
         if path not in axes:
             hint = "an entry of `exclude` names values of: " + ", ".join(axes)
-            raise error_in(texts, f"`exclude` names `{path}`, which the matrix does not vary", at, hint=hint)
+            raise RecipeError(f"`exclude` names `{path}`, which the matrix does not vary", at, hint=hint)
 
 
-def _bound(count: int, at: Position, texts: Texts) -> None:
+def _bound(count: int, at: Position) -> None:
     if count > MAX_VARIANTS:
         what = f"the matrix stands for {count:,} variants; at most {MAX_VARIANTS:,} are meant"
-        raise error_in(texts, what, at, hint="split it into several recipes")
+        raise RecipeError(what, at, hint="split it into several recipes")

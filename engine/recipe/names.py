@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from engine.errors import RecipeError
 from engine.recipe.node import Node, plain, put
 from engine.recipe.outline import suggestion
-from engine.recipe.text import Texts, error_in
 
 _PLACE = re.compile(r"\$\{([^{}]*)\}")
 _MAX_SLUG = 48
@@ -30,7 +30,7 @@ def written(value: Any) -> str:
     return str(value)
 
 
-def named(root: Node, combination: Mapping[str, Node], places: Mapping[str, int], texts: Texts) -> Node:
+def named(root: Node, combination: Mapping[str, Node], places: Mapping[str, int]) -> Node:
     """Return a variant with its name filled in; a name without places gets the values appended.
 
     `places` says which value of its axis each is, for values too long for a name. Raises RecipeError.
@@ -47,7 +47,7 @@ def named(root: Node, combination: Mapping[str, Node], places: Mapping[str, int]
         value = combination.get(match[1].strip()) or root.find(path)
         if value is None:
             what = f"`name` asks for ${{{match[1]}}}, which this recipe does not say"
-            raise error_in(texts, what, node.at, hint=suggestion(path))
+            raise RecipeError(what, node.at, hint=suggestion(path))
         slug = _slug(written(plain(value)))
         return slug if len(slug) <= _MAX_SLUG else f"{path[-1]}{places.get(match[1].strip(), 1)}"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.errors import Position
+from engine.text.places import Position
 
 Scalar = str | int | float | bool | None
 Path = Sequence[str | int]

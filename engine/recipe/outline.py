@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -12,8 +11,11 @@ from typing_extensions import is_typeddict
 
 from engine.recipe.model_config import MODEL_CONFIG
 from engine.recipe.schema import Recipe, Shape, Triton
+from engine.text import suggestions
 
 _ANYTHING = Any
+_ALIKE_BELOW = 0.75
+"""The least similarity of a word to a field one level below: stricter, because the word is in the wrong place, too."""
 
 
 def fields_at(path: Sequence[str | int]) -> Sequence[str] | None:
@@ -32,14 +34,6 @@ def dotted(path: Sequence[str | int]) -> str:
     return ".".join(str(segment) for segment in path)
 
 
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """Return a hint with the known word that looks most like `word`, or with all of them where none does."""
-    near = get_close_matches(word, known, n=1, cutoff=0.6) or get_close_matches(word.lower(), known, n=1, cutoff=0.6)
-    if near:
-        return f"did you mean `{near[0]}`?"
-    return "known here: " + ", ".join(known) if known else ""
-
-
 def suggestion(path: Sequence[str | int]) -> str:
     """Return a hint for a path that no recipe has: the nearest one, or the fields where it goes wrong."""
     for end in range(len(path)):
@@ -47,10 +41,10 @@ def suggestion(path: Sequence[str | int]) -> str:
         word = str(path[end])
         if known is None or word in known:
             continue
-        if near := get_close_matches(word, known, n=1, cutoff=0.6):
-            return f"did you mean `{dotted((*path[:end], near[0], *path[end + 1 :]))}`?"
-        if end == 0 and (deep := get_close_matches(word, _leaves(), n=1, cutoff=0.75)):
-            return f"did you mean `{_leaves()[deep[0]]}`?"
+        if near := suggestions.nearest(word, known):
+            return suggestions.did_you_mean(f"`{dotted((*path[:end], near[0], *path[end + 1 :]))}`")
+        if end == 0 and (deep := suggestions.nearest(word, _leaves(), least=_ALIKE_BELOW)):
+            return suggestions.did_you_mean(f"`{_leaves()[deep[0]]}`")
         where = f"in `{dotted(path[:end])}`" if end else "here"
         return f"known {where}: " + ", ".join(known)
     return "a path looks like target.device or package.triton.name"

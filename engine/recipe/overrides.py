@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from engine.errors import Position, RecipeError
+from engine.errors import RecipeError
 from engine.recipe.node import Node, plain, put
 from engine.recipe.outline import is_known, suggestion
-from engine.recipe.text import Text, Texts, error_in
 from engine.recipe.yaml_text import parse
+from engine.text.places import Position, Text
 
 SET, ONLY = "--set", "--only"
 """The names that errors call these texts by; each argument is a line of its text."""
@@ -25,49 +25,47 @@ class Assignment:
     at: Position
 
 
-def assignments(option: str, arguments: Sequence[str], texts: dict[str, Text]) -> list[Assignment]:
-    """Return what the arguments of `option` say, their text added to `texts`. Raises RecipeError.
+def assignments(option: str, arguments: Sequence[str]) -> list[Assignment]:
+    """Return the assignments of all arguments of `option`. Raises RecipeError.
 
     A value is read as YAML: a scalar, or a list or mapping in brackets.
     """
-    if not arguments:
-        return []
-    texts[option] = Text(option, "\n".join(argument.replace("\n", " ") for argument in arguments))
-    return [_assignment(option, line, argument, texts) for line, argument in enumerate(arguments, 1)]
+    lines = [argument.replace("\n", " ") for argument in arguments]
+    text = Text(option, "\n".join(lines))
+    return [_assignment(line, Position(text, number, 1)) for number, line in enumerate(lines, 1)]
 
 
-def _assignment(option: str, line: int, argument: str, texts: dict[str, Text]) -> Assignment:
-    at = Position(option, line, 1)
-    key, equals, value = argument.replace("\n", " ").partition("=")
+def _assignment(argument: str, at: Position) -> Assignment:
+    option = at.file
+    key, equals, value = argument.partition("=")
     path = tuple(key.strip().split("."))
     if not equals or not all(path):
-        raise error_in(texts, f"{option} wants K=V", at, hint=f"{option} target.device=T4")
+        raise RecipeError(f"{option} wants K=V", at, hint=f"{option} target.device=T4")
     if not is_known(path):
-        raise error_in(texts, f"no recipe has a field `{key.strip()}`", at, hint=suggestion(path))
-    if not value.strip():
-        return Assignment(path, Node(None, Position(option, line, len(key) + 2)), at)
-    return Assignment(path, _value(option, line, argument, len(key) + 1, texts), at)
+        raise RecipeError(f"no recipe has a field `{key.strip()}`", at, hint=suggestion(path))
+    start = replace(at, column=len(key) + 2)
+    return Assignment(path, _value(value, start) if value.strip() else Node(None, start), at)
 
 
-def _value(option: str, line: int, argument: str, start: int, texts: Texts) -> Node:
-    """Return the value of an argument, read where it stands so that its places are the argument's."""
-    lead = "\n" * (line - 1) + " " * start
+def _value(value: str, at: Position) -> Node:
+    """Return the value of an argument, which starts at `at`."""
+    before = "\n" * (at.line - 1) + " " * (at.column - 1)
     try:
-        return parse(Text(option, lead + argument[start:].replace("\n", " ")))
+        return parse(at.text, before + value)
     except RecipeError as error:
-        where = error.position
-        if where is None or where.line != line:  # what the parser reports at the end of its text
-            where = Position(option, line, len(argument) + 1)
-        raise error_in(texts, error.what, where, facts=error.facts, hint=error.hint) from None
+        # The parser reports some errors at the end of its text, which lies on a line of its own.
+        in_argument = error.position.line == at.line
+        where = error.position if in_argument else replace(at, column=at.column + len(value))
+        raise RecipeError(error.what, where, facts=error.facts, hint=error.hint) from None
 
 
-def applied(root: Node, overrides: Sequence[Assignment], texts: Texts) -> Node:
+def applied(root: Node, overrides: Sequence[Assignment]) -> Node:
     """Return the recipe with each override laid over it; `null` takes a field away. Raises RecipeError."""
     for override in overrides:
         try:
             root = put(root, override.path, override.value)
         except LookupError as error:
-            raise error_in(texts, f"cannot set this: {error.args[0]}", override.at) from None
+            raise RecipeError(f"cannot set this: {error.args[0]}", override.at) from None
     return root
 
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from engine.errors import Position, RecipeError
+from engine.errors import RecipeError
 from engine.recipe.node import Node, put
-from engine.recipe.outline import did_you_mean, dotted
+from engine.recipe.outline import dotted
 from engine.recipe.overrides import SET
-from engine.recipe.text import Text, Texts, error_in, near_names, shown
+from engine.recipe.text import near_names, shown
+from engine.text import suggestions
+from engine.text.places import Position
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+-]+):(.*)")
 _PART = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
@@ -23,6 +25,8 @@ _FORMS = {
     "timm": (re.compile(_PART), "timm:NAME, as in timm:resnet18.a1_in1k"),
 }
 _MODEL_FORMS = ("hf", "python", "timm")
+_OF_THE_WEB = ("http", "https", "file", "s3")
+"""Schemes that no field reads and nobody mistypes: a hint offers none that looks like them."""
 _SAMPLES = (".jsonl", ".npz")
 _LIBRARY = re.compile(r".+\.(so(\.[0-9]+)*|dll)")
 
@@ -36,12 +40,11 @@ class Bounds:
     found: dict[tuple[Any, Position, Path], tuple[str, dict[str, str]]] = field(default_factory=dict, compare=False)
     """What was said where -> its URI and where it leads: the variants of one document say the same again and again."""
 
-    def check(self, path: Path, at: Position, texts: Texts) -> None:
+    def check(self, path: Path, at: Position) -> None:
         """Raise RecipeError where `path`, its symbolic links resolved, leads out of the bounds."""
         real = Path(os.path.realpath(path))
         if not any(real.is_relative_to(os.path.realpath(folder)) for folder in (self.project, *self.allowed)):
-            raise error_in(
-                texts,
+            raise RecipeError(
                 f"the path {shown(path, 200)} leads out of the project",
                 at,
                 facts=[f"it is {shown(real, 200)}", f"the project is {self.project}"],
@@ -84,9 +87,7 @@ PATH_FIELDS = (
 )
 
 
-def resolved(
-    root: Node, texts: dict[str, Text], bounds: Bounds, home: Path, *, must_exist: bool = True
-) -> tuple[Node, dict[str, str]]:
+def resolved(root: Node, bounds: Bounds, home: Path, *, must_exist: bool = True) -> tuple[Node, dict[str, str]]:
     """Return the recipe with `file:/absolute/path` where it names files, and where each path leads.
 
     A path belongs to the folder of the file that says it; what the command line says, to `home`, the recipe's folder.
@@ -98,7 +99,7 @@ def resolved(
         said_in = _folder_of(node, home)
         place = (node.value, node.at, said_in)
         if place not in bounds.found:
-            bounds.found[place] = _found(each, node, texts, bounds, said_in, must_exist=must_exist)
+            bounds.found[place] = _found(each, node, bounds, said_in, must_exist=must_exist)
         uri, leads = bounds.found[place]
         links |= leads
         root = put(root, path, Node(uri, node.at, written=node.written))
@@ -128,9 +129,9 @@ def _all(node: Node | None, above: tuple[str, ...], pattern: tuple[str, ...]) ->
 
 
 def _found(
-    field: PathField, node: Node, texts: Texts, bounds: Bounds, folder: Path, *, must_exist: bool
+    field: PathField, node: Node, bounds: Bounds, folder: Path, *, must_exist: bool
 ) -> tuple[str, dict[str, str]]:
-    uri = _uri(field, node, texts, bounds, folder, must_exist=must_exist)
+    uri = _uri(field, node, bounds, folder, must_exist=must_exist)
     said = os.path.abspath(folder / str(node.value))
     return uri, {said: os.path.realpath(said)} if uri.startswith("file:") else {}
 
@@ -157,19 +158,19 @@ def said(root: Node, uri: str, project: Path, home: Path) -> str | None:
     return None
 
 
-def _uri(field: PathField, node: Node, texts: Texts, bounds: Bounds, folder: Path, *, must_exist: bool) -> str:
+def _uri(field: PathField, node: Node, bounds: Bounds, folder: Path, *, must_exist: bool) -> str:
     said = str(node.value)
     name = field.name
 
     def wrong(what: str, hint: str = "") -> RecipeError:
-        return error_in(texts, f"`{name}` {what}", node.at, hint=hint)
+        return RecipeError(f"`{name}` {what}", node.at, hint=hint)
 
     if match := _SCHEME.fullmatch(said):
-        return _remote(field, match[1], match[2], wrong_at=(texts, node.at))
+        return _remote(field, match[1], match[2], node.at)
     if not said.strip() or said.startswith("~"):
         raise wrong("is no path: ~ and empty text name no file", "write the path from the recipe's folder")
     path = folder / said
-    bounds.check(path, node.at, texts)
+    bounds.check(path, node.at)
     if must_exist or os.path.exists(path):
         _check_kind(field, path, wrong)
     return f"file:{_absolute(path)}"
@@ -211,15 +212,20 @@ def _absolute(path: Path) -> Path:
     return Path(os.path.realpath(path.parent), path.name)
 
 
-def _remote(field: PathField, scheme: str, rest: str, *, wrong_at: tuple[Texts, Position]) -> str:
-    texts, at = wrong_at
+def _remote(field: PathField, scheme: str, rest: str, at: Position) -> str:
     name = field.name
     if scheme not in field.forms:
-        allowed = ", ".join(f"{form}:" for form in field.forms)
-        hint = did_you_mean(scheme, field.forms) if scheme.lower() not in ("http", "https", "file", "s3") else ""
-        hint = hint if hint.startswith("did") else f"a path, or one of {allowed}" if allowed else "name a path"
-        raise error_in(texts, f"`{name}` cannot be read from {scheme}:", at, hint=hint)
+        raise RecipeError(f"`{name}` cannot be read from {scheme}:", at, hint=_schemes(field, scheme))
     form, example = _FORMS[scheme]
     if not form.fullmatch(rest) or ".." in rest.split("/"):
-        raise error_in(texts, f"`{name}` is no {scheme}: source: {shown(rest)!r}", at, hint=f"write {example}")
+        raise RecipeError(f"`{name}` is no {scheme}: source: {shown(rest)!r}", at, hint=f"write {example}")
     return f"{scheme}:{rest}"
+
+
+def _schemes(field: PathField, scheme: str) -> str:
+    """Return the hint with the scheme that `scheme` looks like, or with all that the field reads."""
+    near = suggestions.nearest(scheme, field.forms) if scheme.lower() not in _OF_THE_WEB else []
+    if near:
+        return suggestions.did_you_mean(f"`{near[0]}`")
+    allowed = ", ".join(f"{form}:" for form in field.forms)
+    return f"a path, or one of {allowed}" if allowed else "name a path"

@@ -7,12 +7,12 @@ from typing import Any, NoReturn
 
 import yaml
 
-from engine.errors import Position, RecipeError
+from engine.errors import RecipeError
 from engine.recipe.node import Node, list_node, mapping_node
 from engine.recipe.scalars import UnclearError, resolve
-from engine.recipe.text import Text
+from engine.text.places import UNPRINTABLE, Position, Text
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C parser is six times as fast
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C parser is six times as fast
 
 MAX_DEPTH = 32
 """How deeply lists and mappings may lie in each other."""
@@ -29,22 +29,29 @@ _HINTS = (
 )
 
 
-def parse(text: Text) -> Node:
+def parse(text: Text, content: str | None = None) -> Node:
     """Return the one document of `text`. Raises RecipeError at the offending place.
 
+    To parse a part of a text, pass as `content` that part behind as many blanks and line breaks as stand before it.
     Refused: empty text, several documents, duplicate and non-text keys, merge keys, tags, aliases into themselves,
     more than MAX_DEPTH levels or MAX_VALUES values, and words that readers of YAML disagree on.
     """
-    text.refuse_unprintable()
-    return _Reader(text).document()
+    content = text.content if content is None else content
+    if match := UNPRINTABLE.search(content):
+        raise RecipeError(
+            f"the unprintable character U+{ord(match[0]):04X}",
+            replace(Text(text.name, content).position(match.start()), text=text),
+            hint='remove it, or write it as an escape inside double quotes: "\\x00"',
+        )
+    return _Reader(text, content).document()
 
 
 class _Reader:
     """The state of one pass: the events to come, the anchors seen, the values counted."""
 
-    def __init__(self, text: Text) -> None:
+    def __init__(self, text: Text, content: str) -> None:
         self.text = text
-        self.events = yaml.parse(text.content, Loader=_Loader)
+        self.events = yaml.parse(content, Loader=LOADER)
         self.anchors: dict[str, Node | None] = {}
         self.values = 0
 
@@ -53,7 +60,7 @@ class _Reader:
         self.next()
         start = self.next()
         if not isinstance(start, yaml.DocumentStartEvent):
-            raise self.text.error("the file is empty", self.mark(None), hint="a recipe starts with: name: my-model")
+            raise RecipeError("the file is empty", self.text.marked(None), hint="a recipe starts with: name: my-model")
         root = self.node(self.next(), 0)
         self.next()
         more = self.next()
@@ -69,7 +76,7 @@ class _Reader:
             raise self.syntax(error) from None
         except yaml.YAMLError as error:
             problem = " ".join(str(error).split())
-            raise self.text.error(f"not valid YAML: {problem}", self.mark(None)) from None
+            raise RecipeError(f"not valid YAML: {problem}", self.text.marked(None)) from None
 
     def node(self, event: Any, depth: int) -> Node:
         """Return the value that starts with `event`."""
@@ -137,7 +144,7 @@ class _Reader:
         try:
             return Node(resolve(event.value), at, written=event.value)
         except UnclearError as error:
-            raise self.text.error(str(error), at, hint=error.hint) from None
+            raise RecipeError(str(error), at, hint=error.hint) from None
 
     def alias(self, event: Any) -> Node:
         """Return what an alias stands for, with each of its values counted again."""
@@ -160,27 +167,21 @@ class _Reader:
 
     def at(self, event: Any) -> Position:
         """Return where an event starts."""
-        return self.mark(event.start_mark)
+        return self.text.marked(event.start_mark)
 
     def refuse(self, what: str, event: Any, hint: str, *facts: str) -> NoReturn:
         """Raise the error at an event."""
-        raise self.text.error(what, self.at(event), facts=facts, hint=hint)
+        raise RecipeError(what, self.at(event), facts=facts, hint=hint)
 
     def syntax(self, error: yaml.MarkedYAMLError) -> RecipeError:
         """Return the error for text that is no YAML, worded alike for the parsers in C and in Python."""
         problem = (error.problem or "unreadable").removeprefix("did not find ").split(", but ")[0]
         context = error.context or ""
-        at = self.mark(error.problem_mark)
+        at = self.text.marked(error.problem_mark)
         if context and not self.text.line(at.line).strip():
-            at = self.mark(error.context_mark)  # what the end of the text cuts off: show where it began
+            at = self.text.marked(error.context_mark)  # what the end of the text cuts off: show where it began
         line = self.text.raw_line(at.line)
         if "\t" in line[: len(line) - len(line.lstrip())]:
-            return self.text.error(
-                "not valid YAML: a tab as indentation", at, hint="indent with spaces, never with tabs"
-            )
+            return RecipeError("not valid YAML: a tab as indentation", at, hint="indent with spaces, never with tabs")
         hint = next((hint for sign, hint in _HINTS if sign in f"{context} {problem}"), "")
-        return self.text.error(f"not valid YAML: {problem}", at, facts=(context,) if context else (), hint=hint)
-
-    def mark(self, mark: Any) -> Position:
-        """Return the place that the parser means."""
-        return Position(self.text.name, mark.line + 1, mark.column + 1) if mark else Position(self.text.name, 1, 1)
+        return RecipeError(f"not valid YAML: {problem}", at, facts=(context,) if context else (), hint=hint)

@@ -1,4 +1,4 @@
-"""Triton in a container, by docker or podman: the image whose TensorRT fits, with what the python models need."""
+"""Triton in a container of docker or podman: an image whose TensorRT fits, with the packages of the python models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from engine import digest
 from engine.server import versions
-from engine.server.found import Found, Lacking, Launch, Place, options
+from engine.server.installation import Installation, Lacking, Launch, Place, options
 from engine.server.layout import targets
 from engine.server.needs import Needs
 from engine.server.ports import USUAL, Ports
@@ -21,20 +21,24 @@ TOOLS = ("docker", "podman")
 _GPUS: Mapping[str, Sequence[str]] = {"docker": ("--gpus", "all"), "podman": ("--device", "nvidia.com/gpu=all")}
 _DERIVED = "recipe-triton"
 _SHARED_MEMORY = "1g"
-"""Where the python backend hands tensors around; docker's own default of 64 MB is less than it asks for at once."""
+"""The size of /dev/shm, where the python backend passes tensors. docker's default of 64 MB is too small for it."""
 _MODELS = "/models"
 _ANSWER_SECONDS, _PULL_SECONDS = 20, 7200
 
 
 @dataclass(frozen=True)
-class InContainer(Found):
-    """The server in `image`, run by `tool`."""
+class InContainer(Installation):
+    """A server in the container image `image`, run by `tool`: docker or podman."""
 
     tool: str = ""
     image: str = ""
 
     def launch(self, place: Place) -> Launch:
-        """Run the image: it sees the repository alone, and cannot write it; its ports go to the address asked for."""
+        """Return the command that runs the image.
+
+        The container sees the model repository alone, and cannot write to it. Its ports are published at the address
+        of `place`.
+        """
         outside, inside = place.ports, Ports(*USUAL, address="0.0.0.0")  # noqa: S104 - inside the container alone
         published = [
             f"--publish={outside.address}:{here}:{there}"
@@ -51,25 +55,26 @@ class InContainer(Found):
         return Launch(command, dict(os.environ), afterwards=[[self.tool, "rm", "--force", name]])
 
 
-def find(needs: Needs, said: str | None, *, pull: bool) -> InContainer:
-    """Return a container with all that the models need; what it lacks is put into an image once, and kept.
+def find(needs: Needs, named: str | None, *, pull: bool) -> InContainer:
+    """Return a server in a container that has all that the models need.
 
-    `said` is the recipe's own word for the image. Raises Lacking.
+    Packages of python models that Triton's image lacks are installed into a derived image, once. `named` is the image
+    that the recipe names. With `pull`, an image that is not on this machine is pulled or built. Raises Lacking.
     """
     tool = _tool()
-    tag = versions.tag_for(needs.engines, said)
-    image = versions.address_of(tag)
-    recipe = _dockerfile(image, needs)
-    wanted = f"{_DERIVED}:{tag}-{digest.of_bytes(recipe.encode())[:12]}" if needs.requirements else image
-    here = _has(tool, wanted)
+    tag = versions.tag_for(needs.engines, named)
+    base = versions.address_of(tag)
+    dockerfile = _dockerfile(base, needs)
+    image = f"{_DERIVED}:{tag}-{digest.of_bytes(dockerfile.encode())[:12]}" if needs.requirements else base
+    here = _has(tool, image)
     if not here and pull:
-        _fetch(tool, image, wanted, recipe)
-    why = f"{Path(tool).name} runs {image}" + ("" if here or pull else ", once it is pulled")
-    return InContainer("container", tag, why, tool=tool, image=wanted)
+        _fetch(tool, base, image, dockerfile)
+    why = f"{Path(tool).name} runs {base}" + ("" if here or pull else ", once it is pulled")
+    return InContainer("container", tag, why, tool=tool, image=image)
 
 
 def _tool() -> str:
-    """Return the first tool whose daemon answers."""
+    """Return the first of docker and podman whose daemon answers. Raises Lacking."""
     silent = []
     for name in TOOLS:
         tool = shutil.which(name)
@@ -83,7 +88,10 @@ def _tool() -> str:
 
 
 def _dockerfile(image: str, needs: Needs) -> str:
-    """Return what makes an image with the packages of the python models. Raises Lacking where two pins differ."""
+    """Return the Dockerfile of an image with the packages of the python models.
+
+    Raises Lacking where two models pin different versions of one package.
+    """
     pinned: dict[str, str] = {}
     for line, model in needs.requirements.items():
         name = line.partition("==")[0].strip().lower()
@@ -100,20 +108,21 @@ def _has(tool: str, image: str) -> bool:
     return _run([tool, "image", "inspect", image], seconds=_ANSWER_SECONDS).returncode == 0
 
 
-def _fetch(tool: str, image: str, wanted: str, recipe: str) -> None:
-    """Pull the image, and make the one with the packages out of it. What the tool says goes to standard error."""
-    print(f"{Path(tool).name} fetches {image}, several gigabytes; `--server pip` needs none", file=sys.stderr)
-    if not _has(tool, image):
-        done = _run([tool, "pull", image], seconds=_PULL_SECONDS)
+def _fetch(tool: str, base: str, image: str, dockerfile: str) -> None:
+    """Pull Triton's image `base`, and build `image` from it where it is a derived one. Raises Lacking."""
+    print(f"{Path(tool).name} fetches {base}, several gigabytes; `--server pip` needs none", file=sys.stderr)
+    if not _has(tool, base):
+        done = _run([tool, "pull", base], seconds=_PULL_SECONDS)
         if done.returncode:
-            raise Lacking(f"{image} cannot be pulled: {_last(done)}")
-    if wanted != image:
-        done = _run([tool, "build", "--tag", wanted, "-"], seconds=_PULL_SECONDS, text=recipe)
+            raise Lacking(f"{base} cannot be pulled: {_last(done)}")
+    if image != base:
+        done = _run([tool, "build", "--tag", image, "-"], seconds=_PULL_SECONDS, text=dockerfile)
         if done.returncode:
             raise Lacking(f"an image with the packages of the python models cannot be built: {_last(done)}")
 
 
 def _run(command: Sequence[str], *, seconds: float, text: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command with `text` on its standard input; where it cannot run or takes too long, its result says so."""
     try:
         return subprocess.run(  # noqa: S603 - docker or podman, found on the PATH
             command, input=text, capture_output=True, text=True, errors="replace", timeout=seconds, check=False
@@ -125,4 +134,5 @@ def _run(command: Sequence[str], *, seconds: float, text: str = "") -> subproces
 
 
 def _last(done: subprocess.CompletedProcess[str]) -> str:
+    """Return the last line of the error output, else of the output, else the exit code."""
     return (done.stderr.strip() or done.stdout.strip() or f"exit {done.returncode}").splitlines()[-1]

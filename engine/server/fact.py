@@ -1,4 +1,4 @@
-"""The server fact: which Triton is measured here, and what of its environment a latency depends on."""
+"""The fact `triton.server`: the Triton that bench measures here, and the packages that its latencies depend on."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 NONE = "none"
 _INSIDE = ("numpy", "onnxruntime", "tokenizers")
-"""What answers in the pip-installed server's own Python."""
+"""The packages that answer requests in the Python of the pip-installed server."""
 
 
-@fact("triton.server")  # it describes no machine: asking takes a look at docker, and few jobs depend on it
+@fact("triton.server")  # no fact that describes a machine: it runs docker, and few jobs depend on it
 def triton_server(hardware: Hardware | None) -> Known:
     """Return the kind and version of the server that would be started for a model on a CPU or a GPU; NONE for none.
 
-    Of the pip-installed one, whose models are answered in Python, also the packages that do so.
+    Of the pip-installed server also the versions of the packages that answer requests: its models run in Python.
     """
     variables = ("PATH", *packaged.VARIABLES)
     return Known(_server(gpu=hardware is not None), tuple(_places()), variables)
@@ -33,15 +33,15 @@ def triton_server(hardware: Hardware | None) -> Known:
 def _server(*, gpu: bool) -> str:
     backends = frozenset({"python"} if gpu else {"python", "onnxruntime"})
     try:
-        found = serving.find(serving.Needs(backends=backends, gpu=("model",) if gpu else ()), pull=False)
+        installation = serving.find(serving.Needs(backends=backends, gpu=("model",) if gpu else ()), pull=False)
     except StepError:
         return NONE
-    inside = _inside(found) if isinstance(found, packaged.Packaged) else []
-    return ", ".join((f"{found.kind} {found.version}".strip(), *inside))
+    inside = _versions_inside(installation) if isinstance(installation, packaged.Packaged) else []
+    return ", ".join((f"{installation.kind} {installation.version}".strip(), *inside))
 
 
 def _places() -> Iterator[str]:
-    """Yield the places that tell whether another server would be found by now."""
+    """Yield the files and folders whose change may mean that another server would be found."""
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         yield from (os.path.join(folder, name) for name in (on_path.PROGRAM, *container.TOOLS))
     program = shutil.which(on_path.PROGRAM)
@@ -51,7 +51,7 @@ def _places() -> Iterator[str]:
     yield str(environment / "lib" / f"python{packaged.PYTHON}" / "site-packages")
 
 
-def _inside(found: packaged.Packaged) -> list[str]:
-    names = (path.name for path in packaged.packages(found.environment).glob("*.dist-info"))
+def _versions_inside(installation: packaged.Packaged) -> list[str]:
+    names = (path.name for path in packaged.packages(installation.environment).glob("*.dist-info"))
     versions = dict(name.removesuffix(".dist-info").split("-", 1) for name in names)
     return [f"{name} {versions[name]}" for name in _INSIDE if name in versions]

@@ -1,4 +1,4 @@
-"""Which Triton server serves a repository: one on the PATH, else one in a container, else the pip-installed one."""
+"""Find a Triton server for a repository: on the PATH, else in a container, else the one that pip installed."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from dataclasses import replace
 
 from engine.errors import StepError
 from engine.server import container, on_path, packaged
-from engine.server.found import Found, Kind, Lacking
+from engine.server.installation import KIND_NAMES, Installation, Kind, Lacking
 from engine.server.needs import Needs
 
 KINDS: tuple[Kind, ...] = ("path", "container", "pip")
-"""The order in which they are looked for."""
-_NAMES = {"path": "on the PATH", "container": "in a container", "pip": "installed by pip"}
+"""The kinds of servers, in the order in which `find` tries them."""
 
 
-def find(needs: Needs | None = None, *, only: Kind | None = None, image: str | None = None, pull: bool = True) -> Found:
-    """Return the first server that can serve what `needs` says.
+def find(
+    needs: Needs | None = None, *, only: Kind | None = None, image: str | None = None, pull: bool = True
+) -> Installation:
+    """Return the first server that can serve models with these needs.
 
-    `only` is the one kind that is asked for, `image` the recipe's own word for a container's. `pull` lets an image be
-    fetched that is not here yet. Raises StepError, with the reason of each kind, where none can serve.
+    `only` restricts the search to one kind. `image` is the container image that the recipe names. With `pull`, an image
+    that is not on this machine yet is fetched. Raises StepError, with a reason for each kind, where no server fits.
     """
-    wanted = needs or Needs()
-    ways: dict[Kind, Callable[[], Found]] = {
-        "path": lambda: on_path.find(wanted),
-        "container": lambda: container.find(wanted, image, pull=pull),
-        "pip": lambda: packaged.find(wanted),
+    needs = needs or Needs()
+    ways: dict[Kind, Callable[[], Installation]] = {
+        "path": lambda: on_path.find(needs),
+        "container": lambda: container.find(needs, image, pull=pull),
+        "pip": lambda: packaged.find(needs),
     }
     passed: list[str] = []
     hints: list[str] = []
@@ -33,7 +34,7 @@ def find(needs: Needs | None = None, *, only: Kind | None = None, image: str | N
         try:
             return replace(ways[kind](), passed=tuple(passed))
         except Lacking as reason:
-            passed.append(f"{_NAMES[kind]}: {reason}")
+            passed.append(f"{KIND_NAMES[kind]}: {reason}")
             hints += [reason.hint] if reason.hint else []
-    what = f"no Triton server {_NAMES[only]} can be used" if only else "there is no Triton server for this here"
+    what = f"no Triton server {KIND_NAMES[only]} can be used" if only else "there is no Triton server for this here"
     raise StepError(what, passed, hints[-1] if hints else "docs/serving.md says what each kind of server needs")

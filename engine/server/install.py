@@ -1,4 +1,4 @@
-"""Makes the environment of the pip-installed Triton: exact versions, in a folder that nothing else uses."""
+"""Install Triton by pip: exact versions, in a virtual environment that nothing else uses."""
 
 from __future__ import annotations
 
@@ -12,19 +12,23 @@ from pathlib import Path
 
 from engine.errors import StepError
 from engine.server import packaged
-from engine.server.found import Lacking
+from engine.server.installation import Lacking
 from engine.store import file_lock
 
 NUMPY = "numpy==1.26.4"
-"""With numpy 2 the python backend of this server loads models, and then fails on every request."""
+"""Not numpy 2: with it the python backend of this server loads models, and then fails on every request."""
 _LIKE_HERE = dict(pin.split("==") for pin in ("onnxruntime==1.31.1", "tokenizers==0.23.3", "pillow==13.0.0"))
-"""What models need, in the version that is installed here, as packages are pinned to it; else in this one."""
+"""The packages that python models need, with the versions to install where this environment has none.
+
+Where this environment has one, its version is installed: that is the version which packages are pinned to.
+"""
 _SECONDS = 1800
+"""How long one command may take: half an hour."""
 
 
 @dataclass(frozen=True)
 class Installed:
-    """What was made: its size in bytes, the seconds that it took."""
+    """An environment that was installed: its folder, its size in bytes, and the seconds that the installation took."""
 
     environment: Path
     size: int
@@ -32,7 +36,7 @@ class Installed:
 
 
 def install(environment: Path, say: Callable[[str], None] = print) -> Installed:
-    """Make the environment, or bring it up to date; of several processes, one at a time. Raises StepError."""
+    """Create the environment or bring it up to date, one process at a time. Raises StepError."""
     began = time.monotonic()
     try:
         packaged.refuse_platform()
@@ -54,11 +58,12 @@ def install(environment: Path, say: Callable[[str], None] = print) -> Installed:
 
 
 def pins() -> list[str]:
-    """Return what is installed beside the server."""
-    return [NUMPY, *(f"{name}=={_here(name) or usual}" for name, usual in _LIKE_HERE.items())]
+    """Return the packages to install beside the server, as pip takes them: `numpy==1.26.4`."""
+    return [NUMPY, *(f"{name}=={_version_here(name) or usual}" for name, usual in _LIKE_HERE.items())]
 
 
-def _here(name: str) -> str | None:
+def _version_here(name: str) -> str | None:
+    """Return the version of a package in this environment; None where it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -1,9 +1,9 @@
-"""The keeper of a server: a process of its own, so that the server ends with whoever started it, and leaves nothing."""
+"""The keeper: the process above a server. It ends the server when its own parent ends, and cleans up after it."""
 
-# Run as a file, `python -I -S keeper.py FOLDER LOCK`: it knows nothing of the package around it. `server.py` starts it.
-# What it reads on its standard input is all that it is told: "q" or the end asks for a clean stop, "k" for a quick one;
-# its standard error is the server's log. It takes in what the server leaves behind; should the keeper itself be killed,
-# the kernel ends the server.
+# `server.py` starts this file as `python -I -S keeper.py FOLDER LOCK`; the keeper imports nothing of the package.
+# On its standard input "q" or the end of the file asks for a clean stop, "k" for an immediate one. The server's log is
+# its standard error. Processes that the server leaves behind become children of the keeper, which ends them. Where the
+# keeper itself is killed, the kernel ends the server.
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ PLAN = "plan.json"
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where Triton's python backend keeps its regions
 _POLL_SECONDS = 0.1
 _CLEANING_SECONDS = 60
+"""How long each command that cleans up may take."""
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
-"""prctl(2) of Linux."""
+"""Options of prctl(2) of Linux."""
 
 
 def main(folder: Path, lock: int) -> int:
-    """Keep a server until it ends or is asked to; return its exit code, 128 + n where signal n ended it."""
+    """Run a server until it ends or is asked to end; return its exit code, 128 + n where signal n ended it."""
     plan = json.loads((folder / PLAN).read_text("utf-8"))
     stopping: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stopping.append(number))
@@ -62,7 +63,7 @@ def main(folder: Path, lock: int) -> int:
 
 
 def clear(plan: Mapping[str, Any]) -> None:
-    """Take away what a dead server left: its container, its shared memory, its folders."""
+    """Remove the container, the shared memory and the folders of a dead server."""
     for command in plan["afterwards"]:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(command, capture_output=True, timeout=_CLEANING_SECONDS, check=False)  # noqa: S603 - as above
@@ -74,26 +75,32 @@ def clear(plan: Mapping[str, Any]) -> None:
 
 
 def _watch(server: subprocess.Popen[bytes], stopping: list[int], patience: float) -> None:
-    """Return when the server ended, or ask it to once the other side asks or is gone."""
+    """Wait until the server has ended. Ask it to end when standard input says so or is closed, or on SIGTERM.
+
+    A server that does not end within `patience` seconds is killed.
+    """
     deadline = None
-    heard = True
+    is_open = True  # whether the parent still holds the other end of standard input
     while server.poll() is None:
-        asked = b""
-        if heard and select.select([0], [], [], _POLL_SECONDS)[0]:
-            asked = os.read(0, 1)
-            heard = asked != b""
-        elif not heard:
+        command = b""
+        if is_open and select.select([0], [], [], _POLL_SECONDS)[0]:
+            command = os.read(0, 1)
+            is_open = command != b""
+        elif not is_open:
             time.sleep(_POLL_SECONDS)
-        if asked == b"k" or (deadline is not None and time.monotonic() > deadline):
+        if command == b"k" or (deadline is not None and time.monotonic() > deadline):
             server.kill()
             server.wait()
-        elif deadline is None and (asked == b"q" or not heard or stopping):
+        elif deadline is None and (command == b"q" or not is_open or stopping):
             deadline = time.monotonic() + patience
             server.terminate()
 
 
 def _end_the_rest() -> None:
-    """End the processes that a server left, which are ours by now: Triton starts one for each python model."""
+    """Kill the processes that a dead server left, which are the keeper's children by now.
+
+    Triton starts a process for each python model.
+    """
     while True:
         for child in _children():
             with contextlib.suppress(ProcessLookupError):
@@ -105,14 +112,14 @@ def _end_the_rest() -> None:
 
 
 def _children() -> list[int]:
-    """Return the processes whose parent this is."""
-    found = []
+    """Return the ids of this process's children."""
+    children = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
             parent = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
             if parent == os.getpid():
-                found.append(int(stat.parent.name))
-    return found
+                children.append(int(stat.parent.name))
+    return children
 
 
 if __name__ == "__main__":

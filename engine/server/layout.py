@@ -1,4 +1,4 @@
-"""One model repository of several packages, for as long as a server needs it."""
+"""Layout: one model repository made of several packages, for as long as a server needs it."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import StepError, UsageError
-from engine.server.needs import CONFIG
+from engine.kit.triton import config as configs
 from engine.store import file_lock
 
 _PREFIX = ".serving-"
 
 
 @dataclass(frozen=True)
-class Package:
-    """A package that was built: the recipe that it is of, as users know it, and its folder."""
+class BuiltPackage:
+    """A package that was built: the name of its recipe for messages, and its folder."""
 
     recipe: str
     folder: Path
 
     @property
     def models(self) -> list[str]:
-        """The models in it: the folders that Triton would take for one."""
+        """The models of the package: Triton takes each of its folders for a model."""
         return sorted(path.name for path in self.folder.iterdir() if path.is_dir())
 
 
 @contextlib.contextmanager
-def together(packages: Sequence[Package], beside: Path) -> Iterator[Path]:
-    """Lay the models of all packages out in one repository, a folder in `beside` that is gone after the block.
+def together(packages: Sequence[BuiltPackage], beside: Path) -> Iterator[Path]:
+    """Write one repository with the models of all packages: a folder in `beside`, removed when the block ends.
 
-    Its folders are its own and its files are links to those of the packages: what a server leaves beside a model, such
-    as compiled Python, gets into no package, and nothing is copied. What a killed one left is taken away.
-    Raises UsageError where two packages hold a model of one name, StepError for a package that no Triton loads.
+    Its files are links to the files of the packages: nothing is copied. Its folders are its own: files that a server
+    writes beside a model, such as compiled Python, get into no package. Repositories of killed processes are removed.
+    Raises UsageError where two packages hold a model of one name, StepError for a package that Triton cannot load.
     """
     _refuse_collisions(packages)
     _refuse_plain(packages)
@@ -57,12 +57,12 @@ def together(packages: Sequence[Package], beside: Path) -> Iterator[Path]:
 
 
 def targets(repository: Path) -> list[Path]:
-    """Return the folder that holds all files which links in a repository lead to; none where there are no links."""
-    found = {str(path.resolve().parent) for path in repository.rglob("*") if path.is_symlink()}
-    return [Path(os.path.commonpath(found))] if found else []
+    """Return, as a list of one, the folder that holds the targets of all links in a repository; empty without links."""
+    folders = {str(path.resolve().parent) for path in repository.rglob("*") if path.is_symlink()}
+    return [Path(os.path.commonpath(folders))] if folders else []
 
 
-def _refuse_collisions(packages: Sequence[Package]) -> None:
+def _refuse_collisions(packages: Sequence[BuiltPackage]) -> None:
     owners: dict[str, str] = {}
     for package in packages:
         for model in package.models:
@@ -75,9 +75,9 @@ def _refuse_collisions(packages: Sequence[Package]) -> None:
             owners[model] = package.recipe
 
 
-def _refuse_plain(packages: Sequence[Package]) -> None:
+def _refuse_plain(packages: Sequence[BuiltPackage]) -> None:
     for package in packages:
-        bare = [model for model in package.models if not (package.folder / model / CONFIG).is_file()]
+        bare = [model for model in package.models if not (package.folder / model / configs.FILE).is_file()]
         if bare:
             raise StepError(f"{package.recipe}: {bare[0]} is no Triton repository: Triton has no backend for it")
 
@@ -92,7 +92,7 @@ def _link(package: Path, repository: Path) -> None:
 
 
 def _sweep(beside: Path) -> None:
-    """Take away the repositories whose makers are dead: a living one holds a lock on its folder."""
+    """Remove the repositories of dead processes: a living process holds a lock on its folder."""
     with contextlib.suppress(OSError):  # where nothing can be written, making the new repository says why
         dead = [folder for folder in beside.glob(f"{_PREFIX}*") if not file_lock.is_locked(folder)]
         if dead and file_lock.work(beside):  # without locks, nothing tells the dead from the living

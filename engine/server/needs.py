@@ -1,23 +1,24 @@
-"""What a model repository asks of its server, read from its own files."""
+"""Needs: what the models of a repository need of a server, read from the files of the repository."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from engine.errors import StepError
+from engine.kit.triton import config as configs
+from engine.kit.triton.config import Config
+from engine.kit.triton.parts import REQUIREMENTS
 from engine.runtimes import registry
 from engine.runtimes.backends import Backend
 
-CONFIG, REQUIREMENTS = "config.pbtxt", "requirements.txt"
 _PLATFORMS = {**{each.platform: each.backend for each in Backend if each.platform}, "pytorch_libtorch": "pytorch"}
 
 
 @dataclass(frozen=True)
 class Engine:
-    """A TensorRT engine of a repository: the version that built it, and whether later ones load it, too."""
+    """A TensorRT engine of a repository: the version that built it, and whether later minor versions load it."""
 
     model: str
     tensorrt: str
@@ -26,52 +27,52 @@ class Engine:
 
 @dataclass(frozen=True)
 class Needs:
-    """What the models of a repository need, all together."""
+    """The needs of all models of a repository together."""
 
     models: tuple[str, ...] = ()
     backends: frozenset[str] = frozenset()
     gpu: tuple[str, ...] = ()
-    """The models that run on a GPU alone."""
+    """The models that need a GPU."""
     engines: tuple[Engine, ...] = ()
     requirements: Mapping[str, str] = field(default_factory=dict)
-    """What the python backend needs, as pip takes it -> the model that says so."""
+    """Package of a python model, as in requirements.txt -> the model that needs it."""
     cached: tuple[str, ...] = ()
-    """The models whose answers are to be kept in the server's cache."""
+    """The models whose responses go into the server's cache."""
 
 
 def needs_of(repository: Path) -> Needs:
-    """Return what the models in a repository need. Raises StepError where one of them cannot be read."""
-    configs = {folder.name: _config(folder) for folder in sorted(repository.iterdir()) if (folder / CONFIG).is_file()}
+    """Return what the models in a repository need. Raises StepError where a configuration cannot be read."""
+    models = {
+        folder.name: _config(folder) for folder in sorted(repository.iterdir()) if (folder / configs.FILE).is_file()
+    }
     return Needs(
-        models=tuple(configs),
-        backends=frozenset(backend for config in configs.values() if (backend := _backend(config))),
-        gpu=tuple(name for name, config in configs.items() if _on_gpu(config)),
-        engines=tuple(_engine(repository / name) for name, config in configs.items() if _is_engine(config)),
-        requirements={line: name for name in configs for line in _requirements(repository / name)},
-        cached=tuple(name for name, config in configs.items() if config.response_cache.enable),
+        models=tuple(models),
+        backends=frozenset(backend for config in models.values() if (backend := _backend(config))),
+        gpu=tuple(name for name, config in models.items() if _on_gpu(config)),
+        engines=tuple(_engine(repository / name) for name, config in models.items() if _is_engine(config)),
+        requirements={line: name for name in models for line in _requirements(repository / name)},
+        cached=tuple(name for name, config in models.items() if config.response_cache.enable),
     )
 
 
-def _config(folder: Path) -> Any:
-    from google.protobuf import text_format
-    from tritonclient.grpc import model_config_pb2
-
+def _config(folder: Path) -> Config:
+    """Return the configuration of a model, which may have fields of a later Triton. Raises StepError."""
     try:
-        text = (folder / CONFIG).read_text("utf-8")
-        return text_format.Parse(text, model_config_pb2.ModelConfig(), allow_unknown_field=True)
-    except (OSError, ValueError, text_format.ParseError) as error:
-        raise StepError(f"{folder / CONFIG} cannot be read", [str(error)], "build the package again") from error
+        return configs.read(folder, allow_unknown_field=True)
+    except (OSError, ValueError) as error:
+        raise StepError(f"{folder / configs.FILE} cannot be read", [str(error)], "build the package again") from error
 
 
-def _backend(config: Any) -> str:
+def _backend(config: Config) -> str:
+    """Return the name of a model's backend; empty for an ensemble, which has none."""
     return str(config.backend) or _PLATFORMS.get(config.platform, str(config.platform))
 
 
-def _is_engine(config: Any) -> bool:
+def _is_engine(config: Config) -> bool:
     return _backend(config) == Backend.TENSORRT.backend
 
 
-def _on_gpu(config: Any) -> bool:
+def _on_gpu(config: Config) -> bool:
     groups = config.instance_group
     return _is_engine(config) or any(group.kind == group.KIND_GPU for group in groups)
 
@@ -83,6 +84,7 @@ def _engine(folder: Path) -> Engine:
 
 
 def _requirements(folder: Path) -> list[str]:
+    """Return the lines of a model's requirements.txt, without comments; none where it has no such file."""
     try:
         lines = (folder / REQUIREMENTS).read_text("utf-8").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The Triton on the PATH: `tritonserver` with the backends that lie beside it."""
+"""Triton on the PATH: the program `tritonserver`, with the backends in the folder beside it."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from pathlib import Path
 
 from engine.runtimes import triton_images
 from engine.server import versions
-from engine.server.found import Found, Lacking, Launch, Place, options
+from engine.server.installation import Installation, Lacking, Launch, Place, options
 from engine.server.needs import Needs
 
 PROGRAM = "tritonserver"
 _USUAL = Path("/opt/tritonserver")
 _RELEASE, _VERSION = "NVIDIA_TRITON_SERVER_VERSION", "TRITON_SERVER_VERSION"
-"""What NVIDIA's images say of themselves: "24.10" and "2.51.0"."""
+"""Environment variables in NVIDIA's images: the release of the image, "24.10", and Triton's version, "2.51.0"."""
 _LIBRARIES = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/local/lib", "/usr/lib")
 
 
 @dataclass(frozen=True)
-class OnPath(Found):
-    """The server at `program`, with the backends in `backends`."""
+class OnPath(Installation):
+    """A server on the PATH: the file `program`, with its backends in the folder `backends`."""
 
     program: str = ""
     backends: Path = Path()
 
     def launch(self, place: Place) -> Launch:
-        """Start it as it is, in the environment of the user: it may need more of it than we know."""
+        """Return the command with all environment variables of the user: the server may need any of them."""
         command = [self.program, *options(place, str(place.repository), place.ports)]
         command += [f"--backend-directory={self.backends}"]
         caches = self.backends.parent / "caches"
@@ -36,7 +36,7 @@ class OnPath(Found):
 
 
 def find(needs: Needs) -> OnPath:
-    """Return the server on the PATH. Raises Lacking where there is none, or it cannot serve these models."""
+    """Return the server on the PATH. Raises Lacking where there is none, or where it cannot serve these models."""
     program = shutil.which(PROGRAM)
     if program is None:
         raise Lacking(f"there is no {PROGRAM}")
@@ -57,7 +57,7 @@ def find(needs: Needs) -> OnPath:
 
 
 def _version(home: Path) -> str:
-    """Return what can be known of it before it runs; empty where that is nothing."""
+    """Return Triton's version, from its folder or the environment; empty where neither says it."""
     try:
         return (home / "TRITON_VERSION").read_text("utf-8").strip()
     except OSError:
@@ -65,7 +65,10 @@ def _version(home: Path) -> str:
 
 
 def _tensorrt() -> str:
-    """Return the TensorRT beside the server: as its image is known to have, else by the library's own name."""
+    """Return the version of the TensorRT beside the server; empty where none is found.
+
+    It is the version of NVIDIA's image, where the server runs in a known one, else in the file name of the library.
+    """
     named = triton_images.read(os.environ.get(_RELEASE, ""))
     if named is not None and named.image is not None:
         return named.image.tensorrt

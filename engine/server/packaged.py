@@ -1,4 +1,4 @@
-"""The pip-installed Triton: a real server for CPUs in an environment of its own, with a stand-in for ONNX Runtime."""
+"""The pip-installed Triton: a real server for CPUs in its own environment, with a stand-in for ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from engine.server.found import Found, Lacking, Launch, Place, options
+from engine.server.installation import Installation, Lacking, Launch, Place, options
 from engine.server.needs import Needs
 
 SERVER = "nvidia-pytriton==0.7.0"
 VERSION = "2.51.0"
-"""The Triton in it."""
+"""The version of Triton in `SERVER`."""
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 INSTALL = "recipe serve --install"
 _LAST_PYTHON = (3, 12)
@@ -23,19 +23,23 @@ data = ("stand_in.py",)
 _BACKENDS = frozenset({"onnxruntime", "python"})
 _VARIABLE, _CACHE = "RECIPE_TRITON_VENV", "XDG_CACHE_HOME"
 VARIABLES = (_VARIABLE, _CACHE, "HOME")
-"""What says where the environment is."""
+"""Environment variables that decide where the environment is."""
 READY = "ready"
+"""The file in the environment that is written when everything is installed."""
 
 
 @dataclass(frozen=True)
-class Packaged(Found):
-    """The server in `environment`."""
+class Packaged(Installation):
+    """The pip-installed server in the virtual environment `environment`."""
 
     environment: Path = Path()
     stand_in = True
 
     def launch(self, place: Place) -> Launch:
-        """Lay out the backends; the server sees nothing of this process's environment but HOME."""
+        """Write the backends into the server's folder; return the command.
+
+        The server gets none of this process's environment variables but HOME.
+        """
         site = packages(self.environment)
         home = site / "pytriton" / "tritonserver"
         backends = _backends(home, place.folder / "backends")
@@ -58,12 +62,13 @@ class Packaged(Found):
 
 
 def find(needs: Needs) -> Packaged:
-    """Return the pip-installed server. Raises Lacking where it cannot be had or cannot serve these models."""
+    """Return the pip-installed server. Raises Lacking where it is not installed, or cannot serve these models."""
     refuse_platform()
     if needs.gpu:
         raise Lacking(f"it is for CPUs, and {', '.join(needs.gpu)} runs on a GPU")
-    if needs.backends - _BACKENDS:
-        raise Lacking(f"it has no backend for {', '.join(sorted(needs.backends - _BACKENDS))}")
+    missing_backends = sorted(needs.backends - _BACKENDS)
+    if missing_backends:
+        raise Lacking(f"it has no backend for {', '.join(missing_backends)}")
     environment = place_of_environment()
     if not (environment / READY).is_file():
         raise Lacking(f"not installed in {environment}", INSTALL)
@@ -74,7 +79,7 @@ def find(needs: Needs) -> Packaged:
 
 
 def refuse_platform() -> None:
-    """Raise Lacking where the pip-installed server does not run: on another system, or by this Python."""
+    """Raise Lacking where the pip-installed server cannot run: on this operating system or with this Python."""
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         raise Lacking(f"it is made for Linux on x86-64, and this is {sys.platform} on {os.uname().machine}")
     if sys.version_info[:2] > _LAST_PYTHON:
@@ -85,14 +90,14 @@ def refuse_platform() -> None:
 
 
 def place_of_environment() -> Path:
-    """Return where the environment is, or is to be: RECIPE_TRITON_VENV, else a folder of the user's cache."""
-    said = os.environ.get(_VARIABLE)
+    """Return the folder of the environment: RECIPE_TRITON_VENV, else a folder in the user's cache."""
+    folder = os.environ.get(_VARIABLE)
     cache = Path(os.environ.get(_CACHE) or Path.home() / ".cache")
-    return Path(said).absolute() if said else cache / "recipe" / f"triton-{PYTHON}"
+    return Path(folder).absolute() if folder else cache / "recipe" / f"triton-{PYTHON}"
 
 
 def packages(environment: Path) -> Path:
-    """Return the folder of installed packages. Raises Lacking where it is of another Python than this one."""
+    """Return the folder of installed packages. Raises Lacking where the environment is of another Python version."""
     site = environment / "lib" / f"python{PYTHON}" / "site-packages"
     if not site.is_dir():
         raise Lacking(f"{environment} is no environment of Python {PYTHON}", INSTALL)
@@ -100,21 +105,21 @@ def packages(environment: Path) -> Path:
 
 
 def lacks(environment: Path, needs: Needs) -> list[str]:
-    """Return which of the pinned packages that python models need are not there as they are pinned."""
+    """Return the packages of the python models that the environment lacks, or has in another version."""
     site = packages(environment)
     stub = site / "pytriton" / "tritonserver" / "python_backend_stubs" / PYTHON
-    found = {dist.name.lower().replace("_", "-"): dist.version for dist in metadata.distributions(path=[str(site)])}
+    installed = {dist.name.lower().replace("_", "-"): dist.version for dist in metadata.distributions(path=[str(site)])}
     missing = [] if stub.is_dir() else [f"a python backend for Python {PYTHON}"]
     for line, model in needs.requirements.items():
         name, _, version = (part.strip() for part in line.partition("=="))
-        here = found.get(name.lower().replace("_", "-"))
+        here = installed.get(name.lower().replace("_", "-"))
         if here is None or (version and here != version):
             missing.append(f"{line} for {model}" + (f" (it has {here})" if here else ""))
     return missing
 
 
 def _backends(home: Path, folder: Path) -> Path:
-    """Lay out the python backend, and the stand-in for ONNX Runtime's own."""
+    """Write the folders of two backends: Triton's python backend, and the stand-in for the onnxruntime backend."""
     python, stand_in = folder / "python", folder / "onnxruntime"
     for each in (python, stand_in):
         each.mkdir(parents=True)
@@ -140,6 +145,6 @@ def _has_libpython() -> bool:
 
 
 def _libpython_folder() -> list[str]:
-    """Return the folder of this Python's own shared library, where it has one."""
+    """Return the folder with the shared library of this Python, as a list of one; empty where it has none."""
     folder = str(sysconfig.get_config_var("LIBDIR") or "")
     return [folder] if (Path(folder) / f"libpython{PYTHON}.so.1.0").is_file() else []

@@ -1,4 +1,4 @@
-"""Where a server listens: ports that are given must be free, others are chosen."""
+"""The ports of a server: a port that the user names must be free, the others are chosen."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from itertools import count, islice
 from engine.errors import UsageError
 
 USUAL = (8000, 8001, 8002)
-"""Triton's own defaults."""
+"""Triton's default ports for HTTP, gRPC and metrics."""
 _TRIES = 20
+"""How many groups of ports are tried: 8000 to 8002, then 8010 to 8012, and so on."""
+_STRIDE = 10
 
 
 @dataclass(frozen=True)
 class Ports:
-    """Three ports of one address."""
+    """The ports of a server for HTTP, gRPC and metrics, at one address."""
 
     http: int
     grpc: int
@@ -25,7 +27,7 @@ class Ports:
 
 
 def free(address: str = "127.0.0.1") -> Ports:
-    """Return three ports that are free now. Raises UsageError for an address that is not this machine's."""
+    """Return three ports that are free now. Raises UsageError where the address does not belong to this machine."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(_bound(address, 0)) for _ in USUAL]
         numbers = [each.getsockname()[1] for each in sockets]
@@ -33,29 +35,29 @@ def free(address: str = "127.0.0.1") -> Ports:
 
 
 def choose(address: str, http: int | None, grpc: int | None, metrics: int | None) -> Ports:
-    """Return the ports that are given, and for the others Triton's usual ones, or those that follow where any is taken.
+    """Return the ports that the user names, and free ports for the others: Triton's defaults or ports after them.
 
-    Raises UsageError where one that is given is taken or given twice, or the address is not this machine's.
+    Raises UsageError where a named port is taken or named twice, or where the address does not belong to this machine.
     """
-    given = (http, grpc, metrics)
-    said = [port for port in given if port is not None]
-    if len(set(said)) < len(said):
+    ports = (http, grpc, metrics)
+    named = [port for port in ports if port is not None]
+    if len(set(named)) < len(named):
         raise UsageError(
             "two of the ports are the same", [f"--http-port {http}, --grpc-port {grpc}, --metrics-port {metrics}"]
         )
     with _bound(address, 0):
         pass
-    for port, name in zip(given, ("http", "grpc", "metrics"), strict=True):
+    for port, name in zip(ports, ("http", "grpc", "metrics"), strict=True):
         if port is not None and not _is_free(address, port):
             raise UsageError(
                 f"port {port} of {address} is taken, or not ours to take",
                 hint=f"name another one, or leave --{name}-port out: one that is free is chosen",
             )
-    for start in islice(count(USUAL[0], 10), _TRIES):
-        wanted = [port or start + offset for offset, port in enumerate(given)]
-        chosen = [port for port, asked in zip(wanted, given, strict=True) if asked is None]
-        if not set(chosen) & set(said) and all(_is_free(address, port) for port in chosen):
-            return Ports(wanted[0], wanted[1], wanted[2], address)
+    for start in islice(count(USUAL[0], _STRIDE), _TRIES):
+        candidates = [port or start + offset for offset, port in enumerate(ports)]
+        chosen = [candidate for candidate, port in zip(candidates, ports, strict=True) if port is None]
+        if set(chosen).isdisjoint(named) and all(_is_free(address, port) for port in chosen):
+            return Ports(candidates[0], candidates[1], candidates[2], address)
     others = free(address)
     return Ports(http or others.http, grpc or others.grpc, metrics or others.metrics, address)
 
@@ -69,14 +71,14 @@ def _is_free(address: str, port: int) -> bool:
 
 
 def _bound(address: str, port: int) -> socket.socket:
-    """Return a socket that has the port. Raises UsageError."""
-    made = socket.socket()
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    """Return a socket that is bound to the port. Raises UsageError where nothing can listen there."""
+    bound = socket.socket()
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((address, port))
+        bound.bind((address, port))
     except (OSError, OverflowError) as error:
-        made.close()
+        bound.close()
         raise UsageError(
             f"nothing can listen on {address}", [str(error)], "name an address of this machine, as in --address 0.0.0.0"
         ) from error
-    return made
+    return bound

@@ -1,4 +1,4 @@
-"""Folders of running servers: each has one, locked while it lives; what dead ones left is cleared."""
+"""Scratch folders: each running server has a folder, locked while it lives; the folders of dead servers are removed."""
 
 from __future__ import annotations
 
@@ -24,29 +24,32 @@ _LOCK = "lock"
 
 @dataclass(frozen=True)
 class Scratch:
-    """A server's own folder, and the lock that says that it lives: whoever inherits the descriptor holds it."""
+    """The folder of a server, and the lock of the folder.
+
+    A locked folder belongs to a living server: a process that inherits the lock's open file holds the lock.
+    """
 
     folder: Path
     lock: FileLock
 
     @property
     def name(self) -> str:
-        """What no other server is called."""
+        """A name that no other server has."""
         return f"recipe_{self.folder.name}"
 
     def write_plan(self, plan: Mapping[str, Any]) -> None:
-        """Say what the keeper is to do, and what is to be cleared even if there is no keeper any more."""
+        """Write the file that tells the keeper what to start and what to clean up, also when the keeper is dead."""
         disk.replace(self.folder / keeper.PLAN, json.dumps(plan).encode(), fresh=self.folder / "fresh")
 
     def drop(self) -> None:
-        """Take the folder away, and let go of the lock."""
+        """Remove the folder, and release the lock."""
         shutil.rmtree(self.folder, ignore_errors=True)
         with contextlib.suppress(OSError):
             self.lock.release()
 
 
 def new() -> Scratch:
-    """Return a folder for one more server, after clearing what dead ones left. Raises StepError."""
+    """Return a folder for a new server, after cleaning up after dead servers. Raises StepError."""
     root = _root()
     with file_lock.hold(root / _LOCK):
         _sweep(root)
@@ -56,7 +59,7 @@ def new() -> Scratch:
 
 
 def sweep() -> int:
-    """Clear what dead servers of this user left; return how many there were."""
+    """Clean up after the dead servers of this user; return how many there were."""
     root = _root()
     with file_lock.hold(root / _LOCK):
         return _sweep(root)
@@ -70,7 +73,7 @@ def _sweep(root: Path) -> int:
         try:
             plan = json.loads((folder / keeper.PLAN).read_text("utf-8"))
         except (OSError, ValueError):
-            plan = None  # it died before it had a server
+            plan = None  # the process died before it started a server
         if plan is not None:
             keeper.clear(plan)
         shutil.rmtree(folder, ignore_errors=True)
@@ -85,16 +88,16 @@ def _lives(folder: Path) -> bool:
 
 
 def _root() -> Path:
-    """Return the folder of all servers of this user, which nobody else may write. Raises StepError."""
+    """Return the folder of all servers of this user, to which no other user can write. Raises StepError."""
     root = Path(tempfile.gettempdir()) / f"recipe-servers-{os.getuid()}"
     try:
         root.mkdir(mode=0o700, exist_ok=True)
-        found = root.lstat()
+        stat_row = root.lstat()
     except OSError as error:
         raise StepError(
             f"no folder for a server can be made in {root.parent}: {error.strerror}",
             hint="name a writable one with TMPDIR",
         ) from error
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    if not stat.S_ISDIR(stat_row.st_mode) or stat_row.st_uid != os.getuid():
         raise StepError(f"{root} is not this user's own folder", hint="take it away, or name another one with TMPDIR")
     return root

@@ -1,4 +1,4 @@
-"""A running Triton server: started, its models ready, stopped, and nothing left of it."""
+"""A running Triton server: start it, wait until its models are ready, stop it and remove all that it leaves."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from engine.client.model_metadata import ModelState
 from engine.errors import StepError
-from engine.server import health, keeper, said, scratch
+from engine.server import diagnosis, health, keeper, scratch
 from engine.server import ports as choice
 from engine.server.find import find
-from engine.server.found import Found, Kind, Lacking, Place
-from engine.server.health import State
+from engine.server.installation import Installation, Kind, Lacking, Place
 from engine.server.needs import Needs, needs_of
 from engine.server.ports import Ports
 from engine.server.scratch import Scratch
 
 STOP_SECONDS = 20.0
+"""How long a server may take to end after it was asked to; then the keeper kills it."""
 _CLEARED_SECONDS = 90.0
+"""How long the keeper may take to clean up after the server."""
 _POLL_SECONDS = 0.05
 _TRIES = 3
+"""How often a server is started where another program takes one of its ports."""
 _LOG = "server.log"
 
 
@@ -38,10 +41,10 @@ class Server:
     metrics: str
     kind: Kind
     version: str
-    """Of Triton, as it says itself."""
+    """Triton's version, from the running server."""
     stand_in: bool
-    """Whether ONNX models are answered by the stand-in for Triton's own backend."""
-    models: Mapping[str, State]
+    """Whether a stand-in for Triton's onnxruntime backend answers for ONNX models."""
+    models: Mapping[str, ModelState]
     log: Path
     pid: int
     _keeping: Keeping = field(repr=False, compare=False)
@@ -51,13 +54,16 @@ class Server:
         return self._keeping.process.poll()
 
     def last_words(self) -> list[str]:
-        """Return the last lines of its log, also when that went with it."""
-        return said.tail(self._keeping.text())
+        """Return the last lines of the log, also when the log file is removed already."""
+        return diagnosis.tail(self._keeping.text())
 
 
 @dataclass(frozen=True)
 class Keeping:
-    """The keeper of a server, what it clears in the end, and the log: open, so that it can be read to the end."""
+    """The keeper process of a server, the plan by which it cleans up, and the log.
+
+    The log is open, so that it can be read after its file was removed.
+    """
 
     process: subprocess.Popen[bytes]
     plan: Mapping[str, object]
@@ -66,10 +72,15 @@ class Keeping:
     def text(self) -> str:
         """Return the end of the log."""
         size = os.fstat(self.log.fileno()).st_size
-        return os.pread(self.log.fileno(), said.TAIL_BYTES, max(0, size - said.TAIL_BYTES)).decode("utf-8", "replace")
+        return os.pread(self.log.fileno(), diagnosis.TAIL_BYTES, max(0, size - diagnosis.TAIL_BYTES)).decode(
+            "utf-8", "replace"
+        )
 
     def end(self, how: bytes) -> None:
-        """Ask the keeper to end the server, `q` or `k` as keeper.py says, and wait; an interrupt makes it quick."""
+        """Ask the keeper to end the server and wait: `q` asks for a clean stop, `k` for an immediate one.
+
+        A KeyboardInterrupt meanwhile asks for an immediate stop.
+        """
         with contextlib.suppress(OSError, ValueError):
             self._tell(how)
         try:
@@ -91,10 +102,10 @@ class Keeping:
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """What is to be started."""
+class _Plan:
+    """A server to start: which installation, and the arguments of `start`."""
 
-    found: Found
+    installation: Installation
     repository: Path
     needs: Needs
     ports: Ports | None
@@ -104,14 +115,14 @@ class _Wanted:
 
 
 class _PortTakenError(StepError):
-    """Another program took a port between its choice and the server's start."""
+    """Another program took a port after it was chosen and before the server started."""
 
 
 @contextlib.contextmanager
 def start(
     repository: Path,
     *,
-    found: Found | None = None,
+    installation: Installation | None = None,
     ports: Ports | None = None,
     log: Path | None = None,
     patience: float = 600.0,
@@ -119,60 +130,63 @@ def start(
 ) -> Iterator[Server]:
     """Serve a model repository until the block ends.
 
-    Without `found`, by the first server that fits; without `ports`, on any that are free. The log is written to `log`,
-    or goes with the server. `patience` is how many seconds the models may take to load, `belongings` are folders that
-    are taken away with the server. Raises StepError where there is no server, it does not come up, or a model fails.
+    Without `installation` the first server that fits is started, without `ports` it listens on free ports, and without
+    `log` its log is removed with it. `patience` is how many seconds the models may take to load; `belongings` are
+    folders that are removed when the server ends. Raises StepError where no server fits, where the server does not
+    start, or where a model fails to load.
     """
     needs = needs_of(repository)
-    wanted = _Wanted(found or find(needs), repository.absolute(), needs, ports, log, patience, tuple(belongings))
-    server = _started(wanted)
+    installation = installation or find(needs)
+    plan = _Plan(installation, repository.absolute(), needs, ports, log, patience, tuple(belongings))
+    server = _started(plan)
     try:
         yield server
     finally:
         server._keeping.end(b"q")  # noqa: SLF001 - it is this module's own
 
 
-def _started(wanted: _Wanted) -> Server:
-    """Start the server; where the ports are ours to choose, again with others should one be taken meanwhile."""
-    for _ in range(_TRIES - 1 if wanted.ports is None else 0):
+def _started(plan: _Plan) -> Server:
+    """Start the server. Where a freely chosen port is taken meanwhile, start again with other ports."""
+    for _ in range(_TRIES - 1 if plan.ports is None else 0):
         with contextlib.suppress(_PortTakenError):
-            return _try(wanted)
-    return _try(wanted)
+            return _try(plan)
+    return _try(plan)
 
 
-def _try(wanted: _Wanted) -> Server:
+def _try(plan: _Plan) -> Server:
+    """Start the server once, and wait until its models are ready. Raises StepError."""
     own = scratch.new()
-    ports = wanted.ports or choice.free()
-    log = wanted.log or own.folder / _LOG
+    ports = plan.ports or choice.free()
+    log = plan.log or own.folder / _LOG
     try:
-        keeping = _kept(wanted, own, ports, log)
+        keeping = _start_keeper(plan, own, ports, log)
     except BaseException:
         own.drop()
         raise
     own.lock.release()  # the keeper has it now
     try:
-        return _ready(wanted, own.name, keeping, ports, log)
+        return _ready(plan, own.name, keeping, ports, log)
     except BaseException:
         keeping.end(b"k")
         raise
 
 
-def _kept(wanted: _Wanted, own: Scratch, ports: Ports, log: Path) -> Keeping:
-    """Start the server under its keeper."""
-    place = Place(wanted.repository, ports, own.folder, own.name, wanted.needs)
+def _start_keeper(plan: _Plan, own: Scratch, ports: Ports, log: Path) -> Keeping:
+    """Start the keeper, which starts the server. Raises StepError."""
+    place = Place(plan.repository, ports, own.folder, own.name, plan.needs)
     try:
-        launch = wanted.found.launch(place)
+        launch = plan.installation.launch(place)
     except (Lacking, OSError) as error:
         raise StepError("the Triton server cannot be laid out", [str(error)]) from error
-    plan = {
+    keeper_plan = {
         "command": list(launch.command),
         "environment": dict(launch.environment),
         "afterwards": [list(each) for each in launch.afterwards],
         "patience": STOP_SECONDS,
         "shared_memory": f"{own.name}_",
-        "folders": [str(each.absolute()) for each in (*wanted.belongings, own.folder)],
+        "folders": [str(each.absolute()) for each in (*plan.belongings, own.folder)],
     }
-    own.write_plan(plan)
+    own.write_plan(keeper_plan)
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         file = log.open("w+b")
@@ -185,42 +199,42 @@ def _kept(wanted: _Wanted, own: Scratch, ports: Ports, log: Path) -> Keeping:
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, pass_fds=(own.lock.handle,),
         start_new_session=True,
     )  # fmt: skip
-    return Keeping(process, plan, file)
+    return Keeping(process, keeper_plan, file)
 
 
-def _ready(wanted: _Wanted, name: str, keeping: Keeping, ports: Ports, log: Path) -> Server:
-    """Wait until the server of that name says how its models are. Raises StepError."""
+def _ready(plan: _Plan, name: str, keeping: Keeping, ports: Ports, log: Path) -> Server:
+    """Wait until the server of that name has loaded its models. Raises StepError where it ends or a model fails."""
     pid = int((keeping.process.stdout.readline() if keeping.process.stdout else b"") or 0)
     host = "127.0.0.1" if ports.address == "0.0.0.0" else ports.address  # noqa: S104 - where to ask, not to listen
     http = f"{host}:{ports.http}"
-    deadline = time.monotonic() + wanted.patience
+    deadline = time.monotonic() + plan.patience
     while not health.is_there(http, name):
         if keeping.process.poll() is not None:
             raise _gone(keeping)
         if time.monotonic() > deadline:
             raise StepError(
-                f"the Triton server did not answer within {wanted.patience:.0f} s", said.tail(keeping.text())
+                f"the Triton server did not answer within {plan.patience:.0f} s", diagnosis.tail(keeping.text())
             )
         time.sleep(_POLL_SECONDS)
-    states = health.states(http, wanted.needs.models, said.polled(keeping.text()))
+    states = health.states(http, plan.needs.models, diagnosis.unreadable_models(keeping.text()))
     failed = {name: state for name, state in states.items() if not state.ready}
     if failed:
         raise _failed(failed)
     return Server(
-        http, f"{host}:{ports.grpc}", f"{host}:{ports.metrics}", wanted.found.kind, health.version(http),
-        wanted.found.stand_in, states, log, pid, keeping,
+        http, f"{host}:{ports.grpc}", f"{host}:{ports.metrics}", plan.installation.kind, health.version(http),
+        plan.installation.stand_in, states, log, pid, keeping,
     )  # fmt: skip
 
 
 def _gone(keeping: Keeping) -> StepError:
     text = keeping.text()
-    lines = said.tail(text)
-    kind = _PortTakenError if said.port_is_taken(text) else StepError
-    what = f"the Triton server ended before it was ready ({said.ended(keeping.process.returncode)})"
-    return kind(what, lines, said.meaning(lines))
+    lines = diagnosis.tail(text)
+    kind = _PortTakenError if diagnosis.port_is_taken(text) else StepError
+    what = f"the Triton server ended before it was ready ({diagnosis.ending(keeping.process.returncode)})"
+    return kind(what, lines, diagnosis.meaning(lines))
 
 
-def _failed(states: Mapping[str, State]) -> StepError:
+def _failed(states: Mapping[str, ModelState]) -> StepError:
     names = " and ".join(states)
     facts = [f"{name}: {state.reason}" for name, state in states.items()]
-    return StepError(f"Triton cannot load {names}", facts, said.meaning(facts))
+    return StepError(f"Triton cannot load {names}", facts, diagnosis.meaning(facts))

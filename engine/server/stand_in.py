@@ -1,8 +1,8 @@
-"""A stand-in for Triton's onnxruntime backend: a python-based backend that answers for onnxruntime_onnx on a CPU."""
+"""The stand-in for Triton's onnxruntime backend: a backend in Python that serves onnxruntime_onnx models on a CPU."""
 
-# The real backend is a C++ library that comes with NVIDIA's container alone. This one opens the model as that would by
-# the same configuration: it shows what the repository, the configuration and the ensemble do, not the backend itself.
-# Triton loads this very file; it knows nothing of the package around it.
+# The real backend is a C++ library that only NVIDIA's containers have. The stand-in opens the model with the options
+# that the real backend takes from the same configuration. So repositories, configurations and ensembles are tested with
+# it; the real backend is not. Triton loads this very file, which imports nothing of the package.
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 LEVELS = {-1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
-"""`optimization.graph.level`, as the real backend reads it; 0 is all of it."""
+"""`optimization.graph.level` -> ONNX Runtime's optimization level, as in the real backend; 0 is ORT_ENABLE_ALL."""
 THREADS = "intra_op_thread_count"
-"""The real backend's parameter. Where it is not set that one takes every CPU, this one takes one for each instance."""
+"""The real backend's parameter for threads. Without it the real backend uses every CPU, the stand-in one thread."""
 
 
 class TritonPythonModel:
     """One instance of an ONNX model."""
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Open the model; Triton calls this once for each instance."""
+        """Open the model. Triton calls this method once for each instance."""
         import onnxruntime
 
         config = json.loads(args["model_config"])
@@ -37,23 +37,23 @@ class TritonPythonModel:
         self.texts = {each["name"] for each in config["input"] if each["data_type"] == "TYPE_STRING"}
 
     def execute(self, requests: list[Any]) -> list[Any]:
-        """Answer each request by itself: what is wrong with one is no fault of the others."""
+        """Return a response for each request. Requests run one by one, so that an error fails one request only."""
         import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
 
-        answers = []
+        responses = []
         for request in requests:
             names = list(request.requested_output_names())
             try:
-                made = self.session.run(names, {tensor.name(): self.value(tensor) for tensor in request.inputs()})
-            except Exception as error:  # noqa: BLE001 - whatever ONNX Runtime says of a request is its answer
-                answers.append(triton.InferenceResponse(error=triton.TritonError(str(error))))
+                outputs = self.session.run(names, {tensor.name(): self.value(tensor) for tensor in request.inputs()})
+            except Exception as error:  # noqa: BLE001 - any error of ONNX Runtime is the response to the request
+                responses.append(triton.InferenceResponse(error=triton.TritonError(str(error))))
                 continue
-            tensors = [triton.Tensor(name, array) for name, array in zip(names, made, strict=True)]
-            answers.append(triton.InferenceResponse(tensors))
-        return answers
+            tensors = [triton.Tensor(name, array) for name, array in zip(names, outputs, strict=True)]
+            responses.append(triton.InferenceResponse(tensors))
+        return responses
 
     def value(self, tensor: Any) -> Any:
-        """Return an input as ONNX Runtime takes it: texts are bytes to Triton."""
+        """Return an input as ONNX Runtime takes it: Triton passes texts as bytes, ONNX Runtime takes str."""
         import numpy as np
 
         array = tensor.as_numpy()

@@ -1,4 +1,4 @@
-"""Which TensorRT loads an engine, and which of Triton's images has it."""
+"""Versions of TensorRT: which version loads an engine, and which image of Triton has that version."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 from engine.runtimes import triton_images, versions
 from engine.runtimes.triton_images import IMAGES, REPOSITORY, Image, ImageTag
-from engine.server.found import Lacking
+from engine.server.installation import Lacking
 from engine.server.needs import Engine
 
 USUAL = "25.06-py3"
-"""The image for packages without engines: any has the backends; it is the latest in the table by Triton's own notes."""
+"""The image for packages without TensorRT engines: the latest in the table of images that has release notes.
+
+Every image has the other backends.
+"""
 
 
 def loads(engine: Engine, tensorrt: str) -> bool:
@@ -18,22 +21,22 @@ def loads(engine: Engine, tensorrt: str) -> bool:
     return versions.loads_engine(tensorrt, built_by=engine.tensorrt, version_compatible=engine.version_compatible)
 
 
-def tag_for(engines: Sequence[Engine], said: str | None) -> str:
-    """Return the tag of the image that serves these engines, or any model where there are none.
+def tag_for(engines: Sequence[Engine], name: str | None) -> str:
+    """Return the tag of an image that serves these engines; without engines, of an image for any model.
 
-    `said` is the recipe's own word. Raises Lacking, naming both versions, where no image fits.
+    `name` is the image that the recipe names. Raises Lacking, with both versions, where no image fits.
     """
-    if said is not None:
-        named = triton_images.read(said)
+    if name is not None:
+        named = triton_images.read(name)
         if named is None:
-            raise Lacking(f"`image` is none of Triton's: {said!r}")
+            raise Lacking(f"`image` is none of Triton's: {name!r}")
         _refuse_image(named, engines)
         return named.tag
     if not engines:
         return USUAL
-    fitting = [image for image in reversed(IMAGES) if all(loads(engine, image.tensorrt) for engine in engines)]
-    if fitting:
-        return fitting[0].tag
+    image = _latest(engines)
+    if image is not None:
+        return image.tag
     built = ", ".join(sorted({f"TensorRT {engine.tensorrt} ({engine.model})" for engine in engines}))
     known = ", ".join(f"{image.tag} has {image.tensorrt}" for image in IMAGES)
     raise Lacking(
@@ -56,10 +59,17 @@ def _refuse_image(named: ImageTag, engines: Sequence[Engine]) -> None:
 
 
 def _other(engine: Engine) -> str:
-    fitting: list[Image] = [image for image in reversed(IMAGES) if loads(engine, image.tensorrt)]
-    return f"the image {fitting[0].tag} fits" if fitting else "build the engine by the image's version"
+    """Return the hint for an engine that the image of the recipe does not load."""
+    image = _latest([engine])
+    return f"the image {image.tag} fits" if image is not None else "build the engine by the image's version"
+
+
+def _latest(engines: Sequence[Engine]) -> Image | None:
+    """Return the latest image that loads all of these engines; None where no known image does."""
+    fitting = (image for image in reversed(IMAGES) if all(loads(engine, image.tensorrt) for engine in engines))
+    return next(fitting, None)
 
 
 def address_of(tag: str) -> str:
-    """Return an image's whole name."""
+    """Return the whole name of the image with a tag, as docker pulls it."""
     return f"{REPOSITORY}:{tag}"

@@ -23,6 +23,7 @@ from engine.runtimes.onnxruntime import generation as driver
 from engine.runtimes.onnxruntime import session as ort
 from engine.step import Step, TypedReport
 from engine.tasks import Modality
+from engine.text import sizes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -165,7 +166,7 @@ class Export(Step):
         graph = graphs.each(
             lambda folder, _: _described(folder), out, out, together=lambda every: GraphReport(graphs=every)
         )
-        print(f"exported: {size / 1e6:.1f} MB")
+        print(f"exported: {sizes.decimal(size)}")
         return ExportReport(task=task, exporter=exporter, opset=self.opset, bytes=size, **vars(graph))
 
 

@@ -29,7 +29,7 @@ class Validate(Judged):
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
         """Every recipe is validated; a bound that it does not set has a default (`kit/accuracy/thresholds.py`)."""
-        return cls(execution=Execution.for_recipe(recipe), **cls.asked(recipe))
+        return cls(execution=Execution.for_recipe(recipe), **cls.fields_of(recipe))
 
     def hardware(self) -> Hardware | None:
         """Return the GPU that runs the model."""

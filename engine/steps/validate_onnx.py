@@ -48,7 +48,7 @@ class ValidateOnnx(Judged):
         return cls(
             samples=Source(uri=asked.samples) if asked is not None and calibrated else None,
             limit=asked.limit if asked is not None and calibrated else None,
-            **cls.asked(recipe),
+            **cls.fields_of(recipe),
         )
 
     def tools_used(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
-"""Tasks: what a model is for, a file a task; other packages bring theirs by entry points."""
+"""Tasks: what models are for. Each task is a module here, or an entry point of another package."""
 
-from engine.tasks.answer import Answer, Tensor, Unfit
+from engine.tasks.answer import Answer, AnswerTensor, Tensor, Unfit
 from engine.tasks.registry import either, every, find, generates, known, makers, modules, names
 from engine.tasks.task import MEASURED, TENSORS, Classes, Generates, Modality, Task
 
@@ -9,6 +9,7 @@ __all__ = [
     "TENSORS",
     "VERSION",
     "Answer",
+    "AnswerTensor",
     "Classes",
     "Generates",
     "Modality",
@@ -26,4 +27,4 @@ __all__ = [
 ]
 
 VERSION = 1
-"""The version of what a task of another package says: see docs/stability.md."""
+"""The version of this interface for tasks of other packages: see docs/stability.md."""

@@ -1,4 +1,4 @@
-"""Answer: what makes an answer of a model's outputs, and what the makers of answers share."""
+"""Answer: how the outputs of a model become the answer of its task, and helpers for modules that make answers."""
 
 from __future__ import annotations
 
@@ -13,49 +13,76 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Tensor:
-    """A tensor between the parts: its name, Triton's name of its type, and its extents within a row; -1 is any."""
+class AnswerTensor:
+    """A tensor between two models of a package: its name, type and extents.
+
+    `type` is Triton's name of the type, such as TYPE_FP32. `dims` leaves out the batch axis; -1 is any extent.
+    """
 
     name: str
     type: str
     dims: tuple[int, ...]
 
 
+Tensor = AnswerTensor
+"""The first name of `AnswerTensor`, which tasks of other packages use (docs/stability.md)."""
+
+
 @dataclass(frozen=True)
 class Answer:
-    """The work that makes an answer, what it takes and gives, and what clients get."""
+    """The postprocessing of a task: its code, the tensors that it takes and gives, and the outputs for clients."""
 
     work: str | None
-    """The file that does it, one of the served ones or one of `files`; None where the model itself has done it."""
+    """The file with the postprocessing code: one of `kit/triton/served` or of `files`.
+
+    None where the graph of the model computes the answer itself.
+    """
     takes: tuple[str, ...]
-    gives: tuple[Tensor, ...]
+    """The tensors that the postprocessing reads: outputs of the model or of the tokenizer."""
+    gives: tuple[AnswerTensor, ...]
+    """The tensors that the postprocessing makes."""
     outputs: tuple[str, ...]
-    """What clients get: some are the tokenizer's own, and need not pass through."""
+    """The outputs that clients get. Outputs of the tokenizer may be among them."""
     settings: Mapping[str, Any]
+    """The settings of the postprocessing code, which the package holds as `settings.json`."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """What this calls those outputs of the model that have another name."""
+    """The model's own name of an output -> the name in `takes`, for each output whose names differ."""
     files: Mapping[str, bytes] = field(default_factory=dict)
+    """Further files of the postprocessing, by name."""
     parameters: Mapping[str, str] = field(default_factory=dict)
-    """What clients are told of it in the configuration, beside the task."""
+    """Parameters of the Triton configuration that clients read, besides the task."""
 
 
 class Unfit(Exception):  # noqa: N818 - a reason to say
-    """Why a model's outputs are no answer to its task."""
+    """Why no answer of the task can be made of a model's outputs."""
 
 
-def found(signature: Signature, name: str, *, axes: int, alone: bool = True) -> tuple[Input, dict[str, str]]:
-    """Return the output of that name, or the only one there is, and its own name -> that name. Raises Unfit."""
-    every = signature.outputs
-    chosen = every.get(name) or (next(iter(every.values())) if alone and len(every) == 1 else None)
+def output(signature: Signature, name: str, *, axes: int, alone: bool = True) -> tuple[Input, dict[str, str]]:
+    """Return the model's output `name` and a value for `Answer.names`: {} or {the output's own name: `name`}.
+
+    With `alone`, the only output of a model counts as `name`, too. Raises Unfit where there is no such output, or where
+    the output has another number of axes or no floats.
+    """
+    outputs = signature.outputs
+    chosen = outputs.get(name)
+    if chosen is None and alone and len(outputs) == 1:
+        [chosen] = outputs.values()
     if chosen is None:
-        raise Unfit(f"it has no output {name}, but {', '.join(every)}")
+        raise Unfit(f"it has no output {name}, but {', '.join(outputs)}")
     if len(chosen.shape) != axes or not chosen.dtype.startswith(("float", "bfloat")):
         raise Unfit(f"its output {chosen.name} is {chosen.dtype} of {len(chosen.shape)} axes, not a float of {axes}")
     return chosen, {} if chosen.name == name else {chosen.name: name}
 
 
+def __getattr__(name: str) -> object:
+    """Return `output` under its first name, `found`, which tasks of other packages use (docs/stability.md)."""
+    if name == "found":
+        return output
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def extent(logits: Input) -> int:
-    """Return how many classes the last axis of logits has. Raises Unfit where that is not known."""
+    """Return the number of classes: the extent of the last axis of logits. Raises Unfit where the axis is dynamic."""
     classes = logits.shape[-1]
     if not isinstance(classes, int):
         raise Unfit(f"how many classes it tells apart is not known: {logits.name} ends with {classes}")
@@ -63,10 +90,10 @@ def extent(logits: Input) -> int:
 
 
 def vocabulary(backend: Any) -> int:
-    """Return one more than the largest id."""
+    """Return the size of a tokenizer's vocabulary: its largest token id plus one."""
     return 1 + max(map(int, backend.get_vocab(with_added_tokens=True).values()))
 
 
 def as_json(texts: list[str]) -> bytes:
-    """Return texts as a file of JSON that the served code reads."""
+    """Return texts as the bytes of a JSON file, for `Answer.files`."""
     return json.dumps(texts, ensure_ascii=False).encode("utf-8")

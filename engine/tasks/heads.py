@@ -1,6 +1,6 @@
-"""What a checkpoint's own words say that it is for: the names of tasks, by the endings of transformers' classes."""
+"""Heads: the task that a checkpoint's config.json names, by the endings of transformers' class names."""
 
-# One small table apart from the tasks: whoever fetches a model asks for the name alone, so that an edit of a task
+# This table is apart from the tasks: `fetch` needs the name of the task alone, so an edit of a task
 # fetches no model again. See docs/adr/0016-tasks-are-values.md.
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ _ENDINGS = {
     "ForConditionalGeneration": "text2text-generation",
     "ForImageClassification": "image-classification",
 }
-"""The ending of a transformers class -> what its head is for."""
+"""The ending of the name of a transformers class -> the task of its head."""
 TIMM = "image-classification"
-"""What a model of timm is for."""
+"""The task of every model of timm."""
 _SENTENCES = "feature-extraction"
+"""The task of sentence-transformers' models."""
 _BEHIND_AN_ENCODER = {"text-generation": "text2text-generation"}
-"""T5WithLMHeadModel, as it was once called."""
+"""The task by the ending alone -> the task of a model with an encoder: T5's older class is T5WithLMHeadModel."""
 NAMED = tuple(dict.fromkeys((*_ENDINGS.values(), TIMM, _SENTENCES)))
-"""All that a checkpoint can name."""
+"""All tasks that a checkpoint can name."""
 
 
 def named(architectures: Sequence[str], *, encoder_decoder: bool, vocabulary: bool, sentences: bool) -> str | None:
-    """Return the task that config.json names; None where it does not say.
+    """Return the task that the `architectures` of config.json name; None where they name no task.
 
-    `encoder_decoder` and `vocabulary` are whether it has these; `sentences` whether the directory is
-    sentence-transformers', whose models are for features unless they have a classifier (a cross-encoder).
+    `encoder_decoder`: whether the model has both. `vocabulary`: whether config.json has a `vocab_size`. `sentences`:
+    whether the checkpoint is a sentence-transformers model, which extracts features unless it is a cross-encoder.
     """
     first = architectures[0] if architectures else ""
     task = next((task for ending, task in _ENDINGS.items() if first.endswith(ending)), None)
@@ -43,7 +44,7 @@ def named(architectures: Sequence[str], *, encoder_decoder: bool, vocabulary: bo
 
 
 def _headless(*, encoder_decoder: bool, vocabulary: bool) -> str:
-    """Return what a model without a head is for: its features, unless it has no vocabulary or a decoder."""
+    """Return the task of a model without a head: text generation, image classification or features."""
     if encoder_decoder:
         return "text2text-generation"
     return _SENTENCES if vocabulary else TIMM

@@ -1,4 +1,4 @@
-"""The tasks that there are: our own, a module each, and those that other packages bring."""
+"""The registry of tasks: the modules of this package, and entry points of other packages."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ from engine.tasks import heads
 from engine.tasks.task import TENSORS, Task
 
 _AROUND = ("answer", "heads", "registry", "task")
-"""Modules of this package that are no tasks."""
+"""The modules of this package that hold no task."""
 _VALUE = "TASK"
-"""What the module of a task calls it."""
+"""The name of the `Task` in its module."""
 
 
 def names() -> tuple[str, ...]:
-    """Return the names that a recipe may say, sorted; none is loaded. Raises StepError where two tasks share one."""
+    """Return the names of all tasks for recipes, sorted, without loading a task.
+
+    Raises StepError where two tasks have the same name.
+    """
     return tuple(sorted({**_ours(), **_theirs()}))
 
 
 def known(name: str | None) -> Task | None:
-    """Return the task of that name; None where nobody here knows it: a server's model may be for anything."""
+    """Return the task of that name; None where no task is installed under it, as may be for a server's model."""
     if name == TENSORS.name:
         return TENSORS
     if name is None or (name not in _ours() and name not in _theirs()):
@@ -35,7 +38,7 @@ def known(name: str | None) -> Task | None:
 
 
 def find(name: str) -> Task:
-    """Return the task of that name. Raises StepError where there is none, or where it cannot be loaded."""
+    """Return the task of that name. Raises StepError where no such task is installed, or where it cannot be loaded."""
     task = known(name)
     if task is None:
         raise StepError(
@@ -46,7 +49,7 @@ def find(name: str) -> Task:
 
 @cache
 def every() -> tuple[Task, ...]:
-    """Return all tasks that a recipe may say, by name. Raises StepError where one cannot be loaded."""
+    """Return all tasks for recipes, sorted by name. Raises StepError where a task cannot be loaded."""
     return tuple(find(name) for name in names())
 
 
@@ -57,44 +60,44 @@ def generates(name: str | None) -> bool:
 
 
 def either(suits: Callable[[Task], object]) -> str:
-    """Return the names of the tasks that suit, for a hint: `text-generation or text2text-generation`."""
+    """Return the names of the tasks for which `suits` is true, joined for a hint: `fill-mask or text-generation`."""
     return " or ".join(task.name for task in every() if suits(task))
 
 
 def modules(name: str | None) -> tuple[str, ...]:
-    """Return the modules whose code decides what is done for a task.
+    """Return the modules that define a task: their code counts in the keys of jobs that depend on the task.
 
-    For None the checkpoint says it when the job runs: any may be meant that a checkpoint can name.
+    None is a task that only the checkpoint names, when the job runs: all tasks that a checkpoint can name count.
     """
     places = (_ours().get(each) or _theirs().get(each) for each in ((name,) if name is not None else heads.NAMED))
     return tuple(place if isinstance(place, str) else place.module for place in places if place is not None)
 
 
 def makers(name: str | None) -> tuple[str, ...]:
-    """Return the modules that make answers for a task; for None as `modules` does."""
-    found = (known(each) for each in ((name,) if name is not None else heads.NAMED))
-    return tuple(dict.fromkeys(task.answers for task in found if task is not None and task.answers is not None))
+    """Return the modules that make answers for a task; for None those of all tasks that a checkpoint can name."""
+    candidates = (known(each) for each in ((name,) if name is not None else heads.NAMED))
+    return tuple(dict.fromkeys(task.answers for task in candidates if task is not None and task.answers is not None))
 
 
 @cache
 def _ours() -> Mapping[str, str]:
-    """Return the module of each of our own tasks, by the task's name."""
-    found = (module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]))
-    return {name.replace("_", "-"): f"{__package__}.{name}" for name in found if name not in _AROUND}
+    """Return the name of each task of this package -> its module."""
+    files = (module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]))
+    return {name.replace("_", "-"): f"{__package__}.{name}" for name in files if name not in _AROUND}
 
 
 @cache
 def _theirs() -> Mapping[str, EntryPoint]:
-    """Return the entry point of each task of another package. Raises StepError where a name is taken."""
-    found: dict[str, EntryPoint] = {}
+    """Return the name of each task of another package -> its entry point. Raises StepError where a name is taken."""
+    points: dict[str, EntryPoint] = {}
     taken = {**_ours(), TENSORS.name: TENSORS.__module__}
     for point in plugins.points(plugins.TASKS):
         here = f"{point.value} ({plugins.package(point)})"
         if point.name in taken:
             raise plugins.refuse_twins("task", point.name, taken[point.name], here)
-        found[point.name] = point
+        points[point.name] = point
         taken[point.name] = here
-    return found
+    return points
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Task: what a model is for, and all that follows from it, as one frozen value."""
+"""Task: what a model is for, and everything that depends on it, as one frozen value."""
 
 from __future__ import annotations
 
@@ -6,30 +6,34 @@ from dataclasses import dataclass
 from enum import Enum
 
 MEASURED = 32
-"""New tokens of a call that is measured where the recipe does not say: so many that the prompt is not most of it."""
+"""New tokens of a measured call where the recipe names no number: enough that the prompt is not most of the work."""
+
+
+_PAIR = 2
+"""Texts in a pair."""
 
 
 class Modality(Enum):
-    """What a model takes."""
+    """The kind of input that a model takes."""
 
     TEXT = "text"
     IMAGE = "image"
     AUDIO = "audio"
     TENSORS = "tensors"
-    """Numbers of which nobody knows what they mean."""
+    """Tensors of unknown meaning, as a plain ONNX file takes them."""
 
 
 class Generates(Enum):
-    """How a model generates text, token by token; each way is another kind of model."""
+    """How a model generates text, token by token: as a decoder alone, or as an encoder with a decoder."""
 
     CONTINUES = "continues a text"
-    """A decoder alone: the prompt and what is generated share one row."""
+    """A decoder alone: the prompt and the generated tokens share one row."""
     REWRITES = "turns one text into another"
     """An encoder reads the text, a decoder behind it writes another."""
 
 
 class Classes(Enum):
-    """What a model gives classes to: its head is as wide as `num_labels` says."""
+    """The things that a classifier gives a class to. The classifier's head has `num_labels` outputs."""
 
     ROWS = "rows"
     TOKENS = "tokens"
@@ -37,48 +41,56 @@ class Classes(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What a model is for. Whoever needs to know something of a task asks this, and compares no name.
+    """What a model is for. Code that depends on the task reads a field of this class and never compares names.
 
-    `name` is what recipes say; a module of ours and an entry point are called the same.
+    `name` is the value of `task:` in recipes, and also the name of the task's module or entry point.
     """
 
     name: str
     modality: Modality = Modality.TEXT
     auto_class: str | None = None
-    """The class of transformers that loads a model for it; None where transformers has nothing to do with it."""
+    """The class of transformers that loads a model for the task; None for a task that transformers does not load."""
     encoder_class: str | None = None
-    """The one that loads the encoder alone of a family that also has decoders."""
+    """The class of transformers that loads only the encoder of a family that also has decoders, such as T5."""
     outputs: tuple[str, ...] = ("logits",)
-    """What of such a model's outputs is exported, by name and in this order."""
+    """The names of the outputs that are exported, in this order."""
     texts: int = -1
-    """How many texts make a row of TEXT: 1, 2, or -1 where the model may be about one or about two."""
+    """The number of texts in a row of the input TEXT: 1, 2, or -1 where a row may have one or two."""
     context: bool = False
-    """Whether the second text of a row is one that answers lie in: only it is cut, and offsets count its letters."""
-    generates: Generates | None = None
-    classes: Classes | None = None
-    embeds: bool = False
-    """Whether its vectors are compared with each other: poolers do not count, neighbours do."""
-    parts: tuple[str, ...] = ("tokenizer", "postprocess", "ensemble")
-    """The models of a package beside the model itself, as `package.triton.models` calls them."""
-    example: tuple[str, ...] = ("A fine day.",)
-    """The texts of an example request; `[MASK]` stands for how the model writes a mask."""
-    answers: str | None = None
-    """The module that makes an answer of the outputs; None where they are what clients get.
+    """Whether the second text of a row is a context that holds the answer.
 
-    Its `make(signature, checkpoint, text)` is as those in `engine/kit/triton/answers` are; `text` is the tokenizer,
-    None where the modality is not text.
+    Only the context is truncated then, and offsets count the letters of the context.
+    """
+    generates: Generates | None = None
+    """How the model generates text; None for a model that generates none."""
+    classes: Classes | None = None
+    """The things that the model gives classes to; None for a model that does not classify."""
+    embeds: bool = False
+    """Whether the model's vectors are compared with each other.
+
+    Validation then compares nearest neighbours, and weights of a pooler may be missing.
+    """
+    parts: tuple[str, ...] = ("tokenizer", "postprocess", "ensemble")
+    """The models of a package besides the model itself, by their names under `package.triton.models`."""
+    example: tuple[str, ...] = ("A fine day.",)
+    """The texts of an example request. `[MASK]` stands for the model's own mask token."""
+    answers: str | None = None
+    """The module that makes the answer of the outputs; None where clients get the outputs as they are.
+
+    The module has a function `make(signature, checkpoint, text)`, as the modules in `engine/kit/triton/answers` have.
+    `text` is the tokenizer, or None for a model that takes no text.
     """
 
     @property
     def paired(self) -> bool:
-        """Whether each row is about two texts."""
-        return self.texts == 2  # noqa: PLR2004
+        """Whether each row has two texts."""
+        return self.texts == _PAIR
 
     @property
     def by_timm(self) -> bool:
-        """Whether timm builds a checkpoint that is for this."""
+        """Whether a checkpoint for this task is built by timm."""
         return self.modality is Modality.IMAGE and self.auto_class is None
 
 
 TENSORS = Task(name="tensors", modality=Modality.TENSORS, parts=())
-"""What a plain ONNX file is for where the recipe does not say: no recipe can ask for it by name."""
+"""The task of a plain ONNX file whose recipe names none. A recipe cannot name this task."""

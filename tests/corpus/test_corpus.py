@@ -13,12 +13,12 @@ from engine.events import Ended, Finished, Planned, Started
 from engine.lockfile import text as lock_text
 from engine.recipe import extends, outline
 from engine.recipe.load import load
-from engine.recipe.text import Text
 from engine.report import json_lines
 from engine.reporting import TypedReport
 from engine.store import layout
 from engine.store.sealed import sealed, unsealed
 from engine.store.store import Store
+from engine.text.places import Text
 
 HERE = Path(__file__).parent
 RELEASES = sorted(path for path in HERE.iterdir() if path.is_dir() and path.name[0].isdigit())

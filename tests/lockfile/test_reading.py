@@ -8,7 +8,7 @@ from small_lock import LOCK, TEXT, A, B
 from engine.errors import Exit, RecipeError
 from engine.lockfile import file
 from engine.lockfile.text import parse
-from engine.recipe.text import Text
+from engine.text.places import Text
 
 
 def test_a_lock_that_was_cut_off_anywhere_is_refused_with_its_last_line():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import Position, RecipeError
+from engine.errors import RecipeError
 from engine.recipe.load import load
 from engine.recipe.project import project_of
 from engine.recipe.schema import Bound, Range, Shape
@@ -118,10 +118,10 @@ def test_a_link_out_of_the_project_is_out_of_the_project(project, tmp_path):
 
 def test_positions_name_the_place_of_a_field(project):
     loaded = project.one("name: tiny\nmodel: {source: model}\ntarget:\n  device: cpu\nprofiles: [{batch: [1, 2, 3]}]\n")
-    assert loaded.position("name") == Position("recipe.yaml", 1, 7)
-    assert loaded.position("target", "device") == Position("recipe.yaml", 4, 11)
-    assert loaded.position("target") == Position("recipe.yaml", 3, 1), "a block is where its key is"
-    assert loaded.position("profiles", 0, "batch", 2) == Position("recipe.yaml", 5, 27)
+    assert str(loaded.position("name")) == "recipe.yaml:1:7"
+    assert str(loaded.position("target", "device")) == "recipe.yaml:4:11"
+    assert str(loaded.position("target")) == "recipe.yaml:3:1", "a block is where its key is"
+    assert str(loaded.position("profiles", 0, "batch", 2)) == "recipe.yaml:5:27"
     assert loaded.position("precision") is None
 
 

@@ -62,8 +62,8 @@ def test_message(project, snapshot, old, new):
 def test_the_parser_in_python_says_the_same(project, monkeypatch, case):
     text = RECIPE.replace(*CASES[case])
     said = str(project.error(text))
-    monkeypatch.setattr(yaml_text, "_Loader", yaml.SafeLoader)
-    assert yaml_text._Loader is not yaml.CSafeLoader
+    monkeypatch.setattr(yaml_text, "LOADER", yaml.SafeLoader)
+    assert yaml_text.LOADER is not yaml.CSafeLoader
     assert str(project.error(text)) == said
 
 

@@ -4,7 +4,7 @@ import http.server
 import threading
 
 from engine.server import health, ports
-from engine.server.found import Place, options
+from engine.server.installation import Place, options
 from engine.server.needs import Needs
 
 

@@ -25,9 +25,9 @@ def test_a_missing_libpython_is_said_with_the_line_that_brings_it(bare, monkeypa
 def test_the_environment_is_made_with_exact_pins_of_what_is_installed_here(bare, linux, monkeypatch):
     ran = []
     monkeypatch.setattr(install, "_run", ran.append)
-    monkeypatch.setattr(install, "_here", lambda name: "0.22.1" if name == "tokenizers" else None)
-    made = install.install(bare / "environment", lambda line: None)
-    assert (made.environment / "ready").is_file()
+    monkeypatch.setattr(install, "_version_here", lambda name: "0.22.1" if name == "tokenizers" else None)
+    installed = install.install(bare / "environment", lambda line: None)
+    assert (installed.environment / "ready").is_file()
     assert ran[1][-2:] == ["--no-deps", "nvidia-pytriton==0.7.0"]
     assert ran[2][-4:] == ["numpy==1.26.4", "onnxruntime==1.31.1", "tokenizers==0.22.1", "pillow==13.0.0"]
 

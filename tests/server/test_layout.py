@@ -5,13 +5,13 @@ from small_servers import ONNX, model
 
 from engine.errors import StepError, UsageError
 from engine.server import layout, needs_of
-from engine.server.layout import Package
+from engine.server.layout import BuiltPackage
 
 
 def test_packages_lie_in_one_repository_without_a_way_into_them(tmp_path):
     for name in ("one", "two"):
         model(tmp_path / name, f"m_{name}", ONNX, requirements_txt="tokenizers==0.22.1\n")
-    both = [Package(f"{name}.yaml", tmp_path / name) for name in ("one", "two")]
+    both = [BuiltPackage(f"{name}.yaml", tmp_path / name) for name in ("one", "two")]
     (tmp_path / ".serving-dead").mkdir()
     with layout.together(both, tmp_path) as repository:
         assert sorted(path.name for path in repository.iterdir()) == ["m_one", "m_two"]
@@ -28,7 +28,7 @@ def test_packages_lie_in_one_repository_without_a_way_into_them(tmp_path):
 def test_two_models_of_one_name_name_both_recipes_and_the_fields(tmp_path):
     for name in ("one", "two"):
         model(tmp_path / name, "same", ONNX)
-    both = [Package(f"{name}.yaml", tmp_path / name) for name in ("one", "two")]
+    both = [BuiltPackage(f"{name}.yaml", tmp_path / name) for name in ("one", "two")]
     with pytest.raises(UsageError) as error, layout.together(both, tmp_path):
         pass
     assert error.value.facts == ("one.yaml", "two.yaml")
@@ -38,6 +38,6 @@ def test_two_models_of_one_name_name_both_recipes_and_the_fields(tmp_path):
 def test_an_engine_of_tensorrt_rtx_is_no_model_of_tritons(tmp_path):
     (tmp_path / "rtx" / "fast").mkdir(parents=True)
     with pytest.raises(StepError, match="fast is no Triton repository"), layout.together(
-        [Package("rtx.yaml", tmp_path / "rtx")], tmp_path
+        [BuiltPackage("rtx.yaml", tmp_path / "rtx")], tmp_path
     ):  # fmt: skip
         pass

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.server import versions
-from engine.server.found import Lacking
+from engine.server.installation import Lacking
 from engine.server.needs import Engine
 
 

@@ -31,7 +31,7 @@ def main(words):
 
 def run(words):
     from engine.server import packaged
-    from engine.server.found import Place
+    from engine.server.installation import Place
     from engine.server.needs import needs_of
     from engine.server.packaged import Packaged
     from engine.server.ports import Ports

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from engine.server import packaged
-from engine.server.found import Place
+from engine.server.installation import Place
 from engine.server.ports import Ports
 
 ONNX = 'name: "a"\nplatform: "onnxruntime_onnx"\nmax_batch_size: 8\n'

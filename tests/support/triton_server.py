@@ -13,7 +13,7 @@ from pathlib import Path
 from engine import server as servers
 from engine.errors import StepError
 from engine.server import Server, install, packaged
-from engine.server.found import Lacking
+from engine.server.installation import Lacking
 from engine.server.packaged import Packaged
 
 
@@ -23,8 +23,8 @@ class Unavailable(Exception):  # noqa: N818 - a reason to skip, not an error
 
 def venv(cache: Path) -> Path:
     """Return the environment with the server, made on first use. Raises Unavailable."""
-    said = os.environ.get("RECIPE_TRITON_VENV")
-    place = Path(said) if said else cache / f"triton-venv-{packaged.PYTHON}"
+    folder = os.environ.get("RECIPE_TRITON_VENV")
+    place = Path(folder) if folder else cache / f"triton-venv-{packaged.PYTHON}"
     try:
         packaged.refuse_platform()
         if not (place / packaged.READY).is_file():
@@ -37,6 +37,6 @@ def venv(cache: Path) -> Path:
 @contextlib.contextmanager
 def serving(repository: Path, _scratch: Path, environment: Path) -> Iterator[Server]:
     """Serve a model repository by the pip-installed server, until the block ends."""
-    found = Packaged("pip", packaged.VERSION, "for tests", environment=environment)
-    with servers.start(repository, found=found, patience=60.0) as server:
+    installation = Packaged("pip", packaged.VERSION, "for tests", environment=environment)
+    with servers.start(repository, installation=installation, patience=60.0) as server:
         yield server

@@ -9,7 +9,7 @@ import pytest
 from engine import tasks
 from engine.errors import StepError
 from engine.recipe.model_config import Part
-from engine.tasks import TENSORS, Classes, Generates, Modality, Task, heads
+from engine.tasks import TENSORS, Classes, Generates, Modality, Task, answer, heads
 
 ROOT = Path(__file__).parents[2]
 EVERY = tasks.every()
@@ -82,3 +82,10 @@ def test_a_task_is_frozen(task):
         task.name = "another"
     assert re.fullmatch(r"[a-z0-9-]+", task.name)
     assert isinstance(task, Task)
+
+
+def test_names_of_the_first_release_go_on_working():
+    assert tasks.Tensor is tasks.AnswerTensor
+    assert answer.found is answer.output
+    with pytest.raises(AttributeError, match="lost"):
+        answer.lost  # noqa: B018

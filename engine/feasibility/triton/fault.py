@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 from engine.runtimes.backends import Accelerator, Backend
+from engine.text import suggestions
 
 Path = tuple[str | int, ...]
 """The keys and indices that lead to a value."""
@@ -98,15 +98,6 @@ Overrides = Mapping[str, Any]
 Rule = Callable[[Overrides, About], Iterator[Fault]]
 
 
-def near(word: str, known: Iterable[str]) -> str:
-    """Return a hint with the known word that is most like `word`; with all known words where no word is like it."""
-    choices = list(known)
-    found = get_close_matches(word, choices, n=1) or get_close_matches(word.lower(), choices, n=1, cutoff=0.5)
-    if found:
-        return f"did you mean `{found[0]}`?"
-    return f"known here: {', '.join(choices)}" if choices else "leave it out"
-
-
 def tensor_names(tensors: Iterable[str]) -> str:
     """Return a fact for an error: the names of the model's tensors."""
     return f"it has: {', '.join(tensors)}"
@@ -115,7 +106,7 @@ def tensor_names(tensors: Iterable[str]) -> str:
 def unknown_tensor(kind: str, name: str, path: Path, tensors: Iterable[str], *, at_key: bool = False) -> Fault:
     """Return the fault of a name that no input or output (`kind`) of the model has."""
     what = f"the model has no {kind} {name!r}"
-    return Fault(what, path, near(name, tensors), facts=[tensor_names(tensors)], at_key=at_key)
+    return Fault(what, path, suggestions.hint(name, tensors), facts=[tensor_names(tensors)], at_key=at_key)
 
 
 def not_of_an_ensemble(field: str, why: str = "Triton refuses it") -> Fault:

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Overrides, Path, near, not_of_an_ensemble, unknown_tensor
+from engine.feasibility.triton.fault import About, Fault, Overrides, Path, not_of_an_ensemble, unknown_tensor
 from engine.runtimes.backends import ON_CPU, ON_GPU, Accelerator, Backend
+from engine.text import suggestions
 
 _FIELD = "optimization"
 _LEVELS = (-1, 0, 1, 2)
@@ -82,7 +83,7 @@ def _accelerator(accelerator: Mapping[str, Any], path: Path, about: About) -> It
     known = ON_GPU if side.startswith("gpu") else ON_CPU
     if name not in known:
         what = f"ONNX Runtime has no accelerator {name!r} here: Triton would refuse it"
-        yield Fault(what, at if name else path, near(name, known) if name else f"add name: {known[0]}")
+        yield Fault(what, at if name else path, suggestions.hint(name, known) if name else f"add name: {known[0]}")
         return
     if side.startswith("cpu") and about.on_gpu:
         what = f"{name!r} computes on a cpu, and this package was built and measured for a GPU"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
-from engine.feasibility.triton.fault import Fault, Path, near
+from engine.feasibility.triton.fault import Fault, Path
 from engine.recipe.model_config import ENUMS, MESSAGES, ONE_OF
+from engine.text import suggestions
 
 _BOUNDS = {
     "int32": (-(1 << 31), (1 << 31) - 1),
@@ -62,7 +62,7 @@ def _message(value: Any, kind: str, path: Path) -> dict[str, object]:
         if name not in MESSAGES[kind]:
             where = f" in `{path[-1]}`" if path and isinstance(path[-1], str) else ""
             what = f"unknown field `{name}`{where}: Triton's {kind.rpartition('.')[2]} has none of this name"
-            raise Fault(what, (*path, str(name)), near(str(name), MESSAGES[kind]), at_key=True)
+            raise Fault(what, (*path, str(name)), suggestions.hint(str(name), MESSAGES[kind]), at_key=True)
         if inner is not None:
             fields_set[name] = typed(inner, MESSAGES[kind][name], (*path, name))
     for group in ONE_OF.get(kind, ()):
@@ -100,8 +100,8 @@ def _choice(value: Any, kind: str, path: Path) -> str:
     word = str(value).upper()
     ends = [choice for choice in choices if choice.endswith(f"_{word}")]
     guess = [_OTHER_NAMES[word]] if word in _OTHER_NAMES and kind == "DataType" else ends
-    guess = guess or get_close_matches(word, choices, n=1)
-    hint = f"did you mean {guess[0]}?" if guess and guess[0] != value else f"one of {', '.join(choices)}"
+    guess = guess or suggestions.nearest(word, choices)
+    hint = suggestions.did_you_mean(guess[0]) if guess and guess[0] != value else f"one of {', '.join(choices)}"
     raise Fault(f"{_of(path)} cannot be {_shown(value)}", path, hint.replace("one of TYPE_INVALID, ", "one of "))
 
 

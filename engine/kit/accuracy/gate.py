@@ -16,7 +16,7 @@ from engine.step import Step, TypedReport
 _LISTED = 20
 
 
-class Asked(TypedDict):
+class JudgedFields(TypedDict):
     """What a recipe says of bounds: the fields of a step that is judged."""
 
     task: str | None
@@ -41,7 +41,7 @@ class Judged(Step):
     metric: Metric | None = None
 
     @staticmethod
-    def asked(recipe: Recipe) -> Asked:
+    def fields_of(recipe: Recipe) -> JudgedFields:
         """Return the fields above as a recipe sets them; a bound that it does not set has a default (`bounds`)."""
         asked = recipe.validation
         return {

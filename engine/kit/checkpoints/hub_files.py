@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from engine.errors import StepError
 from engine.kit.checkpoints import hub_errors
 from engine.kit.checkpoints.hub_errors import Hub
+from engine.text import sizes
 
 PATIENCE = 8.0
 """Seconds to wait for the hub's first answer: with no network a build must fail at once, not hang."""
@@ -76,9 +77,9 @@ def fetch(repository: Repository, file: File) -> Path:
     if not was_there and hub.offline:
         raise hub_errors.offline(f"{file.name} of hf:{repository.name}", hub, "it")
     if was_there:
-        print(f"checking {file.name} in the cache ({_readable(cached.stat().st_size)})")
+        print(f"checking {file.name} in the cache ({sizes.decimal(cached.stat().st_size)})")
     else:
-        print(f"fetching {file.name}" + (f" ({_readable(file.size)})" if file.size is not None else ""))
+        print(f"fetching {file.name}" + (f" ({sizes.decimal(file.size)})" if file.size is not None else ""))
         _download(repository, file, force=False)
     difference = _difference(cached, file)
     if difference and was_there and not hub.offline:
@@ -167,11 +168,3 @@ def _corrupt(repository: Repository, file: File, cached: Path, difference: str) 
         facts,
         f"build again; if it stays so, check HF_ENDPOINT and the proxy settings, or {hub_errors.LOCAL}",
     )
-
-
-def _readable(size: int) -> str:
-    """Return a number of bytes in decimal units."""
-    for unit, digits in ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "KB")):
-        if size >= unit:
-            return f"{size / unit:.1f} {digits}"
-    return f"{size} bytes"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.kit.inputs import synthetic, tensor_samples
-from engine.kit.inputs.token_rows import Limits, Row, Vocabulary
+from engine.kit.inputs.token_rows import Row, RowLimits, Vocabulary
 from engine.kit.onnx.onnx_files import Input
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _LARGEST = 1 << 23
 """Elements of one random tensor: the far end of a profile for images may be gigabytes."""
 
 
-def rows(vocabulary: Vocabulary, limits: Limits, *, seed: int = SEED) -> list[Row]:
+def rows(vocabulary: Vocabulary, limits: RowLimits, *, seed: int = SEED) -> list[Row]:
     """Return random rows of tokens, of various lengths within the limits."""
     low, high = limits.sequence
     lengths = sorted({min(max(low, length), high or length) for length in (*_LENGTHS, high or _LENGTHS[-1])})
@@ -67,13 +67,13 @@ def vocabulary(wanted: Mapping[str, Input], ranges: Mapping[str, int]) -> Vocabu
     return Vocabulary(tokens=ranges.get("input_ids", 2), types=types)
 
 
-def limits(wanted: Mapping[str, Input], profile: Profile, longest: int | None) -> Limits:
+def limits(wanted: Mapping[str, Input], profile: Profile, longest: int | None) -> RowLimits:
     """Return the batch and sequence lengths that a text graph and a profile allow together."""
-    free = Limits.of(wanted, longest)
+    free = RowLimits.of(wanted, longest)
     axes = wanted["input_ids"].shape
     said = [profile.get(axis) if isinstance(axis, str) else None for axis in axes]
     batch, sequence = ((limit.min, limit.max) if limit else None for limit in said)
-    return Limits(batch=batch or free.batch, sequence=sequence or free.sequence)
+    return RowLimits(batch=batch or free.batch, sequence=sequence or free.sequence)
 
 
 def _extents(profiles: Sequence[Profile]) -> Iterator[Mapping[str, int]]:

@@ -13,6 +13,7 @@ from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs import tensor_samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
+from engine.kit.inputs.token_rows import RowLimits
 from engine.kit.onnx.onnx_files import Input
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _FIELDS = frozenset({"text", "pair", "question", "context", LABEL})
 
 
 @dataclass(frozen=True)
-class Text:
+class SampleText:
     """One line of a samples file: a text or a pair of texts, and the expected class, by number or name."""
 
     name: str
@@ -50,17 +51,17 @@ def read(path: Path, checkpoint: Path, wanted: Mapping[str, Input], *, longest: 
     return tokenize(texts(path), checkpoint, wanted, longest=longest)
 
 
-def built_in(*, paired: bool = False) -> list[Text]:
+def built_in(*, paired: bool = False) -> list[SampleText]:
     """Return texts of our own, for a text model that comes without samples; pairs where the task is about pairs."""
     path = Path(__file__).with_name(data[0])
     lines = [line for line in path.read_text("utf-8").splitlines() if line]
     return [
-        Text(f"built-in {number}", line, lines[number % len(lines)] if paired else None)
+        SampleText(f"built-in {number}", line, lines[number % len(lines)] if paired else None)
         for number, line in enumerate(lines, 1)
     ]
 
 
-def texts(path: Path) -> list[Text]:
+def texts(path: Path) -> list[SampleText]:
     """Return the texts of a `.jsonl` file. Raises StepError, with the line's number, for a line that is none."""
     try:
         lines = path.read_text("utf-8-sig").split("\n")  # not splitlines(): JSON allows U+2028 within a string
@@ -73,7 +74,7 @@ def texts(path: Path) -> list[Text]:
 
 
 def tokenize(
-    found: list[Text], checkpoint: Path, wanted: Mapping[str, Input], *, longest: int | None = None
+    found: list[SampleText], checkpoint: Path, wanted: Mapping[str, Input], *, longest: int | None = None
 ) -> list[Case]:
     """Return the texts as cases, of `longest` tokens at most.
 
@@ -85,7 +86,7 @@ def tokenize(
             [f"it takes {tensor_samples.describe(value)}" for value in wanted.values()],
             "give samples as .npz with one array per input",
         )
-    limits = token_rows.Limits.of(wanted, longest)
+    limits = RowLimits.of(wanted, longest)
     tokenizer = tokenizers.load(checkpoint, longest=limits.sequence[1])
     if tokenizer is None:
         raise StepError(
@@ -96,7 +97,7 @@ def tokenize(
     return [_case(text, tokenizer, limits, wanted, classes) for text in found]
 
 
-def _text(path: Path, number: int, line: str) -> Text:
+def _text(path: Path, number: int, line: str) -> SampleText:
     where = f"line {number} of {path.name}"
     try:
         said = json.loads(line)
@@ -117,11 +118,15 @@ def _text(path: Path, number: int, line: str) -> Text:
     label = said.get(LABEL)
     if isinstance(label, bool) or not isinstance(label, int | str | None):
         raise StepError(f"{where} has a label that is neither a number nor a name", [repr(label)])
-    return Text(f"line {number}", said[first], said.get(second), label)
+    return SampleText(f"line {number}", said[first], said.get(second), label)
 
 
 def _case(
-    text: Text, tokenizer: Tokenizer, limits: token_rows.Limits, wanted: Mapping[str, Input], classes: Mapping[str, int]
+    text: SampleText,
+    tokenizer: Tokenizer,
+    limits: RowLimits,
+    wanted: Mapping[str, Input],
+    classes: Mapping[str, int],
 ) -> Case:
     row = tokenizer.row(text.text, text.pair)
     if row["input_ids"].size == 0:
@@ -151,7 +156,7 @@ def _classes(config: Mapping[str, Any]) -> dict[str, int]:
     return {f"LABEL_{number}": number for number in range(count if isinstance(count, int) else 0)}
 
 
-def _label(text: Text, classes: Mapping[str, int]) -> int | None:
+def _label(text: SampleText, classes: Mapping[str, int]) -> int | None:
     if not isinstance(text.label, str):
         return text.label
     if text.label in classes:

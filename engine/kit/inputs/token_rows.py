@@ -34,14 +34,14 @@ class Vocabulary:
 
 
 @dataclass(frozen=True)
-class Limits:
+class RowLimits:
     """The extents, from and to, that a model takes; None is no limit. A fixed axis has the same at both ends."""
 
     batch: tuple[int, int | None] = (1, None)
     sequence: tuple[int, int | None] = (1, None)
 
     @classmethod
-    def of(cls, wanted: Mapping[str, Input], longest: int | None = None) -> Limits:
+    def of(cls, wanted: Mapping[str, Input], longest: int | None = None) -> RowLimits:
         """Return what the shapes of a text model's inputs say; `longest` where the sequence is free."""
         sizes = wanted["input_ids"].shape
         batch, sequence = ((size, size) if isinstance(size, int) else None for size in sizes)
@@ -82,13 +82,13 @@ def punch_hole(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {**inputs, "attention_mask": mask}
 
 
-def alone(row: Row, *, pad: int, limits: Limits) -> dict[str, np.ndarray]:
+def alone(row: Row, *, pad: int, limits: RowLimits) -> dict[str, np.ndarray]:
     """Return one row as the smallest batch that the model takes: repeated and filled up where its axes are fixed."""
     return batch([row] * limits.batch[0], pad=pad, length=limits.sequence[0])
 
 
 def masked(
-    rows: Sequence[Row], *, pad: int, limits: Limits
+    rows: Sequence[Row], *, pad: int, limits: RowLimits
 ) -> Iterator[tuple[Masked, list[int], dict[str, np.ndarray]]]:
     """Yield batches with masks of every kind, each with the numbers of the rows that are in it.
 

@@ -1,4 +1,4 @@
-"""Activation ranges: what samples show of a tensor, and the smoothing and scale that keep its products exact."""
+"""Activation ranges: the values of a tensor on samples, and the smoothing and scale with the least error on them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,22 @@ if TYPE_CHECKING:
     import numpy as np
 
 _ROWS = 384
-"""Rows of a tensor that are kept of each half of the samples: a quarter those with the largest values."""
+"""Rows of a tensor that are stored for each half of the samples. A quarter of them have the largest values."""
 _BUDGET = 512 << 20
-"""Bytes that all kept rows may take; of larger models there are fewer."""
+"""Bytes that the stored rows of all tensors may take. A larger model gets fewer rows per tensor."""
 _COLUMNS = 2048
-"""Outputs of a weight that errors are measured on."""
+"""The number of a weight's outputs that errors are measured on."""
 MARGINS = (1.3, 1.0, 0.8, 0.6, 0.4)
-"""Ranges that are tried, as shares of the largest value: below 1 clips, above 1 leaves room."""
+"""Ranges that are tried, as shares of the largest value. A share below 1 clips, a share above 1 leaves room."""
+_FAINT_ROW = 0.1
+"""The share of the mean square that is added to every row's mean square, so that tiny rows do not outweigh others."""
+_LEAST_ROWS = 32
+"""The rows that are stored of a tensor, however large the model is."""
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What one half of the samples shows of a tensor: each channel's largest absolute value, and some rows."""
+class Observation:
+    """A tensor on one half of the samples: the largest absolute value of each channel, and some of the rows."""
 
     largest: np.ndarray
     rows: np.ndarray
@@ -34,10 +38,10 @@ class Seen:
 
 @dataclass(frozen=True)
 class Scaling:
-    """How a tensor is quantized: what its channels are divided by (None: 1) and its scale (None: it is not).
+    """The smoothing factors of a tensor's channels (None: no smoothing) and its scale (None: not quantized).
 
-    `error` is the mean square error of its products as a share of their mean square, row by row, on rows that the
-    scale was not made from.
+    `error` is the mean square error of the tensor's products as a share of their mean square. The error is averaged
+    over rows that the scale was not fitted to.
     """
 
     factors: np.ndarray | None
@@ -47,19 +51,17 @@ class Scaling:
 
 def observe(
     trials: Trials, sources: Sequence[str], samples: Sequence[Mapping[str, np.ndarray]]
-) -> dict[str, tuple[Seen, Seen]]:
-    """Run the samples and return what each tensor looks like on the even and on the odd ones.
+) -> dict[str, tuple[Observation, Observation]]:
+    """Run the samples and return two observations of each tensor: of the even samples, and of the odd samples.
 
-    Only positions that the attention mask shows count. One sample's tensors are in memory at a time, and the rows
-    that are kept of them.
+    Masked positions do not count. Only the tensors of one sample are in memory at a time, besides the stored rows.
     """
     from onnx import helper
 
     model = trials.graph()
-    given = {value.name for value in model.graph.output}
-    fed = {value.name for value in model.graph.input}
+    visible = {value.name for value in (*model.graph.input, *model.graph.output)}
     for name in sources:
-        if name not in given | fed:
+        if name not in visible:
             model.graph.output.append(helper.make_empty_tensor_value_info(name))
     session = trials.session(model)
     watchers: dict[str, tuple[_Watcher, _Watcher]] = {}
@@ -68,16 +70,16 @@ def observe(
         for name in sources:
             rows = _rows(answers[name], sample.get("attention_mask"))
             if name not in watchers:
-                kept = _kept(rows.shape[1], len(sources))
+                count = _row_count(rows.shape[1], len(sources))
                 half = (len(samples) + 1) // 2
-                watchers[name] = (_Watcher(kept, half), _Watcher(kept, half))
-            watchers[name][number % 2].look(rows)
-    halves = {name: [watcher.seen() for watcher in both if watcher.others] for name, both in watchers.items()}
-    return {name: (seen[0], seen[-1]) for name, seen in halves.items()}
+                watchers[name] = (_Watcher(count, half), _Watcher(count, half))
+            watchers[name][number % 2].add(rows)
+    halves = {name: [watcher.observation() for watcher in both if watcher.spread] for name, both in watchers.items()}
+    return {name: (observations[0], observations[-1]) for name, observations in halves.items()}
 
 
 def choose(
-    seen: tuple[Seen, Seen],
+    halves: tuple[Observation, Observation],
     weight: np.ndarray,
     kind: Kind,
     *,
@@ -86,26 +88,26 @@ def choose(
 ) -> Scaling:
     """Return the smoothing and the range with the least error of the product with `weight` [channels, output].
 
-    Ranges are made from one half of the samples and errors measured on the other, and the other way round: what
-    suits only the samples that it was made from loses. The best is then made from all of them.
+    Each range is fitted to one half of the samples and its error is measured on the other half, and vice versa, so a
+    range that suits only its own samples loses. The best range is then fitted to all samples.
     """
     import numpy as np
 
     weight = weight[:, :: -(-weight.shape[1] // _COLUMNS)].astype(np.float32)
     tried = margins if kind != "int4" else (1.0,)
     errors: dict[tuple[float | None, float], float] = {}
-    for known, unknown in (seen, seen[::-1]):
-        for (alpha, margin), error in _errors(known, unknown.rows, weight, kind, alphas=alphas, margins=tried):
+    for fitted, unseen in (halves, halves[::-1]):
+        for (alpha, margin), error in _errors(fitted, unseen.rows, weight, kind, alphas=alphas, margins=tried):
             errors[alpha, margin] = errors.get((alpha, margin), 0.0) + error / 2
     alpha, margin = min(errors, key=lambda pair: errors[pair])
-    largest = np.maximum(seen[0].largest, seen[1].largest)
+    largest = np.maximum(halves[0].largest, halves[1].largest)
     factors = None if alpha is None else smoothing.factors(largest, weight, alpha)
     scale = None if kind == "int4" else _scale(largest, factors, margin, kind)
     return Scaling(factors, scale, errors[alpha, margin])
 
 
 def _errors(
-    known: Seen,
+    fitted: Observation,
     rows: np.ndarray,
     weight: np.ndarray,
     kind: Kind,
@@ -113,20 +115,21 @@ def _errors(
     alphas: Sequence[float | None],
     margins: Sequence[float],
 ) -> Iterator[tuple[tuple[float | None, float], float]]:
+    """Yield the error of each pair of strength and margin, fitted to an observation and measured on other rows."""
     truth = rows @ weight
     sizes = (truth**2).mean(axis=1)
-    # Rows of large numbers would outweigh all others, and rows of next to nothing must not.
-    sizes = sizes + max(0.1 * float(sizes.mean()), 1e-30)
+    # Errors count relative to their row, or rows of large numbers would outweigh all others.
+    sizes = sizes + max(_FAINT_ROW * float(sizes.mean()), 1e-30)
     for alpha in alphas:
-        factors = None if alpha is None else smoothing.factors(known.largest, weight, alpha)
+        factors = None if alpha is None else smoothing.factors(fitted.largest, weight, alpha)
         smoothed, grown = (rows, weight) if factors is None else (rows / factors, weight * factors[:, None])
         own = low_bits.spread(low_bits.weight_scales(grown, kind), kind)
         rounded = low_bits.there_and_back(grown, own, kind)
         for margin in margins:
-            given = smoothed
+            quantized = smoothed
             if kind != "int4":
-                given = low_bits.there_and_back(smoothed, _scale(known.largest, factors, margin, kind), kind)
-            error = ((given @ rounded - truth) ** 2).mean(axis=1) / sizes
+                quantized = low_bits.there_and_back(smoothed, _scale(fitted.largest, factors, margin, kind), kind)
+            error = ((quantized @ rounded - truth) ** 2).mean(axis=1) / sizes
             yield (alpha, margin), float(error.mean())
 
 
@@ -136,36 +139,38 @@ def _scale(largest: np.ndarray, factors: np.ndarray | None, margin: float, kind:
 
 
 class _Watcher:
-    """What is remembered of the rows that go by: the largest, and others evenly from all samples."""
+    """Collects rows of a tensor sample by sample: the largest rows, and rows spread evenly over all samples."""
 
-    def __init__(self, kept: int, samples: int) -> None:
-        self.top = kept // 4
-        self.each = -(-(kept - self.top) // samples)
+    def __init__(self, rows: int, samples: int) -> None:
+        self.top = rows // 4
+        self.per_sample = -(-(rows - self.top) // samples)
         self.sizes: list[np.ndarray] = []
         self.tops: list[np.ndarray] = []
-        self.others: list[np.ndarray] = []
+        self.spread: list[np.ndarray] = []
 
-    def look(self, rows: np.ndarray) -> None:
+    def add(self, rows: np.ndarray) -> None:
+        """Take in the rows of one sample."""
         import numpy as np
 
         if not len(rows):
             return
         self.sizes = [np.max([np.abs(rows).max(axis=0), *self.sizes], axis=0)]
-        places = np.unique(np.linspace(0, len(rows) - 1, self.each).astype(int))
-        self.others.append(rows[places])
+        places = np.unique(np.linspace(0, len(rows) - 1, self.per_sample).astype(int))
+        self.spread.append(rows[places])
         rest = np.delete(rows, places, axis=0)
         pool = np.concatenate([*self.tops, rest])
         order = np.argsort(-np.abs(pool).max(axis=1), kind="stable")[: self.top]
         self.tops = [pool[order]]
 
-    def seen(self) -> Seen:
+    def observation(self) -> Observation:
+        """Return the largest absolute value of each channel, and the stored rows."""
         import numpy as np
 
-        return Seen(np.max(self.sizes, axis=0), np.concatenate([*self.tops, *self.others]))
+        return Observation(np.max(self.sizes, axis=0), np.concatenate([*self.tops, *self.spread]))
 
 
 def _rows(tensor: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    """Return a tensor as rows of channels, [rows, channels]; those of padding are left out."""
+    """Return a tensor as [rows, channels], without the rows of padding."""
     import numpy as np
 
     if mask is not None and tensor.ndim > mask.ndim and tensor.shape[: mask.ndim] == mask.shape:
@@ -173,5 +178,6 @@ def _rows(tensor: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
     return np.asarray(tensor.reshape(-1, tensor.shape[-1]), np.float32)
 
 
-def _kept(channels: int, tensors: int) -> int:
-    return max(32, min(_ROWS, _BUDGET // (2 * 4 * channels * tensors)))
+def _row_count(channels: int, tensors: int) -> int:
+    """Return how many float32 rows are stored of each half of the samples."""
+    return max(_LEAST_ROWS, min(_ROWS, _BUDGET // (2 * 4 * channels * tensors)))

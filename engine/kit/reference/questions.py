@@ -10,7 +10,7 @@ from engine import tasks
 from engine.kit.inputs import random_inputs, samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
-from engine.kit.inputs.token_rows import Limits
+from engine.kit.inputs.token_rows import RowLimits
 
 if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
@@ -28,7 +28,7 @@ def ask(
     """
     if original.vocabulary is None:
         return samples.read(file, checkpoint, original.wanted) if file else drawn(original, profiles)
-    limits = Limits.of(original.wanted, original.longest)
+    limits = RowLimits.of(original.wanted, original.longest)
     tokenizer = tokenizers.load(checkpoint, longest=limits.sequence[1])
     if file is None and tokenizer is None:
         return drawn(original, profiles)
@@ -68,7 +68,7 @@ def _random_rows(original: Original, profiles: Sequence[Profile], seed: int) -> 
 
 
 def masked(
-    asked: Sequence[Case], wanted: Mapping[str, Input], *, pad: int, limits: Limits, prefix: str = ""
+    asked: Sequence[Case], wanted: Mapping[str, Input], *, pad: int, limits: RowLimits, prefix: str = ""
 ) -> Iterator[Case]:
     """Yield batches of the cases' own rows with masks of every kind, for a model that takes a mask."""
     if "attention_mask" not in wanted:

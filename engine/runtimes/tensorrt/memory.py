@@ -13,6 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import external_data, onnx_files
+from engine.text import sizes
 
 if TYPE_CHECKING:
     import onnx
@@ -45,7 +46,8 @@ class Forecast:
 
     def __str__(self) -> str:
         axes = ", ".join(f"{axis} {extent}" for axis, extent in sorted(self.at.items()))
-        text = f"forecast: {_in_words(self.weights)} of weights and up to {_in_words(self.activations)} of activations"
+        weights, activations = sizes.binary(self.weights), sizes.binary(self.activations)
+        text = f"forecast: {weights} of weights and up to {activations} of activations"
         text += f" at {axes}" if axes else ""
         return text + (f"; {self.unknown} tensors of unknown shape not counted" if self.unknown else "")
 
@@ -106,10 +108,3 @@ def _bytes(value: onnx.ValueInfoProto, extents: Mapping[str, int]) -> int | None
     sizes = [dim.dim_value if dim.HasField("dim_value") else extent(dim.dim_param, extents) for dim in tensor.shape.dim]
     known = [size for size in sizes if size is not None]
     return prod(known) * external_data.bits(tensor.elem_type) // 8 if len(known) == len(sizes) else None
-
-
-def _in_words(size: int) -> str:
-    for unit, name in ((30, "GiB"), (20, "MiB")):
-        if size >= 1 << unit:
-            return f"{size / (1 << unit):.1f} {name}"
-    return f"{size / (1 << 10):.1f} KiB"

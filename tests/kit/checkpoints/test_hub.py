@@ -215,7 +215,7 @@ def test_the_log_has_one_line_a_file_and_no_progress_bar(hub, built, capfd):
     out = built()
     told = capfd.readouterr()
     assert [line.split(" (")[0] for line in told.out.splitlines()] == [f"fetching {name}" for name in digest.walk(out)]
-    assert "fetching model.safetensors (26.3 KB)" in told.out
+    assert "fetching model.safetensors (26.3 kB)" in told.out
     assert "\r" not in told.out + told.err
     assert told.err == ""
 

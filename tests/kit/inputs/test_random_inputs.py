@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from engine.errors import StepError
 from engine.kit.inputs import index_ranges, random_inputs
-from engine.kit.inputs.token_rows import Limits, Vocabulary
+from engine.kit.inputs.token_rows import RowLimits, Vocabulary
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
 from engine.recipe.schema import Range
@@ -92,7 +92,7 @@ def test_the_same_tensors_are_drawn_every_time():
 
 
 def test_random_rows_have_lengths_within_the_limits():
-    lengths = [made["input_ids"].shape[1] for made in random_inputs.rows(Vocabulary(9), Limits(sequence=(4, 20)))]
+    lengths = [made["input_ids"].shape[1] for made in random_inputs.rows(Vocabulary(9), RowLimits(sequence=(4, 20)))]
     assert lengths == [4, 8, 16, 20]
 
 

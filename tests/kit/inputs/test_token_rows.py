@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from engine.kit.inputs import synthetic, token_rows
-from engine.kit.inputs.token_rows import Limits, Vocabulary
+from engine.kit.inputs.token_rows import RowLimits, Vocabulary
 from engine.kit.onnx.onnx_files import Input
 
 
@@ -36,7 +36,7 @@ def test_a_hole_hides_the_middle_of_each_row_and_leaves_its_ends():
 def test_masks_of_every_kind_hide_something_even_where_all_rows_have_one_length():
     kinds = {
         kind: inputs["attention_mask"]
-        for kind, _, inputs in token_rows.masked([row(*range(9))] * 4, pad=0, limits=Limits())
+        for kind, _, inputs in token_rows.masked([row(*range(9))] * 4, pad=0, limits=RowLimits())
     }
     assert list(kinds) == ["right-padded", "left-padded", "holed"]
     assert kinds["right-padded"][0].tolist() == [1] * 4 + [0] * 5
@@ -45,7 +45,7 @@ def test_masks_of_every_kind_hide_something_even_where_all_rows_have_one_length(
 
 
 def test_fixed_axes_are_filled_by_repeating_the_row_and_padding_it():
-    limits = Limits.of({"input_ids": Input("input_ids", "int64", (2, 4))})
+    limits = RowLimits.of({"input_ids": Input("input_ids", "int64", (2, 4))})
     made = token_rows.alone(row(1, 2), pad=7, limits=limits)
     assert made["input_ids"].tolist() == [[1, 2, 7, 7], [1, 2, 7, 7]]
     for _, _, inputs in token_rows.masked([row(1, 2)], pad=7, limits=limits):
@@ -53,7 +53,7 @@ def test_fixed_axes_are_filled_by_repeating_the_row_and_padding_it():
 
 
 def test_a_fixed_batch_of_one_gets_its_masks_one_row_at_a_time():
-    limits = Limits(batch=(1, 1))
+    limits = RowLimits(batch=(1, 1))
     shapes = [made["input_ids"].shape for _, _, made in token_rows.masked([row(1, 2, 3, 4)] * 5, pad=0, limits=limits)]
     assert shapes == [(1, 4)] * 6
 

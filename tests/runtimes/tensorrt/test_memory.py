@@ -65,7 +65,7 @@ def test_what_has_no_known_shape_is_counted_as_unknown():
 def test_the_greatest_shapes_decide_how_much_it_is():
     small, large = (memory.forecast(relus(3, ["batch", 256]), {"batch": batch}) for batch in (1, 32))
     assert large.activations == 32 * small.activations
-    assert str(large) == "forecast: 0.0 KiB of weights and up to 64.0 KiB of activations at batch 32"
+    assert str(large) == "forecast: 0 bytes of weights and up to 64.0 KiB of activations at batch 32"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Dynamic int8: a model for ONNX Runtime's CPU, folded, quantized and saved so that serving undoes nothing."""
+"""Dynamic int8: a model for ONNX Runtime's CPU kernels, quantized, and saved so that serving keeps it as it is."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING
 from engine.kit.onnx import onnx_files, opsets
 from engine.kit.onnx.opsets import OpsetError
 from engine.kit.quantization import int8, precisions
-from engine.kit.quantization.dynamic import evening
+from engine.kit.quantization.dynamic import activation_scaling
 from engine.kit.quantization.precisions import LeftAloneError
-from engine.kit.quantization.report import DynamicReport, Evened
+from engine.kit.quantization.report import ActivationScaling, DynamicReport
 from engine.runtimes.onnxruntime import session as ort
 
 if TYPE_CHECKING:
     import onnx
 
-_KEPT_APART = ("SkipLayerNormFusion",)
+_DISABLED_FUSIONS = ("SkipLayerNormFusion",)
 
 
 def quantize(fused: Path, out: Path, *, reduce_range: bool) -> DynamicReport:
-    """Write the quantized model, and return a report.
+    """Quantize the model in `fused`, write it to `out`, and return a report.
 
-    `reduce_range` keeps weights to 7 bits. Raises LeftAloneError where nothing is to be quantized, StepError where
-    the quantizer breaks down.
+    `reduce_range` keeps weights to 7 bits. Raises LeftAloneError where there is nothing to quantize, StepError where
+    ONNX Runtime's quantizer fails.
     """
     before = precisions.size(fused)
     with TemporaryDirectory(dir=out.parent) as folder:
-        model, evened = _quantized(fused, Path(folder), reduce_range=reduce_range)
+        model, scaling = _quantized(fused, Path(folder), reduce_range=reduce_range)
         counted, left = int8.counted(model), int8.left(model)
         _save(model, out, Path(folder))
     after = precisions.size(out)
@@ -36,10 +36,10 @@ def quantize(fused: Path, out: Path, *, reduce_range: bool) -> DynamicReport:
     if left:
         print(f"left as they are: {', '.join(left)}")
     ort.session(out, threads=1)  # a model that cannot be opened must not leave this step
-    return DynamicReport(quantized=counted, left=tuple(left), evened=evened, bytes=(before, after))
+    return DynamicReport(quantized=counted, left=tuple(left), evened=scaling, bytes=(before, after))
 
 
-def _quantized(fused: Path, scratch: Path, *, reduce_range: bool) -> tuple[onnx.ModelProto, Evened]:
+def _quantized(fused: Path, scratch: Path, *, reduce_range: bool) -> tuple[onnx.ModelProto, ActivationScaling]:
     graph = onnx_files.load_graph(fused)
     precisions.refuse_quantized(graph)
     precisions.refuse_half(graph)
@@ -49,29 +49,29 @@ def _quantized(fused: Path, scratch: Path, *, reduce_range: bool) -> tuple[onnx.
         model = opsets.raised(onnx_files.load(scratch / "folded"), int8.OLDEST_OPSET)
     except OpsetError as error:
         raise LeftAloneError(str(error)) from error
-    if any(graph.sparse_initializer for graph in onnx_files.graphs(model.graph)):  # folding makes constants such
+    if any(graph.sparse_initializer for graph in onnx_files.graphs(model.graph)):  # folding turns constants into these
         raise LeftAloneError("it stores weights as sparse tensors, which ONNX Runtime's quantizer cannot read")
-    evened = evening.even(model, int8.prepare(model), scratch)
+    scaling = activation_scaling.apply(model, int8.prepare(model), scratch)
     print(f"quantizing weights to {7 if reduce_range else 8} bits, a scale per channel")
     quantized = int8.quantize(model, scratch, reduce_range=reduce_range)
     if not int8.counted(quantized):
         raise LeftAloneError("it has no operator that dynamic quantization makes faster")
-    return quantized, evened
+    return quantized, scaling
 
 
 def _save(model: onnx.ModelProto, out: Path, scratch: Path) -> None:
-    """Write the model so that serving it does not undo what makes it fast.
+    """Write the model to `out` so that serving keeps it fast.
 
     ONNX Runtime fuses a residual addition with the normalization behind it, into a kernel that is slower on a CPU
     (see `Fuse.residual`). So a transformer is optimized here, without that fusion, and served at the level `basic`.
-    Convolutions want the layouts that only the level `all` gives, chosen by the CPU that serves them: models with
-    more of these than normalizations are left to it.
+    Convolutions need tensor layouts that ONNX Runtime chooses for the serving CPU, at the level `all` only. So a model
+    with at least as many convolutions as normalizations is saved without optimizations, and served at that level.
     """
     operators = [node.op_type for node in onnx_files.nodes(model)]
     if operators.count("LayerNormalization") <= operators.count("Conv"):
         onnx_files.save(model, out)
         return
     onnx_files.save(model, scratch / "quantized")
-    ort.optimize(scratch / "quantized", scratch / "optimized", level="extended", disabled=_KEPT_APART)
+    ort.optimize(scratch / "quantized", scratch / "optimized", level="extended", disabled=_DISABLED_FUSIONS)
     onnx_files.save(onnx_files.load(scratch / "optimized"), out)
-    ort.save_options(out, level="basic", disabled=_KEPT_APART)
+    ort.save_options(out, level="basic", disabled=_DISABLED_FUSIONS)

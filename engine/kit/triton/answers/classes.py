@@ -1,4 +1,4 @@
-"""Classes: labels with scores for each row, best first."""
+"""Classes: the labels of each row with their scores, the best first."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 from engine.kit.checkpoints import labels
 from engine.kit.triton import served
 from engine.tasks import answer
-from engine.tasks.answer import Answer, Tensor
+from engine.tasks.answer import Answer, AnswerTensor
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature
-    from engine.kit.triton.text import Text
+    from engine.kit.triton.text import ServedTokenizer
 
 
-def make(signature: Signature, checkpoint: Path, _: Text | None) -> Answer:
-    """Return what makes labels of logits [rows, classes]. Raises Unfit."""
-    logits, names = answer.found(signature, "logits", axes=2)
+def make(signature: Signature, checkpoint: Path, _: ServedTokenizer | None) -> Answer:
+    """Return how labels are made of logits [rows, classes]. Raises Unfit where the model has no such logits."""
+    logits, names = answer.output(signature, "logits", axes=2)
     classes = answer.extent(logits)
     settings = {"labels": labels.names(checkpoint, classes), "scores": labels.score(checkpoint, classes)}
-    gives = (Tensor("labels", "TYPE_STRING", (classes,)), Tensor("scores", "TYPE_FP32", (classes,)))
+    gives = (AnswerTensor("labels", "TYPE_STRING", (classes,)), AnswerTensor("scores", "TYPE_FP32", (classes,)))
     return Answer(served.CLASSIFY, ("logits",), gives, ("logits", "labels", "scores"), settings, names)

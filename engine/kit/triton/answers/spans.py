@@ -1,4 +1,4 @@
-"""Spans: the piece of a context that answers a question."""
+"""Spans: the part of a context that answers a question."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 
 from engine.kit.triton import served
 from engine.tasks import answer
-from engine.tasks.answer import Answer, Tensor
+from engine.tasks.answer import Answer, AnswerTensor
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature
-    from engine.kit.triton.text import Text
+    from engine.kit.triton.text import ServedTokenizer
 
 _LONGEST = 15
-"""Tokens; `max_answer_len` of the question-answering pipeline of transformers."""
+"""The most tokens of an answer: the default of `max_answer_len` in the question-answering pipeline of transformers."""
 
 
-def make(signature: Signature, _: Path, __: Text) -> Answer:
-    """Return what makes an answer of the logits of its start and end. Raises Unfit."""
+def make(signature: Signature, _: Path, __: ServedTokenizer) -> Answer:
+    """Return how an answer is made of `start_logits` and `end_logits` [rows, tokens]. Raises Unfit without them."""
     for name in ("start_logits", "end_logits"):
-        answer.found(signature, name, axes=2, alone=False)
+        answer.output(signature, name, axes=2, alone=False)
     gives = (
-        Tensor("answer", "TYPE_STRING", (1,)),
-        Tensor("score", "TYPE_FP32", (1,)),
-        Tensor("start", "TYPE_INT64", (1,)),
-        Tensor("end", "TYPE_INT64", (1,)),
+        AnswerTensor("answer", "TYPE_STRING", (1,)),
+        AnswerTensor("score", "TYPE_FP32", (1,)),
+        AnswerTensor("start", "TYPE_INT64", (1,)),
+        AnswerTensor("end", "TYPE_INT64", (1,)),
     )
     outputs = ("answer", "score", "start", "end", "start_logits", "end_logits")
     takes = ("start_logits", "end_logits", "offsets", "TEXT")

@@ -1,4 +1,4 @@
-"""Tags: a label with its score for each token."""
+"""Tags: a label with a score for each token."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 from engine.kit.checkpoints import labels
 from engine.kit.triton import served
 from engine.tasks import answer
-from engine.tasks.answer import Answer, Tensor
+from engine.tasks.answer import Answer, AnswerTensor
 
 if TYPE_CHECKING:
     from engine.kit.triton.config import Signature
-    from engine.kit.triton.text import Text
+    from engine.kit.triton.text import ServedTokenizer
 
 
-def make(signature: Signature, checkpoint: Path, text: Text) -> Answer:
-    """Return what makes labels of logits [rows, tokens, classes]. Raises Unfit."""
-    logits, names = answer.found(signature, "logits", axes=3)
+def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answer:
+    """Return how labels are made of logits [rows, tokens, classes]. Raises Unfit where the model has no such logits."""
+    logits, names = answer.output(signature, "logits", axes=3)
     settings = {"labels": labels.names(checkpoint, answer.extent(logits))}
     gives = (
-        Tensor("labels", "TYPE_STRING", (-1,)),
-        Tensor("scores", "TYPE_FP32", (-1,)),
-        Tensor("tokens", "TYPE_STRING", (-1,)),
+        AnswerTensor("labels", "TYPE_STRING", (-1,)),
+        AnswerTensor("scores", "TYPE_FP32", (-1,)),
+        AnswerTensor("tokens", "TYPE_STRING", (-1,)),
     )
     backend = text.tokenizer.backend
     tokens = [backend.id_to_token(number) or "" for number in range(answer.vocabulary(backend))]

@@ -1,4 +1,4 @@
-"""What a server's log says went wrong, in plain words."""
+"""Diagnosis: what the log, the exit code or a model's state of a Triton server means, in plain words."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import re
 from collections.abc import Sequence
 
 TAIL_BYTES = 200_000
-"""So much of the end of a log is read."""
+"""How much of the end of a log is read."""
 _SHOWN = 12
-_KILLED = 137
+"""The most lines of a log that an error shows."""
+_SIGNALLED = 128
+"""A shell's exit code of a process that signal n ended is 128 + n."""
+_KILLED = _SIGNALLED + 9
+"""The exit code after SIGKILL."""
 _POLLED = re.compile(r"Poll failed for model directory '([^']+)': (.+)")
 _TAKEN = re.compile(r"(?i)already in use|port is already allocated")
 _SILENT = re.compile(r"^\s*[+|]|\.cc:\d+\]\s*$")
-"""Tables, and the lines above them."""
+"""Lines without a message: rows of tables, and the empty log lines above them."""
 _MEANINGS = (
     (re.compile(r"No module named '([\w.]+)'"), "the Python of the server lacks {}: install it there"),
     (_TAKEN, "another program took the port"),
@@ -31,18 +35,18 @@ _MEANINGS = (
 
 
 def tail(text: str) -> list[str]:
-    """Return the last lines of a log that say something: no tables."""
+    """Return the last lines of a log, without tables and empty lines."""
     lines = [line.rstrip() for line in text.splitlines()]
     return [line for line in lines if line and not _SILENT.search(line)][-_SHOWN:]
 
 
-def polled(text: str) -> dict[str, str]:
-    """Return the models that the server could not even read -> its reason."""
+def unreadable_models(text: str) -> dict[str, str]:
+    """Return the models whose folder or configuration the server could not read, each with the server's reason."""
     return {match[1].rpartition("/")[2]: match[2].rstrip('"') for match in _POLLED.finditer(text)}
 
 
 def meaning(lines: Sequence[str]) -> str:
-    """Return what lines of a log, or a model's reason, mean in plain words; empty where nobody knows."""
+    """Return in plain words what lines of a log mean; empty where no known message is among them."""
     for pattern, plain in _MEANINGS:
         for line in lines:
             match = pattern.search(line)
@@ -51,18 +55,18 @@ def meaning(lines: Sequence[str]) -> str:
     return ""
 
 
-def of_end(code: int, lines: Sequence[str]) -> str:
-    """Return what to think of a server that ended by itself."""
+def hint_after_end(code: int, lines: Sequence[str]) -> str:
+    """Return the hint for a server that ended by itself with an exit code, and these last lines in its log."""
     if code == _KILLED:
         return "something killed it: the kernel does so where memory runs out (`dmesg` tells); serve it again"
     return meaning(lines) or "the log says more; serve it again"
 
 
 def port_is_taken(text: str) -> bool:
-    """Tell whether a server ended because another program has one of its ports."""
+    """Tell whether the log says that another program has one of the server's ports."""
     return _TAKEN.search(text) is not None
 
 
-def ended(code: int) -> str:
-    """Return how a process ended, of its exit code."""
-    return f"killed by signal {code - 128}" if code > 128 else f"exit {code}"  # noqa: PLR2004 - as shells count
+def ending(code: int) -> str:
+    """Return how a process ended, in words: "exit 1" or "killed by signal 9"."""
+    return f"killed by signal {code - _SIGNALLED}" if code > _SIGNALLED else f"exit {code}"

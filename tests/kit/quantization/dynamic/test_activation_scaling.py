@@ -1,4 +1,4 @@
-"""What MatMuls read is evened out before it is rounded to 8 bits: the model means the same and errs less."""
+"""Activation scaling: a model computes the same with scaled activations, and loses less of it in 8 bits."""
 
 import graphs
 import numpy as np
@@ -8,8 +8,8 @@ from onnx import helper, numpy_helper
 
 from engine.kit.onnx import onnx_files
 from engine.kit.quantization import int8
-from engine.kit.quantization.dynamic import evening
-from engine.kit.quantization.report import Evened
+from engine.kit.quantization.dynamic import activation_scaling
+from engine.kit.quantization.report import ActivationScaling
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.quantize import Quantize
 
@@ -47,11 +47,11 @@ def rows_of_all_sizes():
     return {"x": np.random.default_rng(9).standard_normal((4, WIDE)).astype(np.float32) * sizes}
 
 
-def evened(tmp_path, model):
+def scaled(tmp_path, model):
     """The report, and the model as it came and as it became, both in float32."""
     before = graphs.write(tmp_path / "before", model)
     changed = onnx_files.load(before)
-    report = evening.even(changed, int8.prepare(changed), tmp_path)
+    report = activation_scaling.apply(changed, int8.prepare(changed), tmp_path)
     onnx_files.save(changed, tmp_path / "after")
     return report, before, tmp_path / "after"
 
@@ -66,37 +66,37 @@ def alike(before, after, inputs):
         np.testing.assert_allclose(two[name], array, rtol=1e-4, atol=1e-4 * np.abs(array).max())
 
 
-def lost_in_int8(tmp_path, model, inputs, monkeypatch, *, even):
+def lost_in_int8(tmp_path, model, inputs, monkeypatch, *, scaling):
     """The relative error of each row of the int8 model."""
-    folder = tmp_path / ("even" if even else "plain")
+    folder = tmp_path / ("scaled" if scaling else "plain")
     fused = graphs.write(folder / "fused", model)
     with monkeypatch.context() as patched:
-        if not even:
-            patched.setattr(evening, "even", lambda *_: {})
+        if not scaling:
+            patched.setattr(activation_scaling, "apply", lambda *_: {})
         Quantize().run(folder / "quantized", fused=fused)
-    wanted, found = (answers(folder / name, inputs)["y"].reshape(-1, 16) for name in ("fused", "quantized"))
-    assert np.isfinite(found).all()
-    return np.linalg.norm(found - wanted, axis=1) / np.maximum(np.linalg.norm(wanted, axis=1), 1e-9)
+    expected, got = (answers(folder / name, inputs)["y"].reshape(-1, 16) for name in ("fused", "quantized"))
+    assert np.isfinite(got).all()
+    return np.linalg.norm(got - expected, axis=1) / np.maximum(np.linalg.norm(expected, axis=1), 1e-9)
 
 
 def test_large_channels_behind_a_normalization_move_into_the_weights(tmp_path, monkeypatch):
-    report, before, after = evened(tmp_path, normalized())
-    assert report == Evened(smoothed=1, by_row=0)
+    report, before, after = scaled(tmp_path, normalized())
+    assert report == ActivationScaling(smoothed=1, by_row=0)
     alike(before, after, texts())
-    plain, even = (lost_in_int8(tmp_path, normalized(), texts(), monkeypatch, even=even) for even in (False, True))
-    assert even.mean() < plain.mean() / 2
+    plain, improved = (lost_in_int8(tmp_path, normalized(), texts(), monkeypatch, scaling=on) for on in (False, True))
+    assert improved.mean() < plain.mean() / 2
 
 
 def test_all_that_read_one_tensor_share_its_factors(tmp_path):
-    report, before, after = evened(tmp_path, normalized(products=("q", "k", "v")))
-    assert report == Evened(smoothed=1, by_row=0)
+    report, before, after = scaled(tmp_path, normalized(products=("q", "k", "v")))
+    assert report == ActivationScaling(smoothed=1, by_row=0)
     assert sum(node.op_type == "Mul" for node in onnx_files.load_graph(after).graph.node) == 1
     alike(before, after, texts())
 
 
 def test_weights_that_several_share_stay_and_rows_are_scaled_instead(tmp_path):
-    report, before, after = evened(tmp_path, normalized(shared=True, products=("y", "z")))
-    assert report == Evened(smoothed=0, by_row=1)
+    report, before, after = scaled(tmp_path, normalized(shared=True, products=("y", "z")))
+    assert report == ActivationScaling(smoothed=0, by_row=1)
     weights = {tensor.name: tensor for tensor in onnx_files.load(after).graph.initializer}
     assert np.array_equal(
         numpy_helper.to_array(weights["w"]), numpy_helper.to_array(graphs.weight("w", WIDE, 16, seed=3))
@@ -108,8 +108,8 @@ def test_a_tensor_that_is_even_already_is_left(tmp_path):
     model = normalized()
     gain = next(tensor for tensor in model.graph.initializer if tensor.name == "gain")
     gain.CopyFrom(numpy_helper.from_array(np.ones(WIDE, np.float32), "gain"))
-    report, _, after = evened(tmp_path, model)
-    assert report == Evened(smoothed=0, by_row=0)
+    report, _, after = scaled(tmp_path, model)
+    assert report == ActivationScaling(smoothed=0, by_row=0)
     assert [node.op_type for node in onnx_files.load_graph(after).graph.node] == [
         "Gather",
         "LayerNormalization",
@@ -119,13 +119,15 @@ def test_a_tensor_that_is_even_already_is_left(tmp_path):
 
 @pytest.mark.parametrize("opset", [11, 17, 18, 20])
 def test_each_row_behind_an_activation_gets_a_scale_of_its_own(tmp_path, monkeypatch, opset):
-    report, before, after = evened(tmp_path, activated(opset=opset))
-    assert report == Evened(smoothed=0, by_row=1)
+    report, before, after = scaled(tmp_path, activated(opset=opset))
+    assert report == ActivationScaling(smoothed=0, by_row=1)
     alike(before, after, rows_of_all_sizes())
     model = activated(opset=opset)
-    plain, even = (lost_in_int8(tmp_path, model, rows_of_all_sizes(), monkeypatch, even=even) for even in (False, True))
+    plain, improved = (
+        lost_in_int8(tmp_path, model, rows_of_all_sizes(), monkeypatch, scaling=on) for on in (False, True)
+    )
     assert plain.max() > 0.9  # small rows are rounded to nothing
-    assert even.max() < 0.02  # and a row of zeros stays one
+    assert improved.max() < 0.02  # and a row of zeros stays one
 
 
 def test_what_attention_gives_and_what_is_bounded_is_left(tmp_path):
@@ -138,15 +140,15 @@ def test_what_attention_gives_and_what_is_bounded_is_left(tmp_path):
         helper.make_node("MatMul", ["d", "v"], ["y"]),
     ]
     weights = [graphs.weight("w", 8, 8), graphs.weight("v", 8, 8, seed=1)]
-    report, _, _ = evened(tmp_path, graphs.graph(nodes, [("x", FLOAT, [8, 8])], [("y", FLOAT, [8, 8])], weights))
-    assert report == Evened(smoothed=0, by_row=0)
+    report, _, _ = scaled(tmp_path, graphs.graph(nodes, [("x", FLOAT, [8, 8])], [("y", FLOAT, [8, 8])], weights))
+    assert report == ActivationScaling(smoothed=0, by_row=0)
 
 
 def test_a_model_of_other_inputs_than_tokens_is_scaled_by_row(tmp_path):
     model = normalized()
     model.graph.input[0].CopyFrom(helper.make_tensor_value_info("input_ids", INT64, ["batch", 4, 4]))
-    report, _, _ = evened(tmp_path, model)
-    assert report == Evened(smoothed=0, by_row=1)
+    report, _, _ = scaled(tmp_path, model)
+    assert report == ActivationScaling(smoothed=0, by_row=1)
 
 
 def test_a_model_that_refuses_random_tokens_is_scaled_by_row(tmp_path, capsys):
@@ -155,7 +157,7 @@ def test_a_model_that_refuses_random_tokens_is_scaled_by_row(tmp_path, capsys):
     model.graph.node.insert(1, places)
     model.graph.node[2].input[0] = "c"
     model.graph.initializer.append(graphs.weight("places", 3, WIDE))
-    report, before, after = evened(tmp_path, model)
-    assert report == Evened(smoothed=0, by_row=1)
+    report, before, after = scaled(tmp_path, model)
+    assert report == ActivationScaling(smoothed=0, by_row=1)
     assert "it could not be tried on random tokens" in capsys.readouterr().out
     alike(before, after, {"input_ids": np.array([[7, 8, 9]])})

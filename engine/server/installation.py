@@ -1,4 +1,4 @@
-"""Found: a Triton server that can be started, and how."""
+"""Installation: a Triton server on this machine, and the command that starts it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from engine.server.needs import Needs
 from engine.server.ports import Ports
 
 Kind = Literal["path", "container", "pip"]
+KIND_NAMES: Mapping[str, str] = {"path": "on the PATH", "container": "in a container", "pip": "installed by pip"}
 _CACHE_BYTES = 256 << 20
+"""The size of the server's cache of responses: 256 MiB for all models together."""
 _EXIT_SECONDS = 10
+"""How long Triton waits, once it was asked to end, for requests that are being answered."""
 
 
 class Lacking(Exception):  # noqa: N818 - a reason to look further, not an error yet
-    """Why a kind of server is not to be had here, and what would help."""
+    """The reason why a kind of server cannot be used on this machine; `hint` says what would help."""
 
     def __init__(self, why: str, hint: str = "") -> None:
         super().__init__(why)
@@ -26,7 +29,7 @@ class Lacking(Exception):  # noqa: N818 - a reason to look further, not an error
 
 @dataclass(frozen=True)
 class Place:
-    """Where a server is to run: its repository, its ports, a folder of its own and a name that no other has."""
+    """Where a server runs: its model repository, its ports, a folder of its own and a name that no other server has."""
 
     repository: Path
     ports: Ports
@@ -37,7 +40,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Launch:
-    """What starts a server, and what is run when it has ended, whatever ended it."""
+    """The command that starts a server, its environment variables, and the commands that clean up after its end."""
 
     command: Sequence[str]
     environment: Mapping[str, str]
@@ -45,25 +48,32 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Found(ABC):
-    """A server that was found: its version (Triton's, or its image's tag; empty where only it can tell), and why it."""
+class Installation(ABC):
+    """A Triton server that can be started on this machine.
+
+    `version` is Triton's version or the tag of the image, and empty where only the running server knows its version.
+    `why` says in words where the server was found.
+    """
 
     kind: Kind
     version: str
     why: str
     passed: tuple[str, ...] = field(default=(), kw_only=True)
-    """Why those that come before it in the order were not taken."""
+    """For each kind of server that was tried before this kind: the reason why it cannot be used."""
 
     stand_in = False
-    """Whether ONNX models are answered by the stand-in for Triton's own backend."""
+    """Whether a stand-in for Triton's onnxruntime backend answers for ONNX models."""
 
     @abstractmethod
     def launch(self, place: Place) -> Launch:
-        """Lay out what the server needs in its folder, and say how it is started. Raises StepError."""
+        """Write the files that the server needs into its folder, and return the command that starts it.
+
+        Raises Lacking or OSError where they cannot be written.
+        """
 
 
 def options(place: Place, repository: str, ports: Ports) -> list[str]:
-    """Return the options of `tritonserver` that are the same for every kind."""
+    """Return the options of `tritonserver` that every kind of server takes."""
     cache = [f"--cache-config=local,size={_CACHE_BYTES}"] if place.needs.cached else []
     return [
         f"--model-repository={repository}",
@@ -71,8 +81,8 @@ def options(place: Place, repository: str, ports: Ports) -> list[str]:
         f"--http-port={ports.http}",
         f"--grpc-port={ports.grpc}",
         f"--metrics-port={ports.metrics}",
-        f"--id={place.name}",  # by which it is told from another server on its port
-        # It stays up when a model fails, so that it can be asked which one, and why.
+        f"--id={place.name}",  # `/v2` answers with this name: another server on the port has another
+        # The server stays up when a model fails to load, and answers which model and why.
         "--exit-on-error=false",
         f"--exit-timeout-secs={_EXIT_SECONDS}",
         f"--backend-config=python,shm-region-prefix-name={place.name}_",

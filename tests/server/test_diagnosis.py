@@ -5,7 +5,7 @@ import pytest
 from small_servers import ONNX, model
 
 from engine.errors import StepError
-from engine.server import said
+from engine.server import diagnosis
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,8 @@ from engine.server import said
     ],
 )
 def test_what_a_log_says_is_put_in_plain_words(line, says):
-    assert says in said.meaning([line])
-    assert said.meaning(["all is well"]) == ""
+    assert says in diagnosis.meaning([line])
+    assert diagnosis.meaning(["all is well"]) == ""
 
 
 @pytest.mark.slow

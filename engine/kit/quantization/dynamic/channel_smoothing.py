@@ -1,0 +1,113 @@
+"""Channel smoothing: channels of a normalization's output are divided by factors that its weights are multiplied by."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from engine.errors import StepError
+from engine.kit.accuracy import equivalence
+from engine.kit.inputs import token_rows
+from engine.kit.onnx import onnx_files, topology
+from engine.kit.quantization import activation_ranges, smoothing
+from engine.kit.quantization.activation_ranges import Observation
+from engine.kit.quantization.dynamic import layer_inputs
+from engine.kit.quantization.dynamic.layer_inputs import LayerInput
+from engine.kit.quantization.trials import Trials
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+
+_ALPHAS = (0.5, 0.65, 0.8)
+"""The strengths of `smoothing.factors` that are tried.
+
+A larger strength fits channels that are large on random tokens, at the cost of channels that are large on others only.
+"""
+_WORTH = 0.5
+"""Smoothing adds a node, so it must leave at most this share of the rounding error."""
+_LENGTHS = (8, 32)
+"""The numbers of tokens in the random inputs. Factors must suit both lengths."""
+_COLUMNS = 512
+"""The number of a weight's outputs that errors are measured on."""
+_STEPS = 255
+"""The steps of an int8 activation, from its smallest value to its largest."""
+
+
+def smooth(model: onnx.ModelProto, normalized: Sequence[LayerInput], scratch: Path) -> dict[str, bool]:
+    """Smooth the inputs of linear layers where that lowers the error; `model` is changed.
+
+    Returns for each tensor that could be measured whether it was smoothed. Seeded random tokens are enough to measure
+    the channels behind a normalization, because the model decides their sizes, hardly the text. A model with other
+    inputs than tokens is not smoothed. A weight that another node reads, too, is not smoothed either, because the
+    weight would have to be stored twice.
+    """
+    from onnx import helper, numpy_helper
+
+    readers = Counter(name for node in onnx_files.nodes(model) for name in node.input)
+    inputs = [each for each in normalized if all(readers[name] == 1 for name in each.weights)]
+    if not inputs or not token_rows.are_tokens(onnx_files.inputs(model)):
+        return {}
+    observations = _observations(model, inputs, scratch)
+    if not observations:
+        return {}
+    stored = topology.initializers(model.graph)
+    before = {}
+    for each in inputs:
+        name = each.tensor
+        factors = _factors(observations[name], [numpy_helper.to_array(stored[weight]) for weight in each.weights])
+        if factors is None:
+            continue
+        for weight in each.weights:
+            values = numpy_helper.to_array(stored[weight]) * factors[:, None]
+            stored[weight].CopyFrom(numpy_helper.from_array(values, weight))
+        model.graph.initializer.append(numpy_helper.from_array(1 / factors, f"{name}_factors"))
+        before[name] = [helper.make_node("Mul", [name, f"{name}_factors"], [f"{name}_smoothed"], f"{name}_Mul")]
+    layer_inputs.insert(model, [each for each in inputs if each.tensor in before], before, {})
+    return {name: name in before for name in observations}
+
+
+def _observations(
+    model: onnx.ModelProto, inputs: Sequence[LayerInput], scratch: Path
+) -> dict[str, tuple[Observation, Observation]]:
+    """Return the values of each tensor on random tokens, a half for each length; nothing if the model cannot run."""
+    with TemporaryDirectory(dir=scratch) as folder:
+        try:
+            # `observe` keeps even and odd samples apart, so the two lengths take turns.
+            by_length = zip(*(equivalence.trials(model, length=length) for length in _LENGTHS), strict=True)
+            samples = [sample for pair in by_length for _, sample in pair]
+            trials = Trials.of(onnx_files.copied(model), Path(folder) / "model")
+            return activation_ranges.observe(trials, [each.tensor for each in inputs], samples)
+        except StepError as error:
+            print(f"it could not be tried on random tokens: {' '.join(str(error).split())[:300]}")
+            return {}
+
+
+def _factors(halves: tuple[Observation, Observation], weights: Sequence[np.ndarray]) -> np.ndarray | None:
+    """Return the divisors of the channels with the least error; None where they gain too little."""
+    import numpy as np
+
+    weight = np.concatenate(weights, axis=1)
+    sampled = weight[:, :: -(-weight.shape[1] // _COLUMNS)]
+    errors = dict.fromkeys((None, *_ALPHAS), 0.0)
+    for fitted, unseen in (halves, halves[::-1]):
+        for alpha in errors:
+            factors = None if alpha is None else smoothing.factors(fitted.largest, weight, alpha)
+            errors[alpha] += _error(unseen.rows, factors, sampled)
+    best = min(_ALPHAS, key=lambda alpha: errors[alpha])
+    if errors[best] > _WORTH * errors[None]:
+        return None
+    return smoothing.factors(np.maximum(halves[0].largest, halves[1].largest), weight, best)
+
+
+def _error(rows: np.ndarray, factors: np.ndarray | None, weight: np.ndarray) -> float:
+    """Return the mean square error of the products of rows and a weight when all rows share one int8 scale."""
+    import numpy as np
+
+    smoothed, grown = (rows, weight) if factors is None else (rows / factors, weight * factors[:, None])
+    least, largest = min(float(smoothed.min()), 0.0), max(float(smoothed.max()), 0.0)
+    step = (largest - least) / _STEPS or 1.0
+    return float(np.square((np.rint(smoothed / step) * step - smoothed) @ grown).mean())

@@ -1,0 +1,66 @@
+"""The texts that errors point into, and places in these texts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+_SHOWN_COLUMNS = 160
+"""Characters. An error cuts a longer line here, and shows no line for a place behind the cut."""
+
+# The line breaks of YAML 1.1, as libyaml counts them.
+_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
+"""The characters that YAML 1.1 (5.1, c-printable) excludes, and a byte order mark inside a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """The content of a file, or arguments of the command line, under the name that errors use for it."""
+
+    name: str
+    content: str = field(repr=False)
+
+    def raw_line(self, number: int) -> str:
+        """Return line `number`, counted from 1. Without such a line the return value is empty."""
+        lines = _BREAK.split(self.content)
+        return lines[number - 1] if 0 < number <= len(lines) else ""
+
+    def line(self, number: int) -> str:
+        """Return line `number` fit for a terminal: each character is replaced by a printable one of the same width."""
+        return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", self.raw_line(number)).replace("\t", " ")
+
+    def position(self, index: int) -> Position:
+        """Return the place of the character at `index`."""
+        lines = _BREAK.split(self.content[:index])
+        return Position(self, len(lines), len(lines[-1]) + 1)
+
+    def marked(self, mark: Any) -> Position:
+        """Return the place of a mark of PyYAML. For None, return the start of the text."""
+        return Position(self, mark.line + 1, mark.column + 1) if mark else Position(self, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a text. `line` and `column` count from 1. All places in a text share one Text object."""
+
+    text: Text
+    line: int
+    column: int
+
+    @property
+    def file(self) -> str:
+        """The name of the text: a path, or an option of the command line."""
+        return self.text.name
+
+    @property
+    def shown_line(self) -> str:
+        """The line as an error shows it: cut to a terminal's width, and empty where the place lies behind the cut."""
+        if self.column > _SHOWN_COLUMNS:
+            return ""
+        line = self.text.line(self.line)
+        return line if len(line) <= _SHOWN_COLUMNS else line[:_SHOWN_COLUMNS] + "…"
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"

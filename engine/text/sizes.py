@@ -1,0 +1,41 @@
+"""Sizes in bytes: `2GiB` as people type a size, and `1.5 GB` or `2.0 GiB` as reports print it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+KIB, MIB, GIB, TIB = (1024**power for power in (1, 2, 3, 4))
+"""Bytes in the binary units of memory."""
+_DECIMAL = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
+_BINARY = ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
+_FACTORS = {"b": 1} | {unit.lower(): factor for factor, unit in (*_DECIMAL, *_BINARY)}
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,6})?) *([kmgt]i?)?(b)?", re.IGNORECASE)
+
+
+def parse(text: str, *, letters: bool = False) -> int:
+    """Return the bytes of a typed size: `20GB` is decimal, `512MiB` binary, `4096` a number of bytes.
+
+    With `letters`, the letter of a unit alone is understood: `1.5g` is `1.5GB`, `2Gi` is `2GiB`. Raises ValueError.
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None or (match[2] and not match[3] and not letters):
+        raise ValueError(f"{text!r} is no size")
+    return int(float(match[1]) * _FACTORS[(match[2] or "").lower() + "b"])
+
+
+def decimal(size: float) -> str:
+    """Return a size on disk in decimal units: `512 bytes`, `90.9 MB`, `1.2 GB`."""
+    return _written(size, _DECIMAL)
+
+
+def binary(size: float) -> str:
+    """Return a size in memory in binary units: `512 bytes`, `86.7 MiB`, `15.8 GiB`."""
+    return _written(size, _BINARY)
+
+
+def _written(size: float, units: Sequence[tuple[int, str]]) -> str:
+    for factor, unit in units:
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return f"{size:.0f} bytes"

@@ -1,0 +1,37 @@
+"""Names that look like a misspelt word, and the hints that offer these names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+ALIKE = 0.6
+"""The least similarity from 0 to 1 that makes two words look alike. Source: the default of difflib."""
+
+
+def nearest(word: str, names: Iterable[str], *, count: int = 1, least: float = ALIKE) -> list[str]:
+    """Return at most `count` of `names` that look like `word`, the most similar first.
+
+    Where no name looks like `word`, names that look like `word` in lower case are returned.
+    `least` is the similarity that a name needs.
+    """
+    from difflib import get_close_matches  # imported only when an error is on its way
+
+    choices = list(names)
+    matches = get_close_matches(word, choices, n=count, cutoff=least)
+    return matches or get_close_matches(word.lower(), choices, n=count, cutoff=least)
+
+
+def did_you_mean(*names: str) -> str:
+    """Return the hint that asks whether one of `names` is meant."""
+    return f"did you mean {' or '.join(names)}?"
+
+
+def hint(word: str, names: Iterable[str]) -> str:
+    """Return the hint for an unknown `word`: the nearest of `names`, or all of `names` where none looks like `word`.
+
+    Without any names the hint is to leave the word out.
+    """
+    choices = list(names)
+    if near := nearest(word, choices):
+        return did_you_mean(f"`{near[0]}`")
+    return f"known here: {', '.join(choices)}" if choices else "leave it out"
