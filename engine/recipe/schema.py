@@ -15,6 +15,7 @@ from engine.recipe.fields import (
     Milliseconds,
     Name,
     Number,
+    OneOf,
     Size,
     Text,
     Word,
@@ -27,7 +28,6 @@ from engine.recipe.fields import (
     wrong,
 )
 from engine.recipe.model_config import MODEL_CONFIG, Part
-from engine.recipe.one_of import OneOf
 from engine.recipe.options import Generate, Preprocess, TensorRTOptions
 from engine.runtimes import registry
 
