@@ -22,7 +22,7 @@ def name_of(source: Source, variant: Variant) -> str:
     """Return how a lock calls a source: a path from the project's root, or what the recipe says, a hub's @REVISION."""
     if is_on_hub(source):
         return f"{source.uri}@{source.revision or 'main'}"
-    said = variant.loaded.said(source.uri) or _inside(variant.loaded.project, source.uri)
+    said = variant.loaded.portable_name(source.uri) or _inside(variant.loaded.project, source.uri)
     return said if source.part == "all" else f"{said} ({source.part})"
 
 
@@ -53,6 +53,6 @@ def recipe_rows(variant: Variant) -> dict[str, str]:
     fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
     rows = {name: text_of(value) for name, value in leaves("", fields)}
     return {
-        name: (loaded.said(value) or value) if any(each.is_called(name) for each in PATH_FIELDS) else value
+        name: (loaded.portable_name(value) or value) if any(each.is_called(name) for each in PATH_FIELDS) else value
         for name, value in rows.items()
     }

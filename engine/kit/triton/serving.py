@@ -46,7 +46,7 @@ class Serving(Frozen):
         """Return how a recipe's model is served."""
         said = recipe.package.triton
         name = said.name or recipe.name
-        pixels = images.wanted(recipe)
+        pixels = images.of_recipe(recipe)
         largest: dict[str, int] = {}
         called = warmups.names(recipe)
         for profile in recipe.profiles:
@@ -77,5 +77,5 @@ class Serving(Frozen):
 def _kind(recipe: Recipe) -> str:
     """Return what clients send, for a name."""
     task = tasks.known(recipe.model.task)
-    modality = images.modality(images.wanted(recipe)) if task is None else task.modality
+    modality = images.modality(images.of_recipe(recipe)) if task is None else task.modality
     return modality.value
