@@ -56,8 +56,7 @@ def _prepared(checkpoint: Path, serving: Serving, channels: int) -> dict[str, An
 
     Raises StepError where config.json asks for what timm's evaluation does not know.
     """
-    own = checkpoints.config(checkpoint)
-    told = own.get("pretrained_cfg", own)
+    told = checkpoints.timm_config(checkpoint)
     told = {name: told[name] if told.get(name) else usual for name, usual in _USUAL.items()}
     asked = {"crop_pct": told["crop_pct"], "crop_mode": told["crop_mode"], "interpolation": told["interpolation"]}
     if asked["crop_mode"] not in _CROPS or asked["interpolation"] not in _INTERPOLATIONS:
