@@ -11,21 +11,21 @@ from typing import Any
 from engine import digest, plugins
 from engine.builder import jobs, registry
 from engine.builder.jobs import Job
-from engine.builder.worker import Task, perform
+from engine.builder.worker import WorkerTask, perform
 from engine.errors import StepError
 from engine.recipe.schema import Recipe
 from engine.step import KEY_VARIABLE, Step
 from engine.store import output
 from engine.store.output import Files
 
-__all__ = ["VERSION", "Job", "Made", "install", "plan_of", "run_step"]
+__all__ = ["VERSION", "Job", "StepOutput", "install", "plan_of", "run_step"]
 
 VERSION = 1
 """The version of what this module offers: see docs/stability.md."""
 
 
 @dataclass(frozen=True)
-class Made:
+class StepOutput:
     """What a step made."""
 
     out: Path
@@ -36,7 +36,7 @@ class Made:
     """Relative path -> size in bytes and content."""
 
 
-def run_step(step: Step, folder: Path, **inputs: Path | str) -> Made:
+def run_step(step: Step, folder: Path, **inputs: Path | str) -> StepOutput:
     """Run a step as a worker does, with its options written as JSON and read back; its output goes to `folder/out`.
 
     Raises StepError where a build would: for what the step raises itself, a report that JSON cannot hold, an output
@@ -44,7 +44,7 @@ def run_step(step: Step, folder: Path, **inputs: Path | str) -> Made:
     """
     before = {name: _content(place) for name, place in inputs.items()}
     kind = type(step)
-    task = Task(
+    task = WorkerTask(
         step=f"{kind.__module__}:{kind.__qualname__}",
         name=kind.step_name(),
         options=step.model_dump(mode="json", by_alias=True),
@@ -65,7 +65,7 @@ def run_step(step: Step, folder: Path, **inputs: Path | str) -> Made:
                 f"the step {task.name!r} damaged its input {name!r}",
                 hint="a step must work on a copy of what it changes",
             )
-    return Made(Path(task.out), report, made)
+    return StepOutput(Path(task.out), report, made)
 
 
 def plan_of(recipe: Mapping[str, Any], *kinds: type[Step]) -> tuple[Job, ...]:

@@ -1,4 +1,4 @@
-"""List the GPUs that a recipe can name, with what each can compute; or all that is known of one."""
+"""List the GPUs that a recipe can name, and their number formats; or show one GPU and its sources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print a row per GPU, or one GPU with the documents behind its row."""
+    """Print a row for each GPU, or one GPU with the documents that its row is taken from."""
     from engine import gpus
 
     name = " ".join(arguments.name)
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 def _print_json(chosen: Iterable[Gpu], *, refused: bool) -> None:
     import json
 
-    from engine.gpus import REFUSED, SOURCES
+    from engine.gpus import SOURCES, UNSUPPORTED
 
     rows: list[dict[str, object]] = [
         {
@@ -63,7 +63,7 @@ def _print_json(chosen: Iterable[Gpu], *, refused: bool) -> None:
             "aliases": list(old.aliases),
             "sources": [{"title": SOURCES[tag][0], "url": SOURCES[tag][1]} for tag in old.sources],
         }
-        for old in (REFUSED if refused else ())
+        for old in (UNSUPPORTED if refused else ())
     ]
     print(json.dumps(rows, indent=1))
 
@@ -86,26 +86,26 @@ def _print_gpu(gpu: Gpu) -> None:
 
 
 def _print_table(chosen: Sequence[Gpu]) -> None:
-    from engine.gpus import REFUSED
+    from engine.gpus import UNSUPPORTED
     from engine.report import grid
 
     # The refused GPUs stand in a table of their own with the same columns.
     rows = [_TITLES, *map(_row, chosen)]
-    refused = [(gpu.name, str(gpu.sm), "", gpu.why) for gpu in REFUSED]
+    refused = [(gpu.name, str(gpu.sm), "", gpu.why) for gpu in UNSUPPORTED]
     widths = [max(len(row[column]) for row in (*rows, *refused)) for column in range(3)]
     columns = [grid.Column(right=column > 0, width=width) for column, width in enumerate(widths)]
     grid.show(rows, columns)
     print("\nnothing is built for:")
     grid.show(refused, columns)
     tags = dict.fromkeys(
-        [tag for gpu in chosen for tag in gpu.sources] + [tag for gpu in REFUSED for tag in gpu.sources]
+        [tag for gpu in chosen for tag in gpu.sources] + [tag for gpu in UNSUPPORTED for tag in gpu.sources]
     )
     print("\nsources (of one GPU: `recipe gpus NAME`):")
     grid.show([(tag, _source(tag)) for tag in tags], indent=2)
 
 
 def _row(gpu: Gpu) -> tuple[str, ...]:
-    """Return the cells of a GPU. Each dtype has a place of its own, so that a missing one stands out."""
+    """Return the cells of a GPU. Each dtype has its own place in the cell, so that a missing dtype is seen."""
     from engine.gpus import DTYPES
 
     dtypes = " ".join(dtype if dtype in gpu.dtypes else " " * len(dtype) for dtype in DTYPES)

@@ -1,10 +1,20 @@
 """The catalogue of GPUs: name, SM, memory, dtypes each can compute in, and where that is written."""
 
-from engine.gpus.catalogue import CATALOGUE, REFUSED
-from engine.gpus.gpu import AMPERE, DTYPES, SOURCES, Gpu, Refused
+from engine.gpus.catalogue import CATALOGUE, UNSUPPORTED
+from engine.gpus.gpu import AMPERE, DTYPES, SOURCES, Gpu, UnsupportedGpu
 from engine.gpus.names import called, find, matches, near, with_capability
 
 __all__ = [
-    "AMPERE", "CATALOGUE", "DTYPES", "REFUSED", "SOURCES", "Gpu", "Refused", "called", "find",
-    "matches", "near", "with_capability",
+    "AMPERE",
+    "CATALOGUE",
+    "DTYPES",
+    "SOURCES",
+    "UNSUPPORTED",
+    "Gpu",
+    "UnsupportedGpu",
+    "called",
+    "find",
+    "matches",
+    "near",
+    "with_capability",
 ]  # fmt: skip

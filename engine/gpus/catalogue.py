@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.gpus.gpu import Gpu, Refused
+from engine.gpus.gpu import Gpu, UnsupportedGpu
 
 
 def _geforce(sm: int, sizes: str, *, laptop: bool = False) -> Iterator[Gpu]:
@@ -90,14 +90,17 @@ CATALOGUE = (
 
 _VOLTA = "TensorRT dropped Volta (SM70) with 10.5"
 _PASCAL = "TensorRT 10 starts at SM70, and dropped that with 10.5"
+_PASCAL_SOURCES = ("legacy", "tensorrt-10.1", "tensorrt-10.5")
 
-REFUSED = (
-    Refused("V100", 70, _VOLTA, ("legacy", "tensorrt-10.5"), ("V100 SXM2 16GB", "V100 SXM2 32GB", "V100 SXM3 32GB",
-            "V100 PCIE 16GB", "V100 PCIE 32GB", "V100S PCIE 32GB")),
-    Refused("TITAN V", 70, _VOLTA, ("legacy", "tensorrt-10.5")),
-    Refused("Quadro GV100", 70, _VOLTA, ("legacy", "tensorrt-10.5")),
-    Refused("P100", 60, _PASCAL, ("legacy", "tensorrt-10.1", "tensorrt-10.5"), ("P100 PCIE 16GB", "P100 SXM2 16GB")),
-    Refused("P40", 61, _PASCAL, ("legacy", "tensorrt-10.1", "tensorrt-10.5")),
-    Refused("P4", 61, _PASCAL, ("legacy", "tensorrt-10.1", "tensorrt-10.5")),
+UNSUPPORTED = (
+    UnsupportedGpu(
+        "V100", 70, _VOLTA, ("legacy", "tensorrt-10.5"),
+        ("V100 SXM2 16GB", "V100 SXM2 32GB", "V100 SXM3 32GB", "V100 PCIE 16GB", "V100 PCIE 32GB", "V100S PCIE 32GB"),
+    ),
+    UnsupportedGpu("TITAN V", 70, _VOLTA, ("legacy", "tensorrt-10.5")),
+    UnsupportedGpu("Quadro GV100", 70, _VOLTA, ("legacy", "tensorrt-10.5")),
+    UnsupportedGpu("P100", 60, _PASCAL, _PASCAL_SOURCES, ("P100 PCIE 16GB", "P100 SXM2 16GB")),
+    UnsupportedGpu("P40", 61, _PASCAL, _PASCAL_SOURCES),
+    UnsupportedGpu("P4", 61, _PASCAL, _PASCAL_SOURCES),
 )  # fmt: skip
-"""What is too old, by the same names."""
+"""GPUs that are too old for TensorRT 10."""

@@ -116,7 +116,7 @@ class Gpu:
 
 
 @dataclass(frozen=True)
-class Refused:
+class UnsupportedGpu:
     """A GPU that people ask for and that nothing is built for: its name, its SM, why, and where that is written."""
 
     name: str

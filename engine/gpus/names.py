@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.errors import UsageError
-from engine.gpus.catalogue import CATALOGUE, REFUSED
+from engine.gpus.catalogue import CATALOGUE, UNSUPPORTED
 from engine.gpus.gpu import SOURCES, Gpu
 from engine.text import suggestions
 
@@ -77,7 +77,7 @@ def _simple(name: str) -> str:
 
 
 _BY_NAME = {_simple(name): gpu for gpu in CATALOGUE for name in (gpu.name, *gpu.aliases)}
-_TOO_OLD = {_simple(name): old for old in REFUSED for name in (old.name, *old.aliases)}
+_TOO_OLD = {_simple(name): old for old in UNSUPPORTED for name in (old.name, *old.aliases)}
 
 
 def with_capability(name: str, sm: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Any, get_args
 
@@ -10,6 +12,7 @@ from engine.recipe.extends import VERSION, VERSION_FIELD
 from engine.recipe.model_config import Part
 from engine.recipe.schema import Recipe
 
+_SECTION = re.compile(r"\b(Bench|Graph|Package|Target|TensorRT)Section\b")
 _SIZE = {"type": "integer", "minimum": 1, "maximum": 1_000_000}
 _NUMBER = {"type": "number"}
 _BY_INPUT = {"type": "string", "pattern": "^[0-9]+(x[0-9]+)*$"}
@@ -29,7 +32,7 @@ _SHORT_FORMS: Mapping[str, list[dict[str, Any]]] = {
 
 def editor_schema() -> dict[str, Any]:
     """Return the schema of what a user types: with `recipe`, `extends`, `matrix`, and short forms."""
-    schema = Recipe.model_json_schema(by_alias=True, ref_template="#/$defs/{model}")
+    schema = _with_published_names(Recipe.model_json_schema(by_alias=True, ref_template="#/$defs/{model}"))
     definitions = schema["$defs"]
     for name, forms in _SHORT_FORMS.items():
         definitions[name] = {"anyOf": [definitions[name], *forms]}
@@ -49,6 +52,12 @@ def editor_schema() -> dict[str, Any]:
     for name in schema["properties"].keys() - {"name", "model", "matrix", "extends", VERSION_FIELD}:
         schema["properties"][name] = _or_nothing(schema["properties"][name])
     return schema | {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A recipe"}
+
+
+def _with_published_names(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema with the definitions under their published names: `Bench` for the class BenchSection."""
+    renamed: dict[str, Any] = json.loads(_SECTION.sub(r"\1", json.dumps(schema)))
+    return renamed
 
 
 def _with_tritons_fields(schema: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from engine import tasks
-from engine.recipe.schema import Model, ModelSection
+from engine.recipe.schema import ModelSection, RecipePart
 from engine.tasks import Modality
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ SAID = ("layout", "size")
 _REPOSITORIES = ("timm:", "hf:timm/")
 
 
-class Images(Model):
+class Images(RecipePart):
     """The input of an image model: where its channels stand, and how many pixels each side has."""
 
     layout: Literal["NCHW", "NHWC"] = "NCHW"

@@ -14,7 +14,7 @@ _LEVELS = ("none", "same-compute-capability", "ampere-plus")
 _VERSIONS = "version-compatible"
 
 
-class TensorRT(TypedDict, total=False):
+class TensorRTSection(TypedDict, total=False):
     """Options of a TensorRT build, under the builder's own names; only what the recipe says is there.
 
     Source: `IBuilderConfig`, `MemoryPoolType` and `HardwareCompatibilityLevel` of NVIDIA's TensorRT API.
@@ -67,7 +67,7 @@ def _levels_apart(value: Any) -> Any:
     return {**{name: said for name, said in value.items() if name != "compatibility"}, "version_compatible": True}
 
 
-TensorRTOptions = Annotated[TensorRT, BeforeValidator(_levels_apart)]
+TensorRTOptions = Annotated[TensorRTSection, BeforeValidator(_levels_apart)]
 """The section `tensorrt` of a recipe."""
 
 

@@ -34,13 +34,13 @@ from engine.runtimes import registry
 Precision = Literal["fp32", "fp16", "bf16", "int8", "fp8", "int4"]
 
 
-class Model(BaseModel):
+class RecipePart(BaseModel):
     """Every part of a recipe: immutable, and no field but the declared ones."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
-class Range(Model):
+class Range(RecipePart):
     """The extents that an axis may take, as TensorRT's profiles mean it: min <= opt <= max."""
 
     min: Size
@@ -62,7 +62,7 @@ Profile = Annotated[Mapping[Word, Range], Field(min_length=1, max_length=64), Be
 Profiles = Annotated[tuple[Profile, ...], Field(max_length=64), BeforeValidator(as_list), Distinct]
 
 
-class ModelSection(Model):
+class ModelSection(RecipePart):
     """Where the model comes from and what it is for."""
 
     source: Text
@@ -84,7 +84,7 @@ _OneDevice = Annotated[Text, Tag("one")]
 _Devices = Annotated[tuple[Text, ...], Field(min_length=1, max_length=16), Distinct, Tag("several")]
 
 
-class Target(Model):
+class TargetSection(RecipePart):
     """What the package is for."""
 
     device: Annotated[_OneDevice | _Devices, Discriminator(_one_or_several)] = "cpu"
@@ -99,7 +99,7 @@ class Target(Model):
         return (self.device,) if isinstance(self.device, str) else self.device
 
 
-class Bound(Model):
+class Bound(RecipePart):
     """A limit on a measured number; one side may be open."""
 
     at_least: Number | None = None
@@ -126,7 +126,7 @@ _Share = AfterValidator(limits_within(0, 2))
 # Above 1 nothing passes, which is one way to withhold a package; above 2 somebody meant per cent.
 
 
-class Validation(Model):
+class Validation(RecipePart):
     """How the built model is held against the original; a bare number means `at_least` (for `max_abs`: `at_most`)."""
 
     samples: Text | None = None
@@ -136,21 +136,21 @@ class Validation(Model):
     metric: Annotated[Metric, _AtLeast, _Share] | None = None
 
 
-class Calibration(Model):
+class Calibration(RecipePart):
     """Samples that a quantizer may look at."""
 
     samples: Text
     limit: Size = 256
 
 
-class Rival(Model):
+class Rival(RecipePart):
     """What a user would otherwise run; measured in the same run."""
 
     runtime: Annotated[str, OneOf(registry.rivals)]
     precision: Literal["fp32", "fp16", "bf16", "int8"] = "fp32"
 
 
-class Shape(Model):
+class Shape(RecipePart):
     """One shape to measure: an extent per axis, and perhaps a budget in milliseconds.
 
     In YAML the axes stand beside `budget`: `{batch: 1, sequence: 16, budget: {p95_ms: 1.7}}`.
@@ -168,7 +168,7 @@ class Shape(Model):
         return {"axes": axes, **({"budget": value["budget"]} if "budget" in value else {})}
 
 
-class Bench(Model):
+class BenchSection(RecipePart):
     """What is measured, and against what."""
 
     shapes: Annotated[tuple[Shape, ...], Field(max_length=256), BeforeValidator(as_list), Distinct] = ()
@@ -179,7 +179,7 @@ class Bench(Model):
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
 
 
-class Graph(TypedDict, total=False):
+class GraphSection(TypedDict, total=False):
     """What differs for one graph of a model that is exported as several."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
@@ -188,7 +188,7 @@ class Graph(TypedDict, total=False):
     profiles: Profiles
 
 
-class Triton(Model):
+class Triton(RecipePart):
     """The Triton model repository; fields that are not named here are ModelConfig's own, verbatim."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -216,26 +216,26 @@ class Triton(Model):
         return self
 
 
-class Package(Model):
+class PackageSection(RecipePart):
     """What is handed over."""
 
     triton: Triton = Triton()
 
 
-class Recipe(Model):
+class Recipe(RecipePart):
     """One variant of a recipe, complete: `extends`, `matrix` and `--set` are already applied."""
 
     name: Name
     model: ModelSection
-    target: Target = Target()
+    target: TargetSection = TargetSection()
     precision: Precision = "fp32"
     profiles: Profiles = ()
     tensorrt: TensorRTOptions = {}
     calibrate: Calibration | None = None
     validation: Annotated[Validation, Field(alias="validate")] = Validation()
-    bench: Bench | None = None
-    package: Package = Package()
-    graphs: Annotated[Mapping[Name, Graph], Field(max_length=16)] = {}
+    bench: BenchSection | None = None
+    package: PackageSection = PackageSection()
+    graphs: Annotated[Mapping[Name, GraphSection], Field(max_length=16)] = {}
     generate: Generate = {}
     preprocess: Preprocess = {}
     runtimes: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=16)] = {}

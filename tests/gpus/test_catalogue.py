@@ -116,11 +116,11 @@ def test_what_is_too_old_is_known_and_refused_with_the_reason(name):
 
 
 def test_every_row_says_where_it_is_from():
-    for row in (*gpus.CATALOGUE, *gpus.REFUSED):
+    for row in (*gpus.CATALOGUE, *gpus.UNSUPPORTED):
         assert row.sources
         assert set(row.sources) <= gpus.SOURCES.keys(), row.name
     assert all(address.startswith("https://") for _, address in gpus.SOURCES.values())
-    used = {tag for row in (*gpus.CATALOGUE, *gpus.REFUSED) for tag in row.sources}
+    used = {tag for row in (*gpus.CATALOGUE, *gpus.UNSUPPORTED) for tag in row.sources}
     assert used == gpus.SOURCES.keys()
 
 
@@ -145,7 +145,7 @@ def shown(capsys, *words):
 
 def test_the_command_lists_all_or_tells_of_one(capsys):
     table = shown(capsys)
-    assert all(gpu.name in table for gpu in (*gpus.CATALOGUE, *gpus.REFUSED))
+    assert all(gpu.name in table for gpu in (*gpus.CATALOGUE, *gpus.UNSUPPORTED))
     one = shown(capsys, "NVIDIA", "A10G")
     assert one.startswith("A10G: Ampere, SM86, 24 GiB")
     assert "https://aws.amazon.com/ec2/instance-types/g5/" in one
@@ -153,7 +153,7 @@ def test_the_command_lists_all_or_tells_of_one(capsys):
 
 def test_the_command_speaks_json(capsys):
     rows = json.loads(shown(capsys, "--json"))
-    assert len(rows) == len(gpus.CATALOGUE) + len(gpus.REFUSED)
+    assert len(rows) == len(gpus.CATALOGUE) + len(gpus.UNSUPPORTED)
     (row,) = json.loads(shown(capsys, "--json", "Tesla", "T4"))
     assert (row["name"], row["sm"], row["dtypes"], row["tensorrt_rtx"]) == ("T4", 75, ["fp32", "fp16", "int8"], True)
     assert {"title", "url"} == set(row["sources"][0])

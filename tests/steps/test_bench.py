@@ -14,8 +14,7 @@ from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import onnx_files
 from engine.machine import cpu, cuda, gpu_state
 from engine.machine.gpu_state import GpuReport
-from engine.recipe.schema import Bench as BenchSection
-from engine.recipe.schema import ModelSection, Recipe, Rival, Shape
+from engine.recipe.schema import BenchSection, ModelSection, Recipe, Rival, Shape
 from engine.runtimes import hardware
 from engine.steps.bench import LATENCIES, Bench, _Models
 

@@ -12,7 +12,7 @@ import pytest
 
 from engine.kit.accuracy import equivalence
 from engine.kit.onnx import onnx_files
-from engine.recipe.schema import ModelSection, Recipe, Target
+from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.runtimes.onnxruntime import fusion
 from engine.steps.fuse import Fuse
 
@@ -207,7 +207,7 @@ def test_bytes_are_the_same_in_another_directory_process_and_hash_seed(tmp_path)
 
 
 def recipe(**target):
-    return Recipe(name="a", model=ModelSection(source="x"), target=Target(**target))
+    return Recipe(name="a", model=ModelSection(source="x"), target=TargetSection(**target))
 
 
 def test_it_is_wanted_for_onnx_runtimes_own_kernels_only():
@@ -219,6 +219,6 @@ def test_it_is_wanted_for_onnx_runtimes_own_kernels_only():
 
 
 def test_precision_profiles_and_isa_are_no_options():
-    first = Recipe(name="a", model=ModelSection(source="x"), precision="fp32", target=Target(isa="avx2"))
+    first = Recipe(name="a", model=ModelSection(source="x"), precision="fp32", target=TargetSection(isa="avx2"))
     assert Fuse.for_recipe(first) == Fuse.for_recipe(first.model_copy(update={"precision": "int8"}))
     assert Fuse().options() == {"residual": "apart"}

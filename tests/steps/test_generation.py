@@ -12,8 +12,7 @@ from engine.errors import JudgementError, StepError
 from engine.kit.bench.interleaving import Budget
 from engine.kit.inputs import cases
 from engine.kit.onnx import graphs, onnx_files
-from engine.recipe.schema import Bench as BenchSection
-from engine.recipe.schema import ModelSection, Recipe, Rival, Shape
+from engine.recipe.schema import BenchSection, ModelSection, Recipe, Rival, Shape
 from engine.steps.bench import LATENCIES, Bench
 from engine.steps.export import Export
 from engine.steps.fuse import Fuse

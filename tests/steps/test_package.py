@@ -20,8 +20,7 @@ from engine.kit.triton import parts
 from engine.kit.triton.served.tokenizer import Work
 from engine.kit.triton.serving import Serving
 from engine.recipe.images import Images
-from engine.recipe.schema import ModelSection, Recipe, Target, Triton
-from engine.recipe.schema import Package as PackageSection
+from engine.recipe.schema import ModelSection, PackageSection, Recipe, TargetSection, Triton
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.tensorrt import passport
 from engine.steps.package import Package
@@ -330,7 +329,9 @@ def test_onnx_runtime_on_a_gpu_is_served_there_by_the_provider_that_was_measured
 
 def test_a_package_is_the_same_whatever_gpu_of_its_kind_it_is_for():
     said = [
-        Package.for_recipe(recipe().model_copy(update={"target": Target(device=device, provider=provider)})).options()
+        Package.for_recipe(
+            recipe().model_copy(update={"target": TargetSection(device=device, provider=provider)})
+        ).options()
         for device, provider in (("T4", "cuda"), ("A10", "cuda"), ("A10", "tensorrt"))
     ]
     assert said[0] == said[1] != said[2]

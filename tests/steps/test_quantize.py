@@ -17,7 +17,7 @@ from engine.kit.accuracy import equivalence
 from engine.kit.onnx import onnx_files
 from engine.kit.quantization import int8
 from engine.kit.quantization.report import ActivationScaling
-from engine.recipe.schema import ModelSection, Recipe, Target
+from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.fuse import Fuse
 from engine.steps.quantize import Quantize
@@ -143,7 +143,7 @@ def test_seven_bits_where_the_cpu_would_saturate(tmp_path):
     ],
 )
 def test_the_isa_decides_on_seven_bits(isa, reduced):
-    recipe = Recipe(name="a", model=ModelSection(source="x"), precision="int8", target=Target(isa=isa))
+    recipe = Recipe(name="a", model=ModelSection(source="x"), precision="int8", target=TargetSection(isa=isa))
     assert Quantize.for_recipe(recipe) == Quantize(reduce_range=reduced)
 
 
@@ -154,7 +154,7 @@ def wanted(precision="int8", *, calibrate=None, **target):
             name="a",
             model=ModelSection(source="x"),
             precision=precision,
-            target=Target(**target),
+            target=TargetSection(**target),
             profiles=[{"batch": [1, 8, 32]}],
             calibrate=calibrate,
         )

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 from engine.errors import StepError
 from engine.kit.onnx import onnx_files
-from engine.recipe.schema import ModelSection, Recipe, Target
+from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.shape_infer import ShapeInfer
 
@@ -182,7 +182,9 @@ def test_a_model_quantized_by_someone_else_comes_through(tmp_path):
 
 def test_every_recipe_wants_it_whatever_its_precision_and_profiles():
     recipes = [Recipe(name="a", model=ModelSection(source="x.onnx"), precision=p) for p in ("fp32", "int8")]
-    recipes.append(Recipe(name="a", model=ModelSection(source="x"), target=Target(runtime="tensorrt", device="T4")))
+    recipes.append(
+        Recipe(name="a", model=ModelSection(source="x"), target=TargetSection(runtime="tensorrt", device="T4"))
+    )
     assert {ShapeInfer.for_recipe(recipe) for recipe in recipes} == {ShapeInfer()}
 
 

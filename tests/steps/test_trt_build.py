@@ -14,7 +14,7 @@ from engine import digest
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import onnx_files
-from engine.recipe.schema import ModelSection, Range, Recipe, Target
+from engine.recipe.schema import ModelSection, Range, Recipe, TargetSection
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import passport
 from engine.step import KEPT, KEY_VARIABLE, Source
@@ -30,7 +30,9 @@ def extents(**axes):
 
 def recipe(runtime="tensorrt", device="T4", **said):
     given = {"precision": "fp16", "profiles": (extents(batch=(1, 2, 4)),), **said}
-    return Recipe(name="m", model=ModelSection(source="hf:a/b"), target=Target(device=device, runtime=runtime), **given)
+    return Recipe(
+        name="m", model=ModelSection(source="hf:a/b"), target=TargetSection(device=device, runtime=runtime), **given
+    )
 
 
 def step(runtime="tensorrt", device="T4", tensorrt=None, **said):

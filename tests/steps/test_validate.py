@@ -13,7 +13,7 @@ from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.inputs.token_rows import RowLimits, masked
 from engine.kit.onnx import onnx_files
-from engine.recipe.schema import Bound, Metric, ModelSection, Recipe, Target
+from engine.recipe.schema import Bound, Metric, ModelSection, Recipe, TargetSection
 from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.tensorrt import passport
@@ -221,7 +221,10 @@ def test_a_tensorrt_engine_is_run_by_no_cpu(layers, tmp_path):
 
 def test_a_tensorrt_recipe_is_validated_on_its_gpu():
     recipe = Recipe(
-        name="m", model=ModelSection(source="hf:a/b"), target=Target(device="T4", runtime="tensorrt"), precision="fp16"
+        name="m",
+        model=ModelSection(source="hf:a/b"),
+        target=TargetSection(device="T4", runtime="tensorrt"),
+        precision="fp16",
     )
     step = Validate.for_recipe(recipe)
     assert str(step.hardware()) == "T4 (sm_75) with tensorrt"

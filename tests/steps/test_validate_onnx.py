@@ -11,14 +11,14 @@ from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files, topology
 from engine.kit.quantization.half import half, ranges
-from engine.recipe.schema import Bound, ModelSection, Recipe, Target
+from engine.recipe.schema import Bound, ModelSection, Recipe, TargetSection
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.validate_onnx import ValidateOnnx
 
 
 def recipe(precision="fp16", **target):
     model = ModelSection(source="model", task="text-classification")
-    return Recipe(name="a", model=model, precision=precision, target=Target(**target))
+    return Recipe(name="a", model=model, precision=precision, target=TargetSection(**target))
 
 
 def planned(precision="fp16", **target):

@@ -11,7 +11,7 @@ import pytest
 from engine.errors import StepError
 from engine.kit.onnx import onnx_files
 from engine.machine import cuda
-from engine.recipe.schema import ModelSection, Range, Recipe, Target
+from engine.recipe.schema import ModelSection, Range, Recipe, TargetSection
 from engine.runtimes import devices, hardware
 from engine.runtimes.execution import Execution
 from engine.runtimes.onnxruntime import runner as ort_runner
@@ -29,7 +29,7 @@ def span(least, usual, most):
 def recipe(**target):
     profiles = ({"batch": [1, 8, 32], "sequence": [1, 128, 512]},)
     options = {"cuda_graph": True, "optimization_level": 4, "memory_pool": {"workspace": 2 << 30}}
-    wanted = Target(**target)
+    wanted = TargetSection(**target)
     said = options if wanted.provider == "tensorrt" or wanted.runtime == "tensorrt" else {}
     return Recipe(name="m", model=ModelSection(source="x"), target=wanted, profiles=profiles, tensorrt=said)
 
@@ -38,7 +38,7 @@ def gpus(monkeypatch, *names):
     """Let the driver show GPUs of these names, which are not there."""
     fields = ("sm_count", "memory", "memory_bus_width", "l2_bytes", "shared_memory_per_block", "shared_memory_per_sm")
     sizes = dict.fromkeys(fields, 1) | {"ecc": True, "integrated": False}
-    shown = tuple(cuda.Device(name=name, sm=75, **sizes) for name in names)
+    shown = tuple(cuda.CudaDevice(name=name, sm=75, **sizes) for name in names)
     monkeypatch.setattr(cuda, "devices", lambda: shown)
 
 
