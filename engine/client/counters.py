@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.client.figures import ModelTimes
 from engine.client.model_metadata import ModelMetadata
+from engine.kit.bench.stats import MS_DIGITS
 
 PARTS = ("queue", "compute_input", "compute_infer", "compute_output")
 """The parts of a request's time that Triton counts.
@@ -16,7 +17,6 @@ Source: "Statistics Extension" of Triton's documentation: waiting to be put into
 running the model, getting the outputs ready; `success` is all of it, from the request's arrival to its answer.
 """
 _NANOSECONDS_PER_MS = 1e6
-_DIGITS = 4
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Counters:
         """Return the times divided by a number of requests, in milliseconds, and the counts as they are."""
         count = max(requests, 1)
         times = {
-            f"{part}_ms": round(getattr(self, part) / count / _NANOSECONDS_PER_MS, _DIGITS)
+            f"{part}_ms": round(getattr(self, part) / count / _NANOSECONDS_PER_MS, MS_DIGITS)
             for part in ("total", *PARTS)
         }
         return ModelTimes(self.requests, self.failed, self.rows, self.executions, **times)

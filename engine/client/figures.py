@@ -10,8 +10,10 @@ from typing import Self
 from engine.kit.bench import stats
 from engine.reporting import TypedReport, measured, significant
 
-_DIGITS = 4
-"""Digits behind the point of milliseconds: tenths of a microsecond."""
+
+def milliseconds(seconds: float) -> float:
+    """Return seconds as milliseconds, rounded as reports keep them."""
+    return round(1e3 * seconds, stats.MS_DIGITS)
 
 
 @dataclass(frozen=True)
@@ -35,14 +37,15 @@ class Latencies:
     def of_seconds(cls, seconds: Sequence[float]) -> Self:
         """Return the distribution of latencies that are given in seconds."""
         values = sorted(1e3 * each for each in seconds)
-        p50, p90, p95, p99 = (round(stats.percentile(values, share), _DIGITS) for share in (0.5, 0.9, 0.95, 0.99))
+        shares = (0.5, 0.9, 0.95, 0.99)
+        p50, p90, p95, p99 = (round(stats.percentile(values, share), stats.MS_DIGITS) for share in shares)
         return cls(
-            mean_ms=round(fsum(values) / len(values), _DIGITS),
+            mean_ms=round(fsum(values) / len(values), stats.MS_DIGITS),
             p50_ms=p50,
             p90_ms=p90,
             p95_ms=p95,
             p99_ms=p99,
-            max_ms=round(values[-1], _DIGITS),
+            max_ms=round(values[-1], stats.MS_DIGITS),
             requests=len(values),
         )
 

@@ -34,7 +34,6 @@ _EXIT_SECONDS = 0.5
 _MOST_MESSAGES = 3
 """Different error messages that a report holds."""
 _DIGITS = 3
-_SHARE_DIGITS = 4
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ def _figures(
         latency=Latencies.of_seconds(seconds) if seconds else NotMeasured(),
         errors=Errors(
             count=failed,
-            share=round(failed / requests, _SHARE_DIGITS) if requests else 0.0,
+            share=round(failed / requests, stats.RATIO_DIGITS) if requests else 0.0,
             messages={message: count for message, count in errors.most_common(_MOST_MESSAGES) if count},
         ),
         client=_client(outcomes, stats.median(seconds) if seconds else 0.0),

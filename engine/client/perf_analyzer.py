@@ -22,6 +22,7 @@ from engine.client.inputs import raw_bytes
 from engine.client.model_metadata import ModelMetadata
 from engine.client.requests import InferRequest
 from engine.errors import StepError
+from engine.kit.bench.stats import MS_DIGITS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -155,7 +156,7 @@ def _figures(
         row = next(csv.DictReader(file))
     count = re.search(r"Request count: ([0-9]+)", output)
     requests = int(count[1]) if count else 0
-    latency = {name: round(float(row[column]) / _MICROSECONDS_PER_MS, 4) for name, column in _FIGURES.items()}
+    latency = {name: round(float(row[column]) / _MICROSECONDS_PER_MS, MS_DIGITS) for name, column in _FIGURES.items()}
     return LoadFigures(
         concurrency=point.concurrency or None,
         rate=point.rate or None,

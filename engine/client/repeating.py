@@ -13,6 +13,7 @@ from engine.client.client import Client
 from engine.client.figures import ModelTimes, Statistics
 from engine.client.model_metadata import ModelMetadata
 from engine.client.requests import InferRequest
+from engine.kit.bench.stats import MS_DIGITS
 from engine.reporting import numbers
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ _PAUSE = 0.01
 """Seconds between two readings of the counters."""
 _READINGS = 20
 """The most readings of the counters: under the load of other clients they never stand still."""
-_DIGITS = 4
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def statistics(
     mean_ms = 1e3 * fsum(seconds) / max(len(seconds), 1)
     server_ms = models[model.name].total_ms if model.name in models else 0.0
     return Statistics(
-        models, client_ms=round(mean_ms, _DIGITS), network_and_client_ms=round(mean_ms - server_ms, _DIGITS)
+        models, client_ms=round(mean_ms, MS_DIGITS), network_and_client_ms=round(mean_ms - server_ms, MS_DIGITS)
     )
 
 

@@ -1,4 +1,4 @@
-"""Load test: puts a load on a running server, as a closed or an open loop, and prints latencies and throughput."""
+"""Put a load on a running server: closed and open loop, a sweep of loads, percentiles, throughput, errors."""
 
 from __future__ import annotations
 

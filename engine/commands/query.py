@@ -1,4 +1,4 @@
-"""Query: asks a model on a running server about texts, pairs, images, files or tensors, over HTTP or gRPC."""
+"""Ask a model on a running server: texts, pairs, images, files or tensors, over HTTP or gRPC."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from engine.client.rows import QueryRow
 
 _TIMEOUT = 60.0
-"""Seconds to wait for a response by default."""
-_DIGITS = 4
-"""Digits behind the point of milliseconds."""
+"""Seconds to wait for a response by default: `client.TIMEOUT`, which reading a command line must not import."""
 _LABEL = 100
 """Characters of a row's label that people see."""
 
@@ -117,11 +115,11 @@ def _wants_stream(arguments: argparse.Namespace) -> bool:
 def _ask(client: Client, model: ModelMetadata, requests: Sequence[InferRequest], arguments: argparse.Namespace) -> None:
     """Send the requests, and print the answers and the times."""
     from engine.client import repeating
-    from engine.client.figures import Latencies, QueryFigures
+    from engine.client.figures import Latencies, QueryFigures, milliseconds
 
     before = repeating.settled(client, model) if arguments.statistics and not arguments.repeat else {}
     rows, seconds = _answers(client, model, requests, as_json=arguments.json)
-    first_ms, latency, statistics = round(1e3 * sum(seconds), _DIGITS), None, None
+    first_ms, latency, statistics = milliseconds(sum(seconds)), None, None
     if arguments.repeat:
         if arguments.statistics:
             before = repeating.settled(client, model)

@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Self
 
 from engine import tasks
 from engine.errors import JudgementError
-from engine.kit.bench import rows as bench_rows
-from engine.kit.bench.interleaving import Budget, Contender
+from engine.kit.bench.interleaving import Budget, Contender, bench_rows
 from engine.kit.bench.report import IN_PROCESS, BenchReport, BenchRow, ServerReport
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import graphs, onnx_files
@@ -163,7 +162,7 @@ class Bench(Step):
             for axes in self.shapes:
                 print(f"measuring {_words(axes)}, {threads} threads: {', '.join(map(str, contenders))}")
                 inputs = bench_inputs.draw(graph, axes) if new is None else bench_inputs.prompts(graph, axes)
-                made = bench_rows.measured(axes, inputs, contenders, self.budget)
+                made = bench_rows(axes, inputs, contenders, self.budget)
                 made = [(_generated(row, new), rounds) for row, rounds in made]
                 measured += made
                 states += gpu_state.look(gpu.name) if gpu else []

@@ -43,6 +43,6 @@ def test_of_a_model_that_answers_whole_and_in_pieces_the_wish_chooses():
     assert model_metadata.sibling([whole, pieces], whole, stream=True) is pieces
     with pytest.raises(UsageError, match="which one"):
         model_metadata.choose([whole, pieces, marked("bert_text", "fill-mask")], None, stream=False)
-    with pytest.raises(UsageError, match="no model 'gtp_text'") as told:
+    with pytest.raises(UsageError, match="no model 'gtp_text'") as caught:
         model_metadata.choose([whole, pieces], "gtp_text", stream=False)
-    assert told.value.hint == "did you mean gpt_text?"
+    assert caught.value.hint == "did you mean gpt_text?"

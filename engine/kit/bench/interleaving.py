@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Self
 
-from engine.kit.bench.report import IN_PROCESS
-from engine.kit.bench.stats import median, percentile
+from engine.kit.bench import stats
+from engine.kit.bench.report import IN_PROCESS, BenchRow
 from engine.runtimes.runner import Runner
 
 if TYPE_CHECKING:
@@ -26,14 +26,14 @@ Clock = Callable[[], float]
 class Contender:
     """A model that is timed, and the way to it: in this process or through a server.
 
-    `prepare` does for given inputs all work that is not timed, and returns the call that is timed. The call runs
+    `prepare` takes the inputs, does all work that is not timed, and returns the call that is timed. The call runs
     inside the context that `active` returns.
     """
 
     runtime: str
     via: str
     ours: bool
-    """Whether the model is the one that the recipe builds; the others are its rivals."""
+    """Whether the recipe builds the model. All other models are rivals."""
     prepare: Callable[[Tensors], Call]
     active: Callable[[], AbstractContextManager[object]] = nullcontext
 
@@ -60,11 +60,46 @@ class Budget:
 
 
 _SETTLING = 2
-"""Calls at the start of a turn that are not timed: the caches hold another model's weights, its threads still spin."""
+"""Calls at the start of a turn that are not timed: caches hold another model's weights, whose threads still spin."""
 _STABLE = 0.05
-"""A warm-up ends when the median latency falls by less than this share, and its quartiles lie within twice of it."""
+"""The warm-up ends with a batch whose median is less than 5 % below the best median so far, and whose p75 lies at
+most 10 % above its p25."""
 _BATCH = 5
-"""Calls of the warm-up that are compared with the calls before them."""
+"""Calls of a batch: a warm-up compares the latencies of one batch with those of the batches before."""
+_RAW_DIGITS = 3
+"""Digits behind the point of each single latency in milliseconds, as latencies.json keeps them: microseconds."""
+
+
+def bench_rows(
+    axes: Mapping[str, int], inputs: Tensors, contenders: Sequence[Contender], budget: Budget
+) -> list[tuple[BenchRow, list[list[float]]]]:
+    """Return a row for each contender in their order, and its latencies: milliseconds, a list for each round.
+
+    In a row of ours, `ratio_to` says how many times longer each rival takes on the same way. The budget grows with
+    the contenders that go through a server, so that the contenders in process keep their time.
+    """
+    in_process = sum(each.via == IN_PROCESS for each in contenders)
+    share = len(contenders) / max(1, in_process)
+    longer = replace(budget, seconds=budget.seconds * share, warm_up=budget.warm_up * share)
+    seconds = measure(contenders, inputs, longer)
+    rows = []
+    for contender, rounds in zip(contenders, seconds, strict=True):
+        ratios = {
+            other.runtime: stats.ratio(theirs, rounds)
+            for other, theirs in zip(contenders, seconds, strict=True)
+            if contender.ours and not other.ours and other.via == contender.via
+        }
+        rounds_ms = [[value * 1e3 for value in values] for values in rounds]
+        row = BenchRow.of_rounds(
+            rounds_ms,
+            shape=dict(axes),
+            via=contender.via,
+            runtime=contender.runtime,
+            ours=contender.ours,
+            ratio_to=ratios,
+        )
+        rows.append((row, [[round(value, _RAW_DIGITS) for value in values] for values in rounds_ms]))
+    return rows
 
 
 def measure(
@@ -83,7 +118,7 @@ def measure(
         with contender.active():
             usual = _warm_up(call, budget.warm_up * share, clock)
         fitting = int(turn / usual)
-        # To a call that fills a turn, cold caches are nothing, and another one before it would double the time.
+        # A call that fills a whole turn needs no settling: cold caches cost it little, another call as much again.
         settling.append(_SETTLING if fitting > 1 else 0)
         runs.append(max(1, min(budget.most_runs // budget.rounds, fitting - settling[-1])))
     order = list(range(len(contenders)))
@@ -100,10 +135,10 @@ def _warm_up(call: Call, seconds: float, clock: Clock) -> float:
     """Call until the latency is stable or `seconds` are over; return the median of the last calls."""
     end = clock() + seconds
     batch = _times(call, 1, clock)
-    best = median(batch)
+    best = stats.median(batch)
     while clock() < end:
         batch = _times(call, _BATCH if best * _BATCH < seconds else 1, clock)
-        middle = median(batch)
+        middle = stats.median(batch)
         if middle > best * (1 - _STABLE) and _is_even(batch):
             return middle
         best = min(best, middle)
@@ -111,7 +146,7 @@ def _warm_up(call: Call, seconds: float, clock: Clock) -> float:
 
 
 def _is_even(batch: Sequence[float]) -> bool:
-    return percentile(batch, 0.75) <= percentile(batch, 0.25) * (1 + 2 * _STABLE)
+    return stats.percentile(batch, 0.75) <= stats.percentile(batch, 0.25) * (1 + 2 * _STABLE)
 
 
 def _turn(call: Call, runs: int, settling: int, seconds: float, clock: Clock) -> list[float]:

@@ -12,8 +12,6 @@ from engine.machine.gpu_state import GpuReport
 from engine.reporting import TypedReport, measured
 
 IN_PROCESS = "in-process"
-_DIGITS = 4
-"""Digits behind the point that a report keeps: tenths of a microsecond."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +29,7 @@ class BenchRow:
     via: str
     runtime: str
     ours: bool
-    """Whether the model is the one that the recipe builds."""
+    """Whether the recipe builds the model. All other models are rivals."""
     ratio_to: Mapping[str, float]
     """In a row of ours: how many times longer each rival takes on the same way, as the median over rounds."""
     new_tokens: int | None = None
@@ -53,12 +51,12 @@ class BenchRow:
         """Return the row of latencies in milliseconds, a list for each round."""
         every = [value for values in rounds_ms for value in values]
         return cls(
-            mean_ms=round(math.fsum(every) / len(every), _DIGITS),
-            p50_ms=round(stats.median(every), _DIGITS),
-            p95_ms=round(stats.percentile(every, 0.95), _DIGITS),
-            p99_ms=round(stats.percentile(every, 0.99), _DIGITS),
+            mean_ms=round(math.fsum(every) / len(every), stats.MS_DIGITS),
+            p50_ms=round(stats.median(every), stats.MS_DIGITS),
+            p95_ms=round(stats.percentile(every, 0.95), stats.MS_DIGITS),
+            p99_ms=round(stats.percentile(every, 0.99), stats.MS_DIGITS),
             runs=len(every),
-            noise=round(stats.spread([stats.median(values) for values in rounds_ms]), _DIGITS),
+            noise=round(stats.spread([stats.median(values) for values in rounds_ms]), stats.RATIO_DIGITS),
             shape=shape,
             via=via,
             runtime=runtime,

@@ -5,6 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+MS_DIGITS = 4
+"""Digits behind the point of milliseconds in a report: tenths of a microsecond."""
+RATIO_DIGITS = 4
+"""Digits behind the point of ratios and shares in a report."""
+
 
 def percentile(values: Sequence[float], share: float) -> float:
     """Return the value below which `share` (0 to 1) of the values lie.
@@ -41,4 +46,4 @@ def ratio(rival: Sequence[Sequence[float]], ours: Sequence[Sequence[float]]) -> 
     Both models run in each round. A machine that slows down for a while slows both, and the ratio stays.
     """
     pairs = zip(rival, ours, strict=True)
-    return round(median([median(theirs) / median(mine) for theirs, mine in pairs]), 4)
+    return round(median([median(theirs) / median(mine) for theirs, mine in pairs]), RATIO_DIGITS)
