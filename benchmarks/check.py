@@ -1,4 +1,4 @@
-"""What `recipe check` of the MiniLM recipe costs, here and by other checkouts of the program."""
+"""The CPU time of `recipe check` for the MiniLM recipe, in this checkout and in other checkouts of the program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OURS = "here"
 
 
 def main() -> None:
-    """Check in turns and print the table."""
+    """Run the checks in turns and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=15, help="rounds (15)")
     parser.add_argument(
@@ -27,7 +27,7 @@ def main() -> None:
     others = [Contender(str(each), [str(each.absolute()), *words], folder, dict(os.environ)) for each in options.other]
     contenders += others
     for contender in contenders:
-        once(contender)  # Python writes down what it compiled
+        once(contender)  # Python now writes its bytecode files
     results = in_turns(contenders, options.runs)
     rows = [[name, duration(_busy(took)), times(_busy(results[OURS]) / _busy(took))] for name, took in results.items()]
     print(table(["recipe check", "CPU time", "here takes of it"], rows))

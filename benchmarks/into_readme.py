@@ -1,4 +1,4 @@
-"""Runs a benchmark and puts what it prints into README.md: `python benchmarks/into_readme.py no_op.py --runs 40`."""
+"""Runs a benchmark and puts its output into README.md: `python benchmarks/into_readme.py no_op.py --runs 40`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ END = "<!-- end -->"
 
 
 def main(script: str, words: list[str]) -> None:
-    """Replace the script's section between its two marks."""
+    """Run a script and replace the text between its two marks in README.md."""
     done = subprocess.run([sys.executable, str(HERE / script), *words], stdout=subprocess.PIPE, text=True, check=True)
     put(HERE / "README.md", script, done.stdout)
 
 
 def put(readme: Path, script: str, printed: str) -> None:
-    """Put what a script printed behind its mark. Raises ValueError where the file has no such mark."""
+    """Put a script's output behind its mark. Raises ValueError if the file has no mark for the script."""
     text = readme.read_text()
     begin = f"<!-- measured: {script} -->"
     start = text.index(begin) + len(begin)

@@ -1,4 +1,4 @@
-"""Thousands of jobs that each read one small file and write one: cold, with nothing to do, with one file changed."""
+"""Thousands of jobs that read and write one small file each: cold, with nothing to do, with one file changed."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ PEERS = (MAKE, MAKE_R, NINJA, DOIT, DVC, SNAKEMAKE)
 PHASES = ("cold", "no-op", "one leaf")
 
 Results = dict[str, dict[str, list[Took]]]
-"""By contender and phase."""
+"""Runs by contender and phase."""
 
 
 def main() -> None:
-    """Measure each size in turns and print the tables."""
+    """Measure the contenders in turns for each number of jobs, and print the tables."""
     options = _options()
-    found: dict[int, Results] = {}
+    results: dict[int, Results] = {}
     for count in options.jobs:
         with tempfile.TemporaryDirectory() as scratch:
-            found[count] = _measure(_entries(count, Path(scratch).resolve(), options), options)
-        _print_size(count, found[count], options)
-    if len(found) > 1:
-        _print_growth(found)
+            results[count] = _measure(_entries(count, Path(scratch).resolve(), options), options)
+        _print_size(count, results[count], options)
+    if len(results) > 1:
+        _print_growth(results)
     versions = [f"{peer.name} {peer.version(path)}" for peer in PEERS if (path := peer.find(options.peers))]
     print(f"{machine()}; {program.described()}; {', '.join(versions)}.")
 
@@ -49,12 +49,12 @@ def _options() -> argparse.Namespace:
 
 
 def _entries(count: int, place: Path, options: argparse.Namespace) -> list[Entry]:
-    found = [(peer, peer.find(options.peers)) for peer in PEERS]
+    places = [(peer, peer.find(options.peers)) for peer in PEERS]
     entries = [
         trivial_jobs.loop(count, place / "loop"),
         trivial_jobs.matrix(count, place / "matrix"),
         trivial_jobs.recipes(count, place / "files"),
-        *(trivial_jobs.peer(peer, path, place / peer.name, count) for peer, path in found if path),
+        *(trivial_jobs.peer(peer, path, place / peer.name, count) for peer, path in places if path),
     ]
     return [entry for entry in entries if options.only is None or entry.build.name in (*options.only, LOOP)]
 
@@ -64,22 +64,22 @@ def _measure(entries: Sequence[Entry], options: argparse.Namespace) -> Results:
     _phase("cold", entries, results, options)
     left = [entry for entry in entries if entry.build.name != LOOP and results[entry.build.name]["cold"]]
     for entry in left:
-        once(entry.build)  # a build that has just ended may leave the first look at its files to the next run
+        once(entry.build)  # the first run after a build may still have to read stat rows
     _phase("no-op", left, results, options)
     _phase("one leaf", left, results, options)
     return results
 
 
 def _phase(phase: str, entries: Sequence[Entry], results: Results, options: argparse.Namespace) -> None:
-    """Measure a phase, and end with an error where a build did not do its work, or did more."""
+    """Measure a phase. End with an error if a build ran fewer or more jobs than were due."""
     before = {"cold": lambda e: e.prepare, "no-op": lambda e: e.build.before, "one leaf": lambda e: e.edit}[phase]
     contenders = [dataclasses.replace(entry.build, before=before(entry)) for entry in entries]
     runs = options.cold_runs if phase == "cold" else options.runs
     for entry, took in zip(entries, in_turns(contenders, runs, limit=options.limit).values(), strict=True):
         results[entry.build.name][phase] = took
-        made = {"cold": entry.count, "no-op": 0, "one leaf": 1}[phase]
-        if took and not all(entry.did(each, made) for each in took):
-            sys.exit(f"{entry.build.name}: {phase} did not make {made} jobs")
+        jobs_built = {"cold": entry.count, "no-op": 0, "one leaf": 1}[phase]
+        if took and not all(entry.did(each, jobs_built) for each in took):
+            sys.exit(f"{entry.build.name}: {phase} did not make {jobs_built} jobs")
 
 
 def _print_size(count: int, results: Results, options: argparse.Namespace) -> None:
@@ -101,7 +101,7 @@ def _print_size(count: int, results: Results, options: argparse.Namespace) -> No
 
 def _cell(phases: dict[str, list[Took]], phase: str, base: dict[str, list[Took]], options: argparse.Namespace) -> str:
     if "no-op" not in phases and phase != "cold" and phases["cold"]:
-        return ""  # the loop knows no other phase
+        return ""  # the loop has no other phase
     if not phases.get(phase):
         return f"no result in {options.limit:g} s"
     took = phases[phase]
@@ -109,11 +109,11 @@ def _cell(phases: dict[str, list[Took]], phase: str, base: dict[str, list[Took]]
     return f"{duration(median(took))}{compared}"
 
 
-def _print_growth(found: dict[int, Results]) -> None:
-    small, large = min(found), max(found)
+def _print_growth(results: dict[int, Results]) -> None:
+    small, large = min(results), max(results)
     rows = []
-    for who, phases in found[small].items():
-        later = found[large].get(who, {})
+    for who, phases in results[small].items():
+        later = results[large].get(who, {})
         both = [(phases.get(phase), later.get(phase)) for phase in PHASES]
         rows.append([who, *(times(median(b) / median(a)) if a and b else "" for a, b in both)])
     print(table([f"{large:,} jobs of {small:,}", "cold", "nothing to do", "one file changed"], rows))
@@ -121,5 +121,5 @@ def _print_growth(found: dict[int, Results]) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("CI", "true")  # the same words on a terminal as in a log
+    os.environ.setdefault("CI", "true")  # print the same text on a terminal as in a log
     main()

@@ -1,4 +1,4 @@
-"""An up-to-date build of the MiniLM recipe against the interpreter's own start and other tools on equal files."""
+"""A no-op build of the MiniLM recipe, compared with Python's own start and with other tools on equal files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OURS = "recipe build"
 
 
 def main() -> None:
-    """Build, time in turns and print the table."""
+    """Build once, time no-op builds in turns, and print the table."""
     options = _options()
     with tempfile.TemporaryDirectory() as scratch:
         place = (options.work or Path(scratch)).resolve()
@@ -28,14 +28,14 @@ def main() -> None:
         contenders = [Contender(PASS, [sys.executable, "-c", "pass"], place / "ours", ours.environment), ours]
         missing: list[Peer] = []
         for peer in PEERS:
-            found = peer.find(options.peers)
-            if found is None:
+            path = peer.find(options.peers)
+            if path is None:
                 missing.append(peer)
             else:
-                contenders.append(_built(peer, found, place, works))
-        once(ours)  # a build that has just ended may leave the first look at its files to the next run
+                contenders.append(_built(peer, path, place, works))
+        once(ours)  # the first run after a build may still have to read stat rows
         results = in_turns(contenders, options.runs)
-    versions = {peer.name: peer.version(found) for peer in PEERS if (found := peer.find(options.peers))}
+    versions = {peer.name: peer.version(path) for peer in PEERS if (path := peer.find(options.peers))}
     _print(results, versions, missing, works)
 
 
@@ -48,19 +48,20 @@ def _options() -> argparse.Namespace:
 
 
 def _pipeline(place: Path, ours: Contender) -> list[Work]:
-    """Build the recipe where it is not built, and return its jobs as work for the other tools.
+    """Build the recipe if it is not built, and return its jobs as work for the other tools.
 
-    A file that a job reads from outside lies under `sources`; what it made is copied from `made` to `out`.
+    The files that a job reads from outside the store lie under `sources`. The other tools copy a job's output from
+    `made` to `out`.
     """
     program.project(place / "ours")
     once(ours)
-    told = program.events(once(_with_json(ours)).output)
-    [plan] = [event for event in told if event["event"] == "plan"]
-    made = {event["job"]: Path(event["path"]) for event in told if event["event"] == "end"}
-    files = {job: _files(path) for job, path in made.items()}
-    for job, path in made.items():
+    events = program.events(once(_with_json(ours)).output)
+    [plan] = [event for event in events if event["event"] == "plan"]
+    artifacts = {event["job"]: Path(event["path"]) for event in events if event["event"] == "end"}
+    files = {job: _files(path) for job, path in artifacts.items()}
+    for job, path in artifacts.items():
         shutil.copytree(path, place / "made" / job, dirs_exist_ok=True)
-    shutil.copytree(made["fetch"], place / "sources" / "model", dirs_exist_ok=True)
+    shutil.copytree(artifacts["fetch"], place / "sources" / "model", dirs_exist_ok=True)
     shutil.copytree(place / "ours" / "recipes" / "samples", place / "sources" / "samples", dirs_exist_ok=True)
     outside = {
         "fetch": [f"sources/model/{name}" for name in files["fetch"]],
@@ -88,15 +89,15 @@ def _files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def _built(peer: Peer, found: str, place: Path, works: list[Work]) -> Contender:
-    """Return a tool's up-to-date build: its first one is done."""
+def _built(peer: Peer, path: str, place: Path, works: list[Work]) -> Contender:
+    """Run a tool's first build, and return its no-op build."""
     folder = place / peer.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     shutil.copytree(place / "sources", folder / "sources")
-    peer.prepare(found, folder, works)
-    once(peer.contender(found, folder, cores=1))
-    return peer.contender(found, folder, cores=1)
+    peer.prepare(path, folder, works)
+    once(peer.contender(path, folder, cores=1))
+    return peer.contender(path, folder, cores=1)
 
 
 def _print(results: dict[str, list[Took]], versions: dict[str, str], missing: list[Peer], works: list[Work]) -> None:
@@ -118,5 +119,5 @@ def _print(results: dict[str, list[Took]], versions: dict[str, str], missing: li
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("CI", "true")  # the same words on a terminal as in a log
+    os.environ.setdefault("CI", "true")  # print the same text on a terminal as in a log
     main()

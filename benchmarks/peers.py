@@ -1,4 +1,4 @@
-"""Other build tools: where they are, and the same pipeline in the words of each."""
+"""Other build tools: their programs, and the same pipeline in the build file of each tool."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from timing import Contender
 
 @dataclass(frozen=True)
 class Work:
-    """One job: the files that it reads, the files that it writes, and the shell command that does it."""
+    """One job: the files that it reads, the files that it writes, and its shell command."""
 
     name: str
     reads: tuple[str, ...]
@@ -25,7 +25,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Peer:
-    """A build tool. `write` puts its build file into a folder; `arguments` build all on so many cores."""
+    """A build tool. `write` puts its build file into a folder; `arguments(cores)` are the arguments of a full build."""
 
     name: str
     package: str
@@ -35,29 +35,29 @@ class Peer:
     setup: tuple[tuple[str, ...], ...] = ()
 
     def find(self, folder: Path | None) -> str | None:
-        """Return the tool's program, in `folder` or on the PATH, or None."""
+        """Return the path of the tool's program, from `folder` or else from the PATH; None without the program."""
         places = [str(folder)] if folder else []
         search = os.pathsep.join([*places, os.environ.get("PATH", os.defpath)])
         return shutil.which(self.program or self.name, path=search)
 
     def contender(self, program: str, folder: Path, cores: int) -> Contender:
-        """Return the build in `folder`, which `prepare` has filled."""
+        """Return the tool's build in a folder that `prepare` has filled."""
         return Contender(self.name, [program, *self.arguments(cores)], folder)
 
     def prepare(self, program: str, folder: Path, works: Sequence[Work]) -> None:
-        """Put the build file into `folder`, and whatever the tool wants to find there."""
+        """Write the build file and the tool's own files into `folder`."""
         self.write(folder, works)
         for words in self.setup:
             subprocess.run([program, *words], cwd=folder, check=True, capture_output=True)
 
     def version(self, program: str) -> str:
-        """Return the tool's own word on its version."""
+        """Return the version that the tool prints."""
         done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
         return (done.stdout or done.stderr).splitlines()[0].removeprefix("GNU Make").strip()
 
 
 def absent(peer: Peer) -> str:
-    """Return what a table says where a tool is not there."""
+    """Return the text of a table's row for a tool that is not installed."""
     return f"not installed: {peer.package}"
 
 
@@ -126,7 +126,7 @@ DVC = Peer(
     "pip install dvc",
     _dvc,
     lambda _: ["repro", "--quiet"],
-    # Without these, every run may start a second process that calls home.
+    # Without these settings, every run may start a second process that sends usage data.
     setup=(
         ("init", "--no-scm", "--quiet"),
         ("config", "core.analytics", "false"),

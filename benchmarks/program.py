@@ -1,4 +1,4 @@
-"""The program under test as a stranger runs it, and a project of its own to run it in."""
+"""The program under test, run as a user would run it, and a temporary project to run it in."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ RECIPE = "recipes/minilm_cpu.yaml"
 
 
 def environment(*import_path: Path) -> dict[str, str]:
-    """Return the environment for the program: ours without its own settings, with more folders on the import path.
+    """Return the environment variables for the program, with more folders on the import path.
 
-    Where the Triton server is installed is no such setting. The source tree is added only where the program is not
-    installed.
+    The program's own settings (`RECIPE_...`) are removed, except the place of the Triton server. The source tree is
+    added to the import path only if the program is not installed.
     """
     ours = {name for name in os.environ if name.startswith("RECIPE_")} - {"RECIPE_TRITON_VENV"}
     kept = {name: value for name, value in os.environ.items() if name not in ours}
@@ -29,13 +29,13 @@ def environment(*import_path: Path) -> dict[str, str]:
 
 
 def command() -> list[str]:
-    """Return the console script of this interpreter's environment, or `python -m engine` where there is none."""
+    """Return the console script of this interpreter's environment, or `python -m engine` if there is no script."""
     script = Path(sys.executable).with_name("recipe")
     return [str(script)] if script.is_file() else [sys.executable, "-m", "engine"]
 
 
 def described() -> str:
-    """Return how the program is run and from where its code comes."""
+    """Return a text that says how the program is run and how it was installed."""
     how = "the console script" if len(command()) == 1 else "`python -m engine`"
     place = Path(_located(environment()))
     installed = any(part in {"site-packages", "dist-packages"} for part in place.parts)
@@ -43,7 +43,7 @@ def described() -> str:
 
 
 def project(folder: Path) -> None:
-    """Make `folder` a project with the recipes that ship, so that the clone is left as it is."""
+    """Make `folder` a project with copies of this project's recipes, so that the clone does not change."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "pyproject.toml").touch()
     if not (folder / "recipes").is_dir():
@@ -56,7 +56,7 @@ def events(output: bytes) -> list[dict]:
 
 
 def _located(variables: Mapping[str, str]) -> str:
-    """Return the package's folder as another process finds it, or nothing."""
+    """Return the folder of the package `engine` as another process finds it; an empty text if there is none."""
     code = "import importlib.util as u; s = u.find_spec('engine'); print(s.submodule_search_locations[0] if s else '')"
     done = subprocess.run(
         [sys.executable, "-c", code], env=dict(variables), cwd="/", capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""What the benchmarks of servers share: a package, the same model behind FastAPI, and texts of so many tokens."""
+"""Shared by the benchmarks of servers: a package, the same model behind FastAPI, and texts of an exact length."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Package:
-    """A built package of a text model: its folder, the name of the model in it, and what clients call."""
+    """A built package of a text model: its folder, the name of the model, and the name of the entry."""
 
     folder: Path
     name: str
@@ -52,11 +52,11 @@ class Package:
 
     @property
     def level(self) -> str:
-        """The optimisation level that Triton is told to use, in ONNX Runtime's words."""
+        """The optimization level of the package's configuration, as a name of ONNX Runtime's GraphOptimizationLevel."""
         return _LEVELS.get(config_of(self.folder / self.name).optimization.graph.level, "ORT_ENABLE_ALL")
 
     def texts(self, tokens: int, rows: int = 8) -> list[str]:
-        """Return texts of just that many tokens."""
+        """Return texts of exactly `tokens` tokens."""
         import tokenizers
 
         backend = tokenizers.Tokenizer.from_file(str(self.tokenizer))
@@ -68,7 +68,7 @@ class Package:
         return fastapi_server.Model(self.model, self.tokenizer, threads=threads, level=self.level)
 
     def in_process(self, threads: int) -> Callable[[str], np.ndarray]:
-        """Return all the work of the ensemble in this process: the package's own code, and ONNX Runtime."""
+        """Return a function that does the ensemble's work in this process: the package's own code, and ONNX Runtime."""
         entry = config_of(self.folder / self.entry)
         session = self.by_hand(threads).session
         chain = []
@@ -77,28 +77,28 @@ class Package:
             outputs = list(step.output_map)
             work = partial(_run, session, outputs) if own else _work(self.folder / step.model_name / "1")
             chain.append((work, dict(step.input_map), dict(step.output_map)))
-        wanted = entry.output[0].name
+        last_output = entry.output[0].name
 
         def answer(text: str) -> np.ndarray:
             known = {"TEXT": np.array([[text.encode()]], dtype=object)}
             for work, takes, gives in chain:
-                made = work({name: known[called] for name, called in takes.items()})
-                known |= {called: made[name] for name, called in gives.items()}
-            return known[wanted][0]
+                outputs = work({name: known[called] for name, called in takes.items()})
+                known |= {called: outputs[name] for name, called in gives.items()}
+            return known[last_output][0]
 
         return answer
 
 
 def build(folder: Path, *, threads: int, instances: int = 1) -> Package:
-    """Build the README's recipe without measuring it, its model to be served by so many instances and threads."""
+    """Build the README's recipe without `bench`. Its model is served by `instances` instances of `threads` threads."""
     import program
 
     program.project(folder)
-    said = {
+    fields = {
         "parameters": {THREADS: {"string_value": str(threads)}},
         "instance_group": [{"count": instances, "kind": "KIND_CPU"}],
     }
-    options = [f"package.triton.{name}={json.dumps(value)}" for name, value in said.items()]
+    options = [f"package.triton.{name}={json.dumps(value)}" for name, value in fields.items()]
     words = ["build", program.RECIPE, "--set", "bench=null", *(word for each in options for word in ("--set", each))]
     done = subprocess.run(
         [*program.command(), *words, "--json"], cwd=folder, env=program.environment(), capture_output=True, check=False
@@ -110,7 +110,7 @@ def build(folder: Path, *, threads: int, instances: int = 1) -> Package:
 
 
 def package(folder: Path) -> Package:
-    """Return the package in a folder."""
+    """Return the package that lies in a folder."""
     configs = [config_of(each) for each in folder.iterdir()]
     entry = next(each.name for each in configs if "recipe_task" in each.parameters)
     model = next(each.name for each in configs if each.platform == "onnxruntime_onnx")
@@ -127,7 +127,7 @@ def _run(session: Any, outputs: list[str], given: dict[str, np.ndarray]) -> dict
 
 
 def _work(folder: Path) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]:
-    """Return what a python model of a package does, as the server loads it."""
+    """Return the function of a package's Python model, loaded as the server loads it."""
     settings = json.loads((folder / "settings.json").read_text())
     spec = importlib.util.spec_from_file_location(f"{folder.parent.name}_work", folder / settings["work"])
     module = importlib.util.module_from_spec(spec)
@@ -137,15 +137,20 @@ def _work(folder: Path) -> Callable[[dict[str, np.ndarray]], dict[str, np.ndarra
 
 
 @contextlib.contextmanager
-def fastapi(made: Package, *, threads: int) -> Iterator[str]:
-    """Serve the package's model by FastAPI and uvicorn, one process, until the block ends; yield HOST:PORT."""
+def fastapi(package: Package, *, threads: int) -> Iterator[str]:
+    """Serve the package's model with FastAPI in one uvicorn process until the block ends; yield HOST:PORT."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    said = {"MODEL": str(made.model), "TOKENIZER": str(made.tokenizer), "THREADS": str(threads), "LEVEL": made.level}
+    settings = {
+        "MODEL": str(package.model),
+        "TOKENIZER": str(package.tokenizer),
+        "THREADS": str(threads),
+        "LEVEL": package.level,
+    }
     command = [sys.executable, "-m", "uvicorn", "--app-dir", str(Path(__file__).parent), "fastapi_server:app"]
     command += ["--log-level", "warning", "--host", "127.0.0.1", "--port", str(port)]
-    process = subprocess.Popen(command, env={**os.environ, **said, "TOKENIZERS_PARALLELISM": "false"})
+    process = subprocess.Popen(command, env={**os.environ, **settings, "TOKENIZERS_PARALLELISM": "false"})
     try:
         _wait(process, port)
         yield f"127.0.0.1:{port}"
@@ -155,14 +160,14 @@ def fastapi(made: Package, *, threads: int) -> Iterator[str]:
 
 
 def fastapi_described() -> str:
-    """Return which loop and parser uvicorn runs on, and the versions."""
+    """Return the version of FastAPI, and the event loop and HTTP parser of uvicorn."""
     extras = [name for name in ("uvloop", "httptools") if importlib.util.find_spec(name)]
     how = f"uvicorn with {' and '.join(extras)}" if extras else "uvicorn without uvloop and httptools"
     return f"FastAPI {importlib.metadata.version('fastapi')}, {how}"
 
 
 def question(text: str) -> str:
-    """Return the path that asks the FastAPI server about a text."""
+    """Return the URL path of a request with a text to the FastAPI server."""
     return f"/predict?{urllib.parse.urlencode({'query': text})}"
 
 

@@ -1,4 +1,4 @@
-"""What all benchmarks share: whole processes timed in turns, and Markdown tables of what they took."""
+"""Shared by all benchmarks: timing whole processes in turns, and printing Markdown tables of the times."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from pathlib import Path
 from engine.machine.cpu import model as cpu_model
 
 SLOW_SECONDS = 1.0
-"""A process that takes longer than this need not be repeated as often as one of milliseconds."""
+"""Processes that take longer than this many seconds are repeated less often than processes of milliseconds."""
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A command to time. What `before` does is not timed."""
+    """A command to time. `before` runs first and is not timed."""
 
     name: str
     command: Sequence[str]
@@ -35,9 +35,10 @@ class Contender:
 
 @dataclass(frozen=True)
 class Took:
-    """A process from its start to its end, with the processes that it waited for.
+    """The cost of a process from its start to its end, including the processes that it waited for.
 
-    The peak memory is that of the largest of them, and never less than this process's own at its start.
+    The peak memory is that of the largest of these processes. The peak memory is at least the benchmark's own memory
+    at the start of the process.
     """
 
     seconds: float
@@ -45,7 +46,7 @@ class Took:
     peak_bytes: int
     output: bytes
     turn: int = 0
-    """The round in which it ran."""
+    """The number of the round in which the process ran."""
 
 
 class OverLimitError(Exception):
@@ -53,7 +54,7 @@ class OverLimitError(Exception):
 
 
 def once(contender: Contender, limit: float | None = None) -> Took:
-    """Run a contender to its end. Raises OverLimitError; where the command fails, its last words end the benchmark."""
+    """Run a contender to its end. Raises OverLimitError. If the command fails, its output ends the benchmark."""
     contender.before()
     with tempfile.TemporaryFile() as output:
         started = time.perf_counter()
@@ -73,29 +74,29 @@ def once(contender: Contender, limit: float | None = None) -> Took:
         try:
             _, status, usage = os.wait4(process.pid, 0)
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)  # it is in a session of its own and would outlive an interrupt
+            os.killpg(process.pid, signal.SIGKILL)  # the process has its own session and survives an interrupt
             raise
         finally:
             seconds = time.perf_counter() - started
             watchdog.cancel()
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
-        said = output.read()
+        content = output.read()
     if limit is not None and seconds >= limit:
         raise OverLimitError(contender.name)
     if process.returncode != 0:
-        words = said.decode("utf-8", "replace")[-2000:]
+        words = content.decode("utf-8", "replace")[-2000:]
         sys.exit(f"{contender.name} failed with exit code {process.returncode}: {' '.join(contender.command)}\n{words}")
-    return Took(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT, said)
+    return Took(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _RSS_UNIT, content)
 
 
 def in_turns(
     contenders: Sequence[Contender], runs: int, *, slow_runs: int = 5, limit: float | None = None
 ) -> dict[str, list[Took]]:
-    """Return what each contender took in each round: A B C, then B C A, ...
+    """Return the runs of each contender. Contenders take turns: A B C, then B C A, ...
 
-    One that takes longer than SLOW_SECONDS takes part in `slow_runs` of the rounds only, spread over all of them; one
-    that goes over the limit has no results.
+    A contender that takes longer than SLOW_SECONDS runs only in `slow_runs` rounds, spread over all rounds. A contender
+    that exceeds the limit has no results.
     """
     results: dict[str, list[Took]] = {each.name: [] for each in contenders}
     out: set[str] = set()
@@ -115,27 +116,27 @@ def in_turns(
 
 
 def median(took: Iterable[Took]) -> float:
-    """Return the median of the seconds."""
+    """Return the median seconds of some runs."""
     return statistics.median(each.seconds for each in took)
 
 
 def least(took: Iterable[Took]) -> float:
-    """Return the shortest of the seconds."""
+    """Return the seconds of the fastest run."""
     return min(each.seconds for each in took)
 
 
 def cpu(took: Iterable[Took]) -> str:
-    """Return the median of the seconds that all processors together were busy."""
+    """Return the median CPU time of some runs, over all processors."""
     return duration(statistics.median(each.cpu_seconds for each in took))
 
 
 def ratio(took: Iterable[Took], base: Iterable[Took]) -> float:
-    """Return how many times longer it takes: the median of the ratios within the rounds in which both ran."""
+    """Return how many times longer than `base` some runs took: the median over the rounds in which both ran."""
     return statistics.median(ratios(took, base))
 
 
 def ratios(took: Iterable[Took], base: Iterable[Took]) -> list[float]:
-    """Return the ratio of each round in which both ran, the least first."""
+    """Return the ratio for each round in which both ran, smallest first."""
     beside = {each.turn: each.seconds for each in base}
     return sorted(each.seconds / beside[each.turn] for each in took if each.turn in beside)
 
@@ -153,7 +154,7 @@ def duration(seconds: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """Return a ratio as `1.23 x`, with fewer places the larger it is."""
+    """Return a ratio with three digits: `1.23 x`, `12.3 x`."""
     places = 2 if ratio < 10 else 1 if ratio < 100 else 0  # noqa: PLR2004 - three digits in all
     return f"{ratio:.{places}f} x"
 

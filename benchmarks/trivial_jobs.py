@@ -29,20 +29,20 @@ _SERIAL = itertools.count()
 
 @dataclass(frozen=True)
 class Entry:
-    """Somebody who can do the work: how to begin with nothing, and how to build."""
+    """A contender: its build, the number of jobs, and a function that resets its folder to the inputs."""
 
     build: Contender
     count: int
     prepare: Callable[[], None]
 
     def edit(self) -> None:
-        """Give one of the inputs a content that it never had."""
+        """Give one of the inputs a new content, different in every call."""
         (self.build.folder / "in" / f"{_EDITED}.txt").write_text(f"edited {next(_SERIAL)}\n")
 
-    def did(self, took: Took, made: int) -> bool:
-        """Say whether a build made so many jobs; of the others, who do not say it, whether the outputs are right."""
+    def did(self, took: Took, jobs: int) -> bool:
+        """Return whether `recipe` ran `count` jobs. For the other tools, return whether the outputs are right."""
         if self.build.name in OURS:
-            return len(_BUILT.findall(took.output)) == made
+            return len(_BUILT.findall(took.output)) == jobs
         if self.build.name == LOOP:
             return sum(1 for _ in self.build.folder.glob("out/*/*.txt")) == self.count
         given, copied = self.build.folder / "in", self.build.folder / "out"
@@ -51,13 +51,13 @@ class Entry:
 
 
 def loop(count: int, folder: Path) -> Entry:
-    """Return the work without a build tool."""
+    """Return a plain Python loop that does the work without a build tool."""
     command = [sys.executable, str(_TRIVIAL / "loop.py"), str(count)]
     return Entry(Contender(LOOP, command, folder), count, lambda: _fresh(folder, count))
 
 
 def matrix(count: int, folder: Path) -> Entry:
-    """Return one recipe that stands for all jobs."""
+    """Return a build of one recipe whose matrix has a variant for each job."""
     numbers = ", ".join(map(str, range(count)))
     text = (
         "name: t-${steps.trivial.number}\nmodel: {source: model.onnx}\nsteps: {trivial: {number: 0}}\n"
@@ -67,13 +67,13 @@ def matrix(count: int, folder: Path) -> Entry:
 
 
 def recipes(count: int, folder: Path) -> Entry:
-    """Return a recipe for each job, all named on one command line."""
+    """Return a build of many recipes, one for each job, on one command line."""
     text = "name: t-{0}\nmodel: {{source: model.onnx}}\nsteps: {{trivial: {{number: {0}}}}}\n"
     return _ours(FILES, count, folder, {f"{number}.yaml": text.format(number) for number in range(count)})
 
 
 def peer(tool: Peer, path: str, folder: Path, count: int) -> Entry:
-    """Return another tool's build of a copy for each job."""
+    """Return another tool's build, with one `cp` for each job."""
     works = [Work(f"j{n}", (f"in/{n}.txt",), (f"out/{n}.txt",), f"cp in/{n}.txt out/{n}.txt") for n in range(count)]
 
     def prepare() -> None:
@@ -101,7 +101,7 @@ def _ours(name: str, count: int, folder: Path, files: dict[str, str]) -> Entry:
 
 
 def _fresh(folder: Path, count: int) -> None:
-    """Make a folder with nothing but the inputs."""
+    """Make a folder that holds only the inputs."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "in").mkdir(parents=True)
     (folder / "out").mkdir()
@@ -110,7 +110,7 @@ def _fresh(folder: Path, count: int) -> None:
 
 
 def _install_trivial(site: Path) -> None:
-    """Lay out the trivial step as an installed package."""
+    """Write the trivial step into a folder that looks like an installed package."""
     information = site / "trivial_step-1.0.dist-info"
     information.mkdir(parents=True)
     shutil.copy(_TRIVIAL / "trivial_step.py", site)
@@ -119,7 +119,7 @@ def _install_trivial(site: Path) -> None:
 
 
 def _wildcard_rule(folder: Path, count: int) -> None:
-    """Say it as Snakemake's users do: one rule with a wildcard, not a rule for each file."""
+    """Write the Snakefile as Snakemake's users do: one rule with a wildcard, not a rule for each file."""
     (folder / "Snakefile").write_text(
         f"rule all:\n    input: expand('out/{{n}}.txt', n=range({count}))\n"
         "rule job:\n    input: 'in/{n}.txt'\n    output: 'out/{n}.txt'\n    shell: 'cp {input} {output}'\n"

@@ -1,9 +1,9 @@
-"""Why a server, and why Triton: one model in this process, behind FastAPI, behind Triton over HTTP and over gRPC.
+"""Triton compared with FastAPI: one model in this process, behind FastAPI, behind Triton over HTTP and over gRPC.
 
     python benchmarks/why_triton.py
 
-Texts of 16 and of 128 tokens; 1, 8 and 32 clients, each of which asks again when it is answered. All that speaks HTTP
-is asked by the same few lines: a thread a client, one connection each, JSON both ways.
+The texts have 16 and 128 tokens. There are 1, 8 and 32 clients, and each sends its next request when it has an answer.
+The same client code calls both HTTP servers: a thread and a connection per client, JSON in both directions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HERE, FASTAPI, HTTP, GRPC = "in this process", "FastAPI", "Triton over HTTP", "T
 
 @dataclass(frozen=True)
 class Round:
-    """What one round of one contender took: seconds of each request, and how many a second were answered."""
+    """One round of one contender: the seconds of each request, and the requests answered per second."""
 
     seconds: Sequence[float]
     rate: float
@@ -44,44 +44,46 @@ class Round:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--package", type=Path, help="a package that is built already (default: of minilm_cpu.yaml)")
+    parser.add_argument("--package", type=Path, help="a package that is already built (default: build minilm_cpu.yaml)")
     parser.add_argument("--instances", type=int, default=os.cpu_count() or 1,
-                        help="of the model in Triton (default: one for each CPU, as FastAPI has)")  # fmt: skip
+                        help="instances of the model in Triton (default: one for each CPU)")  # fmt: skip
     parser.add_argument("--tokens", type=int, nargs="+", default=[16, 128])
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=1.0, help="by contender and round")
-    said = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as held:
+    parser.add_argument("--seconds", type=float, default=1.0, help="seconds per contender and round")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         project = Path(folder) / "project"
-        made = (
-            served.package(said.package) if said.package else served.build(project, threads=1, instances=said.instances)
+        package = (
+            served.package(options.package)
+            if options.package
+            else served.build(project, threads=1, instances=options.instances)
         )
-        server = held.enter_context(serving.start(made.folder))
-        fastapi = held.enter_context(served.fastapi(made, threads=1))
+        server = stack.enter_context(serving.start(package.folder))
+        fastapi = stack.enter_context(served.fastapi(package, threads=1))
         rows = []
-        for tokens in said.tokens:
-            texts = made.texts(tokens)
-            for clients in said.clients:
-                asking = contenders(made, server.http, server.grpc, fastapi)
-                took = in_turns(asking, texts, clients, rounds=said.rounds, seconds=said.seconds)
+        for tokens in options.tokens:
+            texts = package.texts(tokens)
+            for clients in options.clients:
+                asking = contenders(package, server.http, server.grpc, fastapi)
+                took = in_turns(asking, texts, clients, rounds=options.rounds, seconds=options.seconds)
                 rows += table_rows(took, tokens, clients)
         aside = ", with a stand-in in Python for its ONNX Runtime backend" if server.stand_in else ""
         print(timing.table(("tokens x clients", "", "p50", "p95", "requests a second", "of FastAPI's"), rows))
         print(
-            f"\n{said.rounds} rounds of {said.seconds:g} s in turns, medians; the model has one thread. "
+            f"\n{options.rounds} rounds of {options.seconds:g} s in turns, medians; the model has one thread. "
             f"Triton {server.version} ({server.kind}{aside}); {served.fastapi_described()}. {timing.machine()}."
         )
 
 
-def contenders(made: Package, rest: str, grpc: str, fastapi: str) -> dict[str, Client]:
-    """Return what makes a client of each contender: every thread has its own, but for the model in this process."""
-    here = made.by_hand(threads=1)
+def contenders(package: Package, rest: str, grpc: str, fastapi: str) -> dict[str, Client]:
+    """Return a function per contender that makes a client. Each thread has its own client, except in this process."""
+    here = package.by_hand(threads=1)
     return {
         HERE: lambda: contextlib.nullcontext(here),
         FASTAPI: lambda: over_http(fastapi, "GET", served.question, lambda _: None),
-        HTTP: lambda: over_http(rest, "POST", lambda _: f"/v2/models/{made.entry}/infer", _body),
-        GRPC: lambda: ensemble_overhead.over_grpc(grpc, made.entry),
+        HTTP: lambda: over_http(rest, "POST", lambda _: f"/v2/models/{package.entry}/infer", _body),
+        GRPC: lambda: ensemble_overhead.over_grpc(grpc, package.entry),
     }
 
 
@@ -89,16 +91,16 @@ def contenders(made: Package, rest: str, grpc: str, fastapi: str) -> dict[str, C
 def over_http(
     address: str, method: str, path: Callable[[str], str], body: Callable[[str], bytes | None]
 ) -> Iterator[Ask]:
-    """Ask over one connection that stays open, JSON back."""
+    """Yield a function that sends a text over one open connection and returns the JSON of the response."""
     connection = http.client.HTTPConnection(address, timeout=60)
 
     def ask(text: str) -> object:
         connection.request(method, path(text), body(text))
         answer = connection.getresponse()
-        said = json.loads(answer.read())
+        content = json.loads(answer.read())
         if answer.status != http.HTTPStatus.OK:
-            raise RuntimeError(f"{address} answers {answer.status}: {said}")
-        return said
+            raise RuntimeError(f"{address} answers {answer.status}: {content}")
+        return content
 
     try:
         yield ask
@@ -114,7 +116,7 @@ def in_turns(
     rounds: int,
     seconds: float,
 ) -> dict[str, list[Round]]:
-    """Return the rounds of each contender: A B C D, then B C D A, ..."""
+    """Return the rounds of each contender. Contenders take turns: A B C D, then B C D A, ..."""
     names = list(asking)
     took: dict[str, list[Round]] = {name: [] for name in names}
     for number in range(rounds):
@@ -125,9 +127,9 @@ def in_turns(
 
 
 def closed_loop(make: Client, texts: Sequence[str], clients: int, seconds: float) -> Round:
-    """Let so many clients ask for some seconds; raises what any of them raised.
+    """Let `clients` clients send requests for `seconds` seconds. Raises the exception of a client that fails.
 
-    The first requests of each, in which connections are made, do not count.
+    The first two requests of each client open connections, and do not count.
     """
     ready, results, failures = threading.Barrier(clients + 1), [], []
 
@@ -142,7 +144,7 @@ def closed_loop(make: Client, texts: Sequence[str], clients: int, seconds: float
                     ask(texts[(number + len(own)) % len(texts)])
                     own.append(time.perf_counter() - begin)
             results.append(own)
-        except Exception as error:  # noqa: BLE001 - told by the thread that waits
+        except Exception as error:  # noqa: BLE001 - the waiting thread raises it
             failures.append(error)
             ready.abort()
 
@@ -161,7 +163,7 @@ def closed_loop(make: Client, texts: Sequence[str], clients: int, seconds: float
 
 
 def table_rows(took: dict[str, list[Round]], tokens: int, clients: int) -> list[list[str]]:
-    """Return a row for each contender."""
+    """Return a table row for each contender."""
     rows = []
     for name, rounds in took.items():
         every = [seconds for each in rounds for seconds in each.seconds]

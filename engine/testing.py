@@ -11,7 +11,7 @@ from typing import Any
 from engine import digest, plugins
 from engine.builder import jobs, registry
 from engine.builder.jobs import Job
-from engine.builder.worker import Task, perform
+from engine.builder.worker import WorkerTask, perform
 from engine.errors import StepError
 from engine.recipe.schema import Recipe
 from engine.step import KEY_VARIABLE, Step
@@ -44,7 +44,7 @@ def run_step(step: Step, folder: Path, **inputs: Path | str) -> StepOutput:
     """
     before = {name: _content(place) for name, place in inputs.items()}
     kind = type(step)
-    task = Task(
+    task = WorkerTask(
         step=f"{kind.__module__}:{kind.__qualname__}",
         name=kind.step_name(),
         options=step.model_dump(mode="json", by_alias=True),

@@ -90,9 +90,9 @@ def untyped_dicts(folder):
 
 
 def test_few_values_lie_in_dictionaries_without_a_type(tmp_path):
-    found, lines = untyped_dicts(ROOT / "engine")
+    count, lines = untyped_dicts(ROOT / "engine")
     assert lines > 10_000
-    assert found <= ANY_PER_THOUSAND * lines / 1000, f"{found} in {lines} lines: use a dataclass"
+    assert count <= ANY_PER_THOUSAND * lines / 1000, f"{count} in {lines} lines: use a dataclass"
     (tmp_path / "one.py").write_text("def one(a: dict[str, Any]) -> dict[str, Any]: ...\n")
     assert untyped_dicts(tmp_path) == (2, 1)
 

@@ -5,7 +5,7 @@ import sys
 
 
 def main(count: int) -> None:
-    """Do what `count` jobs do in an empty folder `out`."""
+    """Do the work of `count` jobs in an empty folder `out`."""
     for number in range(count):
         os.mkdir(f"out/{number}")
         with open(f"in/{number}.txt", "rb") as text, open(f"out/{number}/{number}.txt", "wb") as copy:

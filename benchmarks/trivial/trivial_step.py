@@ -1,4 +1,4 @@
-"""A step that does next to nothing: what is left is the build tool's own work."""
+"""A step that does almost nothing, so that a build of it measures the build tool's own work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Trivial(Step):
-    """Copies one small text, the one of its number beside the recipe's model."""
+    """Copies one small text: the file `in/NUMBER.txt` beside the recipe's model."""
 
     makes: ClassVar[str] = "trivial"
 
@@ -21,11 +21,11 @@ class Trivial(Step):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        asked = super().for_recipe(recipe)
-        if asked is None:
+        step = super().for_recipe(recipe)
+        if step is None:
             return None
         folder = Path(recipe.model.source.removeprefix("file:")).parent
-        return cls(number=asked.number, text=Source(uri=f"file:{folder}/in/{asked.number}.txt"))
+        return cls(number=step.number, text=Source(uri=f"file:{folder}/in/{step.number}.txt"))
 
     def run(self, out: Path, *, text: Path) -> None:
         (out / f"{self.number}.txt").write_bytes(text.read_bytes())

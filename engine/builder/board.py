@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from engine.builder.lookup import Variant
+from engine.builder.lookup import PlannedVariant
 from engine.builder.schedule import Queue
 from engine.builder.tickets import State, Ticket, issue
 from engine.events import Ended
@@ -19,7 +19,7 @@ _WAITED_IN = (State.READY, State.STARTABLE, State.STARTABLE_ALONE, State.LOCKED_
 class Board:
     """Moves tickets from state to state; in a state that several wait in, the most urgent goes on first."""
 
-    def __init__(self, variants: Iterable[Variant], heads: Mapping[str, Head]) -> None:
+    def __init__(self, variants: Iterable[PlannedVariant], heads: Mapping[str, Head]) -> None:
         self._tickets = issue(variants, heads)
         self._count = Counter(ticket.state for ticket in self._tickets.values())
         self._waiting: dict[State, Queue[Ticket]] = {state: Queue() for state in _WAITED_IN}

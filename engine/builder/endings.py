@@ -9,7 +9,7 @@ from pathlib import Path
 from engine import feasibility
 from engine.builder import reports
 from engine.builder.board import Board
-from engine.builder.lookup import Lookup, Variant
+from engine.builder.lookup import Lookup, PlannedVariant
 from engine.builder.tickets import Ticket
 from engine.errors import Exit, UserError
 from engine.events import BuildState, Ended, Finished, JobState
@@ -22,7 +22,7 @@ from engine.store.store import Record
 class Endings:
     """Ends tickets, and remembers what that means for the build and for the next one."""
 
-    def __init__(self, variants: Sequence[Variant], lookup: Lookup, *, out: Path, allow_waiting: bool) -> None:
+    def __init__(self, variants: Sequence[PlannedVariant], lookup: Lookup, *, out: Path, allow_waiting: bool) -> None:
         self._variants = variants
         self._lookup = lookup
         self._out = out
@@ -42,7 +42,7 @@ class Endings:
     def settle(self, ticket: Ticket, record: Record, state: JobState, *, seconds: float = 0.0) -> Ended:
         """Judge what was found or made, and hand it on."""
         ticket.record = record
-        self._note(ticket, made=True)
+        self._note(ticket, passed=True)
         step = ticket.job.step
         try:
             self._lookup.accept(ticket.job, record)
@@ -60,7 +60,7 @@ class Endings:
 
     def fail(self, ticket: Ticket, error: UserError, *, seconds: float) -> Ended:
         """End a job that ran and made nothing."""
-        self._note(ticket, made=False)
+        self._note(ticket, passed=False)
         return self.end(ticket, "failed", seconds=seconds, error=error)
 
     def end(
@@ -108,9 +108,9 @@ class Endings:
             state = "waiting"
         return Finished(state, round(time.monotonic() - self._started, 3), code, dict(self._packages))
 
-    def _note(self, ticket: Ticket, *, made: bool) -> None:
+    def _note(self, ticket: Ticket, *, passed: bool) -> None:
         if ticket.key is not None:
             before = self._heads[ticket.variant.name].jobs.get(ticket.job.name)
             self._notes[ticket.variant.name][ticket.job.name] = job_note(
-                ticket.job, ticket.digest, before, ticket.record if made else None
+                ticket.job, ticket.digest, before, ticket.record if passed else None
             )

@@ -8,7 +8,7 @@ from typing import Literal
 
 from engine.builder import reports
 from engine.builder.jobs import Job
-from engine.builder.lookup import Lookup, Variant, content_of
+from engine.builder.lookup import Lookup, PlannedVariant, content_of
 from engine.errors import UserError
 from engine.key import Change, changes, digest_of
 from engine.store.heads import Head, rows_of
@@ -28,7 +28,7 @@ class Finding:
     error: UserError | None = None
 
 
-def examine(variant: Variant, lookup: Lookup) -> list[Finding]:
+def examine(variant: PlannedVariant, lookup: Lookup) -> list[Finding]:
     """Say for each job of a variant whether it is cached, and if not, which rows decided it."""
     head = lookup.heads.of(variant.loaded)
     recipe = _recipe_changes(head, variant)
@@ -73,5 +73,5 @@ def _lost(job: Job, before: Record | None) -> Change:
     return Change("artifact", str(before.artifact), "missing or damaged")
 
 
-def _recipe_changes(head: Head, variant: Variant) -> tuple[Change, ...]:
+def _recipe_changes(head: Head, variant: PlannedVariant) -> tuple[Change, ...]:
     return changes(dict(head.recipe), rows_of(variant.loaded)) if head.recipe else ()

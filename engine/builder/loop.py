@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.builder.attempt import Attempt
 from engine.builder.endings import Endings
 from engine.builder.executors.local import LocalExecutor
-from engine.builder.lookup import Lookup, Variant, content_of
+from engine.builder.lookup import Lookup, PlannedVariant, content_of
 from engine.builder.tickets import State, Ticket
 from engine.builder.worker import Outcome
 from engine.digest import Digest
@@ -46,7 +46,9 @@ class _Running:
     """The same job in other variants: it is looked up again when this one has ended."""
 
 
-def run(variants: Sequence[Variant], lookup: Lookup, executor: LocalExecutor, options: Options) -> Iterator[Event]:
+def run(
+    variants: Sequence[PlannedVariant], lookup: Lookup, executor: LocalExecutor, options: Options
+) -> Iterator[Event]:
     """Build all variants, sharing every job that they have in common; the last event says how it went.
 
     Closes the executor. On an interrupt all workers are ended and nothing half-made is left.
@@ -63,7 +65,9 @@ def run(variants: Sequence[Variant], lookup: Lookup, executor: LocalExecutor, op
 
 
 class _Build:
-    def __init__(self, variants: Sequence[Variant], lookup: Lookup, executor: LocalExecutor, options: Options) -> None:
+    def __init__(
+        self, variants: Sequence[PlannedVariant], lookup: Lookup, executor: LocalExecutor, options: Options
+    ) -> None:
         self.variants = variants
         self.lookup = lookup
         self.store = lookup.store
@@ -127,7 +131,7 @@ class _Build:
                 return
         if ticket.digest in self.running:
             self._follow(ticket)
-        elif (record := self._found(ticket)) is not None:
+        elif (record := self._find_record(ticket)) is not None:
             yield self.endings.settle(ticket, record, "cached")
         elif (away := self.lookup.away(ticket.job)) is not None and not self._stopping():
             yield self.endings.end(ticket, "waiting", waits_for=str(away))
@@ -139,16 +143,16 @@ class _Build:
         alone = any(running.ticket.job.step.exclusive for running in self.running.values())
         has = self.board.has
         while has(State.STARTABLE) and not alone and self.executor.busy < self.executor.slots:
-            yield from self._start_unless_made(self.board.take(State.STARTABLE))
+            yield from self._start_or_settle(self.board.take(State.STARTABLE))
         if has(State.STARTABLE_ALONE) and not (has(State.STARTABLE, State.READY) or self.running):
-            yield from self._start_unless_made(self.board.take(State.STARTABLE_ALONE))
+            yield from self._start_or_settle(self.board.take(State.STARTABLE_ALONE))
 
     def _follow(self, ticket: Ticket) -> None:
         """Wait for the worker that makes the same for another variant."""
         self.running[ticket.digest].followers.append(ticket)
         self.board.move(ticket, State.FOLLOWING)
 
-    def _found(self, ticket: Ticket) -> Record | None:
+    def _find_record(self, ticket: Ticket) -> Record | None:
         if ticket.job.name in self.options.force and ticket.digest not in self.forced:
             return None
         self.store.use(ticket.digest)
@@ -158,7 +162,7 @@ class _Build:
             self.store.use(ticket.digest)
         return record
 
-    def _start_unless_made(self, ticket: Ticket) -> Iterator[Event]:
+    def _start_or_settle(self, ticket: Ticket) -> Iterator[Event]:
         """Start a job, unless it is being made or was made since it was looked up."""
         if self._stopping():
             yield self.endings.end(ticket, "skipped")
@@ -172,7 +176,7 @@ class _Build:
                 self.board.move(ticket, State.LOCKED_ELSEWHERE)
                 return
             # Another builder may have made it between the look-up and the lock.
-            record = self._found(ticket)
+            record = self._find_record(ticket)
             if record is None:
                 yield self._start(ticket, lock)
                 return

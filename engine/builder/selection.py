@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack
 
 from engine import feasibility
 from engine.builder import jobs, registry
-from engine.builder.lookup import Variant
+from engine.builder.lookup import PlannedVariant
 from engine.errors import UsageError
 from engine.kit.inputs import overlap
 from engine.machine import tools
@@ -62,9 +62,9 @@ class Selection:
         return store_of(self.cache, self.paths[0])
 
 
-def store_of(asked: Path | None, recipe: Path) -> Path:
+def store_of(cache: Path | None, recipe: Path) -> Path:
     """Return the store's folder: as asked for, by RECIPE_CACHE, or `cache/` of the recipe's project."""
-    return asked or Path(os.environ.get("RECIPE_CACHE") or project_of(recipe) / "cache")
+    return cache or Path(os.environ.get("RECIPE_CACHE") or project_of(recipe) / "cache")
 
 
 def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
@@ -97,7 +97,7 @@ def _refuse_contradictions(reading: Reading) -> None:
         )
 
 
-def variants(selection: Selection) -> tuple[Variant, ...]:
+def variants(selection: Selection) -> tuple[PlannedVariant, ...]:
     """Read, check and plan all variants of a selection."""
     steps = registry.steps()
     for name in selection.to:
@@ -113,7 +113,7 @@ def variants(selection: Selection) -> tuple[Variant, ...]:
     return tuple(_variant(each, steps, selection.to) for each in loaded)
 
 
-def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence[str]) -> Variant:
+def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence[str]) -> PlannedVariant:
     feasibility.check(loaded)
     _refuse_overlap(loaded)
     _refuse_version(loaded)
@@ -127,7 +127,7 @@ def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence
                 hint="install the package that brings it; `recipe steps` lists what there is",
             )
     planned = _planned(loaded, steps)
-    return Variant(loaded, jobs.up_to(planned, to) if to else planned)
+    return PlannedVariant(loaded, jobs.up_to(planned, to) if to else planned)
 
 
 def _refuse_version(loaded: LoadedRecipe) -> None:
@@ -136,16 +136,16 @@ def _refuse_version(loaded: LoadedRecipe) -> None:
 
 
 def _installed(distribution: str) -> str | None:
-    found = tools.version_of(distribution)
-    return None if found in (tools.MISSING, "") else found
+    version = tools.version_of(distribution)
+    return None if version in (tools.MISSING, "") else version
 
 
 def _refuse_overlap(loaded: LoadedRecipe) -> None:
     """Refuse samples for calibration that are also validated on, as far as their files tell."""
-    asked, validated = loaded.recipe.calibrate, loaded.recipe.validation.samples
-    if asked is None or validated is None:
+    calibration, validated = loaded.recipe.calibrate, loaded.recipe.validation.samples
+    if calibration is None or validated is None:
         return
-    both = overlap.shared(asked.samples, validated, asked.limit)
+    both = overlap.shared(calibration.samples, validated, calibration.limit)
     if both:
         what = f"{len(both)} of the samples in calibrate.samples are also in validate.samples"
         hint = "a model that is validated on what it was calibrated on looks better than it is: keep them apart"

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from functools import cached_property
 
 from engine.builder.jobs import Job
-from engine.builder.lookup import Variant
+from engine.builder.lookup import PlannedVariant
 from engine.builder.schedule import urgencies
 from engine.digest import Digest
 from engine.events import Ended
@@ -54,7 +54,7 @@ _NEXT: Mapping[State, frozenset[State]] = {
 class Ticket:
     """One job of one variant on its way through the build."""
 
-    variant: Variant
+    variant: PlannedVariant
     job: Job
     open_needs: int
     urgency: float
@@ -88,7 +88,7 @@ class Ticket:
         self.__dict__.pop("digest", None)
 
 
-def issue(variants: Iterable[Variant], heads: Mapping[str, Head]) -> Mapping[tuple[str, str], Ticket]:
+def issue(variants: Iterable[PlannedVariant], heads: Mapping[str, Head]) -> Mapping[tuple[str, str], Ticket]:
     """Return a ticket for each job by variant and job, joined, each as urgent as its last durations make it."""
     jobs = [(variant, job) for variant in variants for job in variant.jobs]
     needs = [((variant.name, job.name), [(variant.name, name) for name in job.earlier]) for variant, job in jobs]

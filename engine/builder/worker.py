@@ -28,7 +28,7 @@ _ROOM = 1 << 16
 
 
 @dataclass(frozen=True)
-class Task:
+class WorkerTask:
     """What a worker is asked to do: names, values and paths only, no code and no data."""
 
     step: str
@@ -73,7 +73,7 @@ def main() -> None:
     os.dup2(2, 1)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a text file, as in every script
     for task in _requests(requests):
-        answers.write(told(_serve(task)))
+        answers.write(encode_outcome(_serve(task)))
         answers.flush()
 
 
@@ -81,11 +81,11 @@ def _requests(stream: IO[bytes]) -> Any:
     """Yield tasks; read ahead in a thread, so that the parent's death ends this process at once, even in mid-task."""
     import queue
 
-    tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
+    tasks: queue.SimpleQueue[WorkerTask] = queue.SimpleQueue()
 
     def read() -> None:
         for line in stream:
-            tasks.put(Task(**json.loads(line)))
+            tasks.put(WorkerTask(**json.loads(line)))
         os._exit(0)
 
     threading.Thread(target=read, daemon=True).start()
@@ -93,7 +93,7 @@ def _requests(stream: IO[bytes]) -> Any:
         yield tasks.get()
 
 
-def _serve(task: Task) -> Outcome:
+def _serve(task: WorkerTask) -> Outcome:
     _reset_peak()
     started = time.perf_counter()
     report: Mapping[str, object] = {}
@@ -126,7 +126,7 @@ def _speak_into(path: str) -> None:
     os.chdir(os.path.dirname(path))
 
 
-def perform(task: Task, kind: Any = None) -> Mapping[str, object]:
+def perform(task: WorkerTask, kind: Any = None) -> Mapping[str, object]:
     """Run a step and return its report as JSON; its class where it is at hand. Raises StepError, and what it raises."""
     if kind is None:
         module, _, name = task.step.partition(":")
@@ -159,7 +159,7 @@ def _as_json(name: str, kind: Any, report: Any) -> Mapping[str, object]:
     return raw
 
 
-def _unexpected(task: Task, error: BaseException) -> StepError:
+def _unexpected(task: WorkerTask, error: BaseException) -> StepError:
     text = f"{type(error).__name__}: {error}".strip()
     if isinstance(error, ImportError) and error.name and not error.name.startswith("engine"):
         return StepError(
@@ -202,12 +202,12 @@ def _has_no_room(path: str) -> bool:
     return disk.f_bavail * disk.f_frsize < _ROOM
 
 
-def encode(task: Task) -> bytes:
+def encode_task(task: WorkerTask) -> bytes:
     """Return a task as the line that a worker reads."""
     return json.dumps(asdict(task)).encode() + b"\n"
 
 
-def told(outcome: Outcome) -> bytes:
+def encode_outcome(outcome: Outcome) -> bytes:
     """Return an outcome as the line that a worker writes."""
     error = None if outcome.error is None else outcome.error.fields()
     raw = {
@@ -220,7 +220,7 @@ def told(outcome: Outcome) -> bytes:
     return json.dumps(raw).encode() + b"\n"
 
 
-def decode(line: bytes) -> Outcome:
+def decode_outcome(line: bytes) -> Outcome:
     """Return the outcome in a line that a worker wrote."""
     raw = json.loads(line)
     error = raw["error"] and StepError(raw["error"]["what"], raw["error"]["facts"], raw["error"]["hint"])

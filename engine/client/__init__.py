@@ -1,1 +1,1 @@
-"""What asks a server: any that speaks the KServe v2 protocol, over HTTP or gRPC."""
+"""Client: requests and load for any server that speaks the KServe v2 protocol, over HTTP or gRPC."""

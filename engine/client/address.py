@@ -1,4 +1,4 @@
-"""Address: where a server listens and how it is spoken to, and what really listens there."""
+"""Address: the host, port and protocol of a server, and the check of what really listens there."""
 
 from __future__ import annotations
 
@@ -21,48 +21,51 @@ _SCHEMES: dict[str, tuple[Protocol, bool]] = {
 _PORTS = {"http": 8000, "https": 443, "grpc": 8001, "grpcs": 443, "": 8000}
 """Triton's own ports; those of TLS where it stands behind a proxy."""
 _SETTINGS = b"\x04"
-"""The type of the first frame that an HTTP/2 server sends (RFC 9113, 3.4), in the fourth byte (4.1)."""
-_PATIENCE = 5.0
+"""SETTINGS: the type of the first frame that an HTTP/2 server sends (RFC 9113, 3.4), in the fourth byte (4.1)."""
+_TIMEOUT = 5.0
+"""Seconds to wait for a connection and for a response."""
 _LARGEST_PORT = 65535
+_NAMES: dict[Protocol, str] = {"http": "HTTP", "grpc": "gRPC"}
 
 
 @dataclass(frozen=True)
 class Address:
-    """Host and port, the protocol where the URL says it, and whether the line is encrypted."""
+    """Host, port and protocol of a server, and whether TLS encrypts the connection."""
 
     host: str
     port: int
     protocol: Protocol | None
+    """None where the URL names no protocol."""
     tls: bool = False
 
     @property
     def place(self) -> str:
-        """The host and the port, as sockets are written."""
+        """HOST:PORT; an IPv6 address stands in brackets."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def url(self, protocol: Protocol | None = None) -> str:
-        """Return the address as users write it, of its own or another protocol."""
-        spoken = protocol or self.protocol
-        return f"{spoken}{'s' if self.tls else ''}://{self.place}" if spoken else self.place
+        """Return the URL of the address, by default with its own protocol."""
+        scheme = protocol or self.protocol
+        return f"{scheme}{'s' if self.tls else ''}://{self.place}" if scheme else self.place
 
 
 def parse(url: str) -> Address:
-    """Return what a URL says. Raises UsageError for what is none."""
-    found = re.fullmatch(r"(?:([a-zA-Z0-9+.-]+)://)?(\[[0-9a-fA-F:.]+\]|[^/:@\s]+)(?::([0-9]+))?/?", url)
-    scheme = (found[1] or "").lower() if found else ""
-    if found is None or (scheme and scheme not in _SCHEMES):
+    """Return the address of a URL. Raises UsageError for a malformed URL."""
+    match = re.fullmatch(r"(?:([a-zA-Z0-9+.-]+)://)?(\[[0-9a-fA-F:.]+\]|[^/:@\s]+)(?::([0-9]+))?/?", url)
+    scheme = (match[1] or "").lower() if match else ""
+    if match is None or (scheme and scheme not in _SCHEMES):
         raise UsageError(f"{url!r} is no address of a server", hint=f"write {_FORMS}")
-    port = int(found[3] or _PORTS[scheme])
+    port = int(match[3] or _PORTS[scheme])
     if not 0 < port <= _LARGEST_PORT:
         raise UsageError(f"{url!r} has no port that can be: {port}", hint=f"write {_FORMS}")
     protocol, tls = _SCHEMES[scheme] if scheme else (None, False)
-    return Address(found[2].strip("[]"), port, protocol, tls)
+    return Address(match[2].strip("[]"), port, protocol, tls)
 
 
 def resolved(url: str) -> Address:
-    """Return the address with its protocol, after a look at what listens there.
+    """Return the address of a URL with its protocol, which a connection to the address finds out.
 
-    Raises UsageError for what is no URL, StepError where nothing or something else listens.
+    Raises UsageError for a malformed URL, StepError where no server listens, or a server of another protocol.
     """
     address = parse(url)
     if address.tls:
@@ -76,17 +79,16 @@ def resolved(url: str) -> Address:
             "Triton's metrics have a port of their own: ask the HTTP or the gRPC port",
         )
     if address.protocol not in (None, listens):
-        asked, there = (_NAMES[name] for name in (address.protocol or "http", listens))
-        raise StepError(f"{address.place} speaks {there}, and the URL says {asked}", hint=f"use {address.url(listens)}")
+        actual, named = _NAMES[listens], _NAMES[address.protocol or "http"]
+        raise StepError(
+            f"{address.place} speaks {actual}, and the URL says {named}", hint=f"use {address.url(listens)}"
+        )
     return Address(address.host, address.port, listens)
-
-
-_NAMES: dict[Protocol, str] = {"http": "HTTP", "grpc": "gRPC"}
 
 
 def _connected(address: Address) -> socket.socket:
     try:
-        return socket.create_connection((address.host, address.port), _PATIENCE)
+        return socket.create_connection((address.host, address.port), _TIMEOUT)
     except socket.gaierror as error:
         raise StepError(f"there is no host {address.host!r}", [str(error.strerror)], "look at the URL") from error
     except OSError as error:
@@ -98,18 +100,21 @@ def _connected(address: Address) -> socket.socket:
 
 
 def _listening(address: Address) -> Protocol | None:
-    """Ask in HTTP/1.1: a gRPC server does not wait for the question, and sends its settings first."""
-    question = f"GET /v2 HTTP/1.1\r\nHost: {address.place}\r\nConnection: close\r\n\r\n".encode()
-    heard = b""
+    """Return the protocol of a server, None for a server of neither: send a request of HTTP/1.1 and read the response.
+
+    A gRPC server does not wait for a request: it sends its HTTP/2 settings first.
+    """
+    request = f"GET /v2 HTTP/1.1\r\nHost: {address.place}\r\nConnection: close\r\n\r\n".encode()
+    response = b""
     with _connected(address) as line:
         try:
-            line.sendall(question)
+            line.sendall(request)
             while part := line.recv(4096):
-                heard += part
-                if heard[3:4] == _SETTINGS and not heard.startswith(b"HTTP/"):
+                response += part
+                if response[3:4] == _SETTINGS and not response.startswith(b"HTTP/"):
                     return "grpc"
-        except OSError as error:  # it may hang up on us, or say nothing
-            if not heard:
+        except OSError as error:  # the server may close the connection, or send nothing
+            if not response:
                 raise StepError(f"{address.place} takes connections and does not answer", [str(error)]) from error
-    head, _, body = heard.partition(b"\r\n\r\n")
+    head, _, body = response.partition(b"\r\n\r\n")
     return "http" if head.startswith(b"HTTP/") and b"{" in body and b'"name"' in body else None

@@ -1,21 +1,24 @@
-"""Answers: a model's outputs, row by row, for machines as JSON and for people as a few lines."""
+"""Answers: a model's outputs row by row, as JSON for programs and as a few lines for people."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
 
-_BEST = 5
-_FIRST_NUMBERS = 6
+_MOST_LABELS = 5
+"""Labels that people see; a line tells how many more there are."""
+_MOST_VALUES = 6
+"""Values of a tensor that people see."""
 _OUTSIDE = "O"
 """The label of a token that belongs to no entity (the IOB schemes)."""
 
 
 def rows(outputs: Mapping[str, np.ndarray], count: int) -> list[dict[str, np.ndarray]]:
-    """Return the outputs of each of `count` rows; of 0, everything as one."""
+    """Return the outputs of each of `count` rows; for a count of 0, all outputs as one row."""
     split = count > 0 and all(array.ndim and array.shape[0] == count for array in outputs.values())
     if not split:
         return [dict(outputs)]
@@ -23,12 +26,12 @@ def rows(outputs: Mapping[str, np.ndarray], count: int) -> list[dict[str, np.nda
 
 
 def as_json(row: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """Return a row's outputs as JSON has them: texts decoded, bytes that are none replaced, not-a-number as null."""
+    """Return a row's outputs as JSON: texts decoded, undecodable bytes replaced, NaN and infinities as null."""
     return {name: _plain(array.tolist()) for name, array in row.items()}
 
 
 def shown(row: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """Give the lines that tell people a row's outputs, by what they are called."""
+    """Yield the lines that people read of a row. The names of the outputs decide the form."""
     names = set(row)
     if {"offsets", "tokens", "labels", "scores"} <= names:
         yield from _entities(row)
@@ -46,32 +49,32 @@ def shown(row: Mapping[str, np.ndarray]) -> Iterator[str]:
 
 
 def text_of(row: Mapping[str, np.ndarray]) -> str:
-    """Return what was generated."""
+    """Return the generated text."""
     return _texts(row["text"])[0]
 
 
 def reason_of(row: Mapping[str, np.ndarray]) -> str:
-    """Return why no more was generated; "" while it goes on."""
+    """Return the reason why generation ended; "" while generation goes on."""
     return _texts(row["finish_reason"])[0] if "finish_reason" in row else ""
 
 
 def _labels(row: Mapping[str, np.ndarray]) -> Iterator[str]:
     labels, scores = _texts(row["labels"]), row["scores"].ravel()
-    longest = max((len(label) for label in labels[:_BEST]), default=0)
-    for label, score in list(zip(labels, scores, strict=True))[:_BEST]:
+    longest = max((len(label) for label in labels[:_MOST_LABELS]), default=0)
+    for label, score in list(zip(labels, scores, strict=True))[:_MOST_LABELS]:
         yield f"{label:<{longest}}  {score:.4f}"
-    if len(labels) > _BEST:
-        yield f"and {len(labels) - _BEST} more labels"
+    if len(labels) > _MOST_LABELS:
+        yield f"and {len(labels) - _MOST_LABELS} more labels"
 
 
 def _entities(row: Mapping[str, np.ndarray]) -> Iterator[str]:
     spans = row["offsets"].reshape(-1, 2)
     every = zip(_texts(row["tokens"]), _texts(row["labels"]), row["scores"].ravel(), spans, strict=True)
-    found = [each for each in every if each[3][0] >= 0 and each[1] and each[1] != _OUTSIDE]
-    longest = max((len(each[0]) for each in found), default=0)
-    for token, label, score, (start, end) in found:
+    entities = [each for each in every if each[3][0] >= 0 and each[1] and each[1] != _OUTSIDE]
+    longest = max((len(each[0]) for each in entities), default=0)
+    for token, label, score, (start, end) in entities:
         yield f"{token:<{longest}}  {label}  {score:.4f}  characters {start} to {end}"
-    if not found:
+    if not entities:
         yield f"no token is labelled but {_OUTSIDE}"
 
 
@@ -100,19 +103,18 @@ def _generated(row: Mapping[str, np.ndarray]) -> Iterator[str]:
 
 
 def tokens_in(token_ids: np.ndarray) -> int:
-    """Return how many tokens were generated: padding is -1."""
+    """Return the number of generated tokens. Padding is -1."""
     return int((token_ids >= 0).sum())
 
 
 def _tensor(name: str, array: np.ndarray) -> str:
     shape = " x ".join(map(str, array.shape)) or "one value"
-    flat = array.ravel()
+    first = array.ravel()[:_MOST_VALUES]
+    more = array.size > _MOST_VALUES
     if array.dtype == object:
-        return (
-            f"{name}: {shape}: {', '.join(_texts(flat[:_FIRST_NUMBERS]))}{' ...' if flat.size > _FIRST_NUMBERS else ''}"
-        )
-    numbers = ", ".join(f"{value:.6g}" for value in flat[:_FIRST_NUMBERS].tolist())
-    return f"{name}: {shape} {array.dtype}: {numbers}{', ...' if flat.size > _FIRST_NUMBERS else ''}"
+        return f"{name}: {shape}: {', '.join(_texts(first))}{' ...' if more else ''}"
+    numbers = ", ".join(f"{value:.6g}" for value in first.tolist())
+    return f"{name}: {shape} {array.dtype}: {numbers}{', ...' if more else ''}"
 
 
 def _texts(array: np.ndarray) -> list[str]:
@@ -120,10 +122,11 @@ def _texts(array: np.ndarray) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it."""
     if isinstance(value, list):
         return [_plain(each) for each in value]
     if isinstance(value, bytes):
         return value.decode(errors="replace")
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):  # noqa: PLR0124 - NaN
+    if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -3,47 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from engine.client import address as addresses
-from engine.client import counters, entry, failures
+from engine.client import counters, failures, model_metadata
 from engine.client.address import Address
-from engine.client.entry import Entry
 from engine.client.grpc_line import GrpcLine
 from engine.client.http_line import HttpLine
+from engine.client.model_metadata import ModelMetadata, ModelState
 from engine.errors import StepError
 
 if TYPE_CHECKING:
     import numpy as np
 
 TIMEOUT = 60.0
-"""Seconds to wait for an answer, where nobody says otherwise."""
-_READY = "READY"
+"""Seconds to wait for a response by default."""
 
 
-def _line(address: Address, timeout: float) -> HttpLine | GrpcLine:
-    """Return a line to the server. Raises StepError where what speaks its protocol is not installed."""
-    try:
-        return HttpLine(address, timeout) if address.protocol == "http" else GrpcLine(address, timeout)
-    except (ImportError, RuntimeError) as error:  # tritonclient turns the one into the other
-        way = f"pip install 'tritonclient[{address.protocol}]'"
-        raise StepError(f"{address.url()} cannot be asked from here", [str(error)], way) from error
+@dataclass(frozen=True)
+class TimedResponse:
+    """The response to a request, not decoded yet, and the seconds from the request to the response."""
+
+    seconds: float
+    outputs: Callable[[], dict[str, np.ndarray]]
+    """Decodes the outputs, by name."""
 
 
 class Client:
-    """A line to one server, opened by its URL.
+    """A connection to one server, opened by the server's URL.
 
-    `http://HOST:PORT` and `grpc://HOST:PORT` say the protocol, `HOST:PORT` finds it out. Every method raises
-    `failures.Gone` where the server went away or keeps silent for `timeout` seconds, and `failures.Refused` with its
-    own words where it answers with an error; both are StepErrors.
+    `http://HOST:PORT` and `grpc://HOST:PORT` say the protocol; for `HOST:PORT` the client finds out the protocol.
+    Every method raises `failures.ServerGoneError` where the server went away or sends nothing for `timeout` seconds,
+    and `failures.RequestRefusedError` with the server's message where the server answers with an error. Both are
+    StepErrors.
     """
 
     def __init__(self, url: str, *, timeout: float = TIMEOUT) -> None:
         self.address: Address = addresses.resolved(url)
         self.timeout = timeout
         self._line = _line(self.address, timeout)
-        self._models: list[Entry] | None = None
+        self._models: list[ModelMetadata] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -51,73 +53,100 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self._line.close()
 
-    def models(self) -> list[Entry]:
-        """Return every model that is ready, by the server's own index and configurations; looked up once."""
+    def server_metadata(self) -> dict[str, object]:
+        """Return the server's name and version, and the extensions of the protocol that the server supports."""
+        with self._translated("to describe itself"):
+            return self._line.server_metadata()
+
+    def states(self) -> dict[str, ModelState]:
+        """Return the state of each model in the server's repository index."""
+        with self._translated("to list its models"):
+            index = self._line.index()
+        states: dict[str, ModelState] = {}
+        for row in index:
+            state = ModelState(str(row.get("state", "")), str(row.get("reason", "")))
+            if row["name"] not in states or state.ready:  # of several versions one that is ready is enough
+                states[row["name"]] = state
+        return states
+
+    def models(self) -> list[ModelMetadata]:
+        """Return every model that is ready, by the server's configurations. The server is asked only once."""
         if self._models is None:
-            with self._told("to list its models"):
-                index = self._line.index()
-                names = dict.fromkeys(each["name"] for each in index if each.get("state") == _READY)
-                self._models = [Entry.of_config(self._line.config(name)) for name in names]
-                self._broken = {each["name"]: each for each in index if each["name"] not in names}
+            self._states = self.states()
+            with self._translated("to list its models"):
+                ready = [name for name, state in self._states.items() if state.ready]
+                self._models = [ModelMetadata.of_config(self._line.config(name)) for name in ready]
         return self._models
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[ModelMetadata]:
         """Return the models that clients call."""
-        return entry.callable_ones(self.models())
+        return model_metadata.entries(self.models())
 
-    def choose(self, name: str | None = None, *, stream: bool = False) -> Entry:
-        """Return the model that is meant, the streaming one of two if `stream`. One that is named and streams is kept.
+    def choose(self, name: str | None = None, *, stream: bool = False) -> ModelMetadata:
+        """Return the model of this name; without a name the only model that clients call.
 
-        Raises UsageError for a name that the server lacks, and where several models can be asked and none is named;
-        StepError for a model that is not ready.
+        Where a package has a streaming model and a whole-answer model, `stream` decides; without `stream` a streaming
+        model is returned only by its name. Raises UsageError for a name that the server lacks, and where no name is
+        given and several models can be called; StepError for a model that is not ready.
         """
         try:
             models = self.models()
-        except failures.Refused:
+        except failures.RequestRefusedError:
             if name is None:
                 raise
-            with self._told(f"to describe {name}"):  # a server without Triton's extensions tells this much
-                return Entry.of_metadata(self._line.metadata(name))
-        if name in self._broken:
-            state, reason = (self._broken[name].get(field) for field in ("state", "reason"))
-            why = f"{state or 'UNAVAILABLE'}: {reason or 'no reason given'}"
+            with self._translated(f"to describe {name}"):  # servers without Triton's extensions have metadata only
+                return ModelMetadata.of_metadata(self._line.model_metadata(name))
+        if name is not None and name in self._states and not self._states[name].ready:
+            state = self._states[name]
+            why = f"{state.state or 'UNAVAILABLE'}: {state.reason or 'no reason given'}"
             raise StepError(f"the model {name} is not ready", [why], "the server's log says more")
-        chosen = entry.choose(models, name, stream=stream)
+        chosen = model_metadata.choose(models, name, stream=stream)
         if chosen.decoupled != stream and (stream or name is None):
-            chosen = entry.sibling(models, chosen, stream=stream) or chosen
+            chosen = model_metadata.sibling(models, chosen, stream=stream) or chosen
         return chosen
 
-    def infer(self, model: Entry, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the outputs by name. Texts are arrays of bytes objects; what is not given must be optional."""
-        return self.asking(model, arrays)()[1]()
+    def infer(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Send one request and return all outputs of the response by name.
 
-    def asking(
-        self, model: Entry, arrays: Mapping[str, np.ndarray]
-    ) -> Callable[[], tuple[float, Callable[[], dict[str, np.ndarray]]]]:
-        """Return what sends this very request, as often as it is called: seconds it took, and what decodes the answer.
-
-        Neither putting the inputs together nor decoding the outputs counts.
+        Texts are arrays of bytes objects. Inputs that `arrays` lacks must be optional.
         """
-        with self._told(f"the request to {model.name}"):
-            inputs = self._line.prepared(model, arrays)
+        with self._translated(f"the request to {model.name}"):
+            return self._line.outputs(self._line.infer(model, self._line.inputs(model, arrays)))
 
-        def ask() -> tuple[float, Callable[[], dict[str, np.ndarray]]]:
-            with self._told(f"the request to {model.name}"):
+    def prepare(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> Callable[[], TimedResponse]:
+        """Return a call that sends the same request each time, and times it.
+
+        Encoding the inputs and decoding the outputs are not part of the time.
+        """
+        with self._translated(f"the request to {model.name}"):
+            inputs = self._line.inputs(model, arrays)
+
+        def send() -> TimedResponse:
+            with self._translated(f"the request to {model.name}"):
                 start = perf_counter()
-                answer = self._line.ask(model, inputs)
-                return perf_counter() - start, lambda: self._line.decoded(answer)
+                response = self._line.infer(model, inputs)
+                return TimedResponse(perf_counter() - start, lambda: self._line.outputs(response))
 
-        return ask
+        return send
 
-    def stream(self, model: Entry, arrays: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
-        """Give the outputs of each piece of the answer of a model that streams, as it comes."""
-        with self._told(f"the request to {model.name}"):
-            yield from self._line.pieces(model, arrays)
+    def stream(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
+        """Send one request to a streaming model and yield the outputs of each piece of the answer when it comes."""
+        with self._translated(f"the request to {model.name}"):
+            yield from self._line.stream(model, arrays)
 
     def statistics(self) -> dict[str, counters.Counters]:
         """Return the server's counters by model, as they stand now."""
-        with self._told("to tell its statistics"):
+        with self._translated("to tell its statistics"):
             return counters.read(self._line.statistics())
 
-    def _told(self, doing: str) -> Any:
-        return failures.told(self.address, doing, timeout=self.timeout)
+    def _translated(self, action: str) -> AbstractContextManager[None]:
+        return failures.translated(self.address, action, timeout=self.timeout)
+
+
+def _line(address: Address, timeout: float) -> HttpLine | GrpcLine:
+    """Return a line to the server. Raises StepError where tritonclient lacks what the protocol needs."""
+    try:
+        return HttpLine(address, timeout) if address.protocol == "http" else GrpcLine(address, timeout)
+    except (ImportError, RuntimeError) as error:  # tritonclient turns the one into the other
+        hint = f"pip install 'tritonclient[{address.protocol}]'"
+        raise StepError(f"{address.url()} cannot be asked from here", [str(error)], hint) from error

@@ -1,4 +1,4 @@
-"""Counters: what a server says of its own time, between two moments."""
+"""Counters: the server's own statistics of requests and times, between two moments."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.client.entry import Entry
 from engine.client.figures import ModelTimes
+from engine.client.model_metadata import ModelMetadata
+from engine.kit.bench.stats import MS_DIGITS
 
 PARTS = ("queue", "compute_input", "compute_infer", "compute_output")
-"""What Triton counts of a request's time.
+"""The parts of a request's time that Triton counts.
 
 Source: "Statistics Extension" of Triton's documentation: waiting to be put into a batch, getting the inputs ready,
 running the model, getting the outputs ready; `success` is all of it, from the request's arrival to its answer.
 """
+_NANOSECONDS_PER_MS = 1e6
 
 
 @dataclass(frozen=True)
 class Counters:
-    """Of one model: requests answered and refused, and nanoseconds of all requests together."""
+    """The counters of one model: requests, executions, rows, and the nanoseconds of all requests together."""
 
     requests: int = 0
     failed: int = 0
@@ -32,51 +34,57 @@ class Counters:
     compute_output: int = 0
 
     def since(self, earlier: Counters) -> Counters:
-        """Return what came since. A server that was started anew in between counts from zero."""
+        """Return the difference to earlier counters. A server that restarted meanwhile counts from zero."""
         if self.requests < earlier.requests:
             return self
         return Counters(*(getattr(self, name) - getattr(earlier, name) for name in self.__dataclass_fields__))
 
-    def per_request(self, asked: int) -> ModelTimes:
-        """Return milliseconds by part of one of `asked` requests, and how many there were."""
-        count = max(asked, 1)
-        times = {f"{part}_ms": round(getattr(self, part) / count / 1e6, 4) for part in ("total", *PARTS)}
+    def plus(self, other: Counters) -> Counters:
+        """Return the sum of two counters."""
+        return Counters(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+
+    def per_request(self, requests: int) -> ModelTimes:
+        """Return the times divided by a number of requests, in milliseconds, and the counts as they are."""
+        count = max(requests, 1)
+        times = {
+            f"{part}_ms": round(getattr(self, part) / count / _NANOSECONDS_PER_MS, MS_DIGITS)
+            for part in ("total", *PARTS)
+        }
         return ModelTimes(self.requests, self.failed, self.rows, self.executions, **times)
 
 
-def read(models: Iterable[Mapping[str, Any]]) -> dict[str, Counters]:
-    """Return the counters by model, its versions together, of the JSON that Triton gives."""
-    found: dict[str, Counters] = {}
-    for said in models:
-        spent = said.get("inference_stats") or {}
-        own = Counters(
-            requests=_of(spent, "success", "count"),
-            failed=_of(spent, "fail", "count"),
-            executions=int(said.get("execution_count") or 0),
-            rows=int(said.get("inference_count") or 0),
-            total=_of(spent, "success", "ns"),
-            **{part: _of(spent, part, "ns") for part in PARTS},
+def read(statistics: Iterable[Mapping[str, Any]]) -> dict[str, Counters]:
+    """Return the counters by model, of the JSON of Triton's statistics; all versions of a model are added up."""
+    counters: dict[str, Counters] = {}
+    for row in statistics:
+        times = row.get("inference_stats") or {}
+        version = Counters(
+            requests=_number(times, "success", "count"),
+            failed=_number(times, "fail", "count"),
+            executions=int(row.get("execution_count") or 0),
+            rows=int(row.get("inference_count") or 0),
+            total=_number(times, "success", "ns"),
+            **{part: _number(times, part, "ns") for part in PARTS},
         )
-        before = found.get(said["name"], Counters())
-        found[said["name"]] = Counters(
-            *(getattr(before, name) + getattr(own, name) for name in Counters.__dataclass_fields__)
-        )
-    return found
+        counters[row["name"]] = counters.get(row["name"], Counters()).plus(version)
+    return counters
 
 
-def between(entry: Entry, before: Mapping[str, Counters], after: Mapping[str, Counters]) -> dict[str, ModelTimes]:
-    """Return what a request to the entry cost in it and in each model that it consists of, the entry first.
+def between(
+    model: ModelMetadata, before: Mapping[str, Counters], after: Mapping[str, Counters]
+) -> dict[str, ModelTimes]:
+    """Return the times per request to `model`: its own first, then those of each model that an ensemble runs.
 
-    The times of a part that is asked twice for each request are those of both. A model that other models call by
-    themselves (BLS) is no part that a configuration tells: it counts where it was asked in that time.
+    A model that runs twice in each request counts with both runs. Models that other models call by themselves (BLS)
+    stand in no configuration: they count if the server ran them between the two moments.
     """
-    spent = {name: now.since(before.get(name, Counters())) for name, now in after.items()}
-    names = [entry.name, *entry.parts]
-    if not entry.parts:
-        names += sorted(name for name, each in spent.items() if each.requests and name not in names)
-    asked = spent[entry.name].requests if entry.name in spent else 0
-    return {name: spent[name].per_request(asked) for name in names if name in spent}
+    differences = {name: now.since(before.get(name, Counters())) for name, now in after.items()}
+    names = [model.name, *model.composing_models]
+    if not model.composing_models:
+        names += sorted(name for name, each in differences.items() if each.requests and name not in names)
+    requests = differences[model.name].requests if model.name in differences else 0
+    return {name: differences[name].per_request(requests) for name in names if name in differences}
 
 
-def _of(spent: Mapping[str, Any], part: str, field: str) -> int:
-    return int((spent.get(part) or {}).get(field) or 0)
+def _number(times: Mapping[str, Any], part: str, field: str) -> int:
+    return int((times.get(part) or {}).get(field) or 0)

@@ -1,4 +1,4 @@
-"""Curl: a line for the shell that asks a model, with nothing but curl."""
+"""Curl: a shell command that sends a request to a model with nothing but curl."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from engine import tasks
-from engine.client.entry import IMAGE, TEXT, Entry, Tensor
+from engine.client.model_metadata import IMAGE, TEXT, ModelMetadata, TensorMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_PLAIN = ("A fine day.",)
-"""For a model of which nobody knows what it is for."""
+_EXAMPLE = ("A fine day.",)
+"""The text for a model of no known task."""
 _PHOTO = "photo.png"
 _INLINE = 16
-"""The most numbers that are written out; more come as zeros from the shell."""
+"""The most numbers that the command spells out; a larger tensor comes as zeros from /dev/zero."""
 _BYTES = {
     "FP64": 8,
     "INT64": 8,
@@ -30,63 +30,65 @@ _BYTES = {
     "INT16": 2,
     "UINT16": 2,
 }
+"""Bytes of a value; every other datatype has one byte."""
 
 
-def lines(http: str, entries: Sequence[Entry]) -> dict[str, str]:
-    """Return a line by the name of each entry; `http` is HOST:PORT or an http(s) URL."""
+def lines(http: str, entries: Sequence[ModelMetadata]) -> dict[str, str]:
+    """Return the command for each entry, by the entry's name; `http` is HOST:PORT or an http(s) URL."""
     return {entry.name: curl_line(http, entry) for entry in entries}
 
 
-def curl_line(http: str, entry: Entry, *, texts: Sequence[str] | None = None, image: str = _PHOTO) -> str:
-    """Return a line that works in sh and answers in JSON.
+def curl_line(http: str, entry: ModelMetadata, *, texts: Sequence[str] | None = None, image: str = _PHOTO) -> str:
+    """Return a command for sh whose response is JSON.
 
-    Texts go in as the KServe v2 protocol has them in JSON; generation by Triton's extension "generate". An image's
-    bytes are no JSON: they follow it as the extension "binary tensor data" says, each tensor with its length in
-    front. `texts` and `image` stand in for the examples. Tensors that are not small are zeros.
+    Texts are sent as JSON of the KServe v2 protocol; a model that generates text gets Triton's extension "generate".
+    An image file is sent after the JSON by the extension "binary tensor data", with its length in front. `texts` and
+    `image` replace the example input. A large tensor of numbers is sent as zeros.
     """
     base = http.rstrip("/") if "://" in http else f"http://{http}"
     url = f"{base}/v2/models/{entry.name}"
-    said = tuple(texts) if texts is not None else _example(entry)
+    row = tuple(texts) if texts is not None else _example(entry)
     if entry.generates and entry.input(TEXT):
         way = "generate_stream" if entry.decoupled else "generate"
-        return f"curl -s{'N' if entry.decoupled else ''} {url}/{way} -d {_quoted({TEXT: said[0]})}"
+        return f"curl -s{'N' if entry.decoupled else ''} {url}/{way} -d {_quoted({TEXT: row[0]})}"
     if entry.input(IMAGE):
         return _of_image(f"{url}/infer", entry, image)
     needed = [tensor for tensor in entry.inputs if not tensor.optional]
-    if sum(prod(_shape(tensor, said)) for tensor in needed) > _INLINE and all(t.datatype != "BYTES" for t in needed):
+    if sum(prod(_shape(tensor, row)) for tensor in needed) > _INLINE and all(t.datatype != "BYTES" for t in needed):
         return _of_zeros(f"{url}/infer", needed)
-    inputs = [_header(tensor, said) | {"data": _data(tensor, said)} for tensor in needed]
+    inputs = [_header(tensor, row) | {"data": _data(tensor, row)} for tensor in needed]
     return f"curl -s {url}/infer -d {_quoted({'inputs': inputs})}"
 
 
-def _example(entry: Entry) -> tuple[str, ...]:
+def _example(entry: ModelMetadata) -> tuple[str, ...]:
+    """Return as many example texts as a row of the model takes."""
     tensor = entry.input(TEXT)
     count = tensor.shape[-1] if tensor and tensor.shape and tensor.shape[-1] > 0 else 1
     task = tasks.known(entry.task)
-    said = _PLAIN if task is None else task.example
-    said = tuple(text.replace("[MASK]", entry.mask or "[MASK]") for text in said)
-    return (*said, *["And another."] * count)[:count]
+    example = _EXAMPLE if task is None else task.example
+    texts = tuple(text.replace("[MASK]", entry.mask or "[MASK]") for text in example)
+    return (*texts, *["And another."] * count)[:count]
 
 
-def _shape(tensor: Tensor, texts: Sequence[str]) -> list[int]:
+def _shape(tensor: TensorMetadata, texts: Sequence[str]) -> list[int]:
     shape = [max(size, 1) if size else 0 for size in tensor.shape]
     if tensor.name == TEXT and shape:
         shape[-1] = len(texts)
     return shape
 
 
-def _header(tensor: Tensor, texts: Sequence[str]) -> dict[str, object]:
+def _header(tensor: TensorMetadata, texts: Sequence[str]) -> dict[str, object]:
     return {"name": tensor.name, "shape": _shape(tensor, texts), "datatype": tensor.datatype}
 
 
-def _data(tensor: Tensor, texts: Sequence[str]) -> list[Any]:
+def _data(tensor: TensorMetadata, texts: Sequence[str]) -> list[Any]:
     if tensor.name == TEXT:
         return list(texts)
     empty: Any = {"BYTES": "", "BOOL": False}.get(tensor.datatype, 1)
     return [empty] * prod(_shape(tensor, texts))
 
 
-def _of_zeros(url: str, needed: Sequence[Tensor]) -> str:
+def _of_zeros(url: str, needed: Sequence[TensorMetadata]) -> str:
     sizes = [prod(_shape(tensor, ())) * _BYTES.get(tensor.datatype, 1) for tensor in needed]
     inputs = [
         _header(tensor, ()) | {"parameters": {"binary_data_size": size}}
@@ -99,8 +101,8 @@ def _of_zeros(url: str, needed: Sequence[Tensor]) -> str:
     )
 
 
-def _of_image(url: str, entry: Entry, image: str) -> str:
-    """Return a line whose shell writes the length of the file where the protocol wants it: four bytes, lowest first."""
+def _of_image(url: str, entry: ModelMetadata, image: str) -> str:
+    """Return a command that sends an image file after its length in four bytes, lowest first, which sh computes."""
     tensor = entry.input(IMAGE)
     shape = [1] * len(tensor.shape) if tensor else [1]
     size = "%9d"  # spaces in front are JSON, too: the head is as long for every file

@@ -1,4 +1,4 @@
-"""Encoded: a request as the bytes that go over the line, so that a load generator has nothing left to compute."""
+"""Encoded requests: whole requests as bytes, so that a load generator only has to send them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from engine.client.address import Address
 from engine.client.answers import tokens_in
-from engine.client.entry import Entry
-from engine.client.filling import filled
+from engine.client.inputs import infer_inputs, raw_bytes
+from engine.client.model_metadata import ModelMetadata
 
 if TYPE_CHECKING:
     import numpy as np
 
 TOKENS = "token_ids"
+"""The output with the generated tokens."""
 
 
-def request(address: Address, entry: Entry, arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Return an HTTP/1.1 request, head and body, or the message ModelInferRequest."""
-    return (_http if address.protocol == "http" else _grpc)(address, entry, arrays)
+def request(address: Address, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return a request as bytes: head and body of HTTP/1.1, or gRPC's message ModelInferRequest."""
+    return _http(address, model, arrays) if address.protocol == "http" else _grpc(model, arrays)
 
 
 def tokens_of_http(head: bytes, body: bytes) -> int:
-    """Return how many tokens an answer over HTTP holds."""
+    """Return the number of generated tokens in an HTTP response."""
     from tritonclient.http import InferResult
 
     length = head_field(head, b"inference-header-content-length")
@@ -30,14 +31,14 @@ def tokens_of_http(head: bytes, body: bytes) -> int:
 
 
 def tokens_of_grpc(body: bytes) -> int:
-    """Return how many tokens a ModelInferResponse holds."""
+    """Return the number of generated tokens in a ModelInferResponse."""
     from tritonclient.grpc import InferResult, service_pb2
 
     return _tokens(InferResult(service_pb2.ModelInferResponse.FromString(body)))
 
 
 def head_field(head: bytes, name: bytes) -> bytes:
-    """Return a field of an HTTP head, empty where it is not there."""
+    """Return a header field of an HTTP message, empty where the message lacks the field; `name` is in lower case."""
     for line in head.split(b"\r\n")[1:]:
         key, _, value = line.partition(b":")
         if key.strip().lower() == name:
@@ -45,15 +46,15 @@ def head_field(head: bytes, name: bytes) -> bytes:
     return b""
 
 
-def _tokens(result: Any) -> int:
-    found = result.as_numpy(TOKENS)
-    return 0 if found is None else tokens_in(found)
+def _tokens(response: Any) -> int:
+    token_ids = response.as_numpy(TOKENS)
+    return 0 if token_ids is None else tokens_in(token_ids)
 
 
-def _http(address: Address, entry: Entry, arrays: Mapping[str, np.ndarray]) -> bytes:
+def _http(address: Address, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> bytes:
     from tritonclient import http as triton
 
-    inputs = filled(triton.InferInput, entry, arrays)
+    inputs = infer_inputs(triton.InferInput, model, arrays)
     body, length = triton.InferenceServerClient.generate_request_body(inputs)
     fields = {
         "Host": address.place,
@@ -62,19 +63,16 @@ def _http(address: Address, entry: Entry, arrays: Mapping[str, np.ndarray]) -> b
         **({"Inference-Header-Content-Length": length} if length else {}),
     }
     head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-    return f"POST /v2/models/{entry.name}/infer HTTP/1.1\r\n{head}\r\n".encode() + bytes(body)
+    return f"POST /v2/models/{model.name}/infer HTTP/1.1\r\n{head}\r\n".encode() + bytes(body)
 
 
-def _grpc(_: Address, entry: Entry, arrays: Mapping[str, np.ndarray]) -> bytes:
+def _grpc(model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> bytes:
     from tritonclient.grpc import service_pb2
-    from tritonclient.utils import serialize_byte_tensor
 
-    message = service_pb2.ModelInferRequest(model_name=entry.name)
-    for tensor in entry.inputs:
+    message = service_pb2.ModelInferRequest(model_name=model.name)
+    for tensor in model.inputs:
         if tensor.name in arrays:
             array = arrays[tensor.name]
             message.inputs.add(name=tensor.name, datatype=tensor.datatype, shape=array.shape)
-            texts = tensor.datatype == "BYTES"
-            content = serialize_byte_tensor(array).item() if texts else array.tobytes()
-            message.raw_input_contents.append(content)
+            message.raw_input_contents.append(raw_bytes(tensor.datatype, array))
     return bytes(message.SerializeToString())

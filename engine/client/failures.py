@@ -1,7 +1,8 @@
-"""Failures: what a server or the line to it did, as errors that a user can mend."""
+"""Failures: errors of a server, and of the connection to it, as errors that a user can act on."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,19 +11,24 @@ from engine.errors import StepError, UserError
 
 _GONE = ("UNAVAILABLE", "CANCELLED")
 _LATE = ("DEADLINE_EXCEEDED", "timed out", "Deadline Exceeded", "499")
+_CONNECTION_MODULES = {"geventhttpclient", "gevent", "http", "urllib3", "grpc"}
+"""The packages whose exceptions mean that the connection failed."""
 
 
-class Gone(StepError):  # noqa: N818 - what happened, as the user reads it
-    """The server does not answer any more (exit 1)."""
+class ServerGoneError(StepError):
+    """The server no longer answers (exit 1)."""
 
 
-class Refused(StepError):  # noqa: N818 - the same
-    """The server answered, and its answer is an error (exit 1)."""
+class RequestRefusedError(StepError):
+    """The server answered a request with an error (exit 1)."""
 
 
 @contextmanager
-def told(address: Address, doing: str, *, timeout: float | None = None) -> Iterator[None]:
-    """Turn whatever the client libraries raise into Gone, or into Refused with the server's own words."""
+def translated(address: Address, action: str, *, timeout: float | None = None) -> Iterator[None]:
+    """Raise the client library's exceptions as ServerGoneError, or as RequestRefusedError with the server's message.
+
+    `action` says in an error text what the server refused.
+    """
     from tritonclient.utils import InferenceServerException
 
     try:
@@ -30,40 +36,48 @@ def told(address: Address, doing: str, *, timeout: float | None = None) -> Itera
     except UserError:
         raise
     except InferenceServerException as error:
-        status, words = str(error.status() or ""), str(error.message() or error)
-        if any(mark in status or mark in words for mark in _LATE):
-            raise late(address, timeout) from error
+        status, message = str(error.status() or ""), str(error.message() or error)
+        if any(mark in status or mark in message for mark in _LATE):
+            raise _late(address, timeout) from error
         if any(mark in status for mark in _GONE):
-            raise gone(address, words) from error
-        raise refused(doing, words) from error
+            raise _gone(address, message) from error
+        raise refused(action, message) from error
     except TimeoutError as error:
-        raise late(address, timeout) from error
+        raise _late(address, timeout) from error
     except Exception as error:  # gevent, aiohttp, urllib3 and sockets have a dozen names for it
-        if not _of_the_line(error):
+        if not _of_the_connection(error):
             raise
-        raise gone(address, f"{type(error).__name__}: {error}".rstrip(": ")) from error
+        raise _gone(address, f"{type(error).__name__}: {error}".rstrip(": ")) from error
 
 
-def gone(address: Address, words: str) -> Gone:
-    """Return the error for a server that went away."""
-    return Gone(
+def refused(action: str, message: str) -> RequestRefusedError:
+    """Return the error for a request that the server answered with an error message."""
+    return RequestRefusedError(f"the server refused {action}", [line for line in message.splitlines() if line.strip()])
+
+
+def error_message(body: bytes) -> str | None:
+    """Return the error message of an HTTP response; None where the body holds no error as the protocol writes it."""
+    try:
+        return str(json.loads(body)["error"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _gone(address: Address, message: str) -> ServerGoneError:
+    return ServerGoneError(
         f"the server at {address.place} went away: it no longer answers",
-        [words.splitlines()[0] if words else "it closed the connection"],
+        [message.splitlines()[0] if message else "it closed the connection"],
         "its log says why; `recipe serve RECIPE` starts it again",
     )
 
 
-def late(address: Address, timeout: float | None) -> Gone:
-    """Return the error for a server that keeps silent."""
+def _late(address: Address, timeout: float | None) -> ServerGoneError:
     limit = f" within {timeout:g} s" if timeout else " in time"
-    return Gone(f"the server at {address.place} did not answer{limit}", hint="give it longer with --timeout SECONDS")
+    return ServerGoneError(
+        f"the server at {address.place} did not answer{limit}", hint="give it longer with --timeout SECONDS"
+    )
 
 
-def refused(doing: str, words: str) -> Refused:
-    """Return the error for a request that the server did not take."""
-    return Refused(f"the server refused {doing}", [line for line in words.splitlines() if line.strip()])
-
-
-def _of_the_line(error: Exception) -> bool:
-    home = type(error).__module__.partition(".")[0]
-    return isinstance(error, OSError | EOFError) or home in {"geventhttpclient", "gevent", "http", "urllib3", "grpc"}
+def _of_the_connection(error: Exception) -> bool:
+    package = type(error).__module__.partition(".")[0]
+    return isinstance(error, OSError | EOFError) or package in _CONNECTION_MODULES

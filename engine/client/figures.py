@@ -1,21 +1,29 @@
-"""Figures: what was measured of a server, from outside and by its own counters, with how each number is shown."""
+"""Figures: the measurements of a query or a load test, by the client and by the server, and how each is shown."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import fsum
+from typing import Self
 
+from engine.kit.bench import stats
 from engine.reporting import TypedReport, measured, significant
+
+
+def milliseconds(seconds: float) -> float:
+    """Return seconds as milliseconds, rounded as reports keep them."""
+    return round(1e3 * seconds, stats.MS_DIGITS)
 
 
 @dataclass(frozen=True)
 class NotMeasured:
-    """What nobody measured: nothing began and was answered, or who put the load tells nothing of it."""
+    """Stands for figures that nobody measured: no request was answered, or perf_analyzer does not report them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Latencies:
-    """Milliseconds from a request to its answer, as the client saw them."""
+    """The distribution of latencies: milliseconds from a request to its response, as the client saw them."""
 
     mean_ms: float = field(metadata=measured("mean", unit="ms", digits=3))
     p50_ms: float = field(metadata=measured("p50", unit="ms", digits=3))
@@ -25,12 +33,29 @@ class Latencies:
     max_ms: float | None = field(default=None, metadata=measured("max", unit="ms", digits=3))
     requests: int
 
+    @classmethod
+    def of_seconds(cls, seconds: Sequence[float]) -> Self:
+        """Return the distribution of latencies that are given in seconds."""
+        values = sorted(1e3 * each for each in seconds)
+        shares = (0.5, 0.9, 0.95, 0.99)
+        p50, p90, p95, p99 = (round(stats.percentile(values, share), stats.MS_DIGITS) for share in shares)
+        return cls(
+            mean_ms=round(fsum(values) / len(values), stats.MS_DIGITS),
+            p50_ms=p50,
+            p90_ms=p90,
+            p95_ms=p95,
+            p99_ms=p99,
+            max_ms=round(values[-1], stats.MS_DIGITS),
+            requests=len(values),
+        )
+
 
 @dataclass(frozen=True)
 class ModelTimes:
-    """What a model did by the server's counters; the times are milliseconds of one request to the entry.
+    """The server's counters of one model; times are milliseconds per request to the model that the client calls.
 
-    Rows are what requests held, executions how often the model ran: dynamic batching puts requests together.
+    `rows` counts the rows of all requests, `executions` the runs of the model. Dynamic batching puts several requests
+    into one run.
     """
 
     requests: int = field(metadata=measured("requests", digits=0))
@@ -45,23 +70,23 @@ class ModelTimes:
 
     @property
     def compute_ms(self) -> float:
-        """All that is computing: getting the inputs ready, running the model, getting the outputs ready."""
+        """The compute time: preparing the inputs, running the model and preparing the outputs."""
         return self.compute_input_ms + self.compute_infer_ms + self.compute_output_ms
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Where the time of repeated requests went: the server's times by model, and what remains of the client's."""
+    """The time of repeated requests in parts: the server's times of each model, and the rest of the client's time."""
 
     models: Mapping[str, ModelTimes]
-    """The entry first, then the models that it consists of."""
+    """The model that the client calls comes first, then the models that an ensemble runs."""
     client_ms: float = field(metadata=measured("as the client saw", unit="ms", digits=3))
     network_and_client_ms: float = field(metadata=measured("network and client", unit="ms", digits=3))
 
 
 @dataclass(frozen=True)
 class QueryFigures(TypedReport):
-    """What a query took: the first time, and again and again if that was asked for."""
+    """The times of a query: of the first requests, and of the repeated ones where the user asks for repetitions."""
 
     first_ms: float = field(metadata=measured("first", unit="ms", digits=3))
     latency: Latencies | None = None
@@ -70,7 +95,7 @@ class QueryFigures(TypedReport):
 
 @dataclass(frozen=True)
 class Errors:
-    """Requests that failed, and the commonest reasons in the server's words."""
+    """The requests that failed, and the most frequent error messages with their counts."""
 
     count: int = field(metadata=measured("errors", digits=0))
     share: float
@@ -79,7 +104,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class ClientFigures:
-    """What the load cost the client: where that is too much, the latencies are the client's and not the server's."""
+    """The load on the client's own machine. A saturated client adds its own delays to the latencies."""
 
     processes: int
     busy: float
@@ -90,12 +115,12 @@ class ClientFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadFigures(TypedReport):
-    """One point of a load test: what was put on the server, and what came of it."""
+    """One point of a load test: the load on the server, and the measurements under that load."""
 
     concurrency: int | None = field(default=None, metadata=measured("clients", digits=0))
-    """Of a closed loop."""
+    """The concurrent clients of a closed loop."""
     rate: float | None = field(default=None, metadata=significant("rate/s", digits=6))
-    """Of an open loop."""
+    """The requests per second of an open loop."""
     by: str
     throughput: float = field(metadata=measured("requests/s", digits=1))
     requests: int
@@ -103,6 +128,6 @@ class LoadFigures(TypedReport):
     errors: Errors
     client: ClientFigures | NotMeasured
     tokens_per_second: float | None = field(default=None, metadata=measured("tokens/s", digits=1))
-    """Of models that generate."""
+    """Generated tokens per second, of models that generate text."""
     server: Mapping[str, ModelTimes]
-    """By model; none where the server tells no statistics."""
+    """The server's times of each model; empty where the server has no statistics."""

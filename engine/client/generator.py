@@ -1,4 +1,4 @@
-"""Generator: one process that puts a load on a server, in a closed or an open loop, and notes its own lateness."""
+"""Generator: one process that puts load on a server in a closed or an open loop, and measures its own delays."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ from engine.client.address import Address
 from engine.client.wires import GrpcWire, HttpWire, WireError, prepare
 
 AT_ONCE = 512
-"""The most requests under way in an open loop: those after them wait, and their time counts from their plan."""
+"""The most requests under way in an open loop. Later requests wait, and their latency counts from their start time."""
 _SELECT_LIMIT = 900
-"""Connections up to which `select` can watch them: its timeouts are exact, those of epoll are whole milliseconds."""
+"""Connections that `select` can watch. Timeouts of `select` are exact; those of epoll are whole milliseconds."""
+_MOST_GRPC_REQUESTS = 64
+"""Requests at once that the number of gRPC connections is planned for."""
 _TICK = 0.01
-_AFTER_AN_ERROR = 0.02
-"""Seconds that a caller of a closed loop waits after an error: a server that is gone refuses at once, for ever."""
+"""Seconds between two measurements of the process's own delay."""
+_PAUSE_AFTER_ERROR = 0.02
+"""Seconds that a closed loop waits after an error: a server that is gone refuses every request at once."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """What one process does; moments are seconds, `start` by time.monotonic, the others after it."""
+    """The load that one process makes; times in seconds, `start` by time.monotonic, the others counted from `start`."""
 
     address: Address
     requests: Sequence[bytes]
@@ -34,130 +37,136 @@ class Load:
     duration: float
     timeout: float
     callers: int = 0
-    """Of a closed loop: each asks again as soon as it is answered."""
+    """The concurrent clients of a closed loop. Each sends its next request when it has the response."""
     arrivals: Sequence[float] = ()
-    """Of an open loop: when each request begins."""
+    """The start times of the requests of an open loop."""
     first: int = 0
-    """Which of the requests comes first: processes do not all begin with the same one."""
+    """The index of the first request: each process begins with another one."""
     count_tokens: bool = False
 
     @property
     def end(self) -> float:
-        """When no request begins any more."""
+        """The time after which no request begins."""
         return self.warm_up + self.duration
 
 
 @dataclass
-class Done:
-    """What became of a load: when each answered request began and ended, and what went wrong."""
+class LoadOutcome:
+    """The outcome of a load: the start and end times of answered requests, errors, and the process's own delays."""
 
     begun: array[float] = field(default_factory=lambda: array("d"))
     ended: array[float] = field(default_factory=lambda: array("d"))
     tokens: array[int] = field(default_factory=lambda: array("q"))
     errors: Counter[str] = field(default_factory=Counter)
-    lags: array[float] = field(default_factory=lambda: array("d"))
-    """How much later than asked for the process was woken: what its own slowness adds to a latency."""
+    delays: array[float] = field(default_factory=lambda: array("d"))
+    """Seconds by which the process woke up too late. Such a delay adds to the measured latencies."""
     busy: float = 0.0
-    """The share of one CPU that it used."""
+    """The share of one CPU that the process used."""
 
 
-def serve(line: Any) -> None:
-    """Carry out the loads that come through a pipe, until it is closed.
+def serve(pipe: Any) -> None:
+    """Run the loads that come through a pipe, and send each outcome back, until the pipe is closed.
 
-    The first message says the protocol and whether tokens count: all that takes time to import is there before any
-    load is. It is answered when that is so.
+    The first message holds the arguments of `wires.prepare`. The answer None says that all modules are imported.
     """
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted, too, and closes the pipe
     try:
-        prepare(*line.recv())
-        line.send(None)
+        prepare(*pipe.recv())
+        pipe.send(None)
         while True:
-            line.send(carry_out(line.recv()))
+            pipe.send(run(pipe.recv()))
     except (EOFError, BrokenPipeError):
         return
 
 
-def carry_out(load: Load) -> Done:
-    """Put a load on a server and return what became of it."""
-    exact = max(load.callers, AT_ONCE if load.arrivals else 0) <= _SELECT_LIMIT
-    selector = selectors.SelectSelector() if exact else selectors.DefaultSelector()
+def run(load: Load) -> LoadOutcome:
+    """Put a load on a server and return the outcome."""
+    connections = max(load.callers, AT_ONCE if load.arrivals else 0)
+    selector = selectors.SelectSelector() if connections <= _SELECT_LIMIT else selectors.DefaultSelector()
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
-        return runner.run(_carry_out(load))
+        return runner.run(_run(load))
 
 
-async def _carry_out(load: Load) -> Done:
-    done = Done()
-    at_once = load.callers or AT_ONCE
-    wire: HttpWire | GrpcWire = (
-        HttpWire(load.address, count_tokens=load.count_tokens)
-        if load.address.protocol == "http"
-        else GrpcWire(load.address, count_tokens=load.count_tokens, at_once=min(at_once, 64))
-    )
+async def _run(load: Load) -> LoadOutcome:
+    outcome = LoadOutcome()
+    wire = _wire(load)
     await asyncio.sleep(max(0.0, load.start - time.monotonic()))
-    ticking = asyncio.create_task(_tick(load, done))
-    used, begun = time.process_time(), time.monotonic()
+    delays = asyncio.create_task(_measure_delays(load, outcome))
+    cpu_seconds, begun = time.process_time(), time.monotonic()
     try:
         if load.callers:
-            await asyncio.gather(*(_caller(load, wire, done, number) for number in range(load.callers)))
+            await asyncio.gather(*(_closed_loop(load, wire, outcome, number) for number in range(load.callers)))
         else:
-            await _open_loop(load, wire, done)
-        done.busy = (time.process_time() - used) / (time.monotonic() - begun)
+            await _open_loop(load, wire, outcome)
+        outcome.busy = (time.process_time() - cpu_seconds) / (time.monotonic() - begun)
     finally:
-        ticking.cancel()
+        delays.cancel()
         await wire.close()
-    return done
+    return outcome
 
 
-async def _caller(load: Load, wire: HttpWire | GrpcWire, done: Done, number: int) -> None:
-    turn = load.first + number
+def _wire(load: Load) -> HttpWire | GrpcWire:
+    if load.address.protocol == "http":
+        return HttpWire(load.address, count_tokens=load.count_tokens)
+    at_once = min(load.callers or AT_ONCE, _MOST_GRPC_REQUESTS)
+    return GrpcWire(load.address, count_tokens=load.count_tokens, at_once=at_once)
+
+
+async def _closed_loop(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome, number: int) -> None:
+    """Send one request after the other until the load ends."""
+    index = load.first + number
     while (begun := time.monotonic() - load.start) < load.end:
-        request = load.requests[turn % len(load.requests)]
-        if not await _ask(load, wire, done, request, begun):
-            await asyncio.sleep(_AFTER_AN_ERROR)
-        turn += load.callers
+        request = load.requests[index % len(load.requests)]
+        if not await _send(load, wire, outcome, request, begun):
+            await asyncio.sleep(_PAUSE_AFTER_ERROR)
+        index += load.callers
 
 
-async def _open_loop(load: Load, wire: HttpWire | GrpcWire, done: Done) -> None:
+async def _open_loop(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome) -> None:
+    """Send each request at its start time, whether the requests before it are answered or not."""
     places = asyncio.Semaphore(AT_ONCE)
 
-    async def ask(request: bytes, begun: float) -> None:
+    async def send(request: bytes, begun: float) -> None:
         async with places:
-            await _ask(load, wire, done, request, begun)
+            await _send(load, wire, outcome, request, begun)
 
     under_way = set()
-    for number, moment in enumerate(load.arrivals, load.first):
-        await asyncio.sleep(max(0.0, load.start + moment - time.monotonic()))
-        task = asyncio.create_task(ask(load.requests[number % len(load.requests)], moment))
+    for number, begun in enumerate(load.arrivals, load.first):
+        await asyncio.sleep(max(0.0, load.start + begun - time.monotonic()))
+        task = asyncio.create_task(send(load.requests[number % len(load.requests)], begun))
         under_way.add(task)
         task.add_done_callback(under_way.discard)
     await asyncio.gather(*under_way)
 
 
-async def _ask(load: Load, wire: HttpWire | GrpcWire, done: Done, request: bytes, begun: float) -> bool:
-    """Send one request, whose time counts from `begun`; return whether it was answered. The warm-up is forgotten."""
+async def _send(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome, request: bytes, begun: float) -> bool:
+    """Send one request, whose latency counts from `begun`; return whether a response came.
+
+    Errors of requests that begin in the warm-up are not counted.
+    """
     counts = begun >= load.warm_up
     try:
         async with asyncio.timeout(load.timeout):
             tokens = await wire.send(request)
     except TimeoutError:
-        done.errors[f"no answer within {load.timeout:g} s"] += counts
+        outcome.errors[f"no answer within {load.timeout:g} s"] += counts
         return False
     except WireError as error:
-        done.errors[str(error)] += counts
+        outcome.errors[str(error)] += counts
         return False
     # What began in the warm-up and ended after it counts for the throughput, and not among the latencies.
-    done.begun.append(begun)
-    done.ended.append(time.monotonic() - load.start)
-    done.tokens.append(tokens)
+    outcome.begun.append(begun)
+    outcome.ended.append(time.monotonic() - load.start)
+    outcome.tokens.append(tokens)
     return True
 
 
-async def _tick(load: Load, done: Done) -> None:
+async def _measure_delays(load: Load, outcome: LoadOutcome) -> None:
     while True:
         due = time.monotonic() + _TICK
         await asyncio.sleep(_TICK)
         now = time.monotonic()
         if load.warm_up <= now - load.start <= load.end:
-            done.lags.append(now - due)
+            outcome.delays.append(now - due)

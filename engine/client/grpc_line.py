@@ -1,4 +1,4 @@
-"""gRPC: the KServe v2 protocol by tritonclient, with answers in pieces over its stream."""
+"""gRPC line: the KServe v2 protocol over gRPC by tritonclient; answers in pieces come over its stream."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from engine.client.address import Address
-from engine.client.entry import Entry
-from engine.client.filling import filled
+from engine.client.inputs import infer_inputs
+from engine.client.model_metadata import ModelMetadata
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,7 +17,7 @@ _FINAL = "triton_final_response"
 
 
 class GrpcLine:
-    """One channel; what fails is raised as tritonclient raises it."""
+    """One gRPC channel. Errors are tritonclient's own exceptions."""
 
     def __init__(self, address: Address, timeout: float) -> None:
         from tritonclient import grpc as triton
@@ -25,55 +25,59 @@ class GrpcLine:
         self._timeout = timeout
         self._client = triton.InferenceServerClient(address.place, ssl=address.tls)
 
+    def server_metadata(self) -> dict[str, object]:
+        """Return the server's metadata: its name, version and extensions."""
+        return dict(self._client.get_server_metadata(as_json=True, client_timeout=self._timeout))
+
     def index(self) -> list[dict[str, str]]:
-        """Return name, state and reason of each model."""
-        said = self._client.get_model_repository_index(as_json=True, client_timeout=self._timeout)
-        return list(said.get("models", ()))
+        """Return the repository index: name, version, state and reason of each model."""
+        index = self._client.get_model_repository_index(as_json=True, client_timeout=self._timeout)
+        return list(index.get("models", ()))
 
     def config(self, name: str) -> dict[str, object]:
-        """Return a model's configuration, as JSON has it."""
+        """Return a model's ModelConfig as JSON."""
         return dict(self._client.get_model_config(name, as_json=True, client_timeout=self._timeout)["config"])
 
-    def metadata(self, name: str) -> dict[str, object]:
-        """Return what the protocol has every server tell of a model."""
+    def model_metadata(self, name: str) -> dict[str, object]:
+        """Return a model's metadata, which every KServe v2 server has."""
         return dict(self._client.get_model_metadata(name, as_json=True, client_timeout=self._timeout))
 
     def statistics(self) -> list[dict[str, object]]:
         """Return the counters of each model."""
-        said = self._client.get_inference_statistics(as_json=True, client_timeout=self._timeout)
-        return list(said.get("model_stats", ()))
+        statistics = self._client.get_inference_statistics(as_json=True, client_timeout=self._timeout)
+        return list(statistics.get("model_stats", ()))
 
-    def prepared(self, entry: Entry, arrays: Mapping[str, np.ndarray]) -> list[Any]:
-        """Return the inputs as they are sent."""
+    def inputs(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> list[Any]:
+        """Return the inputs of a request, encoded."""
         from tritonclient import grpc as triton
 
-        return filled(triton.InferInput, entry, arrays)
+        return infer_inputs(triton.InferInput, model, arrays)
 
-    def ask(self, entry: Entry, inputs: Sequence[Any]) -> Any:
-        """Send one request and return the undecoded answer."""
-        return self._client.infer(entry.name, list(inputs), client_timeout=self._timeout)
+    def infer(self, model: ModelMetadata, inputs: Sequence[Any]) -> Any:
+        """Send one request and return the response, not decoded yet."""
+        return self._client.infer(model.name, list(inputs), client_timeout=self._timeout)
 
-    def decoded(self, answer: Any) -> dict[str, np.ndarray]:
-        """Return the outputs by name."""
-        return {output.name: answer.as_numpy(output.name) for output in answer.get_response().outputs}
+    def outputs(self, response: Any) -> dict[str, np.ndarray]:
+        """Return all outputs of a response by name."""
+        return {output.name: response.as_numpy(output.name) for output in response.get_response().outputs}
 
-    def pieces(self, entry: Entry, arrays: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
-        """Send one row and give each piece of its answer as it comes. Raises TimeoutError where none comes."""
-        heard: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
-        self._client.start_stream(lambda result, error: heard.put((result, error)))
+    def stream(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
+        """Send one row and yield the outputs of each piece of the answer. Raises TimeoutError where no piece comes."""
+        responses: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+        self._client.start_stream(lambda result, error: responses.put((result, error)))  # called by these names
         try:
-            self._client.async_stream_infer(entry.name, self.prepared(entry, arrays), enable_empty_final_response=True)
+            self._client.async_stream_infer(model.name, self.inputs(model, arrays), enable_empty_final_response=True)
             final = False
             while not final:
                 try:
-                    result, error = heard.get(timeout=self._timeout)
+                    response, error = responses.get(timeout=self._timeout)
                 except Empty:
                     raise TimeoutError from None
                 if error is not None:
                     raise error
-                final = result.get_response().parameters[_FINAL].bool_param
-                if result.get_response().outputs:
-                    yield self.decoded(result)
+                final = response.get_response().parameters[_FINAL].bool_param
+                if response.get_response().outputs:
+                    yield self.outputs(response)
         finally:
             self._client.stop_stream(cancel_requests=True)
 

@@ -1,4 +1,4 @@
-"""HTTP: the KServe v2 protocol by tritonclient, and answers in pieces by Triton's generate_stream."""
+"""HTTP line: the KServe v2 protocol over HTTP by tritonclient; answers in pieces come by Triton's generate_stream."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 from engine.client import failures
 from engine.client.address import Address
-from engine.client.entry import Entry
-from engine.client.filling import filled
+from engine.client.inputs import infer_inputs
+from engine.client.model_metadata import ModelMetadata
 
 if TYPE_CHECKING:
     import numpy as np
 
 _ABOUT_THE_MODEL = ("model_name", "model_version", "sequence_id", "sequence_start", "sequence_end")
+"""Fields of a generate_stream event that are no outputs."""
 _DATA = b"data:"
 
 
 class HttpLine:
-    """One connection at a time; what fails is raised as tritonclient raises it."""
+    """One HTTP connection at a time. Errors are tritonclient's own exceptions."""
 
     def __init__(self, address: Address, timeout: float) -> None:
         from tritonclient import http as triton
@@ -31,84 +32,85 @@ class HttpLine:
             address.place, ssl=address.tls, connection_timeout=timeout, network_timeout=timeout
         )
 
+    def server_metadata(self) -> dict[str, object]:
+        """Return the server's metadata: its name, version and extensions."""
+        return dict(self._client.get_server_metadata())
+
     def index(self) -> list[dict[str, str]]:
-        """Return name, state and reason of each model."""
+        """Return the repository index: name, version, state and reason of each model."""
         return list(self._client.get_model_repository_index())
 
     def config(self, name: str) -> dict[str, object]:
-        """Return a model's configuration, as JSON has it."""
+        """Return a model's ModelConfig as JSON."""
         return dict(self._client.get_model_config(name))
 
-    def metadata(self, name: str) -> dict[str, object]:
-        """Return what the protocol has every server tell of a model."""
+    def model_metadata(self, name: str) -> dict[str, object]:
+        """Return a model's metadata, which every KServe v2 server has."""
         return dict(self._client.get_model_metadata(name))
 
     def statistics(self) -> list[dict[str, object]]:
         """Return the counters of each model."""
         return list(self._client.get_inference_statistics()["model_stats"])
 
-    def prepared(self, entry: Entry, arrays: Mapping[str, np.ndarray]) -> list[Any]:
-        """Return the inputs as they are sent, tensors in binary."""
+    def inputs(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> list[Any]:
+        """Return the inputs of a request, encoded: tensors in binary."""
         from tritonclient import http as triton
 
-        return filled(triton.InferInput, entry, arrays)
+        return infer_inputs(triton.InferInput, model, arrays)
 
-    def ask(self, entry: Entry, inputs: Sequence[Any]) -> Any:
-        """Send one request and return the undecoded answer."""
-        return self._client.infer(entry.name, list(inputs))
+    def infer(self, model: ModelMetadata, inputs: Sequence[Any]) -> Any:
+        """Send one request and return the response, not decoded yet."""
+        return self._client.infer(model.name, list(inputs))
 
-    def decoded(self, answer: Any) -> dict[str, np.ndarray]:
-        """Return the outputs by name."""
-        return {output["name"]: answer.as_numpy(output["name"]) for output in answer.get_response()["outputs"]}
+    def outputs(self, response: Any) -> dict[str, np.ndarray]:
+        """Return all outputs of a response by name."""
+        return {output["name"]: response.as_numpy(output["name"]) for output in response.get_response()["outputs"]}
 
-    def pieces(self, entry: Entry, arrays: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
-        """Send one row and give each piece of its answer as it comes.
+    def stream(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
+        """Send one row and yield the outputs of each piece of the answer.
 
-        Triton's extension "generate": server-sent events, each with the outputs of a piece as JSON.
+        Triton's extension "generate" sends server-sent events. Each event holds the outputs of one piece as JSON.
         """
         body = {name: _plain(array) for name, array in arrays.items()}
-        line: http.client.HTTPConnection = (
-            http.client.HTTPSConnection(self._address.host, self._address.port, timeout=self._timeout,
-                                        context=ssl.create_default_context())
-            if self._address.tls
-            else http.client.HTTPConnection(self._address.host, self._address.port, timeout=self._timeout)
-        )  # fmt: skip
+        connection = self._connection()
         try:
-            line.request("POST", f"/v2/models/{entry.name}/generate_stream", json.dumps(body).encode())
-            answer = line.getresponse()
-            if answer.status != http.client.OK:
-                raise failures.refused(f"the request to {entry.name}", _said(answer.read()))
-            while event := answer.readline():
+            connection.request("POST", f"/v2/models/{model.name}/generate_stream", json.dumps(body).encode())
+            response = connection.getresponse()
+            if response.status != http.client.OK:
+                content = response.read()
+                message = failures.error_message(content) or content.decode(errors="replace")
+                raise failures.refused(f"the request to {model.name}", message)
+            while event := response.readline():
                 if event.startswith(_DATA):
-                    yield _piece(entry, json.loads(event[len(_DATA) :]))
+                    yield _piece(model, json.loads(event[len(_DATA) :]))
         finally:
-            line.close()
+            connection.close()
 
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
 
+    def _connection(self) -> http.client.HTTPConnection:
+        host, port, timeout = self._address.host, self._address.port, self._timeout
+        if self._address.tls:
+            return http.client.HTTPSConnection(host, port, timeout=timeout, context=ssl.create_default_context())
+        return http.client.HTTPConnection(host, port, timeout=timeout)
+
 
 def _plain(array: np.ndarray) -> Any:
-    """Return an array as the extension takes it: one value by itself, several as a flat list."""
+    """Return an array as JSON of the extension "generate": one value alone, several values as a flat list."""
     values = [value.decode() if isinstance(value, bytes) else value for value in array.ravel().tolist()]
     return values[0] if len(values) == 1 else values
 
 
-def _said(body: bytes) -> str:
-    try:
-        return str(json.loads(body)["error"])
-    except (ValueError, KeyError, TypeError):
-        return body.decode(errors="replace")
-
-
-def _piece(entry: Entry, said: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _piece(model: ModelMetadata, event: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Return the outputs of one event, each as an array of one row."""
     import numpy as np
 
-    if "error" in said:
-        raise failures.refused(f"the request to {entry.name}", str(said["error"]))
+    if "error" in event:
+        raise failures.refused(f"the request to {model.name}", str(event["error"]))
     piece = {}
-    for name, value in said.items():
+    for name, value in event.items():
         if name not in _ABOUT_THE_MODEL:
             values = value if isinstance(value, list) else [value]
             encoded = [each.encode() if isinstance(each, str) else each for each in values]

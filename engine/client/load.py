@@ -1,4 +1,4 @@
-"""Load: one point of a load test: the generators' processes, the server's counters around it, and the figures."""
+"""Load: measures one point of a load test with several processes, and reads the server's counters around it."""
 
 from __future__ import annotations
 
@@ -13,32 +13,40 @@ from typing import Any, Self
 from engine.client import arrivals, counters, failures
 from engine.client.address import Protocol
 from engine.client.client import Client
-from engine.client.entry import Entry
-from engine.client.figures import ClientFigures, Errors, LoadFigures, ModelTimes, NotMeasured
-from engine.client.generator import Done, Load, serve
+from engine.client.figures import ClientFigures, Errors, Latencies, LoadFigures, ModelTimes, NotMeasured
+from engine.client.generator import Load, LoadOutcome, serve
 from engine.client.load_table import FULL
-from engine.client.repeating import latencies
+from engine.client.model_metadata import ModelMetadata
 from engine.errors import StepError
 from engine.kit.bench import stats
 
 _LEAD = 0.3
-"""Seconds until a load starts: every process has its plan by then."""
-_LATE_SHARE, _LATE = 0.1, 0.001
-"""A client is too slow where waking up takes it a tenth of the median latency, and more than a millisecond."""
-_CPUS_EACH, _MOST = 4, 8
+"""Seconds from sending a load to its start: time for every process to receive its share."""
+_LATE_SHARE = 0.1
+"""A client is too slow where waking up takes it more than this share of the median latency ..."""
+_LATE_SECONDS = 0.001
+"""... and more than these seconds."""
+_CPUS_PER_PROCESS = 4
+"""CPUs for each process that makes load: a server on the same machine may need the others."""
+_MOST_PROCESSES = 8
+_EXIT_SECONDS = 0.5
+"""Seconds that a process gets to end before it is killed."""
+_MOST_MESSAGES = 3
+"""Different error messages that a report holds."""
+_DIGITS = 3
 
 
 @dataclass(frozen=True)
 class Point:
-    """What is put on the server: so many callers in a closed loop, or so many requests a second in an open one."""
+    """One point of a load test: the concurrent clients of a closed loop, or the requests per second of an open loop."""
 
     concurrency: int = 0
     rate: float = 0.0
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What all points of a test have in common; times in seconds."""
+class LoadSettings:
+    """The settings that all points of a load test share; times are in seconds."""
 
     duration: float
     warm_up: float
@@ -48,20 +56,20 @@ class Settings:
     count_tokens: bool = False
 
 
-def processes_here(point: Point, asked: int | None) -> int:
-    """Return how many processes make the load: one for every four CPUs, for the server may need the others."""
-    most = asked or min(_MOST, max(1, (os.cpu_count() or 1) // _CPUS_EACH))
+def process_count(point: Point, limit: int | None) -> int:
+    """Return how many processes make the load: at most `limit`, by default one for every four CPUs."""
+    most = limit or min(_MOST_PROCESSES, max(1, (os.cpu_count() or 1) // _CPUS_PER_PROCESS))
     return min(most, point.concurrency) if point.concurrency else most
 
 
 class Generators:
-    """Processes that put loads on a server, kept from point to point."""
+    """Processes that put loads on a server, one point after the other."""
 
     def __init__(self, count: int, protocol: Protocol, *, count_tokens: bool) -> None:
         from multiprocessing import get_context
 
         fresh = get_context("spawn")  # gRPC does not survive a fork
-        self._lines: list[Any] = []
+        self._pipes: list[Any] = []
         self._processes: list[Any] = []
         for _ in range(count):
             ours, theirs = fresh.Pipe()
@@ -69,95 +77,104 @@ class Generators:
             process.start()
             theirs.close()
             ours.send((protocol, count_tokens))
-            self._lines.append(ours)
+            self._pipes.append(ours)
             self._processes.append(process)
-        for line in self._lines:
-            _received(line)  # it is up, with its imports done
+        for pipe in self._pipes:
+            _received(pipe)  # the process has started, and has imported its modules
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for line in self._lines:
-            line.close()
+        for pipe in self._pipes:
+            pipe.close()
         for process in self._processes:
-            process.join(0.5)
+            process.join(_EXIT_SECONDS)
             process.kill()
 
     def put(
-        self, client: Client, entry: Entry, requests: Sequence[bytes], point: Point, settings: Settings
+        self, client: Client, model: ModelMetadata, requests: Sequence[bytes], point: Point, settings: LoadSettings
     ) -> LoadFigures:
-        """Put one load on the server and return its figures. Raises failures.Gone and StepError."""
-        lines = self._lines[: processes_here(point, len(self._lines))]
+        """Put one load on the server and return its figures.
+
+        Raises failures.ServerGoneError, and StepError where a process died.
+        """
+        pipes = self._pipes[: process_count(point, len(self._pipes))]
         load = Load(client.address, requests, 0.0, settings.warm_up, settings.duration, settings.timeout,
                     count_tokens=settings.count_tokens)  # fmt: skip
         load = replace(load, start=time.monotonic() + _LEAD)
-        for line, share in zip(lines, _shares(load, point, settings, len(lines)), strict=True):
-            line.send(share)
-        before = _counted(client, load.start + load.warm_up)
-        after = _counted(client, load.start + load.end)
-        done = [_received(line) for line in lines]
-        return _figures(point, load, done, _server(entry, before, after))
+        for pipe, share in zip(pipes, _shares(load, point, settings, len(pipes)), strict=True):
+            pipe.send(share)
+        before = _counters_at(load.start + load.warm_up, client)
+        after = _counters_at(load.start + load.end, client)
+        outcomes = [_received(pipe) for pipe in pipes]
+        server = {} if before is None or after is None else counters.between(model, before, after)
+        return _figures(point, load, outcomes, server)
 
 
-def _received(line: Any) -> Any:
+def _received(pipe: Any) -> Any:
     try:
-        return line.recv()
+        return pipe.recv()
     except EOFError:
         raise StepError("a process of the load generator died", hint="is there enough memory?") from None
 
 
-def _shares(load: Load, point: Point, settings: Settings, count: int) -> list[Load]:
-    """Return what each process does: a share of the callers, or every so manieth arrival."""
+def _shares(load: Load, point: Point, settings: LoadSettings, count: int) -> list[Load]:
+    """Return the load of each process: a share of the concurrent clients, or every `count`-th start time."""
     if point.concurrency:
-        callers = [point.concurrency // count + (number < point.concurrency % count) for number in range(count)]
-        return [replace(load, callers=each, first=sum(callers[:number])) for number, each in enumerate(callers)]
-    moments = arrivals.planned(point.rate, load.end, arrivals=settings.arrivals, seed=settings.seed)
-    return [replace(load, arrivals=moments[number::count], first=number) for number in range(count)]
+        most, rest = divmod(point.concurrency, count)
+        shares = [most + 1 if number < rest else most for number in range(count)]
+        return [replace(load, callers=share, first=sum(shares[:number])) for number, share in enumerate(shares)]
+    starts = arrivals.planned(point.rate, load.end, arrivals=settings.arrivals, seed=settings.seed)
+    return [replace(load, arrivals=starts[number::count], first=number) for number in range(count)]
 
 
-def _counted(client: Client, moment: float) -> dict[str, counters.Counters] | None:
-    """Return the server's counters at a moment, None where it has none or does not answer any more."""
+def _counters_at(moment: float, client: Client) -> dict[str, counters.Counters] | None:
+    """Return the server's counters at a moment; None where the server has no counters or no longer answers."""
     time.sleep(max(0.0, moment - time.monotonic()))
-    with suppress(failures.Refused, failures.Gone):
+    with suppress(failures.RequestRefusedError, failures.ServerGoneError):
         return client.statistics()
     return None
 
 
-def _server(
-    entry: Entry, before: dict[str, counters.Counters] | None, after: dict[str, counters.Counters] | None
-) -> Mapping[str, ModelTimes]:
-    return {} if before is None or after is None else counters.between(entry, before, after)
+def _figures(
+    point: Point, load: Load, outcomes: Sequence[LoadOutcome], server: Mapping[str, ModelTimes]
+) -> LoadFigures:
+    """Return the figures of a point, without its warm-up.
 
-
-def _figures(point: Point, load: Load, done: Sequence[Done], server: Mapping[str, ModelTimes]) -> LoadFigures:
-    """Return throughput by what was answered within the window, latencies of what began in it, and errors."""
-    answered = [each for part in done for each in zip(part.begun, part.ended, part.tokens, strict=True)]
+    The throughput counts the responses that came after the warm-up and before the end. The latencies are those of
+    requests that began after the warm-up.
+    """
+    answered = [each for one in outcomes for each in zip(one.begun, one.ended, one.tokens, strict=True)]
     seconds = [ended - begun for begun, ended, _ in answered if begun >= load.warm_up]
-    within = [tokens for _, ended, tokens in answered if load.warm_up <= ended <= load.end]
-    errors = sum((part.errors for part in done), Counter())
-    failed, asked = sum(errors.values()), sum(errors.values()) + len(seconds)
+    tokens_within = [tokens for _, ended, tokens in answered if load.warm_up <= ended <= load.end]
+    errors = sum((one.errors for one in outcomes), Counter())
+    failed = sum(errors.values())
+    requests = failed + len(seconds)
+    tokens_per_second = round(sum(tokens_within) / load.duration, _DIGITS) if load.count_tokens else None
     return LoadFigures(
         concurrency=point.concurrency or None,
         rate=point.rate or None,
         by="recipe",
-        throughput=round(len(within) / load.duration, 3),
-        requests=asked,
-        latency=latencies(seconds) if seconds else NotMeasured(),
+        throughput=round(len(tokens_within) / load.duration, _DIGITS),
+        requests=requests,
+        latency=Latencies.of_seconds(seconds) if seconds else NotMeasured(),
         errors=Errors(
             count=failed,
-            share=round(failed / asked, 4) if asked else 0.0,
-            messages={message: count for message, count in errors.most_common(3) if count},
+            share=round(failed / requests, stats.RATIO_DIGITS) if requests else 0.0,
+            messages={message: count for message, count in errors.most_common(_MOST_MESSAGES) if count},
         ),
-        client=_client(done, stats.median(seconds) if seconds else 0.0),
-        tokens_per_second=round(sum(within) / load.duration, 3) if load.count_tokens else None,
+        client=_client(outcomes, stats.median(seconds) if seconds else 0.0),
+        tokens_per_second=tokens_per_second,
         server=server,
     )
 
 
-def _client(done: Sequence[Done], median: float) -> ClientFigures:
-    """Return how much of its CPU the busiest process used, how late it was, and whether that spoils the figures."""
-    busy = max(part.busy for part in done)
-    late = max(stats.percentile(part.lags, 0.95) if part.lags else 0.0 for part in done)
-    saturated = busy >= FULL or late > max(_LATE, _LATE_SHARE * median)
-    return ClientFigures(len(done), busy=round(busy, 3), late_p95_ms=round(1e3 * late, 3), saturated=saturated)
+def _client(outcomes: Sequence[LoadOutcome], median: float) -> ClientFigures:
+    """Return the CPU use of the busiest process, the delays of waking up, and whether both spoil the latencies."""
+    busy = max(one.busy for one in outcomes)
+    late = max(stats.percentile(one.delays, 0.95) if one.delays else 0.0 for one in outcomes)
+    saturated = busy >= FULL or late > max(_LATE_SECONDS, _LATE_SHARE * median)
+    return ClientFigures(
+        len(outcomes), busy=round(busy, _DIGITS), late_p95_ms=round(1e3 * late, _DIGITS), saturated=saturated
+    )

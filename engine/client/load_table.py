@@ -1,4 +1,4 @@
-"""Load table: the figures of a load test, a row a point, for people."""
+"""Load table: the figures of a load test for people, a row for each point."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from engine.reporting import Number, measured, numbers
 
 _NOTHING = "-"
 FULL = 0.9
-"""The share of a CPU from which a process of the client is at its limit."""
+"""The share of a CPU from which a process of the client counts as overloaded."""
 
 
 @dataclass(frozen=True)
-class _Served:
-    """The server's share of a request's time, of an ensemble that of its models together."""
+class _ServerTimes:
+    """The server's share of a request's time; of an ensemble, the sum over its models."""
 
     queue_ms: float = field(metadata=measured("queue", unit="ms", digits=3))
     compute_ms: float = field(metadata=measured("compute", unit="ms", digits=3))
 
 
 def titles(figures: LoadFigures) -> list[str]:
-    """Return the titles of the columns. The latencies, and the server's queue and compute times, are ms a request."""
+    """Return the titles of the columns. Latencies, queue and compute time are milliseconds of a request."""
     return [number.label for number, _ in _cells(figures, entry="")]
 
 
 def row(figures: LoadFigures, *, entry: str) -> list[str]:
-    """Return the cells of a point's row; `entry` is the model that clients call."""
+    """Return the cells of a point's row; `entry` is the model that the client calls."""
     return [_NOTHING if value is None else number.text(value) for number, value in _cells(figures, entry=entry)]
 
 
 def notes(figures: LoadFigures) -> list[str]:
-    """Return what else there is to say of a point: errors in the server's words, and whether the client kept up."""
-    said = [f"{count} x {message}" for message, count in figures.errors.messages.items()]
-    if isinstance(figures.latency, NotMeasured) and not said:
-        said.append("no request began and was answered: use a longer --duration")
+    """Return the notes under a point: error messages, and the warning that the client itself was too slow."""
+    lines = [f"{count} x {message}" for message, count in figures.errors.messages.items()]
+    if isinstance(figures.latency, NotMeasured) and not lines:
+        lines.append("no request began and was answered: use a longer --duration")
     if isinstance(figures.client, ClientFigures) and figures.client.saturated:
-        said.append(_limit(figures.client))
-    return said
+        lines.append(_warning(figures.client))
+    return lines
 
 
-def _limit(client: ClientFigures) -> str:
+def _warning(client: ClientFigures) -> str:
     if client.busy >= FULL:
         return f"the client used {client.busy:.0%} of a CPU and adds to the latencies: use more --processes"
     late = f"{client.late_p95_ms:.1f} ms"
@@ -49,10 +49,10 @@ def _limit(client: ClientFigures) -> str:
 
 
 def _cells(figures: LoadFigures, *, entry: str) -> Iterator[tuple[Number, float | None]]:
-    """Yield each column and its value: of the load what it has, of the others every number."""
+    """Yield each column with its value. The load's own fields make columns only where they have values."""
     yield from ((number, value) for number, value in _of(type(figures), figures) if value is not None)
     yield from _of(Latencies, figures.latency)
-    yield from _of(_Served, _served(figures.server, entry))
+    yield from _of(_ServerTimes, _server_times(figures.server, entry))
     yield from _of(Errors, figures.errors)
 
 
@@ -60,9 +60,9 @@ def _of(kind: type, value: object) -> Iterator[tuple[Number, float | None]]:
     return ((number, getattr(value, name, None)) for name, number in numbers(kind).items())
 
 
-def _served(server: Mapping[str, ModelTimes], entry: str) -> _Served | NotMeasured:
+def _server_times(server: Mapping[str, ModelTimes], entry: str) -> _ServerTimes | NotMeasured:
     own = server.get(entry)
     if own is None or not own.requests:
         return NotMeasured()
-    parts = [model for name, model in server.items() if name != entry] or [own]
-    return _Served(sum(part.queue_ms for part in parts), sum(part.compute_ms for part in parts))
+    models = [model for name, model in server.items() if name != entry] or [own]
+    return _ServerTimes(sum(model.queue_ms for model in models), sum(model.compute_ms for model in models))

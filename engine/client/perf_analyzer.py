@@ -1,4 +1,4 @@
-"""perf_analyzer: Triton's own load generator where it is installed, its options and figures in our words."""
+"""perf_analyzer: Triton's own load generator, where it is installed; our options and figures translated."""
 
 from __future__ import annotations
 
@@ -8,57 +8,72 @@ import json
 import os
 import re
 import shutil
-import struct
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from engine.client.counters import between
-from engine.client.entry import Entry
 from engine.client.figures import Errors, Latencies, LoadFigures, ModelTimes, NotMeasured
-from engine.client.requests import Asked
+from engine.client.inputs import raw_bytes
+from engine.client.model_metadata import ModelMetadata
+from engine.client.requests import InferRequest
 from engine.errors import StepError
+from engine.kit.bench.stats import MS_DIGITS
 
 if TYPE_CHECKING:
     import numpy as np
 
     from engine.client.client import Client
-    from engine.client.entry import Tensor
-    from engine.client.load import Point, Settings
+    from engine.client.load import LoadSettings, Point
+    from engine.client.model_metadata import TensorMetadata
 
 NAME = "perf_analyzer"
 _WINDOWS = 3
-"""Measurements that perf_analyzer makes at the least; it reports them together."""
-_FEWEST = 50
-_UNSTABLE = 999
-"""Percent that its measurements may differ: it gives no figures at all where they differ by more."""
+"""The fewest measurement windows of perf_analyzer, which reports all windows together."""
+_FEWEST_REQUESTS = 50
+"""The fewest requests of a window."""
+_STABILITY = 999
+"""Percent by which the windows may differ. Where they differ by more, perf_analyzer reports no figures at all."""
+_VERSION_SECONDS = 30
+"""Seconds that `perf_analyzer --version` may take."""
+_BASE_SECONDS, _DURATIONS = 60, 20
+"""perf_analyzer may take the base seconds and this many durations before it counts as hanging."""
+_LAST_LINES = 6
+"""Lines of perf_analyzer's output that an error shows."""
+_MICROSECONDS_PER_MS = 1e3
 _FIGURES = {"mean_ms": "Avg latency", **{f"p{share}_ms": f"p{share} latency" for share in (50, 90, 95, 99)}}
 
 
 def find(named: str | None) -> tuple[Path | None, str]:
-    """Return the program that can run here, None where there is none, and what there is to say about it."""
-    found = shutil.which(named or NAME)
-    if found is None:
+    """Return the program and its name with the version; where it cannot run here, None and the reason.
+
+    `named` is the user's own path to the program.
+    """
+    path = shutil.which(named or NAME)
+    if path is None:
         return None, f"there is no {named}" if named else f"{NAME} is not on the PATH"
     try:
-        done = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=30, check=False)  # noqa: S603
+        done = subprocess.run(  # noqa: S603 - the user's own program
+            [path, "--version"], capture_output=True, text=True, timeout=_VERSION_SECONDS, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return None, f"{found} does not run: {error}"
-    said = (done.stdout.strip() or done.stderr.strip() or f"exit {done.returncode}").splitlines()[-1]
-    version = re.search(r"[0-9]+\.[0-9.]+", said)
+        return None, f"{path} does not run: {error}"
+    line = (done.stdout.strip() or done.stderr.strip() or f"exit {done.returncode}").splitlines()[-1]
+    version = re.search(r"[0-9]+\.[0-9.]+", line)
     if done.returncode or version is None:
-        return None, f"{found} does not run: {said}"
-    return Path(found), f"{NAME} {version[0]}"
+        return None, f"{path} does not run: {line}"
+    return Path(path), f"{NAME} {version[0]}"
 
 
-def hint(said: str) -> str:
-    """Return what brings the program, or the library that it says it lacks."""
-    if "libcudart" in said:
+def hint(reason: str) -> str:
+    """Return how to install the program, or the library that the reason names as missing."""
+    if "libcudart" in reason:
         brings = "pip install nvidia-cuda-runtime-cu12 brings it, for LD_LIBRARY_PATH to name its folder lib"
-    elif "libb64" in said:
+    elif "libb64" in reason:
         brings = "apt-get install libb64-0d brings it"
     else:
         brings = "tritonclient's extra perf-analyzer brings it"
@@ -66,99 +81,111 @@ def hint(said: str) -> str:
 
 
 def put(
-    client: Client, entry: Entry, asked: Sequence[Asked], *, program: Path, named: str, point: Point, settings: Settings
+    client: Client,
+    model: ModelMetadata,
+    requests: Sequence[InferRequest],
+    *,
+    program: Path,
+    version: str,
+    point: Point,
+    settings: LoadSettings,
 ) -> LoadFigures:
-    """Put one load on the server by perf_analyzer; return its figures, and the server's counters around it.
+    """Put one load on the server by perf_analyzer; return its figures with the server's times.
 
-    It measures in three windows of as many requests as the duration promises, and has a warm-up of its own.
-    Raises StepError with its own words.
+    perf_analyzer measures three windows, together about as many requests as fit into the duration, after a warm-up of
+    its own. Raises StepError with perf_analyzer's error message.
     """
-    batch = len(next(iter(asked[0].arrays.values()))) if entry.largest else 1
-    alike = [each for each in asked if not entry.largest or len(next(iter(each.arrays.values()))) == batch]
+    batch = _rows_of(requests[0]) if model.max_batch_size else 1
+    alike = [each for each in requests if not model.max_batch_size or _rows_of(each) == batch]
     with tempfile.TemporaryDirectory() as folder:
-        data, made = Path(folder) / "data.json", Path(folder) / "made.csv"
-        data.write_text(json.dumps({"data": [row for each in alike for row in _rows(entry, each, batch)]}), "utf-8")
-        window = max(_FEWEST, round(_expected(client, entry, alike[0], point) * settings.duration / _WINDOWS))
+        data, report = Path(folder) / "data.json", Path(folder) / "report.csv"
+        data.write_text(json.dumps({"data": [row for each in alike for row in _rows(model, each, batch)]}), "utf-8")
+        expected = _expected_rate(client, model, alike[0], point) * settings.duration
+        window = max(_FEWEST_REQUESTS, round(expected / _WINDOWS))
         command = [
-            str(program), "-m", entry.name, "-u", client.address.place, "-i", str(client.address.protocol),
-            "-b", str(batch), "--input-data", str(data), "-f", str(made), "--verbose-csv",
+            str(program), "-m", model.name, "-u", client.address.place, "-i", str(client.address.protocol),
+            "-b", str(batch), "--input-data", str(data), "-f", str(report), "--verbose-csv",
             "--measurement-mode", "count_windows", "--measurement-request-count", str(window),
-            "--stability-percentage", str(_UNSTABLE), *_load(point, settings),
+            "--stability-percentage", str(_STABILITY), *_load(point, settings),
         ]  # fmt: skip
         before = client.statistics()
-        said = _run(command, patience=60 + 20 * settings.duration + settings.timeout)
+        output = _run(command, timeout=_BASE_SECONDS + _DURATIONS * settings.duration + settings.timeout)
         after = client.statistics()
-        return _figures(point, named, batch, made, said, server=between(entry, before, after))
+        return _figures(point, version, batch, report, output, server=between(model, before, after))
 
 
-def _expected(client: Client, entry: Entry, asked: Asked, point: Point) -> float:
-    """Return requests a second to plan with: what one caller gets, times the callers, as far as there are CPUs."""
+def _rows_of(request: InferRequest) -> int:
+    return len(next(iter(request.arrays.values())))
+
+
+def _expected_rate(client: Client, model: ModelMetadata, request: InferRequest, point: Point) -> float:
+    """Return the requests per second to expect: the rate of one client, times the clients that have a CPU each."""
     if point.rate:
         return point.rate
-    ask = client.asking(entry, asked.arrays)
-    ask()
+    send = client.prepare(model, request.arrays)
+    send()
     start = perf_counter()
-    ask()
+    send()
     return min(point.concurrency, os.cpu_count() or 1) / (perf_counter() - start)
 
 
-def _load(point: Point, settings: Settings) -> list[str]:
+def _load(point: Point, settings: LoadSettings) -> list[str]:
     if point.concurrency:
         return ["--concurrency-range", f"{point.concurrency}:{point.concurrency}:1"]
     return ["--request-rate-range", f"{point.rate:g}:{point.rate:g}:1", "--request-distribution", settings.arrivals]
 
 
-def _run(command: list[str], *, patience: float) -> str:
+def _run(command: list[str], *, timeout: float) -> str:
+    """Return the output of perf_analyzer. Raises StepError."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False)  # noqa: S603
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:
-        raise StepError(f"{NAME} was not done after {patience:g} s", hint="measure with --with own") from None
+        raise StepError(f"{NAME} was not done after {timeout:g} s", hint="measure with --with own") from None
     if done.returncode:
-        words = (done.stderr or done.stdout).partition("\nUsage: ")[0]  # its whole help follows
-        said = [line for line in words.splitlines() if line.strip()]
-        raise StepError(f"{NAME} failed (exit {done.returncode})", said[-6:], "measure with --with own")
+        message = (done.stderr or done.stdout).partition("\nUsage: ")[0]  # its whole help follows
+        lines = [line for line in message.splitlines() if line.strip()]
+        raise StepError(f"{NAME} failed (exit {done.returncode})", lines[-_LAST_LINES:], "measure with --with own")
     return done.stdout
 
 
 def _figures(
-    point: Point, named: str, batch: int, made: Path, said: str, *, server: Mapping[str, ModelTimes]
+    point: Point, version: str, batch: int, report: Path, output: str, *, server: Mapping[str, ModelTimes]
 ) -> LoadFigures:
-    with made.open(newline="") as file:
+    """Return the figures of perf_analyzer's CSV report; the number of requests stands only in its output."""
+    with report.open(newline="") as file:
         row = next(csv.DictReader(file))
-    count = re.search(r"Request count: ([0-9]+)", said)
+    count = re.search(r"Request count: ([0-9]+)", output)
     requests = int(count[1]) if count else 0
-    latency = {name: round(float(row[column]) / 1e3, 4) for name, column in _FIGURES.items()}
+    latency = {name: round(float(row[column]) / _MICROSECONDS_PER_MS, MS_DIGITS) for name, column in _FIGURES.items()}
     return LoadFigures(
         concurrency=point.concurrency or None,
         rate=point.rate or None,
-        by=named,
+        by=version,
         throughput=round(float(row["Inferences/Second"]) / batch, 3),
         requests=requests,
         latency=Latencies(**latency, requests=requests),
-        errors=Errors(count=0, share=0.0, messages={}),  # it gives up at the first
+        errors=Errors(count=0, share=0.0, messages={}),  # perf_analyzer gives up at the first error
         client=NotMeasured(),
         server=server,
     )
 
 
-def _rows(entry: Entry, asked: Asked, batch: int) -> list[dict[str, object]]:
-    """Return what a request holds as perf_analyzer reads it: a row each where Triton counts rows, else the whole."""
-    tensors = [tensor for tensor in entry.inputs if tensor.name in asked.arrays]
-    if not entry.largest:
-        return [{tensor.name: _content(tensor, asked.arrays[tensor.name]) for tensor in tensors}]
+def _rows(model: ModelMetadata, request: InferRequest, batch: int) -> list[dict[str, object]]:
+    """Return the tensors of a request as perf_analyzer reads them: row by row for a model with batches, else whole."""
+    tensors = [tensor for tensor in model.inputs if tensor.name in request.arrays]
+    if not model.max_batch_size:
+        return [{tensor.name: _content(tensor, request.arrays[tensor.name]) for tensor in tensors}]
     return [
-        {tensor.name: _content(tensor, asked.arrays[tensor.name][number]) for tensor in tensors}
+        {tensor.name: _content(tensor, request.arrays[tensor.name][number]) for tensor in tensors}
         for number in range(batch)
     ]
 
 
-def _content(tensor: Tensor, array: np.ndarray) -> dict[str, object]:
-    """Return one tensor: texts as they are, anything else as bytes, each text of them with its length in front."""
+def _content(tensor: TensorMetadata, array: np.ndarray) -> dict[str, object]:
+    """Return one tensor: UTF-8 texts as they are, any other tensor as raw bytes in base64."""
     shape = list(array.shape)
-    if tensor.datatype != "BYTES":
-        return {"content": {"b64": base64.b64encode(array.tobytes()).decode()}, "shape": shape}
-    try:
-        return {"content": [each.decode() for each in array.ravel()], "shape": shape}
-    except UnicodeDecodeError:
-        packed = b"".join(struct.pack("<I", len(each)) + each for each in array.ravel())
-        return {"content": {"b64": base64.b64encode(packed).decode()}, "shape": shape}
+    if tensor.datatype == "BYTES":
+        with suppress(UnicodeDecodeError):
+            return {"content": [text.decode() for text in array.ravel()], "shape": shape}
+    raw = base64.b64encode(raw_bytes(tensor.datatype, array)).decode()
+    return {"content": {"b64": raw}, "shape": shape}

@@ -1,4 +1,4 @@
-"""Repeating: the same requests again and again, one after the other, with the server's own share of the time."""
+"""Repeating: sends the same requests again and again, one after the other, and divides their time into parts."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from engine.client import counters, failures
 from engine.client.client import Client
-from engine.client.entry import Entry
-from engine.client.figures import Latencies, ModelTimes, Statistics
-from engine.client.requests import Asked
-from engine.kit.bench import stats
+from engine.client.figures import ModelTimes, Statistics
+from engine.client.model_metadata import ModelMetadata
+from engine.client.requests import InferRequest
+from engine.kit.bench.stats import MS_DIGITS
 from engine.reporting import numbers
 
 if TYPE_CHECKING:
@@ -21,81 +21,77 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-_PAUSE, _LOOKS = 0.01, 20
-"""Seconds between two looks at the counters, and how many there are: other clients may never let them stand still."""
+_PAUSE = 0.01
+"""Seconds between two readings of the counters."""
+_READINGS = 20
+"""The most readings of the counters: under the load of other clients they never stand still."""
 
 
 @dataclass(frozen=True)
-class Answered:
-    """One answer: outputs by name, and the seconds that it took."""
+class Response:
+    """The outputs of a response by name, its request, and the seconds from the request to the response."""
 
-    asked: Asked
+    request: InferRequest
     outputs: Mapping[str, np.ndarray]
     seconds: float
 
 
-def first(client: Client, entry: Entry, requests: Sequence[Asked]) -> Iterator[Answered]:
-    """Give the answer to each request, as it comes."""
-    for asked in requests:
-        seconds, decoded = client.asking(entry, asked.arrays)()
-        yield Answered(asked, decoded(), seconds)
+def first(client: Client, model: ModelMetadata, requests: Sequence[InferRequest]) -> Iterator[Response]:
+    """Send each request once and yield each response when it comes."""
+    for request in requests:
+        response = client.prepare(model, request.arrays)()
+        yield Response(request, response.outputs(), response.seconds)
 
 
-def again(client: Client, entry: Entry, requests: Sequence[Asked], times: int) -> list[float]:
-    """Send all requests `times` more times; return the seconds that each took.
+def again(client: Client, model: ModelMetadata, requests: Sequence[InferRequest], times: int) -> list[float]:
+    """Send all requests `times` more times; return the seconds of each.
 
-    Raises failures.Gone, with how many were answered until then.
+    Raises failures.ServerGoneError with the number of requests that were answered before.
     """
-    asking = [client.asking(entry, asked.arrays) for asked in requests]
+    sends = [client.prepare(model, request.arrays) for request in requests]
     seconds: list[float] = []
     try:
         for _ in range(times):
-            for ask in asking:
-                seconds.append(ask()[0])  # noqa: PERF401 - what was answered before an error counts
-    except failures.Gone as error:
-        facts = (f"{len(seconds)} of {times * len(asking)} requests were answered before", *error.facts)
-        raise failures.Gone(error.what, facts, error.hint) from error
+            for send in sends:
+                seconds.append(send().seconds)  # noqa: PERF401 - what was answered before an error counts
+    except failures.ServerGoneError as error:
+        facts = (f"{len(seconds)} of {times * len(sends)} requests were answered before", *error.facts)
+        raise failures.ServerGoneError(error.what, facts, error.hint) from error
     return seconds
 
 
-def settled(client: Client, entry: Entry) -> dict[str, counters.Counters]:
-    """Return the server's counters once they stand still: Triton counts a request after it has answered it."""
-    found = client.statistics()
-    for _ in range(_LOOKS):
+def settled(client: Client, model: ModelMetadata) -> dict[str, counters.Counters]:
+    """Return the server's counters once they stand still: Triton counts a request after its response is sent."""
+    current = client.statistics()
+    for _ in range(_READINGS):
         sleep(_PAUSE)
-        before, found = found, client.statistics()
-        if found.get(entry.name) == before.get(entry.name):
+        before, current = current, client.statistics()
+        if current.get(model.name) == before.get(model.name):
             break
-    return found
-
-
-def latencies(seconds: Sequence[float]) -> Latencies:
-    """Return mean and percentiles in milliseconds, of values in seconds."""
-    values = sorted(1e3 * each for each in seconds)
-    shares = {f"p{share}_ms": round(stats.percentile(values, share / 100), 4) for share in (50, 90, 95, 99)}
-    mean = round(fsum(values) / len(values), 4)
-    return Latencies(mean_ms=mean, **shares, max_ms=round(values[-1], 4), requests=len(values))
+    return current
 
 
 def statistics(
-    entry: Entry,
+    model: ModelMetadata,
     before: Mapping[str, counters.Counters],
     after: Mapping[str, counters.Counters],
     seconds: Sequence[float],
 ) -> Statistics:
-    """Return the server's times by model, and what of the client's remains: the network and the client itself."""
-    models = counters.between(entry, before, after)
-    mean = 1e3 * fsum(seconds) / max(len(seconds), 1)
-    served = models[entry.name].total_ms if entry.name in models else 0.0
-    return Statistics(models, client_ms=round(mean, 4), network_and_client_ms=round(mean - served, 4))
+    """Return the server's times by model, and the rest of the client's mean time: the network and the client."""
+    models = counters.between(model, before, after)
+    mean_ms = 1e3 * fsum(seconds) / max(len(seconds), 1)
+    server_ms = models[model.name].total_ms if model.name in models else 0.0
+    return Statistics(
+        models, client_ms=round(mean_ms, MS_DIGITS), network_and_client_ms=round(mean_ms - server_ms, MS_DIGITS)
+    )
 
 
-def table(entry: Entry, statistics: Statistics) -> Iterator[tuple[str, ...]]:
-    """Yield the rows that show statistics to people: a row for each model, last the time that the client measured."""
+def table(model: ModelMetadata, statistics: Statistics) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of the table for people: a row for each model, then the network, and the client's time last."""
     columns = sorted(numbers(ModelTimes).items(), key=lambda column: not column[1].unit)
     yield ("ms of a request", *(number.label for _, number in columns))
-    for name, model in statistics.models.items():
-        indented = name if name == entry.name else f"  {name}"
-        yield (indented, *(number.text(getattr(model, field)) for field, number in columns))
+    for name, times in statistics.models.items():
+        indented = name if name == model.name else f"  {name}"
+        yield (indented, *(number.text(getattr(times, field)) for field, number in columns))
     for field, number in reversed(numbers(Statistics).items()):
         yield (number.label, number.text(getattr(statistics, field)))

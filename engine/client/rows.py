@@ -1,4 +1,4 @@
-"""Rows: what a user asks about, from the command line, files and stdin: texts, pairs, images, tensors."""
+"""Rows: the user's input from the command line, files and stdin: texts, pairs, images and tensors."""
 
 from __future__ import annotations
 
@@ -16,34 +16,39 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 IMAGES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff")
+"""The suffixes of image files."""
 _FORMS = 'each line is {"text"}, {"text", "pair"}, {"question", "context"} or {"image"}, optionally with "label"'
 _FIELDS = ({"text"}, {"text", "pair"}, {"question", "context"}, {"image"})
 _FILES = f"a file is .jsonl, .txt, .npz or an image ({', '.join(IMAGES)})"
+_SHOWN = 80
+"""Characters of a line that an error shows."""
+_SHOWN_TEXT = 200
+"""Characters of a text that an error shows."""
 
 
 @dataclass(frozen=True)
-class Row:
-    """A text, two texts that belong together, or the bytes of an image file."""
+class QueryRow:
+    """One row of the input: a text, two texts that belong together, or the bytes of an image file."""
 
     texts: tuple[str, ...] = ()
     image: bytes | None = None
     label: str = ""
-    """How the row is shown to people."""
+    """The name of the row in what people read."""
 
     @property
     def kind(self) -> tuple[bool, int]:
-        """What must be alike in one request."""
+        """Whether the row is an image, and its number of texts; all rows of one request are of one kind."""
         return self.image is not None, len(self.texts)
 
 
 @dataclass(frozen=True)
-class Said:
-    """All that is asked: rows, and tensors by the name of their input."""
+class QueryInput:
+    """The whole input of a query: rows, and tensors by the name of the model's input."""
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[QueryRow, ...] = ()
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
-    plain: Mapping[str, Any] = field(default_factory=dict)
-    """Input -> a value as JSON has it, whose datatype the model knows."""
+    json_values: Mapping[str, Any] = field(default_factory=dict)
+    """Tensors as values of JSON. Their datatypes come from the model."""
 
 
 def collect(
@@ -53,8 +58,11 @@ def collect(
     files: Sequence[str] = (),
     images: Sequence[str] = (),
     inputs: Sequence[str] = (),
-) -> Said:
-    """Return what the options say, in their order. Raises UsageError for what cannot be read or says nothing."""
+) -> QueryInput:
+    """Return the input that the command-line options name, in their order.
+
+    Raises UsageError for a file that cannot be read, a malformed option, and an empty input.
+    """
     rows = _texts(texts, pairs)
     rows += [_image(Path(image)) for image in images]
     arrays: dict[str, np.ndarray] = {}
@@ -63,39 +71,43 @@ def collect(
             arrays |= _tensors(Path(name))
         else:
             rows += _file(name)
-    plain = dict(_input(said) for said in inputs)
-    if not rows and not arrays and not plain:
+    json_values = dict(_json_value(option) for option in inputs)
+    if not rows and not arrays and not json_values:
         raise UsageError(
             "there is nothing to ask about", hint="give --text, --file, --image or --input; see recipe query --help"
         )
-    return Said(tuple(rows), arrays, plain)
+    return QueryInput(tuple(rows), arrays, json_values)
 
 
-def _texts(texts: Sequence[str], pairs: Sequence[str]) -> list[Row]:
-    if pairs and len(pairs) != len(texts):
+def _texts(options: Sequence[str], pairs: Sequence[str]) -> list[QueryRow]:
+    if pairs and len(pairs) != len(options):
         raise UsageError(
-            f"{len(texts)} --text and {len(pairs)} --pair do not go together", hint="give each text its pair, in order"
+            f"{len(options)} --text and {len(pairs)} --pair do not go together",
+            hint="give each text its pair, in order",
         )
-    said = [sys.stdin.read().rstrip("\n") if text == STDIN else text for text in texts]
-    return [_row(*each) for each in (zip(said, pairs, strict=True) if pairs else zip(said, strict=True))]
+    texts = [sys.stdin.read().rstrip("\n") if option == STDIN else option for option in options]
+    if pairs:
+        return [_row(text, pair) for text, pair in zip(texts, pairs, strict=True)]
+    return [_row(text) for text in texts]
 
 
-def _row(*texts: str) -> Row:
-    if any("\ud800" <= letter <= "\udfff" for text in texts for letter in text):
-        raise UsageError("a text is no UTF-8", [repr(" | ".join(texts))[:200]])
-    return Row(tuple(texts), label=" | ".join(texts))
+def _row(*texts: str) -> QueryRow:
+    if any("\ud800" <= letter <= "\udfff" for text in texts for letter in text):  # surrogates have no UTF-8
+        raise UsageError("a text is no UTF-8", [repr(" | ".join(texts))[:_SHOWN_TEXT]])
+    return QueryRow(tuple(texts), label=" | ".join(texts))
 
 
-def _image(path: Path) -> Row:
-    return Row(image=_bytes(path), label=str(path))
+def _image(path: Path) -> QueryRow:
+    return QueryRow(image=_bytes(path), label=str(path))
 
 
-def _file(name: str) -> list[Row]:
+def _file(name: str) -> list[QueryRow]:
+    """Return the rows of a file, or of stdin: an image, samples or lines."""
     path = Path(name)
-    kind = path.suffix.lower()
-    if kind in IMAGES:
+    suffix = path.suffix.lower()
+    if suffix in IMAGES:
         return [_image(path)]
-    if name != STDIN and kind not in (".jsonl", ".txt"):
+    if name != STDIN and suffix not in (".jsonl", ".txt"):
         raise UsageError(f"{name} is of no kind that is known here", hint=_FILES)
     content = sys.stdin.buffer.read() if name == STDIN else _bytes(path)
     shown = "stdin" if name == STDIN else name
@@ -103,46 +115,49 @@ def _file(name: str) -> list[Row]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{shown} is no UTF-8 text", [str(error)]) from error
-    samples = kind == ".jsonl" or (name == STDIN and text.lstrip().startswith("{"))
-    rows = list(_samples(text, shown, path.parent) if samples else _lines(text))
+    has_samples = suffix == ".jsonl" or (name == STDIN and text.lstrip().startswith("{"))
+    rows = list(_samples(text, shown, path.parent) if has_samples else _lines(text))
     if not rows:
-        raise UsageError(f"{shown} holds nothing to ask about", hint=_FORMS if samples else "each line is a text")
+        hint = _FORMS if has_samples else "each line is a text"
+        raise UsageError(f"{shown} holds nothing to ask about", hint=hint)
     return rows
 
 
-def _lines(text: str) -> Iterator[Row]:
+def _lines(text: str) -> Iterator[QueryRow]:
     return (_row(line.rstrip("\r")) for line in text.split("\n") if line.strip())
 
 
-def _samples(text: str, name: str, folder: Path) -> Iterator[Row]:
+def _samples(text: str, name: str, folder: Path) -> Iterator[QueryRow]:
+    """Yield the samples of a .jsonl, as recipes have them; images lie in `folder`."""
     for number, line in enumerate(text.split("\n"), 1):  # not splitlines(): JSON allows U+2028 within a string
         if not line.strip():
             continue
         where = f"line {number} of {name}"
         try:
-            said = json.loads(line)
+            sample = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise UsageError(f"{where} is no JSON", [str(error), line[:80]], _FORMS) from error
-        fields = set(said) - {"label"} if isinstance(said, dict) else set()
-        if fields not in _FIELDS or not all(isinstance(said[each], str) for each in fields):
-            raise UsageError(f"{where} is no sample", [line[:80]], _FORMS)
+            raise UsageError(f"{where} is no JSON", [str(error), line[:_SHOWN]], _FORMS) from error
+        fields = set(sample) - {"label"} if isinstance(sample, dict) else set()
+        if fields not in _FIELDS or not all(isinstance(sample[each], str) for each in fields):
+            raise UsageError(f"{where} is no sample", [line[:_SHOWN]], _FORMS)
         if "image" in fields:
-            yield _image(folder / said["image"])
+            yield _image(folder / sample["image"])
         else:
             names = ("question", "context") if "question" in fields else ("text", "pair")
-            yield _row(*(said[each] for each in names if each in fields))
+            yield _row(*(sample[each] for each in names if each in fields))
 
 
-def _input(said: str) -> tuple[str, Any]:
-    name, equals, value = said.partition("=")
+def _json_value(option: str) -> tuple[str, Any]:
+    """Return the name and the value of an option --input NAME=JSON."""
+    name, equals, value = option.partition("=")
     if not equals or not name:
-        raise UsageError(f"--input {said[:80]!r} is not NAME=JSON", hint="--input 'x=[[0.5, 1.5]]'")
+        raise UsageError(f"--input {option[:_SHOWN]!r} is not NAME=JSON", hint="--input 'x=[[0.5, 1.5]]'")
     try:
         return name, json.loads(value)
     except (ValueError, RecursionError) as error:
         raise UsageError(
             f"the value of --input {name} is no JSON",
-            [str(error), value[:80]],
+            [str(error), value[:_SHOWN]],
             "a text needs quotes of its own: 'NAME=\"text\"'",
         ) from error
 
@@ -150,10 +165,10 @@ def _input(said: str) -> tuple[str, Any]:
 def _tensors(path: Path) -> dict[str, np.ndarray]:
     import numpy as np
 
-    _bytes(path)  # a file that is not there says so in the same words as any other
+    _bytes(path)  # a missing file gets the same error text as any other file
     try:
-        with np.load(path, allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
     except Exception as error:
         raise UsageError(f"{path} cannot be read as an .npz of tensors", [str(error)]) from error
 

@@ -1,34 +1,36 @@
-"""Wires: many requests at once over HTTP or gRPC, in one event loop, each as bytes that are ready to go."""
+"""Wires: send many encoded requests at once over HTTP or gRPC, in one event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
-import json
 import ssl
 from typing import Any
 
-from engine.client import encoded
+from engine.client import encoded, failures
 from engine.client.address import Address, Protocol
 
-_SHARED = 8
+_REQUESTS_PER_CONNECTION = 8
 """Requests at once on one gRPC connection: one connection is one thread's work on either side."""
-_LIMIT = 1 << 20
+_READ_LIMIT = 1 << 20
+"""Bytes of the buffer of an HTTP connection, and so the longest head of a response."""
 
 
 class WireError(Exception):
-    """A request that was not answered, or by an error; its text is what users read."""
+    """A request without a response, or with an error as its response. Users read the text."""
 
 
 def prepare(protocol: Protocol, count_tokens: bool) -> None:  # noqa: FBT001 - both come as one message
-    """Import what the wire will need."""
+    """Import the modules that sending needs, so that no request waits for an import."""
     modules = ["grpc.aio"] if protocol == "grpc" else []
-    for name in [*modules, f"tritonclient.{protocol}"] if count_tokens else modules:
+    if count_tokens:
+        modules.append(f"tritonclient.{protocol}")
+    for name in modules:
         importlib.import_module(name)
 
 
 class HttpWire:
-    """Connections that stay open, one for each request that is under way."""
+    """HTTP connections that stay open, one for each request that is under way."""
 
     def __init__(self, address: Address, *, count_tokens: bool) -> None:
         self._address, self._count = address, count_tokens
@@ -36,26 +38,31 @@ class HttpWire:
         self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
 
     async def send(self, request: bytes) -> int:
-        """Send a whole request and wait for the whole answer; return its tokens where they count. Raises WireError."""
+        """Send an HTTP request and wait for the whole response; return the number of generated tokens.
+
+        Without `count_tokens` the number is 0. Raises WireError.
+        """
         try:
-            line = self._free.pop() if self._free else await self._open()
+            connection = self._free.pop() if self._free else await self._open()
             try:
-                head, body = await _exchange(*line, request)
+                head, body = await _exchange(*connection, request)
             except BaseException:
-                line[1].close()
+                connection[1].close()
                 raise
         except (OSError, EOFError, ValueError) as error:
             raise WireError(f"{type(error).__name__}: {error}".rstrip(": ")) from error
         if encoded.head_field(head, b"connection").lower() == b"close":
-            line[1].close()
+            connection[1].close()
         else:
-            self._free.append(line)
+            self._free.append(connection)
         if head.split(b" ", 2)[1] != b"200":
-            raise WireError(_said(head, body))
+            status_line = head.split(b"\r\n", 1)[0].decode(errors="replace")
+            message = failures.error_message(body)
+            raise WireError(status_line if message is None else message)
         return encoded.tokens_of_http(head, body) if self._count else 0
 
     async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection(self._address.host, self._address.port, ssl=self._tls, limit=_LIMIT)
+        return await asyncio.open_connection(self._address.host, self._address.port, ssl=self._tls, limit=_READ_LIMIT)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -64,14 +71,14 @@ class HttpWire:
 
 
 class GrpcWire:
-    """Channels that share requests; as many connections as the load needs."""
+    """gRPC channels, each shared by several requests at once."""
 
     def __init__(self, address: Address, *, count_tokens: bool, at_once: int) -> None:
         from grpc import aio, ssl_channel_credentials  # type: ignore[import-untyped]
 
         options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1),
                    ("grpc.max_send_message_length", -1)]  # fmt: skip
-        count = max(1, -(-at_once // _SHARED))
+        count = max(1, -(-at_once // _REQUESTS_PER_CONNECTION))
         self._channels = [
             aio.secure_channel(address.place, ssl_channel_credentials(), options=options)
             if address.tls
@@ -84,7 +91,10 @@ class GrpcWire:
         self._count, self._next = count_tokens, 0
 
     async def send(self, request: bytes) -> int:
-        """Send a message and wait for the answer; return its tokens where they count. Raises WireError."""
+        """Send a ModelInferRequest and wait for the response; return the number of generated tokens.
+
+        Without `count_tokens` the number is 0. Raises WireError.
+        """
         from grpc.aio import AioRpcError  # type: ignore[import-untyped]
 
         self._next = (self._next + 1) % len(self._calls)
@@ -101,6 +111,7 @@ class GrpcWire:
 
 
 async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> tuple[bytes, bytes]:
+    """Send a request and return head and body of the response."""
     writer.write(request)
     await writer.drain()
     head = await reader.readuntil(b"\r\n\r\n")
@@ -110,15 +121,9 @@ async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
 
 
 async def _chunks(reader: asyncio.StreamReader) -> bytes:
+    """Return the body of a response that is sent in chunks (RFC 9112, 7.1)."""
     body = b""
     while size := int((await reader.readline()).split(b";")[0], 16):
         body += (await reader.readexactly(size + 2))[:-2]
     await reader.readline()
     return body
-
-
-def _said(head: bytes, body: bytes) -> str:
-    try:
-        return str(json.loads(body)["error"])
-    except (ValueError, KeyError, TypeError):
-        return head.split(b"\r\n", 1)[0].decode(errors="replace")

@@ -1,4 +1,4 @@
-"""A file per command, each a thin function; this one puts them on one command line."""
+"""The commands: a file for each, with thin functions. This module joins them to one command line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """Return the arguments, with the command's function as `run`. Raises UsageError; `--help` exits."""
+    """Return the parsed arguments; `run` is the function of the command. Raises UsageError; `--help` exits."""
     parser = _Parser(
         prog="recipe",
         description="Make for inference artifacts: a YAML recipe in, a validated, measured Triton package out.",

@@ -1,4 +1,4 @@
-"""Amounts as users type and read them: sizes, ages, counts."""
+"""Amounts on the command line: sizes, ages, counts, ports and seconds."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from engine.text import sizes
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _MOST_JOBS = 1024
-"""More workers than any machine has CPUs."""
+"""The most jobs at once: more than any machine has CPUs."""
 _LAST_PORT = 65535
 
 
 def size(text: str) -> int:
-    """Return bytes: `20GB`, `512MiB`, `1.5g`."""
+    """Return the bytes of a size: `20GB`, `512MiB`, `1.5g`. Raises ArgumentTypeError."""
     try:
         return sizes.parse(text.strip(), letters=True)
     except ValueError as error:
@@ -23,7 +23,7 @@ def size(text: str) -> int:
 
 
 def age(text: str) -> float:
-    """Return seconds: `30d`, `12h`, `2w`."""
+    """Return the seconds of an age: `30d`, `12h`, `2w`. Raises ArgumentTypeError."""
     match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([smhdw])", text.strip().lower())
     if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no age: write 30d, 12h or 2w")
@@ -31,7 +31,7 @@ def age(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """Return how many jobs may run at once."""
+    """Return a number of jobs that run at once. Raises ArgumentTypeError."""
     number = int(text)
     if not 1 <= number <= _MOST_JOBS:
         raise argparse.ArgumentTypeError(f"{number} is not from 1 to {_MOST_JOBS}")
@@ -39,7 +39,7 @@ def count(text: str) -> int:
 
 
 def port(text: str) -> int:
-    """Return the number of a port."""
+    """Return the number of a port. Raises ArgumentTypeError."""
     number = int(text)
     if not 1 <= number <= _LAST_PORT:
         raise argparse.ArgumentTypeError(f"{number} is not from 1 to {_LAST_PORT}")
@@ -47,14 +47,14 @@ def port(text: str) -> int:
 
 
 def positive(text: str) -> int:
-    """Return a whole number from 1 on."""
+    """Return a whole number of at least 1. Raises ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
     return int(text)
 
 
 def seconds(text: str) -> float:
-    """Return a time of more than nothing: `60`, `0.5`."""
+    """Return a number of seconds above 0: `60`, `0.5`. Raises ArgumentTypeError."""
     try:
         number = float(text)
     except ValueError:
@@ -65,7 +65,7 @@ def seconds(text: str) -> float:
 
 
 def since(moment: float) -> str:
-    """Return how long ago a moment was, in its largest unit."""
+    """Return in words how long ago a time stamp was, in the largest unit that fits: "3 days"."""
     seconds = max(0.0, time.time() - moment)
     unit = next((unit for unit in ("w", "d", "h", "m") if seconds >= _SECONDS[unit]), "s")
     names = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.report import Report
 
 _NOT_REPEATABLE = ("force", "refresh", "dry_run")
-"""With one of these, the same command line is not done when all is cached."""
+"""Options with which a second run of the same command may do something: its output is not kept for a replay."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Build, telling a terminal, a log or a machine how it goes."""
+    """Build, and report the progress to a terminal, a log or a program."""
     from engine import api
 
     began_ns = time.time_ns()
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 def report_for(*, json: bool, many: bool) -> Report:
-    """Return what tells how a build goes: lines of JSON, a terminal's view, or plain lines."""
+    """Return the report of a build: lines of JSON, the view of a terminal, or plain lines."""
     if json:
         from engine.report.json_lines import JsonReport
 

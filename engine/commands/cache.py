@@ -1,4 +1,4 @@
-"""Look into the store, hold it against itself, make room: `stats`, `ls`, `verify`, `gc`."""
+"""Show, verify and clean up the store: `stats`, `ls`, `verify`, `gc`."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True, dest="action")
 
     def action(name: str, about: str) -> argparse.ArgumentParser:
-        made: argparse.ArgumentParser = actions.add_parser(name, help=about, description=about, allow_abbrev=False)
-        return made
+        added: argparse.ArgumentParser = actions.add_parser(name, help=about, description=about, allow_abbrev=False)
+        return added
 
     options.add_cache(action("stats", "how much is stored"))
     options.add_cache(action("ls", "one line per record"))
@@ -44,7 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Do what is asked for."""
+    """Run the action on the command line. Raises UsageError where there is no store."""
     from engine.builder.selection import store_of
 
     recipes = getattr(arguments, "recipes", [])
@@ -104,7 +104,10 @@ def _verify(arguments: argparse.Namespace, root: Path) -> Exit:
     verdict = verification.verify(root, parallel=arguments.jobs or len(cpu.usable()), on_progress=progress)
     if shown:
         sys.stderr.write("\r\033[K")
-    _print_json_verdict(verdict, root) if arguments.json else _print_verdict(verdict, root)
+    if arguments.json:
+        _print_json_verdict(verdict, root)
+    else:
+        _print_verdict(verdict, root)
     return Exit.FAILED if verdict.damages else Exit.OK
 
 
@@ -140,13 +143,16 @@ def _inside(path: Path, root: Path) -> str:
 
 def _collect(arguments: argparse.Namespace, root: Path) -> Exit:
     from engine import api
-    from engine.store.collection import Limits, collect
+    from engine.store.collection import CollectionLimits, collect
     from engine.store.store import Store
 
     reach = api.reach(arguments.recipes, **options.reading(arguments)) if arguments.recipes else None
-    limits = Limits(reach, arguments.max_size, arguments.older_than)
+    limits = CollectionLimits(reach, arguments.max_size, arguments.older_than)
     result = collect(Store(root), limits, dry_run=arguments.dry_run)
-    _print_json_collected(result) if arguments.json else _print_collected(result, dry_run=arguments.dry_run)
+    if arguments.json:
+        _print_json_collected(result)
+    else:
+        _print_collected(result, dry_run=arguments.dry_run)
     return Exit.OK
 
 

@@ -14,7 +14,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print one line per variant."""
+    """Print a line for each variant. Raises the error of the first variant that cannot be built."""
     from engine import api
 
     for checked in api.check(arguments.recipes, **options.reading(arguments)):

@@ -15,15 +15,15 @@ _TOOLS = {
     "transformers": "Hugging Face models",
     "huggingface_hub": "hf: sources",
 }
-"""What is needed whatever runs the model; the runtimes say what they need."""
+"""Package -> what it is needed for, with every runtime. The tools of a runtime are named by the runtime."""
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
-    """Declare the command line: nothing to choose."""
+    """Declare the command line: it has no options."""
 
 
 def run(_arguments: argparse.Namespace) -> Exit:
-    """Print the machine, its tools and what they are for."""
+    """Print the facts of the machine, the tools and their purposes, and the runtimes and servers that can be used."""
     from engine.builder import facts, registry
     from engine.machine import tools
     from engine.report import grid
@@ -60,12 +60,12 @@ def run(_arguments: argparse.Namespace) -> Exit:
 
 
 def _triton() -> str:
-    """Return which server was found, or why there is none; fetches nothing."""
+    """Return the Triton server that `recipe serve` would start, or the reasons why there is none."""
     from engine import server as serving
     from engine.errors import StepError
 
     try:
-        found = serving.find(pull=False)
+        installation = serving.find(pull=False)
     except StepError as error:
         return "\n  ".join(["none", *error.facts, f"hint: {error.hint}"])
-    return f"{found.version or 'one'} ({found.kind}): {found.why}"
+    return f"{installation.version or 'one'} ({installation.kind}): {installation.why}"

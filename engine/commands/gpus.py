@@ -1,4 +1,4 @@
-"""List the GPUs that a recipe can name, with what each can compute; or all that is known of one."""
+"""List the GPUs that a recipe can name, and their number formats; or show one GPU and its sources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print a row per GPU, or one GPU with the documents behind its row."""
+    """Print a row for each GPU, or one GPU with the documents that its row is taken from."""
     from engine import gpus
 
     name = " ".join(arguments.name)
@@ -105,7 +105,7 @@ def _print_table(chosen: Sequence[Gpu]) -> None:
 
 
 def _row(gpu: Gpu) -> tuple[str, ...]:
-    """Return the cells of a GPU. Each dtype has a place of its own, so that a missing one stands out."""
+    """Return the cells of a GPU. Each dtype has its own place in the cell, so that a missing dtype is seen."""
     from engine.gpus import DTYPES
 
     dtypes = " ".join(dtype if dtype in gpu.dtypes else " " * len(dtype) for dtype in DTYPES)

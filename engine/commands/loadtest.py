@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.client.client import Client
-    from engine.client.entry import Entry
     from engine.client.figures import LoadFigures
     from engine.client.load import Point
+    from engine.client.model_metadata import ModelMetadata
 
 _MOST_ERRORS = 0.01
+"""The share of requests that may fail by default."""
 _COLUMN_WIDTH = 8
 """Characters: each row is printed when its point is measured, before the numbers of the next rows are known."""
 
@@ -27,7 +28,7 @@ _COLUMN_WIDTH = 8
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     query.add_server(parser)
-    query.add_questions(parser)
+    query.add_input(parser)
     load = parser.add_argument_group("the load")
     load.add_argument("--concurrency", metavar="N,...",
                       help="closed loop: so many callers, each asks again when it is answered: 1,8,32, or 1:32:2x "
@@ -59,19 +60,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Measure point after point, and print a row for each as it is done."""
+    """Measure point after point, and print the row of a point as soon as the point is measured."""
     from engine.client.client import Client
 
     points = _points(arguments)
     with Client(arguments.url, timeout=arguments.timeout) as client:
-        entry = client.choose(arguments.model)
-        if entry.decoupled:
+        model = client.choose(arguments.model)
+        if model.decoupled:
             raise UsageError(
-                f"{entry.name} answers in pieces: a load test is about whole answers",
+                f"{model.name} answers in pieces: a load test is about whole answers",
                 hint="choose another with --model",
             )
-        measured = _print(entry, _measured(client, entry, points, arguments), arguments)
-    _judge(measured, arguments.max_errors)
+        figures = _print(model, _measured(client, model, points, arguments), arguments)
+    _judge(figures, arguments.max_errors)
     return Exit.OK
 
 
@@ -87,46 +88,52 @@ def _points(arguments: argparse.Namespace) -> list[Point]:
 
 
 def _measured(
-    client: Client, entry: Entry, points: list[Point], arguments: argparse.Namespace
+    client: Client, model: ModelMetadata, points: list[Point], arguments: argparse.Namespace
 ) -> Iterator[LoadFigures]:
+    """Yield the figures of each point, measured by perf_analyzer or by our own processes."""
     from engine.client import encoded, load, perf_analyzer
 
-    asked = query.questions(entry, arguments, each=arguments.batch)
-    client.infer(entry, asked[0].arrays)  # what the server does not take is told once, in its own words
-    settings = load.Settings(
+    requests = query.requests_of(arguments, model, rows_each=arguments.batch)
+    client.infer(model, requests[0].arrays)  # a request that the server refuses ends the test before any load
+    settings = load.LoadSettings(
         arguments.duration, arguments.warm_up, arguments.timeout, arguments.arrivals, arguments.seed,
-        count_tokens=entry.generates and any(output.name == encoded.TOKENS for output in entry.outputs),
+        count_tokens=model.generates and any(output.name == encoded.TOKENS for output in model.outputs),
     )  # fmt: skip
-    program, named = _program(points, arguments)
+    program, version = _program(points, arguments)
     if program is not None:
         for point in points:
-            yield perf_analyzer.put(client, entry, asked, program=program, named=named, point=point, settings=settings)
+            yield perf_analyzer.put(
+                client, model, requests, program=program, version=version, point=point, settings=settings
+            )
         return
-    requests = [encoded.request(client.address, entry, each.arrays) for each in asked]
-    count = max(load.processes_here(point, arguments.processes) for point in points)
+    bodies = [encoded.request(client.address, model, request.arrays) for request in requests]
+    count = max(load.process_count(point, arguments.processes) for point in points)
     protocol = client.address.protocol or "http"
     with load.Generators(count, protocol, count_tokens=settings.count_tokens) as generators:
         for point in points:
-            yield generators.put(client, entry, requests, point, settings)
+            yield generators.put(client, model, bodies, point, settings)
 
 
 def _program(points: list[Point], arguments: argparse.Namespace) -> tuple[Path | None, str]:
-    """Return perf_analyzer and its version where it is used. Raises StepError where it must be and cannot."""
+    """Return perf_analyzer and its version; None where our own processes make the load.
+
+    Raises StepError where the user demands perf_analyzer and it cannot run here.
+    """
     from engine.client import perf_analyzer
 
-    wanted = arguments.by == "perf_analyzer" or arguments.perf_analyzer is not None
-    if arguments.by == "own" or (not wanted and points[0].rate):
+    demanded = arguments.by == "perf_analyzer" or arguments.perf_analyzer is not None
+    if arguments.by == "own" or (not demanded and points[0].rate):
         return None, ""
-    program, said = perf_analyzer.find(arguments.perf_analyzer)
-    if program is None and wanted:
-        raise StepError(said, hint=perf_analyzer.hint(said))
-    if program is None and "PATH" not in said:
-        print(f"measured by recipe's own clients: {said}", file=sys.stderr)
-    return program, said
+    program, version_or_reason = perf_analyzer.find(arguments.perf_analyzer)
+    if program is None and demanded:
+        raise StepError(version_or_reason, hint=perf_analyzer.hint(version_or_reason))
+    if program is None and "PATH" not in version_or_reason:
+        print(f"measured by recipe's own clients: {version_or_reason}", file=sys.stderr)
+    return program, version_or_reason
 
 
-def _print(entry: Entry, measured: Iterator[LoadFigures], arguments: argparse.Namespace) -> list[LoadFigures]:
-    """Print each point when it is measured; as JSON, a line a point."""
+def _print(model: ModelMetadata, measured: Iterator[LoadFigures], arguments: argparse.Namespace) -> list[LoadFigures]:
+    """Print each point as soon as it is measured, with --json as a line of JSON; return the figures of all points."""
     import json
 
     from engine.client import load_table
@@ -137,28 +144,28 @@ def _print(entry: Entry, measured: Iterator[LoadFigures], arguments: argparse.Na
     for number, figures in enumerate(measured):
         every.append(figures)
         if arguments.json:
-            print(json.dumps({"model": entry.name, **figures.to_json()}, ensure_ascii=False), flush=True)
+            print(json.dumps({"model": model.name, **figures.to_json()}, ensure_ascii=False), flush=True)
             continue
         if number == 0:
-            print(f"{entry.name} at {arguments.url}, latencies in ms, measured by {figures.by}")
+            print(f"{model.name} at {arguments.url}, latencies in ms, measured by {figures.by}")
             titles = load_table.titles(figures)
             columns = [grid.Column(right=True, width=max(_COLUMN_WIDTH, len(title))) for title in titles]
             print(*grid.lines([titles], columns, indent=2))
-        print(*grid.lines([load_table.row(figures, entry=entry.name)], columns, indent=2), flush=True)
+        print(*grid.lines([load_table.row(figures, entry=model.name)], columns, indent=2), flush=True)
         for note in load_table.notes(figures):
             print(f"{'':>8}{note}", flush=True)
     return every
 
 
-def _judge(measured: list[LoadFigures], most: float) -> None:
-    """Raise StepError where more requests failed than may."""
-    broken = [figures for figures in measured if figures.errors.share > most or not figures.requests]
+def _judge(points: list[LoadFigures], limit: float) -> None:
+    """Raise StepError where the share of failed requests is over the limit at any point."""
+    broken = [figures for figures in points if figures.errors.share > limit or not figures.requests]
     if broken:
         worst = max(broken, key=lambda figures: figures.errors.share)
         raise StepError(
             f"{worst.errors.count} of {worst.requests} requests failed",
             [f"{count} x {message}" for message, count in worst.errors.messages.items()],
-            f"more than --max-errors {most:g} of them",
+            f"more than --max-errors {limit:g} of them",
         )
 
 

@@ -19,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print a line per lock."""
+    """Write the locks, and print a line for each."""
     from engine import api
 
     for locked in api.lock(arguments.recipes, **options.reading(arguments)):
@@ -28,9 +28,9 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 def _extent(lock: Lock) -> str:
-    """Return how much a lock says."""
-    everywhere = [job.made for variant in lock.variants.values() for job in variant.jobs.values() if job.made]
-    made = [*everywhere, *(each for section in lock.machines for each in section.made.values())]
+    """Return the numbers of jobs, keys and artifacts in a lock, as text."""
+    everywhere = [job.output for variant in lock.variants.values() for job in variant.jobs.values() if job.output]
+    outputs = [*everywhere, *(each for section in lock.machines for each in section.outputs.values())]
     jobs = sum(len(variant.jobs) for variant in lock.variants.values())
-    artifacts = sum(each.artifact is not None for each in made)
-    return f"{jobs} jobs, {len(made)} keys, {artifacts} artifacts"
+    artifacts = sum(each.artifact is not None for each in outputs)
+    return f"{jobs} jobs, {len(outputs)} keys, {artifacts} artifacts"

@@ -1,9 +1,10 @@
-"""Print the log of a job's last run, also of a failed one."""
+"""Print the log of a job's last run, also of a run that failed."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from engine.commands import options
 from engine.errors import Exit, UsageError
@@ -16,7 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print the logs, with a heading where there are several."""
+    """Print the logs, each under a heading where there are several. Raises UsageError where there is none."""
     from engine.builder.selection import select, variants
     from engine.store.heads import Heads
     from engine.store.store import Store
@@ -24,7 +25,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     selection = select(arguments.recipes, **options.reading(arguments))
     store = Store(selection.store)
     heads = Heads(store.notes)
-    found = []
+    titled: list[tuple[str, Path]] = []
     for variant in variants(selection):
         notes = heads.of(variant.loaded).jobs
         for job in variant.jobs:
@@ -34,12 +35,12 @@ def run(arguments: argparse.Namespace) -> Exit:
             logs = (store.log_path(run, failed=True), store.log_path(run))
             log = next((path for path in logs if path.is_file()), None)
             if arguments.step in (None, job.name) and log is not None:
-                found.append((f"{variant.name} {job.name}", log))
-    if not found:
-        asked = f"of {arguments.step!r} " if arguments.step else ""
-        raise UsageError(f"there is no log {asked}yet", hint="build the recipe first; `recipe steps` lists the steps")
-    for title, log in found:
-        if len(found) > 1:
+                titled.append((f"{variant.name} {job.name}", log))
+    if not titled:
+        of_step = f"of {arguments.step!r} " if arguments.step else ""
+        raise UsageError(f"there is no log {of_step}yet", hint="build the recipe first; `recipe steps` lists the steps")
+    for title, log in titled:
+        if len(titled) > 1:
             print(f"== {title}")
         sys.stdout.write(log.read_text(errors="replace"))
     return Exit.OK

@@ -18,7 +18,7 @@ def add_recipes(
     whole: bool = False,
     about: str = "a recipe's YAML file",
 ) -> None:
-    """Let a command take recipes and how to read them; only `whole` ones where it is about all of a recipe."""
+    """Add recipes and the options to read them. With `whole`, a command has no options to choose variants or fields."""
     count = ("+" if needed else "*") if many else 1
     parser.add_argument("recipes", metavar="RECIPE", nargs=count, type=Path, help=about)
     if not whole:
@@ -33,19 +33,19 @@ def add_recipes(
 
 
 def add_cache(parser: argparse.ArgumentParser) -> None:
-    """Let a command take the store's folder."""
+    """Add the option for the folder of the store."""
     parser.add_argument(
         "--cache", metavar="DIR", type=Path, help="the store (default: RECIPE_CACHE, or the project's cache/)"
     )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
-    """Let a command speak to machines."""
+    """Add the option to print JSON."""
     parser.add_argument("--json", action="store_true", help="print JSON for machines")
 
 
 def reading(arguments: argparse.Namespace) -> Reading:
-    """Return how the recipes are read, as `engine.api` takes it."""
+    """Return the options to read recipes, as keyword arguments of the functions of `engine.api`."""
     return {
         "set": getattr(arguments, "set", ()),
         "only": getattr(arguments, "only", ()),

@@ -16,18 +16,21 @@ if TYPE_CHECKING:
     import numpy as np
 
     from engine.client.client import Client
-    from engine.client.entry import Entry
     from engine.client.figures import Latencies, QueryFigures
-    from engine.client.requests import Asked
-    from engine.client.rows import Row
+    from engine.client.model_metadata import ModelMetadata
+    from engine.client.requests import InferRequest
+    from engine.client.rows import QueryRow
 
 _TIMEOUT = 60.0
+"""Seconds to wait for a response by default: `client.TIMEOUT`, which reading a command line must not import."""
+_LABEL = 100
+"""Characters of a row's label that people see."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
     add_server(parser)
-    add_questions(parser)
+    add_input(parser)
     parser.add_argument("--repeat", metavar="N", type=amounts.positive, default=0,
                         help="ask N more times: mean, p50, p95 and p99, the first call apart")  # fmt: skip
     parser.add_argument("--statistics", action="store_true",
@@ -43,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_server(parser: argparse.ArgumentParser) -> None:
-    """Let a command take the server, the model and how long to wait."""
+    """Declare the arguments for the server, the model and the timeout."""
     parser.add_argument("url", metavar="URL", help="http://HOST:PORT or grpc://HOST:PORT (https, grpcs with TLS); "
                         "HOST:PORT finds out which it is")  # fmt: skip
     parser.add_argument("--model", metavar="NAME", help="which model, where the server has several to ask")
@@ -51,8 +54,8 @@ def add_server(parser: argparse.ArgumentParser) -> None:
                         help="how long to wait for an answer (default: %(default)g)")  # fmt: skip
 
 
-def add_questions(parser: argparse.ArgumentParser) -> None:
-    """Let a command take what is asked."""
+def add_input(parser: argparse.ArgumentParser) -> None:
+    """Declare the options for the input of the model."""
     group = parser.add_argument_group("what to ask", "Each may be given several times: rows go together in requests "
                                       "as large as the model takes.")  # fmt: skip
     group.add_argument("--text", metavar="TEXT", action="append", default=[], help="a text; - is all of stdin")
@@ -69,32 +72,36 @@ def add_questions(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--stop", metavar="TEXT", action="append", default=[], help="stop generating at this text")
 
 
-def questions(entry: Entry, arguments: argparse.Namespace, *, each: int | None = None) -> list[Asked]:
-    """Return the requests that the command line says. Raises UsageError."""
+def requests_of(
+    arguments: argparse.Namespace, model: ModelMetadata, *, rows_each: int | None = None
+) -> list[InferRequest]:
+    """Return the requests of a command line, with `rows_each` rows in each. Raises UsageError."""
     from engine.client import requests, rows
 
-    said = rows.collect(
+    query = rows.collect(
         texts=arguments.text, pairs=arguments.pair, files=arguments.file, images=arguments.image, inputs=arguments.input
     )
-    return requests.build(entry, said, each=each, max_new_tokens=arguments.max_new_tokens, stop=arguments.stop)
+    return requests.build(
+        model, query, rows_each=rows_each, max_new_tokens=arguments.max_new_tokens, stop=arguments.stop
+    )
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Ask, and print the answers; then ask again if wanted, and print what it took."""
+    """Send the requests and print the answers; with --repeat send them again and print the latencies."""
     from engine.client.client import Client
 
-    _sensible(arguments)
+    _refuse_times_of_streams(arguments)
     with Client(arguments.url, timeout=arguments.timeout) as client:
-        entry = client.choose(arguments.model, stream=_wants_stream(arguments))
-        requests = questions(entry, arguments)
-        if entry.decoupled:
-            _stream(client, entry, requests, arguments)
+        model = client.choose(arguments.model, stream=_wants_stream(arguments))
+        requests = requests_of(arguments, model)
+        if model.decoupled:
+            _stream(client, model, requests, arguments)
         else:
-            _ask(client, entry, requests, arguments)
+            _ask(client, model, requests, arguments)
     return Exit.OK
 
 
-def _sensible(arguments: argparse.Namespace) -> None:
+def _refuse_times_of_streams(arguments: argparse.Namespace) -> None:
     if arguments.stream and (arguments.repeat or arguments.statistics):
         raise UsageError("--repeat and --statistics are about whole answers", hint="leave --stream out")
 
@@ -105,90 +112,106 @@ def _wants_stream(arguments: argparse.Namespace) -> bool:
     return sys.stdout.isatty() and not (arguments.json or arguments.repeat or arguments.statistics)
 
 
-def _ask(client: Client, entry: Entry, requests: Sequence[Asked], arguments: argparse.Namespace) -> None:
-    from engine.client import answers, repeating
-    from engine.client.figures import QueryFigures
+def _ask(client: Client, model: ModelMetadata, requests: Sequence[InferRequest], arguments: argparse.Namespace) -> None:
+    """Send the requests, and print the answers and the times."""
+    from engine.client import repeating
+    from engine.client.figures import Latencies, QueryFigures, milliseconds
 
-    before = repeating.settled(client, entry) if arguments.statistics and not arguments.repeat else {}
-    found: list[Mapping[str, object]] = []
-    taken: list[float] = []
-    several = sum(len(asked.rows) for asked in requests) > 1
-    for answered in repeating.first(client, entry, requests):
-        taken.append(answered.seconds)
-        rows = answers.rows(answered.outputs, len(answered.asked.rows))
-        if arguments.json:
-            found += [answers.as_json(row) for row in rows]
-        else:
-            _show(rows, answered.asked.rows, several=several)
-    first, latency, statistics = round(1e3 * sum(taken), 4), None, None
+    before = repeating.settled(client, model) if arguments.statistics and not arguments.repeat else {}
+    rows, seconds = _answers(client, model, requests, as_json=arguments.json)
+    first_ms, latency, statistics = milliseconds(sum(seconds)), None, None
     if arguments.repeat:
         if arguments.statistics:
-            before = repeating.settled(client, entry)
-        taken = repeating.again(client, entry, requests, arguments.repeat)
-        latency = repeating.latencies(taken)
+            before = repeating.settled(client, model)
+        seconds = repeating.again(client, model, requests, arguments.repeat)
+        latency = Latencies.of_seconds(seconds)
     if arguments.statistics:
-        statistics = repeating.statistics(entry, before, repeating.settled(client, entry), taken)
-    figures = QueryFigures(first, latency, statistics)
+        statistics = repeating.statistics(model, before, repeating.settled(client, model), seconds)
+    figures = QueryFigures(first_ms, latency, statistics)
     if arguments.json:
-        told = {"model": entry.name, "protocol": client.address.protocol, "rows": found}
-        _print_json({**told, **figures.to_json()})
+        head = {"model": model.name, "protocol": client.address.protocol, "rows": rows}
+        _print_json({**head, **figures.to_json()})
     else:
-        _print_times(entry, figures, over=str(client.address.protocol))
+        _print_times(model, figures, protocol=str(client.address.protocol))
 
 
-def _show(rows: Sequence[Mapping[str, np.ndarray]], asked: Sequence[Row], *, several: bool) -> None:
+def _answers(
+    client: Client, model: ModelMetadata, requests: Sequence[InferRequest], *, as_json: bool
+) -> tuple[list[Mapping[str, object]], list[float]]:
+    """Send each request once; return the answers row by row and the seconds of each request.
+
+    Only with `as_json` are the answers returned. Otherwise each answer is printed for people as soon as it comes.
+    """
+    from engine.client import answers, repeating
+
+    json_rows: list[Mapping[str, object]] = []
+    seconds: list[float] = []
+    several = sum(len(request.rows) for request in requests) > 1
+    for response in repeating.first(client, model, requests):
+        seconds.append(response.seconds)
+        rows = answers.rows(response.outputs, len(response.request.rows))
+        if as_json:
+            json_rows += [answers.as_json(row) for row in rows]
+        else:
+            _show(rows, response.request.rows, several=several)
+    return json_rows, seconds
+
+
+def _show(answer_rows: Sequence[Mapping[str, np.ndarray]], query_rows: Sequence[QueryRow], *, several: bool) -> None:
     from engine.client import answers
 
-    for number, row in enumerate(rows):
-        if several and number < len(asked):
-            print(f"> {_short(asked[number].label)}")
+    for number, row in enumerate(answer_rows):
+        if several and number < len(query_rows):
+            print(f"> {_short(query_rows[number].label)}")
         print("\n".join(answers.shown(row)))
 
 
-def _short(label: str, most: int = 100) -> str:
+def _short(label: str) -> str:
     one_line = " ".join(label.split())
-    return one_line if len(one_line) <= most else f"{one_line[: most - 3]}..."
+    return one_line if len(one_line) <= _LABEL else f"{one_line[: _LABEL - 3]}..."
 
 
-def _print_times(entry: Entry, figures: QueryFigures, *, over: str) -> None:
+def _print_times(model: ModelMetadata, figures: QueryFigures, *, protocol: str) -> None:
     from engine.client import repeating
     from engine.report import grid
 
     if figures.latency is not None:
-        shown, first = (", ".join(_told(each)) for each in (figures.latency, figures))
-        print(f"\n{figures.latency.requests} requests over {over}, in ms: {shown}; {first}")
+        repeated, first = (", ".join(_numbers(each)) for each in (figures.latency, figures))
+        print(f"\n{figures.latency.requests} requests over {protocol}, in ms: {repeated}; {first}")
     if figures.statistics is not None:
         print()
-        rows = list(repeating.table(entry, figures.statistics))
+        rows = list(repeating.table(model, figures.statistics))
         grid.show(rows, [grid.LEFT, *[grid.RIGHT] * len(rows[0])], gap=3)
 
 
-def _told(figures: Latencies | QueryFigures) -> Iterator[str]:
+def _numbers(figures: Latencies | QueryFigures) -> Iterator[str]:
     from engine.reporting import numbers
 
     return (f"{number.label} {number.text(getattr(figures, name))}" for name, number in numbers(type(figures)).items())
 
 
-def _print_json(said: Mapping[str, object]) -> None:
+def _print_json(line: Mapping[str, object]) -> None:
     import json
 
-    print(json.dumps(said, ensure_ascii=False))
+    print(json.dumps(line, ensure_ascii=False))
 
 
-def _stream(client: Client, entry: Entry, requests: Sequence[Asked], arguments: argparse.Namespace) -> None:
-    """Print what is generated piece by piece; as JSON, a line a piece."""
+def _stream(
+    client: Client, model: ModelMetadata, requests: Sequence[InferRequest], arguments: argparse.Namespace
+) -> None:
+    """Print generated text piece by piece; with --json, a line for each piece."""
     from engine.client import answers
 
     if arguments.repeat or arguments.statistics:
-        raise UsageError(f"{entry.name} answers in pieces: --repeat and --statistics are about whole answers")
-    for number, asked in enumerate(requests):
+        raise UsageError(f"{model.name} answers in pieces: --repeat and --statistics are about whole answers")
+    for number, request in enumerate(requests):
         if len(requests) > 1 and not arguments.json:
-            print(f"> {_short(asked.rows[0].label)}")
+            print(f"> {_short(request.rows[0].label)}")
         reason = ""
-        for piece in client.stream(entry, asked.arrays):
-            row = answers.rows(piece, len(asked.rows))[0]
+        for piece in client.stream(model, request.arrays):
+            row = answers.rows(piece, len(request.rows))[0]
             if arguments.json:
-                _print_json({"model": entry.name, "row": number, "piece": answers.as_json(row)})
+                _print_json({"model": model.name, "row": number, "piece": answers.as_json(row)})
             elif "text" in row:
                 print(answers.text_of(row), end="", flush=True)
                 reason = answers.reason_of(row) or reason

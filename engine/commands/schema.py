@@ -9,7 +9,7 @@ from engine.errors import Exit
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
-    """Declare the command line: nothing to choose."""
+    """Declare the command line: it has no options."""
 
 
 def run(_arguments: argparse.Namespace) -> Exit:

@@ -1,4 +1,4 @@
-"""Serve what recipes build on a real Triton server."""
+"""Serve the packages of recipes on a real Triton server; build them first where needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engine.text import sizes
 
 if TYPE_CHECKING:
     from engine.api import Session
-    from engine.builder.lookup import Variant
+    from engine.builder.lookup import PlannedVariant
     from engine.events import Event, Finished
     from engine.server import Server
     from engine.server.layout import BuiltPackage
@@ -54,7 +54,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Build, serve until Ctrl-C or SIGTERM, and leave nothing behind."""
+    """Build, and serve until Ctrl-C or SIGTERM; the server leaves nothing behind."""
     if arguments.install:
         return _install()
     if not arguments.recipes:
@@ -70,8 +70,9 @@ def run(arguments: argparse.Namespace) -> Exit:
 def _install() -> Exit:
     from engine.server import install, packaged
 
-    made = install.install(packaged.place_of_environment(), lambda line: print(line, file=sys.stderr, flush=True))
-    print(f"{packaged.SERVER} is in {made.environment}: {sizes.decimal(made.size)}, {made.seconds:.0f} s")
+    installed = install.install(packaged.place_of_environment(), _talk)
+    size = sizes.decimal(installed.size)
+    print(f"{packaged.SERVER} is in {installed.environment}: {size}, {installed.seconds:.0f} s")
     return Exit.OK
 
 
@@ -82,8 +83,8 @@ def _serve(arguments: argparse.Namespace) -> Exit:
     session = api.session(arguments.recipes, **options.reading(arguments))
     _refuse(session.variants)
     image = _image(session.variants)
-    wished = (arguments.http_port, arguments.grpc_port, arguments.metrics_port)
-    ports.choose(arguments.address, *wished)  # what cannot be is said before anything is built
+    named_ports = (arguments.http_port, arguments.grpc_port, arguments.metrics_port)
+    ports.choose(arguments.address, *named_ports)  # a port that is taken is an error before anything is built
     finished = _build(arguments, session)
     if finished.exit != Exit.OK:
         return _unbuilt(arguments, finished)
@@ -91,7 +92,7 @@ def _serve(arguments: argparse.Namespace) -> Exit:
     beside = packages[0].folder.parent
     with layout.together(packages, beside=beside) as repository:
         installation = find(needs_of(repository), only=arguments.server, image=image)
-        chosen = ports.choose(arguments.address, *wished)
+        chosen = ports.choose(arguments.address, *named_ports)
         log = arguments.log or beside / f"serve-{chosen.http}.log"
         _talk(f"starting Triton ({installation.why}); its log is {log}")
         with start(
@@ -101,11 +102,11 @@ def _serve(arguments: argparse.Namespace) -> Exit:
             return _watch(server)
 
 
-def _refuse(variants: Sequence[Variant]) -> None:
-    """Refuse, before anything is built, what cannot be served, or not together."""
+def _refuse(variants: Sequence[PlannedVariant]) -> None:
+    """Refuse, before anything is built, recipes that Triton cannot serve, or cannot serve together."""
     from engine.runtimes import registry
 
-    owners: dict[str, Variant] = {}
+    owners: dict[str, PlannedVariant] = {}
     for variant in variants:
         recipe = variant.loaded.recipe
         runtime = registry.of(recipe)
@@ -124,18 +125,18 @@ def _refuse(variants: Sequence[Variant]) -> None:
         owners[name] = variant
 
 
-def _image(variants: Sequence[Variant]) -> str | None:
+def _image(variants: Sequence[PlannedVariant]) -> str | None:
     """Return the one image of Triton that the recipes name. Raises UsageError where they name several."""
-    said = {variant.loaded.recipe.package.triton.image: variant.name for variant in variants}
-    said.pop(None, None)
-    if len(said) > 1:
-        facts = [f"{name}: {image}" for image, name in said.items()]
+    images = {variant.loaded.recipe.package.triton.image: variant.name for variant in variants}
+    images.pop(None, None)
+    if len(images) > 1:
+        facts = [f"{name}: {image}" for image, name in images.items()]
         raise UsageError("the recipes name different images of Triton", facts, "serve them apart")
-    return next(iter(said), None)
+    return next(iter(images), None)
 
 
 def _build(arguments: argparse.Namespace, session: Session) -> Finished:
-    """Build what is not built; what is said of it goes to standard error."""
+    """Build the packages that are not built yet. Progress goes to standard error; cached jobs are not listed."""
     from engine.commands.build import report_for
     from engine.events import Ended
     from engine.report.plain import PlainReport
@@ -165,8 +166,13 @@ def _unbuilt(arguments: argparse.Namespace, finished: Finished) -> Exit:
     return finished.exit
 
 
-def _packages(variants: Sequence[Variant], built: Mapping[str, Path], *, allow_waiting: bool) -> list[BuiltPackage]:
-    """Return the packages that can be served on this machine. Raises HardwareError where one waits, or all do."""
+def _packages(
+    variants: Sequence[PlannedVariant], built: Mapping[str, Path], *, allow_waiting: bool
+) -> list[BuiltPackage]:
+    """Return the packages that can be served on this machine.
+
+    Raises HardwareError where a package waits for hardware, or with `allow_waiting` where all packages do.
+    """
     from engine.machine import cuda
     from engine.server import needs_of
     from engine.server.layout import BuiltPackage
@@ -205,7 +211,7 @@ def _say(arguments: argparse.Namespace, server: Server, why: str) -> None:
 
 
 def _watch(server: Server) -> Exit:
-    """Wait until somebody asks for the end. Raises StepError where the server ends by itself."""
+    """Wait for Ctrl-C or SIGTERM. Raises StepError where the server ends by itself."""
     from engine.server import diagnosis
 
     try:

@@ -1,4 +1,4 @@
-"""Show what was built: artifacts, sizes, accuracy, latencies, where; of an engine, what built it."""
+"""Show what was built: artifacts, sizes, accuracy, latencies; of a TensorRT engine, what built it."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ def _show_engines(paths: Sequence[Path], *, as_json: bool) -> Exit:
     from engine.report import engine
     from engine.runtimes.tensorrt import passport
 
-    found = {str(path): passport.load(path) for path in paths}
-    for place, about in zip(paths, found.values(), strict=True):
-        passport.refuse_other_bytes(place, about)
+    passports = {path: passport.load(path) for path in paths}
+    for path, loaded in passports.items():
+        passport.refuse_other_bytes(path, loaded)
     if as_json:
-        said = [{"engine": path, **each.model_dump(mode="json")} for path, each in found.items()]
-        print(json.dumps(said, ensure_ascii=False, indent=1))
+        fields = [{"engine": str(path), **loaded.model_dump(mode="json")} for path, loaded in passports.items()]
+        print(json.dumps(fields, ensure_ascii=False, indent=1))
         return Exit.OK
-    for path, each in found.items():
-        print(f"{path}\n{engine.text(each)}", end="")
+    for path, loaded in passports.items():
+        print(f"{path}\n{engine.text(loaded)}", end="")
     return Exit.OK
 
 

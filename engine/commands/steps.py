@@ -1,4 +1,4 @@
-"""List the steps that there are, ours and those of other packages."""
+"""List all steps: those of recipe and those of other packages."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from engine.errors import Exit
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
-    """Declare the command line: nothing to choose."""
+    """Declare the command line: it has no options."""
 
 
 def run(_arguments: argparse.Namespace) -> Exit:
-    """Print a row per step: its name, what it takes and makes, and what it is."""
+    """Print for each step its name, its inputs and its output, and the first line of its docstring."""
     from engine.builder import registry
     from engine.report import grid
 

@@ -1,4 +1,4 @@
-"""Say for each job: cached, or the exact rows that changed and where they come from."""
+"""Say for each job whether it is cached, or which rows of its key changed and where they come from."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print the findings."""
+    """Print the state of each job, and the changes of its key. Raises UsageError for a job that is not there."""
     from engine import api
 
     findings = api.why(arguments.recipes, **options.reading(arguments))

@@ -1,1 +1,1 @@
-"""The lock beside a recipe: what its builds are made of, for reviewing in git and for checking before a build."""
+"""Locks: files beside recipes that record the sources, tools and code of a build, for git and for later builds."""

@@ -1,4 +1,4 @@
-"""What a lock says: values, and what they answer."""
+"""The content of a lock as values."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 Rows = Mapping[str, str]
 Place = tuple[str, str]
-"""A variant and one of its jobs."""
+"""The name of a variant and the name of one of its jobs."""
 
 
 @dataclass(frozen=True)
-class Made:
-    """A job's key and, where it was built and is the same wherever it is built, its artifact."""
+class LockedOutput:
+    """The digest of a job's key, and the artifact of a job that was built and gives the same bytes in every build."""
 
     key: str
     artifact: str | None = None
@@ -20,18 +20,18 @@ class Made:
 
 @dataclass(frozen=True)
 class LockedJob:
-    """How a job is wired and what it is told; `made` where that is known and the same on every machine."""
+    """A job's inputs and options. `output` is set where the output is known and the same on every machine."""
 
     needs: Rows = field(default_factory=dict)
     reads: Rows = field(default_factory=dict)
-    """Parameter of `run` -> the source that fills it."""
+    """Parameter of the step's `run` -> name of the source that fills it."""
     gates: tuple[str, ...] = ()
     options: Rows = field(default_factory=dict)
-    made: Made | None = None
+    output: LockedOutput | None = None
 
     @property
     def rows(self) -> dict[str, str]:
-        """All but what was made, as rows that can be compared."""
+        """Inputs, gates and options as rows that can be compared; the output has no row."""
         rows = {f"needs.{name}": maker for name, maker in self.needs.items()}
         rows |= {f"reads.{name}": source for name, source in self.reads.items()}
         rows |= {"gates": ", ".join(self.gates)} if self.gates else {}
@@ -40,53 +40,59 @@ class LockedJob:
 
 @dataclass(frozen=True)
 class LockedVariant:
-    """A variant: what its recipe says beyond the defaults, and its jobs in the order of the plan."""
+    """A variant: the fields in which its recipe differs from the defaults, and its jobs in the order of the plan."""
 
     recipe: Rows
     jobs: Mapping[str, LockedJob]
 
 
 @dataclass(frozen=True)
-class Section:
-    """What was made where these machine facts hold; it says nothing about any other machine."""
+class MachineSection:
+    """The outputs of jobs on machines for which the facts hold."""
 
     facts: Rows
-    made: Mapping[Place, Made]
+    outputs: Mapping[Place, LockedOutput]
 
 
 @dataclass(frozen=True)
 class Lock:
-    """All that a lock says. `sources` are content digests, for a hub's repository commits; `steps` code digests."""
+    """The whole content of a lock.
+
+    `sources` maps names to content digests, and a hub's repositories to commits. `steps` maps jobs to code digests.
+    """
 
     sources: Rows
     tools: Rows
     steps: Rows
     variants: Mapping[str, LockedVariant]
-    machines: tuple[Section, ...] = ()
+    machines: tuple[MachineSection, ...] = ()
     variables: Rows = field(default_factory=dict)
-    """Environment variables that the jobs are keyed on, as far as they are set."""
+    """The environment variables that are rows of the jobs' keys; a variable that is not set is left out."""
 
-    def made_where(self, holds: Callable[[Rows], bool]) -> dict[Place, Made]:
-        """Return what the lock knows of a machine, of which `holds` says whether given facts hold there."""
-        made = dict(self._made_everywhere())
+    def outputs_where(self, holds: Callable[[Rows], bool]) -> dict[Place, LockedOutput]:
+        """Return the outputs that the lock has for one machine; `holds` says whether facts hold for that machine."""
+        outputs = dict(self._outputs_everywhere())
         for section in self.machines:
             if holds(section.facts):
-                made.update(section.made)
-        return made
+                outputs.update(section.outputs)
+        return outputs
 
-    def made_keys(self) -> set[str]:
-        """Return all keys that the lock names, of this machine and of any other."""
-        elsewhere = (made for section in self.machines for made in section.made.values())
-        return {made.key for made in (*(made for _, made in self._made_everywhere()), *elsewhere)}
+    def output_keys(self) -> set[str]:
+        """Return all keys in the lock, for this machine and for all others."""
+        everywhere = {output.key for _, output in self._outputs_everywhere()}
+        return everywhere.union(output.key for section in self.machines for output in section.outputs.values())
 
-    def _made_everywhere(self) -> Iterator[tuple[Place, Made]]:
+    def _outputs_everywhere(self) -> Iterator[tuple[Place, LockedOutput]]:
+        """Yield the outputs that are the same on every machine."""
         for name, variant in self.variants.items():
-            yield from (((name, job), locked.made) for job, locked in variant.jobs.items() if locked.made is not None)
+            for job, locked in variant.jobs.items():
+                if locked.output is not None:
+                    yield (name, job), locked.output
 
 
-def sections(made: Iterable[tuple[Rows, Place, Made]]) -> tuple[Section, ...]:
-    """Gather what was made under its facts; equal facts make one section, in the order of the facts."""
-    gathered: dict[tuple[tuple[str, str], ...], dict[Place, Made]] = {}
-    for facts, place, each in made:
-        gathered.setdefault(tuple(sorted(facts.items())), {})[place] = each
-    return tuple(Section(dict(facts), places) for facts, places in sorted(gathered.items()))
+def sections(outputs: Iterable[tuple[Rows, Place, LockedOutput]]) -> tuple[MachineSection, ...]:
+    """Return a section for each set of facts, in the order of the facts, from outputs with their facts and places."""
+    gathered: dict[tuple[tuple[str, str], ...], dict[Place, LockedOutput]] = {}
+    for facts, place, output in outputs:
+        gathered.setdefault(tuple(sorted(facts.items())), {})[place] = output
+    return tuple(MachineSection(dict(facts), places) for facts, places in sorted(gathered.items()))

@@ -1,4 +1,4 @@
-"""The lock's file: where it lies, read whole, written whole or not at all."""
+"""The file of a lock: its path, reading it, and replacing it in one step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RECIPES = (".yaml", ".yml")
 
 
 def path_of(recipe: Path) -> Path:
-    """Return where a recipe's lock lies: beside it. Raises UsageError where two recipes would share it."""
+    """Return the path of a recipe's lock, beside the recipe. Raises UsageError where two recipes would share a lock."""
     path = recipe.with_suffix(_SUFFIX)
     if path == recipe:
         raise UsageError(f"{recipe} is called like a lock", hint="call the recipe NAME.yaml")
@@ -27,7 +27,7 @@ def path_of(recipe: Path) -> Path:
 
 
 def find(path: Path) -> Lock | None:
-    """Return the lock at `path`, None where there is none. Raises RecipeError, with its place, where it is broken."""
+    """Return the lock at `path`, None for a missing file. Raises RecipeError, with a position, for a broken lock."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -44,15 +44,15 @@ def find(path: Path) -> Lock | None:
 
 
 def read(path: Path, recipe: Path) -> Lock:
-    """Return the lock at `path`. Raises LockError where there is none, RecipeError where it is broken."""
-    found = find(path)
-    if found is None:
+    """Return the lock at `path`. Raises LockError for a missing file, RecipeError for a broken lock."""
+    lock = find(path)
+    if lock is None:
         raise LockError(f"{recipe} has no lock: there is no {path}", hint=f"`recipe lock {recipe}` writes it")
-    return found
+    return lock
 
 
 def write(path: Path, lock: Lock) -> bool:
-    """Write a lock unless the file says just that already; say whether it was written. Raises LockError."""
+    """Write a lock unless the file has the same content already; say whether it was written. Raises LockError."""
     data = dump(lock).encode()
     try:
         if path.exists() and path.read_bytes() == data:

@@ -1,18 +1,18 @@
-"""A new lock laid over the old one: what it says of other machines stays where it is still true."""
+"""Merge a new lock with the old one, so that entries of other machines stay where they still hold."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
 
-from engine.lockfile.content import Lock, Made, Rows, sections
+from engine.lockfile.content import Lock, LockedOutput, Rows, sections
 
 
 def merged(old: Lock | None, new: Lock, *, elsewhere: Collection[str]) -> Lock:
-    """Return what to write: `new`, and what `old` says of machines that this one is not.
+    """Return the new lock with the old lock's entries for other machines.
 
-    Sections of other machines stay for each variant that is still made of the same; `elsewhere`, the tools
-    and environment variables of jobs that wait for other hardware, stay as they were.
+    The old sections of other machines stay for each variant whose sources, tools, code and jobs did not change.
+    `elsewhere` names the tools and environment variables of jobs that wait for other hardware: their old rows stay.
     """
     if old is None:
         return new
@@ -22,25 +22,26 @@ def merged(old: Lock | None, new: Lock, *, elsewhere: Collection[str]) -> Lock:
     headings = [section.facts for section in new.machines]
     same = {variant for variant in old.variants if _is_as_it_was(old, new, variant)}
     others = [
-        (section.facts, place, made)
+        (section.facts, place, output)
         for section in old.machines
         if section.facts not in headings
-        for place, made in section.made.items()
+        for place, output in section.outputs.items()
         if place[0] in same
     ]
-    own = [(section.facts, place, made) for section in new.machines for place, made in section.made.items()]
+    own = [(section.facts, place, output) for section in new.machines for place, output in section.outputs.items()]
     return replace(new, machines=sections([*others, *own]))
 
 
 def _is_as_it_was(old: Lock, new: Lock, variant: str) -> bool:
-    """Say whether a variant's jobs have the same keys as before, but for what machines decide."""
+    """Say whether a variant's jobs have the same keys as before, leaving out the rows that a machine decides."""
     was, now = old.variants.get(variant), new.variants.get(variant)
     if was is None or now is None or was.jobs.keys() != now.jobs.keys():
         return False
     if old.variables != new.variables or any(_differ(old_rows, new_rows) for old_rows, new_rows in _common(old, new)):
         return False
     return all(
-        was.jobs[name].rows == job.rows and _can_be_one(was.jobs[name].made, job.made) for name, job in now.jobs.items()
+        was.jobs[name].rows == job.rows and _can_be_one(was.jobs[name].output, job.output)
+        for name, job in now.jobs.items()
     )
 
 
@@ -52,8 +53,8 @@ def _differ(old: Rows, new: Rows) -> bool:
     return any(new[name] != value for name, value in old.items() if name in new)
 
 
-def _can_be_one(old: Made | None, new: Made | None) -> bool:
-    """Say whether two are the same, as far as they are known."""
+def _can_be_one(old: LockedOutput | None, new: LockedOutput | None) -> bool:
+    """Say whether two outputs may be the same: an unknown output or artifact may equal any other."""
     if old is None or new is None:
         return True
     return old.key == new.key and (None in (old.artifact, new.artifact) or old.artifact == new.artifact)

@@ -1,10 +1,10 @@
-"""How a lock calls what a recipe names, wherever the recipe's project lies."""
+"""Names of sources and fields in a lock: the same wherever the recipe's project lies on a disk."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from engine.builder.lookup import Variant
+from engine.builder.lookup import PlannedVariant
 from engine.key import leaves, text_of
 from engine.lockfile.content import Lock
 from engine.recipe.paths import PATH_FIELDS
@@ -14,41 +14,45 @@ _HUBS = ("hf:", "timm:")
 
 
 def is_on_hub(source: Source) -> bool:
-    """Say whether a source is a hub's repository: locked by its commit, not by its content."""
+    """Say whether a source is a hub's repository, which a lock has by its commit instead of its content."""
     return source.uri.startswith(_HUBS)
 
 
-def name_of(source: Source, variant: Variant) -> str:
-    """Return how a lock calls a source: a path from the project's root, or what the recipe says, a hub's @REVISION."""
+def name_of(source: Source, variant: PlannedVariant) -> str:
+    """Return a source's name in a lock.
+
+    The name is `hf:REPO@REVISION` for a hub's repository. For a file it is the path as the recipe writes it, or a path
+    from the project's root.
+    """
     if is_on_hub(source):
         return f"{source.uri}@{source.revision or 'main'}"
-    said = variant.loaded.portable_name(source.uri) or _inside(variant.loaded.project, source.uri)
-    return said if source.part == "all" else f"{said} ({source.part})"
+    name = variant.loaded.portable_name(source.uri) or _inside(variant.loaded.project, source.uri)
+    return name if source.part == "all" else f"{name} ({source.part})"
 
 
 def _inside(project: Path, uri: str) -> str:
-    """Return a file below the project by its path there; that is how steps of other packages may name one."""
+    """Return a path below the project relative to it: steps of other packages may name files by absolute paths."""
     path = Path(uri.removeprefix("file:"))
     return path.relative_to(project).as_posix() if path.is_relative_to(project) else uri
 
 
 def row_of(name: str, locked: str) -> str:
-    """Return a locked source as the row that it is in a key: its digest, or for a hub's `hf:REPO@COMMIT`."""
-    return f"{_asked(name).rpartition('@')[0]}@{locked}" if name.startswith(_HUBS) else locked
+    """Return a locked source as the row of a key: its digest, or `hf:REPO@COMMIT` for a hub's repository."""
+    return f"{_hub_name(name).rpartition('@')[0]}@{locked}" if name.startswith(_HUBS) else locked
 
 
 def pins(lock: Lock) -> dict[str, str]:
-    """Return the commits of a lock's hub revisions as `Lookup` takes them."""
-    return {_asked(name): commit for name, commit in lock.sources.items() if name.startswith(_HUBS)}
+    """Return the commit of each hub revision in a lock, by `hf:REPO@REVISION`."""
+    return {_hub_name(name): commit for name, commit in lock.sources.items() if name.startswith(_HUBS)}
 
 
-def _asked(name: str) -> str:
-    """Return how the hub knows a source: timm's models are repositories, too."""
+def _hub_name(name: str) -> str:
+    """Return the repository behind a name: `timm:MODEL` is the repository `hf:timm/MODEL`."""
     return name.replace("timm:", "hf:timm/", 1) if name.startswith("timm:") else name
 
 
-def recipe_rows(variant: Variant) -> dict[str, str]:
-    """Return what a variant's recipe says beyond the defaults, with paths as the recipe has them."""
+def recipe_rows(variant: PlannedVariant) -> dict[str, str]:
+    """Return the fields in which a variant's recipe differs from the defaults; paths as the recipe writes them."""
     loaded = variant.loaded
     fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
     rows = {name: text_of(value) for name, value in leaves("", fields)}

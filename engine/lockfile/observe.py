@@ -1,4 +1,4 @@
-"""What a lock says of this machine as it is: sources, tools, code, wiring, and what the store has made of them."""
+"""Make the lock of a recipe from this machine: its sources, tools, code and jobs, and the outputs in the store."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.builder.jobs import Job
-from engine.builder.lookup import Lookup, Variant, under
+from engine.builder.lookup import Lookup, PlannedVariant, under
 from engine.key import digest_of, option_rows
-from engine.lockfile.content import Lock, LockedJob, LockedVariant, Made, Place, Rows, sections
+from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, Place, Rows, sections
 from engine.lockfile.names import is_on_hub, name_of, recipe_rows
 from engine.machine import local_gpus
 from engine.step import Hardware, Source
@@ -18,33 +18,37 @@ _NOT_LOOKED_UP = "not looked up"
 
 @dataclass(frozen=True)
 class Observed:
-    """A recipe as it is here. `elsewhere` are tools and variables of jobs that wait for hardware which it lacks."""
+    """The lock of a recipe as this machine has it.
+
+    `elsewhere` names the tools and environment variables of jobs that wait for hardware which this machine lacks.
+    """
 
     lock: Lock
     elsewhere: frozenset[str]
 
 
-def observe(variants: Sequence[Variant], lookup: Lookup, locked: Lock | None, *, ask: bool) -> Observed:
-    """Return what all variants of one recipe are made of, here and now.
+def observe(variants: Sequence[PlannedVariant], lookup: Lookup, locked: Lock | None, *, ask: bool) -> Observed:
+    """Return the lock that describes all variants of one recipe on this machine.
 
-    What is not in the store is taken from `locked` where it has the same key. Unless `ask`, no hub is asked for the
-    commit of a revision: one that `locked` does not have stays unknown. Raises UserError where a source is missing.
+    An artifact that is not in the store is taken from `locked`, if the job has the same key there. Only with `ask` is
+    a hub asked for the commit of a revision; otherwise a commit that `locked` does not have stays unknown. Raises
+    UserError where a source is missing.
     """
     walk = _Walk(lookup, locked, ask=ask)
-    found = {variant.name: walk.variant(variant) for variant in variants}
+    locked_variants = {variant.name: walk.variant(variant) for variant in variants}
     lock = Lock(
         sources=walk.sources,
         tools=lookup.tools(walk.tools),
         steps=walk.steps,
-        variants=found,
-        machines=sections(walk.made),
+        variants=locked_variants,
+        machines=sections(walk.outputs),
         variables=lookup.variables(walk.variables),
     )
     return Observed(lock, frozenset(walk.elsewhere - walk.tools - walk.variables))
 
 
 def holds(facts: Rows, lookup: Lookup) -> bool:
-    """Say whether these are facts of this machine, which the look-up then watches."""
+    """Say whether facts hold for this machine. The look-up watches the files behind the facts from then on."""
     device = {name: value for name, value in facts.items() if name.startswith(local_gpus.DEVICE)}
     others = {name: value for name, value in facts.items() if name not in device}
     try:
@@ -54,44 +58,44 @@ def holds(facts: Rows, lookup: Lookup) -> bool:
             lookup.note(local_gpus.known(local_gpus.names()))
         return not device or local_gpus.has(device)
     except KeyError:
-        return False  # of another version, which knew more facts
+        return False  # a fact of another version of this program
 
 
 @dataclass(frozen=True)
 class _Reach:
-    """What a job's result hangs on besides the recipe."""
+    """What a job's output depends on, counting all jobs that it is made from."""
 
     facts: frozenset[str]
-    """Facts of this job and of all that it is made from."""
+    """The facts of this job and of all jobs that it is made from."""
     away: bool
-    """It, or what it is made from, waits for hardware that this machine lacks."""
+    """Whether the job, or a job that it is made from, waits for hardware that this machine lacks."""
     content: str | None
-    """The row by which it counts for those who take it, where that is known and every build gives the same."""
+    """The output as a row in the keys of later jobs; None where it is unknown or differs from build to build."""
     varies: bool
-    """It, or what it is made from, has other bytes in every build."""
+    """Whether the bytes of the job, or of a job that it is made from, differ from build to build."""
     hardware: Hardware | None
-    """What it, or what it is made from, runs on."""
+    """The hardware of the job, or of a job that it is made from."""
 
 
 class _Walk:
-    """One pass over the jobs of all variants, in the order of their plans."""
+    """One pass over the jobs of all variants, in the order of their plans, which gathers the content of a lock."""
 
     def __init__(self, lookup: Lookup, locked: Lock | None, *, ask: bool) -> None:
         self.lookup = lookup
         self.ask = ask
         self.commits = locked.sources if locked else {}
-        self.before = locked.made_where(lambda facts: holds(facts, lookup)) if locked else {}
+        self.before = locked.outputs_where(lambda facts: holds(facts, lookup)) if locked else {}
         self.sources: dict[str, str] = {}
         self.tools: set[str] = set()
         self.variables: set[str] = set()
         self.elsewhere: set[str] = set()
         self.steps: dict[str, str] = {}
-        self.made: list[tuple[Rows, Place, Made]] = []
+        self.outputs: list[tuple[Rows, Place, LockedOutput]] = []
 
-    def variant(self, variant: Variant) -> LockedVariant:
-        """Walk over a variant's jobs."""
+    def variant(self, variant: PlannedVariant) -> LockedVariant:
+        """Note the sources, tools and code of a variant's jobs, and return the variant for the lock."""
         reaches: dict[str, _Reach] = {}
-        found: dict[str, LockedJob] = {}
+        jobs: dict[str, LockedJob] = {}
         for job in variant.jobs:
             reads = {name: name_of(source, variant) for name, source in job.step.sources().items()}
             unknown = [name for name, source in job.step.sources().items() if not self._read(reads[name], source)]
@@ -99,23 +103,26 @@ class _Walk:
             facts = frozenset(job.step.facts_used()).union(*(each.facts for each in needed.values()))
             away = self.lookup.away(job) is not None or any(each.away for each in needed.values())
             self.steps[job.name] = str(self.lookup.code(job.step))
-            (self.elsewhere if away else self.tools).update(job.step.tools_used())
-            (self.elsewhere if away else self.variables).update(job.step.variables)
+            if away:
+                self.elsewhere.update(job.step.tools_used(), job.step.variables)
+            else:
+                self.tools.update(job.step.tools_used())
+                self.variables.update(job.step.variables)
             inputs = {name: each.content for name, each in needed.items() if each.content is not None}
             hardware = next(filter(None, (job.step.hardware(), *(each.hardware for each in needed.values()))), None)
             varies = not job.step.reproducible or any(each.varies for each in needed.values())
-            made = None
+            output = None
             if not unknown and not away and len(inputs) == len(needed):
-                made = self._look_up(job, inputs, varies=varies)
-            reaches[job.name] = _Reach(facts, away, _content(job, made), varies, hardware)
-            if made is not None and facts:
-                self.made.append((self.lookup.facts(facts, hardware), (variant.name, job.name), made))
+                output = self._look_up(job, inputs, varies=varies)
+            reaches[job.name] = _Reach(facts, away, _content(job, output), varies, hardware)
+            if output is not None and facts:
+                self.outputs.append((self.lookup.facts(facts, hardware), (variant.name, job.name), output))
             options = {row.removeprefix("options."): value for row, value in option_rows(job.step.options()).items()}
-            found[job.name] = LockedJob(job.needs, reads, job.gates, options, None if facts else made)
-        return LockedVariant(recipe_rows(variant), found)
+            jobs[job.name] = LockedJob(job.needs, reads, job.gates, options, None if facts else output)
+        return LockedVariant(recipe_rows(variant), jobs)
 
     def _read(self, name: str, source: Source) -> bool:
-        """Note a source's content; say whether it is known."""
+        """Note the content or commit of a source; say whether it is known."""
         if is_on_hub(source) and not self.ask and name not in self.commits:
             self.sources[name] = _NOT_LOOKED_UP
             return False
@@ -123,20 +130,20 @@ class _Walk:
         self.sources[name] = row.rpartition("@")[2] if is_on_hub(source) else row
         return True
 
-    def _look_up(self, job: Job, inputs: Mapping[str, str], *, varies: bool) -> Made:
-        """Return a job's key, and its artifact by the store, else by the lock. What differs by build has none."""
+    def _look_up(self, job: Job, inputs: Mapping[str, str], *, varies: bool) -> LockedOutput:
+        """Return a job's key with the artifact in the store, else in the lock; no artifact for bytes that vary."""
         key = self.lookup.key(job, inputs)
         digest = str(digest_of(key))
         if varies:
-            return Made(digest)
+            return LockedOutput(digest)
         record = self.lookup.store.find(key)
         if record is not None:
-            return Made(digest, str(record.artifact))
+            return LockedOutput(digest, str(record.artifact))
         before = self.before.get((job.recipe, job.name))
-        return before if before is not None and before.key == digest else Made(digest)
+        return before if before is not None and before.key == digest else LockedOutput(digest)
 
 
-def _content(job: Job, made: Made | None) -> str | None:
-    if made is None:
+def _content(job: Job, output: LockedOutput | None) -> str | None:
+    if output is None:
         return None
-    return made.artifact if job.step.reproducible else under(made.key)
+    return output.artifact if job.step.reproducible else under(output.key)

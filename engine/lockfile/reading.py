@@ -1,4 +1,4 @@
-"""YAML text -> the maps of texts that a lock consists of; every complaint names its line."""
+"""YAML text -> the mappings and lists of texts in a lock; every error has the position in the file."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _ANEW = "take back the edit (`git checkout` brings the lock back), or delete the
 _ONE_SIDE = "take one side of it (`git checkout --ours` or `--theirs`), then `recipe lock` writes what is true here"
 
 Node = Any
-"""A node of PyYAML's tree: it has no types of its own to speak of."""
+"""A node of PyYAML's tree; PyYAML ships no type hints."""
 
 
 class Reader:
-    """The tree of a lock's text. All scalars are texts: a version 1.10 is no number."""
+    """Reads the YAML tree of a lock. All scalars are texts: the version 1.10 must not become a number."""
 
     def __init__(self, text: Text, *, end: str) -> None:
         self.text = text
@@ -33,34 +33,34 @@ class Reader:
         self._seen: set[int] = set()
 
     def error(self, node: Node, what: str, hint: str = _ANEW) -> RecipeError:
-        """Return the error at a node."""
+        """Return an error with the position of a node."""
         return RecipeError(what, self.text.marked(node.start_mark), hint=hint)
 
     def entries(self, node: Node | None) -> dict[str, Node]:
-        """Return what a mapping holds by its keys; nothing for what is not there. Raises RecipeError."""
+        """Return the values of a mapping by their keys; {} for None. Raises RecipeError for a node of another kind."""
         if node is None:
             return {}
         if not isinstance(node, yaml.MappingNode):
             raise self.error(node, "a mapping is meant here")
         self._refuse_alias(node)
-        found: dict[str, Node] = {}
+        values: dict[str, Node] = {}
         for key, value in node.value:
             name = self.text_of(key)
-            if name in found:
+            if name in values:
                 raise self.error(key, f"{shown(name)} is there twice")
-            found[name] = value
-        return found
+            values[name] = value
+        return values
 
     def fields(self, node: Node, *known: str) -> dict[str, Node]:
-        """Return what a mapping holds, which may be only the known fields. Raises RecipeError."""
-        found = self.entries(node)
-        for (key, _), name in zip(node.value, found, strict=True):
+        """Return the values of a mapping. Raises RecipeError for a key that is not among the `known` ones."""
+        values = self.entries(node)
+        for (key, _), name in zip(node.value, values, strict=True):
             if name not in known:
                 raise self.error(key, f"no lock has a field {shown(name)!r} here", suggestions.hint(name, known))
-        return found
+        return values
 
     def items(self, node: Node | None) -> Sequence[Node]:
-        """Return what a list holds; nothing for what is not there. Raises RecipeError."""
+        """Return the items of a list; () for None. Raises RecipeError for a node of another kind."""
         if node is None:
             return ()
         if not isinstance(node, yaml.SequenceNode):
@@ -69,11 +69,11 @@ class Reader:
         return list(node.value)
 
     def rows(self, node: Node | None, form: re.Pattern[str] | None = None) -> dict[str, str]:
-        """Return a mapping of texts, each of a form. Raises RecipeError."""
+        """Return a mapping of texts. Raises RecipeError for a text that does not match `form`."""
         return {name: self.text_of(value, form) for name, value in self.entries(node).items()}
 
     def text_of(self, node: Node, form: re.Pattern[str] | None = None) -> str:
-        """Return a scalar's text. Raises RecipeError."""
+        """Return a scalar's text. Raises RecipeError where the text does not match `form`."""
         if not isinstance(node, yaml.ScalarNode):
             raise self.error(node, "a text is meant here")
         value = str(node.value)
@@ -82,7 +82,7 @@ class Reader:
         return value
 
     def only(self, fields: Mapping[str, Node], name: str, value: str) -> None:
-        """Raise RecipeError unless a field is there and says just this."""
+        """Raise RecipeError unless the field `name` is there and has this value."""
         if name not in fields:
             raise self.error(self.root, f"this is no lock: it has no `{name}: {value}`")
         if self.text_of(fields[name]) != value:
@@ -103,7 +103,7 @@ class Reader:
         return root
 
     def _refuse_alias(self, node: Node) -> None:
-        """A node that comes twice is an alias: no lock has one, and many together would take for ever."""
+        """Refuse YAML aliases: no lock has any, and nested aliases can take exponential time to expand."""
         if id(node) in self._seen:
             raise self.error(node, "an alias: no lock has any")
         self._seen.add(id(node))

@@ -1,4 +1,4 @@
-"""A lock as text, made for git: stable order, a fact a line; and back, with the place of what is wrong."""
+"""Lock -> text with a stable order and one fact per line, for git; and text -> lock, with the place of an error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from engine.lockfile.content import Lock, LockedJob, LockedVariant, Made, Place, Section, sections
+from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, MachineSection, Place, sections
 from engine.lockfile.reading import Reader
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 FORMAT = "1"
 END = "..."
-"""YAML's own end of a document: a lock that was cut off lacks it."""
+"""YAML's end of a document: it is missing in a lock that was cut off."""
 
 _HEAD = """\
 # What the builds of the recipe beside this file are made of. Written by `recipe lock`: review it and commit it; edit
@@ -28,7 +28,7 @@ Tree = Mapping[str, Any]
 
 
 def dump(lock: Lock) -> str:
-    """Return the lock's text: the same for equal locks, whatever order they were gathered in."""
+    """Return the lock's text. Equal locks give the same text, whatever the order of their entries."""
     tree = {
         "lock": FORMAT,
         **_filled(sources=_sorted(lock.sources), tools=_sorted(lock.tools), environment=_sorted(lock.variables)),
@@ -40,18 +40,18 @@ def dump(lock: Lock) -> str:
 
 
 def parse(text: Text) -> Lock:
-    """Return the lock that a text says. Raises RecipeError at the first place that is wrong."""
+    """Return the lock in a text. Raises RecipeError, with the position of the first error."""
     reader = Reader(text, end=END)
     root = reader.fields(reader.root, "lock", "sources", "tools", "environment", "steps", "variants", "machines")
     reader.only(root, "lock", FORMAT)
     variants = {name: _variant(reader, node) for name, node in reader.entries(root.get("variants")).items()}
-    made = [each for node in reader.items(root.get("machines")) for each in _section(reader, node)]
+    outputs = [each for node in reader.items(root.get("machines")) for each in _section(reader, node)]
     return Lock(
         sources=reader.rows(root.get("sources"), _SOURCE),
         tools=reader.rows(root.get("tools")),
         steps=reader.rows(root.get("steps"), _DIGEST),
         variants=variants,
-        machines=sections(made),
+        machines=sections(outputs),
         variables=reader.rows(root.get("environment")),
     )
 
@@ -70,25 +70,27 @@ def _job(reader: Reader, node: Any) -> LockedJob:
         reads=reader.rows(fields.get("reads")),
         gates=tuple(gates),
         options=reader.rows(fields.get("options")),
-        made=_made(reader, node, fields) if "key" in fields or "artifact" in fields else None,
+        output=_output(reader, node, fields) if "key" in fields or "artifact" in fields else None,
     )
 
 
-def _made(reader: Reader, node: Any, fields: Mapping[str, Any]) -> Made:
+def _output(reader: Reader, node: Any, fields: Mapping[str, Any]) -> LockedOutput:
     if "key" not in fields:
         raise reader.error(node, "an artifact without the key that it was made from")
     artifact = fields.get("artifact")
-    return Made(reader.text_of(fields["key"], _DIGEST), None if artifact is None else reader.text_of(artifact, _DIGEST))
+    return LockedOutput(
+        reader.text_of(fields["key"], _DIGEST), None if artifact is None else reader.text_of(artifact, _DIGEST)
+    )
 
 
-def _section(reader: Reader, node: Any) -> Iterator[tuple[Mapping[str, str], Place, Made]]:
+def _section(reader: Reader, node: Any) -> Iterator[tuple[Mapping[str, str], Place, LockedOutput]]:
     fields = reader.fields(node, "facts", "variants")
     facts = reader.rows(fields.get("facts"))
     if not facts:
         raise reader.error(node, "a section of `machines` without the facts that head it")
     for variant, jobs in reader.entries(fields.get("variants")).items():
-        for job, made in reader.entries(jobs).items():
-            yield facts, (variant, job), _made(reader, made, reader.fields(made, "key", "artifact"))
+        for job, output in reader.entries(jobs).items():
+            yield facts, (variant, job), _output(reader, output, reader.fields(output, "key", "artifact"))
 
 
 def _sorted(rows: Mapping[str, str]) -> dict[str, str]:
@@ -96,7 +98,7 @@ def _sorted(rows: Mapping[str, str]) -> dict[str, str]:
 
 
 def _filled(**fields: Any) -> dict[str, object]:
-    """Return the fields that have something to say."""
+    """Return the fields without the empty ones."""
     return {name: value for name, value in fields.items() if value}
 
 
@@ -105,23 +107,23 @@ def _variant_tree(variant: LockedVariant) -> Tree:
 
 
 def _job_tree(job: LockedJob) -> Tree:
-    made = _made_tree(job.made) if job.made else {}
+    output = _output_tree(job.output) if job.output else {}
     return {
         **_filled(needs=_sorted(job.needs), reads=_sorted(job.reads), gates=", ".join(job.gates)),
         **_filled(options=_sorted(job.options)),
-        **made,
+        **output,
     }
 
 
-def _section_tree(section: Section) -> Tree:
+def _section_tree(section: MachineSection) -> Tree:
     variants: dict[str, dict[str, Tree]] = {}
-    for (variant, job), made in sorted(section.made.items()):
-        variants.setdefault(variant, {})[job] = _made_tree(made)
+    for (variant, job), output in sorted(section.outputs.items()):
+        variants.setdefault(variant, {})[job] = _output_tree(output)
     return {"facts": _sorted(section.facts), "variants": variants}
 
 
-def _made_tree(made: Made) -> Tree:
-    return {"key": made.key} | _filled(artifact=made.artifact)
+def _output_tree(output: LockedOutput) -> Tree:
+    return {"key": output.key} | _filled(artifact=output.artifact)
 
 
 def _lines(tree: Tree, pad: str) -> Iterator[str]:
@@ -141,7 +143,7 @@ def _lines(tree: Tree, pad: str) -> Iterator[str]:
 
 
 def _scalar(text: str) -> str:
-    """Return a text as YAML reads it back: plain where that is safe."""
+    """Return a text as a YAML scalar: without quotes where YAML reads back the same text."""
     if _PLAIN.fullmatch(text) and not text.endswith(":"):
         return text
     if text.isprintable() and "'" not in text and text == text.strip():

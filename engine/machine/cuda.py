@@ -28,7 +28,7 @@ _SHARED_MEMORY_PER_SM = 81
 
 
 @dataclass(frozen=True)
-class Device:
+class CudaDevice:
     """A GPU as the CUDA driver describes it: sizes in bytes, the bus in bits. A slice of a GPU has MIG in its name."""
 
     name: str
@@ -44,7 +44,7 @@ class Device:
 
 
 @cache
-def devices() -> tuple[Device, ...]:
+def devices() -> tuple[CudaDevice, ...]:
     """Return the GPUs that CUDA programs of this process would see; none where there is no driver."""
     driver = _library(_DRIVER)
     count = ctypes.c_int(0)
@@ -55,8 +55,8 @@ def devices() -> tuple[Device, ...]:
 
 def runtime() -> Known:
     """Return that version as a fact, with the files of the package that says it."""
-    found = [tools.known(name) for name in _RUNTIME_PACKAGES]
-    return Known(runtime_version(), tuple(path for each in found for path in each.paths))
+    packages = [tools.known(name) for name in _RUNTIME_PACKAGES]
+    return Known(runtime_version(), tuple(path for each in packages for path in each.paths))
 
 
 @cache
@@ -82,7 +82,7 @@ def _library(name: str) -> ctypes.CDLL | None:
         return None
 
 
-def _device(driver: ctypes.CDLL, number: int) -> Device:
+def _device(driver: ctypes.CDLL, number: int) -> CudaDevice:
     handle = ctypes.c_int(0)
     driver.cuDeviceGet(ctypes.byref(handle), number)
     name = ctypes.create_string_buffer(_NAME_LENGTH)
@@ -95,7 +95,7 @@ def _device(driver: ctypes.CDLL, number: int) -> Device:
         driver.cuDeviceGetAttribute(ctypes.byref(value), which, handle)
         return value.value
 
-    return Device(
+    return CudaDevice(
         name=name.value.decode("utf-8", "replace"),
         sm=attribute(_CAPABILITY_MAJOR) * 10 + attribute(_CAPABILITY_MINOR),
         sm_count=attribute(_SM_COUNT),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 _MESSAGES = {
     "ModelConfig": (
@@ -157,3 +157,6 @@ MODEL_CONFIG = tuple(MESSAGES["ModelConfig"])
 
 Part = Literal["tokenizer", "preprocess", "postprocess", "ensemble", "encoder", "decoder", "generate", "stream"]
 """The models that a package may hold beside the main model, by their names in `package.triton.models`."""
+GraphPart = Literal["model", "encoder", "decoder"]
+GRAPH_PARTS: tuple[GraphPart, ...] = get_args(GraphPart)
+"""The parts of a package that are the built model: the single model, or the encoder and the decoder."""

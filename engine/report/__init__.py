@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class Report(Protocol):
-    """What a build is told to; a context manager, so that a terminal is left as it was found."""
+    """A receiver of a build's events. As a context manager it restores the terminal at the end."""
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *exception: object) -> None: ...
 
     def on_event(self, event: Event) -> None:
-        """Take the next event of a build."""
+        """Show the next event of a build."""
 
     def finish(self, summaries: Sequence[Summary]) -> None:
-        """Say what was built, after the last event."""
+        """Show what was built, after the last event."""

@@ -1,4 +1,4 @@
-"""The passport of a TensorRT engine as a person reads it: what built this, from what, and for which machines."""
+"""The passport of a TensorRT engine as text: what built the engine, from which model, and where it runs."""
 
 from __future__ import annotations
 
@@ -13,50 +13,58 @@ if TYPE_CHECKING:
     from engine.runtimes.tensorrt.passport import EngineTensor, Extents, Passport
 
 
-def text(said: Passport) -> str:
-    """Return a line per thing that is known; options at their default are left out."""
-    rows = [(title, "".join(each if each.isprintable() else "?" for each in value)) for title, value in _rows(said)]
+def text(passport: Passport) -> str:
+    """Return the fields of a passport as lines of text, without options that have their default.
+
+    A character that cannot be printed becomes "?": a passport cannot draw on the terminal.
+    """
+    rows = [(title, "".join(each if each.isprintable() else "?" for each in value)) for title, value in _rows(passport)]
     return "".join(f"{line}\n" for line in grid.lines(rows, indent=2))
 
 
-def _rows(said: Passport) -> Iterator[tuple[str, str]]:
-    sms = ", ".join(f"sm_{sm}" for sm in said.sms)
-    yield "engine", f"{registry.find(said.kind).title} {said.tensorrt}, {sizes.decimal(said.bytes)}"
-    yield ("for" if _anywhere(said) else "built on"), f"{' and '.join(said.gpu)} ({sms})"
-    yield "runs on", _where(said)
-    yield "system", f"{said.os} {said.arch}"
-    if said.cuda_runtime:
-        yield "CUDA", f"runtime {said.cuda_runtime}, driver {said.driver or 'unknown'}"
-    yield "precision", f"{said.precision.asked} asked for; layers of the network: {_counted(said.precision.network)}"
-    yield "built layers", _counted(said.precision.engine) or f"unknown: {said.precision.unknown}"
-    told = [
-        f"{name}: {value}" for name, value in said.options.items() if value not in (None, False, "none", {}, [], ())
+def _rows(passport: Passport) -> Iterator[tuple[str, str]]:
+    """Yield the title and the text of each field."""
+    sms = ", ".join(f"sm_{sm}" for sm in passport.sms)
+    yield "engine", f"{registry.find(passport.kind).title} {passport.tensorrt}, {sizes.decimal(passport.bytes)}"
+    yield ("for" if _anywhere(passport) else "built on"), f"{' and '.join(passport.gpu)} ({sms})"
+    yield "runs on", _where(passport)
+    yield "system", f"{passport.os} {passport.arch}"
+    if passport.cuda_runtime:
+        yield "CUDA", f"runtime {passport.cuda_runtime}, driver {passport.driver or 'unknown'}"
+    yield (
+        "precision",
+        f"{passport.precision.asked} asked for; layers of the network: {_counted(passport.precision.network)}",
+    )
+    yield "built layers", _counted(passport.precision.engine) or f"unknown: {passport.precision.unknown}"
+    options = [
+        f"{name}: {value}" for name, value in passport.options.items() if value not in (None, False, "none", {}, [], ())
     ]
-    yield "options", ", ".join(told) or "TensorRT's own"
-    for number, profile in enumerate(said.profiles):
+    yield "options", ", ".join(options) or "TensorRT's own"
+    for number, profile in enumerate(passport.profiles):
         yield f"profile {number}", _profile(profile) or "fixed shapes"
-    yield "takes", _tensors(said.inputs)
-    yield "gives", _tensors(said.outputs)
-    yield "ONNX", f"{said.onnx.digest}, {sizes.decimal(said.onnx.bytes)}"
-    yield "key", said.key or "built outside of a store"
+    yield "takes", _tensors(passport.inputs)
+    yield "gives", _tensors(passport.outputs)
+    yield "ONNX", f"{passport.onnx.digest}, {sizes.decimal(passport.onnx.bytes)}"
+    yield "key", passport.key or "built outside of a store"
 
 
-def _anywhere(said: Passport) -> bool:
+def _anywhere(passport: Passport) -> bool:
     """Tell whether the engine was built without its GPU."""
-    return not registry.find(said.kind).loads_in_triton
+    return not registry.find(passport.kind).loads_in_triton
 
 
-def _where(said: Passport) -> str:
-    version = f"TensorRT {said.tensorrt}"
-    if said.options.get("version_compatible"):
+def _where(passport: Passport) -> str:
+    """Return the GPUs and the version of TensorRT that the engine runs with."""
+    version = f"TensorRT {passport.tensorrt}"
+    if passport.options.get("version_compatible"):
         version = f"{version} and later of its major"
-    sms = " or ".join(f"sm_{sm}" for sm in said.sms)
-    if _anywhere(said):
-        return f"GPUs of {sms}, with {registry.find(said.kind).title} {said.tensorrt}"
+    sms = " or ".join(f"sm_{sm}" for sm in passport.sms)
+    if _anywhere(passport):
+        return f"GPUs of {sms}, with {registry.find(passport.kind).title} {passport.tensorrt}"
     gpu = {
         "ampere-plus": "any GPU from sm_80 on",
         "same-compute-capability": f"GPUs of {sms}",
-    }.get(str(said.options.get("compatibility")), f"{' and '.join(said.gpu)} only")
+    }.get(str(passport.options.get("compatibility")), f"{' and '.join(passport.gpu)} only")
     return f"{gpu}, with {version}"
 
 
@@ -65,6 +73,7 @@ def _counted(layers: Mapping[str, int] | None) -> str:
 
 
 def _profile(profile: Mapping[str, Extents]) -> str:
+    """Return the least, usual and greatest shape of each input: "input_ids 1x1 / 1x16 / 1x128"."""
     return ", ".join(
         f"{name} {' / '.join('x'.join(map(str, shape)) for shape in (ends.min, ends.opt, ends.max))}"
         for name, ends in profile.items()

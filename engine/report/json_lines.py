@@ -1,4 +1,4 @@
-"""Events -> JSON, one object a line, for machines; the form is stable."""
+"""Events as lines of JSON, one object in each line, for programs. The form is stable."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from engine.builder.summary import Summary
 
 VERSION = 1
-"""The version of these lines, in the first line of each recipe: see docs/stability.md."""
+"""The version of the form, in the first line of each recipe: see docs/stability.md."""
 
 
 class JsonReport:
-    """Prints each event to standard output as it comes."""
+    """Prints each event to standard output at once."""
 
     def __enter__(self) -> Self:
         return self
@@ -31,7 +31,7 @@ class JsonReport:
         print(line(event), flush=True)
 
     def finish(self, summaries: Sequence[Summary]) -> None:
-        """Add nothing: machines read the numbers with `recipe show --json`."""
+        """Print nothing: programs read the measured numbers with `recipe show --json`."""
 
 
 def line(event: Event) -> str:
@@ -40,7 +40,7 @@ def line(event: Event) -> str:
 
 
 def shown(path: Path) -> str:
-    """Return a path as users type it: relative where it lies below the working directory."""
+    """Return a path as users type it: a relative path where it is below the working directory."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative
 

@@ -1,4 +1,4 @@
-"""Events -> a view of the plan that changes while it runs, on a terminal."""
+"""Events on a terminal: a view of all jobs that changes while they run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FRAMES_PER_SECOND = 8
 
 @dataclass
 class _Line:
-    """A job as the terminal shows it."""
+    """The line of a job in the view."""
 
     recipe: str
     job: str
@@ -45,7 +45,7 @@ class _Line:
 
 
 class LiveReport:
-    """Shows every job with its state, elapsed time and the last line of its log; errors and tables stay."""
+    """Shows every job with its state, its time and the last line of its log. Errors and tables stay on the screen."""
 
     def __init__(self, *, many: bool) -> None:
         self._many = many
@@ -63,7 +63,7 @@ class LiveReport:
         self._live.stop()
 
     def on_event(self, event: Event) -> None:
-        """Take the event into the view; an error is printed above it at once."""
+        """Update the view; print an error above the view at once."""
         match event:
             case Noticed():
                 self._console.print(f"note: {event.text}", markup=False)
@@ -80,7 +80,7 @@ class LiveReport:
                 self._finished = event
 
     def finish(self, summaries: Sequence[Summary]) -> None:
-        """Print the last words, the tables and the packages below the view."""
+        """Print the result of the build, the tables and the packages below the view."""
         if self._finished is None:
             return
         end = self._finished
@@ -101,7 +101,7 @@ class LiveReport:
         return Group(grid)
 
     def _visible(self) -> Iterator[_Line]:
-        """Yield the lines that fit: of a build larger than the screen those that run, failed or wait."""
+        """Yield the lines that fit on the screen. If not all fit, only jobs that run, failed or wait are shown."""
         room = max(4, self._console.height - 4)
         lines = list(self._lines.values())
         if len(lines) > room:

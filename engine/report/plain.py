@@ -1,4 +1,4 @@
-"""Events -> plain lines, for CI and logs."""
+"""Events as plain lines of text, for CI and logs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WIDTH = 9
 
 
 class PlainReport:
-    """Talks on standard error, and prints the tables and where the packages are to standard output."""
+    """Prints events to standard error, and the tables and the places of packages to standard output."""
 
     def __init__(self, *, many: bool) -> None:
         self._many = many
@@ -32,7 +32,7 @@ class PlainReport:
         return
 
     def on_event(self, event: Event) -> None:
-        """Print what the event says."""
+        """Print the lines of an event."""
         if isinstance(event, Finished):
             self._finished = event
         for line in lines(event, many=self._many, reasons=self._reasons):
@@ -45,13 +45,13 @@ class PlainReport:
 
 
 def data(finished: Finished, summaries: Sequence[Summary]) -> str:
-    """Return what a build prints to standard output: tables, then a line per package."""
+    """Return the standard output of a build: tables, then a line for each package."""
     places = [f"{name} -> {shown(path)}\n" for name, path in finished.packages.items()]
     return tables(summaries) + "".join(places)
 
 
 def lines(event: Event, *, many: bool, reasons: Reasons | None = None) -> list[str]:
-    """Return what an event says; with `many` recipes each line names its own. `reasons` are those told before."""
+    """Return the lines of an event. With `many` recipes each line names its recipe. `reasons` are printed already."""
     match event:
         case Noticed():
             return [f"note: {event.text}"]
@@ -66,12 +66,12 @@ def lines(event: Event, *, many: bool, reasons: Reasons | None = None) -> list[s
 
 
 def last_line(state: str, seconds: str, code: int) -> str:
-    """Return the last words of a build."""
+    """Return the last line of a build: its state, its seconds and its exit code."""
     return f"{state} in {seconds} s" + (f" (exit {code})" if code else "")
 
 
 def how_to_continue(waits_for: str) -> str:
-    """Return what to do about a job that waits for hardware."""
+    """Return the remark at a job that waits for hardware: what to do about it."""
     return f"waits for: {waits_for}; run the same command there with this cache (copy cache/ along, or share it)"
 
 

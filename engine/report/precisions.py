@@ -1,4 +1,4 @@
-"""Reports of quantize -> words: how much is computed in the lower precision, and what is not, and why."""
+"""Reports of quantize as text: the share of the work in the lower precision, and the reasons for the rest."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from engine.kit.quantization.report import HalfReport, Kept, QdqReport, QuantizeReport
 
 _NAMED = 3
+"""How many nodes a line names."""
 
 
 def lines(report: QuantizeReport) -> list[str]:
-    """Return what a graph for a GPU has in which precision; nothing for a report about none."""
+    """Return the precisions in a graph for a GPU, as lines; no lines for a report about a graph for a CPU."""
     if isinstance(report, HalfReport):
         return _half(report, _share(report.precision, report.share))
     if not isinstance(report, QdqReport):
@@ -41,7 +42,7 @@ def _kept(group: Kept) -> str:
 
 
 def _names(nodes: Mapping[str, float | str]) -> str:
-    """Return the nodes that reach furthest."""
+    """Return the nodes with the largest values, at most three, and how many more there are."""
     furthest: Sequence[str] = sorted(nodes, key=lambda name: -_size(nodes[name]))[:_NAMED]
     more = f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""
     return ", ".join(f"{name} {_number(nodes[name])}" for name in furthest) + more

@@ -1,4 +1,4 @@
-"""Reasons: an error is told once, and whatever fails just like it points there."""
+"""Reasons: the text of an error is printed once; later jobs with the same error point to the first one."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from engine.events import Ended
 
 
 class Reasons:
-    """The errors that were told so far, each with the first job that failed of it."""
+    """The errors that were printed so far, each with the first job that failed with it."""
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}
 
     def lines(self, event: Ended) -> list[str]:
-        """Return the error of a job as indented lines: variants that share a job share its error."""
-        told = str(event.error)
-        if told in self._first:
-            return [f"  as {self._first[told]} above"]
-        self._first[told] = f"{event.recipe} {event.job}"
-        return [f"  {line}" for line in told.splitlines()]
+        """Return the error of a job as indented lines. Variants that share a job fail with the same error."""
+        error = str(event.error)
+        if error in self._first:
+            return [f"  as {self._first[error]} above"]
+        self._first[error] = f"{event.recipe} {event.job}"
+        return [f"  {line}" for line in error.splitlines()]

@@ -1,4 +1,4 @@
-"""A build's events -> what the next, up-to-date run prints, kept as a snapshot."""
+"""Replay: keep a snapshot after a build, with the text that the next run prints if nothing has changed."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from engine.store.stat_cache import TICK_NS
 def keep(
     argv: Sequence[str], session: Session, events: Sequence[Event], summaries: Sequence[Summary], began_ns: int
 ) -> None:
-    """Keep the answer of the next run, where this build came to its end and is seen to be whole.
+    """Keep a snapshot with the output of the next, up-to-date run, where this build ended without a failure.
 
-    `began_ns` is when the first input was read. Nothing is kept where an input changed since then, for it may differ
-    from what was read; nor where a file system may not tell of changes.
+    `began_ns` is the time of the first read of an input. No snapshot is kept where an input changed after that time, or
+    where a file system may not report changes.
     """
     finished = events[-1]
     if not isinstance(finished, Finished) or finished.exit not in (Exit.OK, Exit.WAITING) or _changed_meanwhile():
         return
-    with contextlib.suppress(OSError, UserError):  # a snapshot only saves time
+    with contextlib.suppress(OSError, UserError):  # without a snapshot the next run only takes longer
         _keep(argv, session, events, finished, summaries=summaries, began_ns=began_ns)
     session.lookup.store.leave()
 
@@ -53,7 +53,7 @@ def _keep(
     inputs, outputs = set(_inputs(session)), set(_outputs(session, summaries, finished))
     if not all(map(tells_changes, inputs | outputs)):
         return
-    time.sleep(TICK_NS / 1e9)  # from here on, a change of what was made shows in its time stamps
+    time.sleep(TICK_NS / 1e9)  # from now on, a change of an output changes its time stamps
     notes = {str(session.lookup.heads.path(variant.loaded)) for variant in session.variants}
     candidate = Candidate(inputs=inputs, outputs=outputs, notes=notes, links=links)
     if candidate.newest_ns() > began_ns - TICK_NS or not _is_whole(session, summaries, finished):
@@ -77,12 +77,12 @@ def _keep(
 
 
 def _changed_meanwhile() -> bool:
-    """Say whether tools or steps came while we ran: their folders' rows would already be the new ones."""
+    """Tell whether tools, steps or plugins were installed during the build: their stat rows would be the new ones."""
     return tools.changed() or registry.changed() or plugins.changed()
 
 
 def _is_whole(session: Session, summaries: Sequence[Summary], finished: Finished) -> bool:
-    """Say whether what was made is there, read again where it is so young that its stat rows prove nothing."""
+    """Tell whether all artifacts and packages are whole. Files that changed just now are read again."""
     store = session.lookup.store
     records = {record.digest: record for summary in summaries for record in summary.records.values()}
     packages = {summary.variant.name: summary.delivered for summary in summaries}
@@ -93,12 +93,12 @@ def _is_whole(session: Session, summaries: Sequence[Summary], finished: Finished
 
 
 def _repeated(finished: Finished) -> Finished:
-    """Return what the end of a build will be when nothing has to be built."""
+    """Return the last event of a run in which nothing has to be built."""
     return replace(finished, state="waiting" if finished.state == "waiting" else "up to date", seconds=0.0)
 
 
 def _again(event: Event) -> Event | None:
-    """Return what an event will be when nothing has to be built; None for one that will not come."""
+    """Return the event as it will be when nothing has to be built; None for an event that will not come."""
     match event:
         case Ended(state="built"):
             return replace(event, state="cached", seconds=0.0)
@@ -109,7 +109,7 @@ def _again(event: Event) -> Event | None:
 
 
 def _inputs(session: Session) -> Iterator[str]:
-    """Yield all files and folders that the plan and its keys were made from."""
+    """Yield all files and folders from which the plan and its keys were made."""
     for variant in session.variants:
         yield from (str(path) for path in variant.loaded.files)
     yield from session.lookup.watched().paths
@@ -122,10 +122,10 @@ def _inputs(session: Session) -> Iterator[str]:
 
 
 def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished) -> Iterator[str]:
-    """Yield what the build wrote, or may have changed by the way: records, artifacts, packages, folders of code.
+    """Yield the files and folders that the build wrote or may have changed: records, artifacts, packages, code folders.
 
-    The import path is among them, since `build/` is made beside recipes that lie on it; and the folders of steps,
-    in which Python keeps what it compiled. A package that is installed later, or a step that is added, changes them.
+    Folders of the import path are outputs, since `build/` may be made in one of them. Folders of steps are outputs,
+    since Python writes compiled files there. Installing a package or adding a step changes these folders.
     """
     yield from (entry for entry in sys.path if Path(entry).is_dir())
     yield from registry.folders()
@@ -135,7 +135,7 @@ def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished)
             yield str(store.record_path(record.digest))
             folder = str(store.artifact_path(record.artifact))
             yield from (f"{folder}/{name}" for name in record.files)
-    if finished.state == "waiting":  # what another machine makes arrives here
+    if finished.state == "waiting":  # records of jobs that another machine runs arrive here
         yield str(store.layout.records)
     for place in finished.packages.values():
         yield str(marker(place))

@@ -1,4 +1,4 @@
-"""A running server -> what a terminal and a program read of it."""
+"""Served: the lines and the JSON fields that describe a running server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STAND_IN = (
 
 
 def lines(server: Server, why: str, curl: Mapping[str, str]) -> list[str]:
-    """Return what is said once all models are ready; `curl` has a line for each model that clients call."""
+    """Return the lines that people read once all models are ready; `curl` maps each model to its curl command."""
     models = [(name, state.state) for name, state in sorted(server.models.items())]
     addresses = [
         ("HTTP", f"http://{server.http}"),
@@ -39,7 +39,7 @@ def lines(server: Server, why: str, curl: Mapping[str, str]) -> list[str]:
 
 
 def fields(server: Server, why: str, curl: Mapping[str, str]) -> dict[str, object]:
-    """Return the same for programs."""
+    """Return the JSON fields of the line that programs read once all models are ready."""
     return {
         "event": "serve",
         "state": "ready",

@@ -1,4 +1,4 @@
-"""Records -> the table that a build ends with: size, accuracy, and latency against what the user had."""
+"""The table at the end of a build: sizes, accuracy, and latencies beside those of the rivals."""
 
 from __future__ import annotations
 
@@ -17,26 +17,29 @@ from engine.step import Section
 from engine.text import sizes
 
 _NOISY = 0.5
-"""From here on, the middle half of the rounds differs by half of the median: busy neighbours, not models."""
+"""The noise from which a bench is called busy: the middle half of its rounds spreads over half of the median."""
 _BEFORE, _BEHIND = ("shape", "runtime", "via", "size", "cosine"), ("speed-up",)
-"""The columns around those of the measured numbers, which the fields of a row name."""
+"""The columns before and behind the measured numbers, whose titles are in the fields of a row."""
 _USUAL = "ms"
-"""The unit that the line below the table says for all columns without one."""
+"""The unit of all columns without a unit in their title; the line below the table names it."""
 
 
 def tables(summaries: Sequence[Summary]) -> str:
     """Return the table of every variant that has been measured or validated."""
-    told = (
+    shown_sections = (
         (Section.BENCH, BenchReport),
         (Section.VALIDATION, AccuracyReport),
         (Section.VALIDATION_ONNX, AccuracyReport),
     )
-    shown = [table(each) for each in summaries if any(each.report(section, kind) for section, kind in told)]
-    return "".join(text + "\n" for text in shown)
+    return "".join(
+        f"{table(summary)}\n"
+        for summary in summaries
+        if any(summary.report(section, kind) for section, kind in shown_sections)
+    )
 
 
 def table(summary: Summary) -> str:
-    """Return the measured rows of one variant as aligned text; milliseconds, speed-ups as ratios of medians."""
+    """Return the table of one variant: latencies in milliseconds, speed-ups as ratios of medians, accuracy."""
     bench = summary.report(Section.BENCH, BenchReport)
     validated = summary.report(Section.VALIDATION, AccuracyReport)
     checked = summary.report(Section.VALIDATION_ONNX, AccuracyReport)
@@ -47,13 +50,13 @@ def table(summary: Summary) -> str:
     lines += precisions.lines(quantized) if quantized is not None else []
     if validated is not None:
         lines += _validation(validated)
-    elif checked is not None:  # the device has not been there yet
+    elif checked is not None:  # no machine with the device has run the model yet
         lines += _on_the_cpu(checked)
     return "\n".join(lines) + "\n"
 
 
 def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | None) -> list[str]:
-    """Return the rows of bench, aligned, and what there is to know about them."""
+    """Return the rows of bench, aligned, and the lines below them: the device, the noise and the server."""
     columns = {name: number for row in bench.rows for name, number in reporting.numbers(type(row)).items()}
     header = (*_BEFORE, *map(_title_of, columns.values()), *_BEHIND)
     rows = [_row(summary, bench, row, columns, validated) for row in bench.rows]
@@ -64,7 +67,7 @@ def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | 
         *_server(bench.server),
     ]
     if bench.noise > _NOISY:
-        lines.append("the machine was busy: these numbers are no ground to stand on; --force bench measures again")
+        lines.append("the machine was busy, so these numbers are not reliable; --force bench measures again")
     return lines
 
 
@@ -73,7 +76,7 @@ def _title_of(number: Number) -> str:
 
 
 def _where(bench: BenchReport) -> str:
-    """Return what the latencies were measured on; of a GPU with what its clocks did meanwhile, where that is known."""
+    """Return the device of the latencies: the CPU and its threads, or the GPU and its clock rates during the bench."""
     gpu = bench.gpu
     if gpu is None:
         return f"{bench.cpu}, {bench.threads} thread{'s' if bench.threads != 1 else ''}"
@@ -84,7 +87,7 @@ def _where(bench: BenchReport) -> str:
 
 
 def _server(server: ServerReport | None) -> list[str]:
-    """Return which server answered, and what of it is not Triton's own; nothing where none was asked."""
+    """Return lines about the measured server and its stand-in backend; no lines where no server was measured."""
     if server is None:
         return []
     triton = f"Triton {server.version} ({KIND_NAMES[server.kind]})"
@@ -125,12 +128,12 @@ def _row(
 
 
 def _rival_of(name: str) -> str:
-    """Return the output that a rival runs, by its name in the table: `onnxruntime-fp32`."""
+    """Return the output of a step that a rival runs, by the rival's name in the table: `onnxruntime-fp32`."""
     return registry.find(name.rpartition("-")[0]).rival_of or "checkpoint"
 
 
 def _generated(rows: Sequence[BenchRow]) -> list[str]:
-    """Return what the times of a model that generates text are times of, and how many tokens that makes."""
+    """Return a line about generated text: how many tokens an answer has, and our tokens per second."""
     ours = [row for row in rows if row.ours and row.new_tokens is not None]
     if not ours:
         return []
@@ -139,15 +142,15 @@ def _generated(rows: Sequence[BenchRow]) -> list[str]:
 
 
 def _without_one_way(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Leave out the column that says the way, where there is only the one within the process."""
+    """Leave out the column `via` where all rows were measured in this process."""
     place = _BEFORE.index("via")
-    if {row[place] for row in rows[1:]} - {IN_PROCESS}:
+    if any(row[place] != IN_PROCESS for row in rows[1:]):
         return list(rows)
     return [(*row[:place], *row[place + 1 :]) for row in rows]
 
 
 def _grouped(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Blank a shape that repeats the row above."""
+    """Leave a shape out where the row above has the same shape."""
     shown: list[tuple[str, ...]] = []
     last = ""
     for row in rows:
@@ -163,7 +166,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _on_the_cpu(report: AccuracyReport) -> list[str]:
-    """Return what is known of a model that no GPU has run yet, and say so."""
+    """Return the accuracy of the ONNX graph on the CPU, for a model that its device has not run yet."""
     emulated = f", {report.emulated} emulated" if report.emulated else ""
     return [f"not validated on the device yet; ONNX on the CPU{emulated}:", *_validation(report)]
 

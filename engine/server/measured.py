@@ -1,28 +1,46 @@
-"""A measured server: models as their packages hold them, on a real Triton, each asked as a client asks it."""
+"""Measured server: models on a real Triton, served as in their packages, and timed as their clients meet them."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine import server as serving
 from engine import tasks
-from engine.client import prepared
+from engine.client.client import Client
+from engine.client.failures import RequestRefusedError, ServerGoneError
+from engine.client.model_metadata import TEXT, ModelMetadata
 from engine.errors import StepError
-from engine.kit.bench.entrants import Entrant
+from engine.kit.bench.interleaving import Contender
 from engine.kit.bench.report import ServerReport
 from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.inputs import exact_texts
+from engine.kit.inputs.tokenizer import Tokenizer
 from engine.kit.triton import repository
 from engine.kit.triton.serving import Serving
 from engine.runtimes.runtime import Runtime
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    from engine.server import Server
+
+    Tensors = Mapping[str, np.ndarray]
+
+_TIMEOUT = 300.0
+"""Seconds to wait for a response: a large model on a busy CPU may take minutes."""
+_PAIR = 2
+"""Texts in a row of a model that takes pairs."""
+_PLAIN = "as_exported"
+
 
 @dataclass(frozen=True)
-class Model:
-    """A model to serve: the name that it is measured under, how it is served, and the folder that it lies in."""
+class ServedModel:
+    """A model to serve and measure: its name in the report, how Triton serves the model, and the model's folder."""
 
     runtime: str
     ours: bool
@@ -30,59 +48,117 @@ class Model:
     directory: Path
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What takes part through the server, and what is to be told of the server."""
-
-    entrants: tuple[Entrant, ...]
-    about: ServerReport
-
-
 @contextlib.contextmanager
 def started(
-    models: Sequence[Model], *, checkpoint: Path, scratch: Path, ways: Sequence[str], threads: int
-) -> Iterator[Measured]:
-    """Serve the models, ours first, until the block ends, each to be asked in all of the `ways`.
+    models: Sequence[ServedModel], *, checkpoint: Path, scratch: Path, ways: Sequence[str], threads: int
+) -> Iterator[tuple[tuple[Contender, ...], ServerReport]]:
+    """Serve the models until the block ends; yield a contender for each model and way, and the report on the server.
 
-    Their repositories are those of packages, but for the threads: as many as what is measured in process has, unless
-    the recipe's own fields say otherwise. Raises StepError where there is no server, where it does not serve a model,
-    and for a model that generates text.
+    `models` has ours first. `ways` are triton-grpc and triton-http. The model repositories are those of packages,
+    except for the threads: each model gets as many as a model in process, unless the recipe's own fields set them.
+    Raises StepError where there is no server, where the server cannot serve a model, and for a model that generates
+    text.
     """
-    ours = models[0]
-    _refuse_generation(checkpoint, ours.serving)
+    _refuse_generation(checkpoint, models[0].serving)
     folder = scratch / "repository"
-    entries = []
+    names = []
     for model in models:
-        options = _with_threads(_asked_by_tensors(model.serving), threads)
-        made = repository.write(folder, options, validated=model.directory, checkpoint=checkpoint)
-        entries.append(prepared.Entry.read(folder, made.name, model=options.model_name))
-    with serving.start(folder) as server, contextlib.ExitStack() as held:
-        entrants = []
-        for way in ways:
-            client = held.enter_context(prepared.client(way, server))
-            entrants += [
-                Entrant(model.runtime, way, model.ours, partial(prepared.prepare, client, entry))
-                for model, entry in zip(models, entries, strict=True)
-            ]
-        about = ServerReport(kind=server.kind, version=server.version, stand_in=server.stand_in, asked=entries[0].name)
-        yield Measured(tuple(entrants), about)
+        options = _with_threads(_served_by_tensors(model.serving), threads)
+        written = repository.write(folder, options, validated=model.directory, checkpoint=checkpoint)
+        names.append(written.name)
+    with serving.start(folder) as server, contextlib.ExitStack() as stack:
+        clients = {way: stack.enter_context(Client(_url(way, server), timeout=_TIMEOUT)) for way in ways}
+        metadata = [
+            entry(next(iter(clients.values())), name, model.serving.model_name)
+            for model, name in zip(models, names, strict=True)
+        ]
+        contenders = [
+            Contender(
+                runtime=model.runtime,
+                via=way,
+                ours=model.ours,
+                prepare=partial(_prepare, client, called, _tokenizer(folder, model)),
+            )
+            for way, client in clients.items()
+            for model, called in zip(models, metadata, strict=True)
+        ]
+        report = ServerReport(
+            kind=server.kind, version=server.version, stand_in=server.stand_in, asked=metadata[0].name
+        )
+        yield tuple(contenders), report
 
 
-def plain(ours: Serving, exported: Path, *, runtime: Runtime, name: str) -> Model:
-    """Return the exported model as a user would serve it beside ours: with nothing but Triton's defaults."""
+def plain(ours: Serving, exported: Path, *, runtime: Runtime, name: str) -> ServedModel:
+    """Return the exported model with nothing but Triton's defaults, as a user would serve the model beside ours."""
     own = f"{ours.model_name}_{_PLAIN}"
     execution = runtime.as_rival(ours.execution)
     update = {"model_name": own, "ensemble": f"{own}_text", "fields": {}, "execution": execution}
-    return Model(name, ours=False, serving=ours.model_copy(update=update), directory=exported)
+    return ServedModel(name, ours=False, serving=ours.model_copy(update=update), directory=exported)
 
 
-_PLAIN = "as_exported"
+def entry(client: Client, name: str, model: str) -> ModelMetadata:
+    """Return the model `name`, which clients call, where it takes texts; otherwise the model itself, `model`."""
+    called = client.choose(name)
+    takes_texts = [tensor.name for tensor in called.inputs] == [TEXT]
+    return called if takes_texts else client.choose(model)
 
 
-def _asked_by_tensors(options: Serving) -> Serving:
-    """Return how a model of images is served to those who send tensors; any other as it is.
+def arrays(model: ModelMetadata, inputs: Tensors, tokenizer: Path) -> dict[str, np.ndarray]:
+    """Return what a request to a served model holds, for the `inputs` of the model in process.
 
-    What its preprocessing costs depends on the files that are sent, and bench has none.
+    A model that takes texts gets as many texts of as many tokens as `inputs` has; any other model gets `inputs`.
+    `tokenizer` is the tokenizer.json of the package. Raises StepError where no text has that many tokens.
+    """
+    texts = model.input(TEXT)
+    if texts is not None:
+        rows, tokens = inputs["input_ids"].shape
+        return {TEXT: _texts(tokenizer, rows, tokens, paired=texts.shape[-1] == _PAIR)}
+    # One number a row is [rows] to the model and [rows, 1] to Triton.
+    scalar_axes = 1 if model.max_batch_size else 0
+    return {name: array[..., None] if array.ndim == scalar_axes else array for name, array in inputs.items()}
+
+
+def _texts(tokenizer: Path, rows: int, tokens: int, *, paired: bool) -> np.ndarray:
+    import numpy as np
+    import tokenizers
+
+    backend = tokenizers.Tokenizer.from_file(str(tokenizer))
+    backend.no_padding()
+    texts = exact_texts.draw(Tokenizer(backend, pad=0), rows=rows, tokens=tokens, paired=paired)
+    return np.array([[text.encode() for text in row] for row in texts], dtype=object)
+
+
+def _prepare(client: Client, model: ModelMetadata, tokenizer: Path, inputs: Tensors) -> Callable[[], object]:
+    """Return a call that sends one request and decodes all outputs of the response.
+
+    Each call encodes the request anew, as for inputs that come from elsewhere. Raises StepError where the server does
+    not answer the first request.
+    """
+    request = arrays(model, inputs, tokenizer)
+    call = partial(client.infer, model, request)
+    try:
+        call()
+    except (RequestRefusedError, ServerGoneError) as error:
+        raise StepError(
+            f"the server does not answer {model.name} over {client.address.protocol}",
+            error.facts or [error.what],
+            "is the shape within the profiles and package.triton.max_batch_size?",
+        ) from error
+    return call
+
+
+def _url(way: str, server: Server) -> str:
+    return f"grpc://{server.grpc}" if way == "triton-grpc" else f"http://{server.http}"
+
+
+def _tokenizer(repository_folder: Path, model: ServedModel) -> Path:
+    return repository_folder / f"{model.serving.model_name}_tokenizer" / "1" / "tokenizer.json"
+
+
+def _served_by_tensors(options: Serving) -> Serving:
+    """Return the options without image preprocessing: clients then send tensors.
+
+    The time of the preprocessing depends on the image files that clients send, and bench has no such files.
     """
     return options.model_copy(update={"images": None})
 
@@ -93,8 +169,8 @@ def _with_threads(options: Serving, threads: int) -> Serving:
     parameter = options.execution.by.threads_in_triton
     if parameter is None:
         return options
-    said = {parameter: {"string_value": str(threads)}, **(options.fields.get("parameters") or {})}
-    return options.model_copy(update={"fields": {**options.fields, "parameters": said}})
+    parameters = {parameter: {"string_value": str(threads)}, **(options.fields.get("parameters") or {})}
+    return options.model_copy(update={"fields": {**options.fields, "parameters": parameters}})
 
 
 def _refuse_generation(checkpoint: Path, options: Serving) -> None:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from engine.client.model_metadata import ModelState
 from engine.errors import StepError
 from engine.server import diagnosis, health, keeper, scratch
 from engine.server import ports as choice
 from engine.server.find import find
-from engine.server.health import State
 from engine.server.installation import Installation, Kind, Lacking, Place
 from engine.server.needs import Needs, needs_of
 from engine.server.ports import Ports
@@ -44,7 +44,7 @@ class Server:
     """Triton's version, from the running server."""
     stand_in: bool
     """Whether a stand-in for Triton's onnxruntime backend answers for ONNX models."""
-    models: Mapping[str, State]
+    models: Mapping[str, ModelState]
     log: Path
     pid: int
     _keeping: Keeping = field(repr=False, compare=False)
@@ -234,7 +234,7 @@ def _gone(keeping: Keeping) -> StepError:
     return kind(what, lines, diagnosis.meaning(lines))
 
 
-def _failed(states: Mapping[str, State]) -> StepError:
+def _failed(states: Mapping[str, ModelState]) -> StepError:
     names = " and ".join(states)
     facts = [f"{name}: {state.reason}" for name, state in states.items()]
     return StepError(f"Triton cannot load {names}", facts, diagnosis.meaning(facts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,10 +13,8 @@ from typing import Any, ClassVar, Self
 
 from engine import tasks
 from engine.errors import JudgementError
-from engine.kit.bench import entrants
-from engine.kit.bench.entrants import Entrant
-from engine.kit.bench.interleaving import Budget
-from engine.kit.bench.report import IN_PROCESS, BenchReport, BenchRow
+from engine.kit.bench.interleaving import Budget, Contender, bench_rows
+from engine.kit.bench.report import IN_PROCESS, BenchReport, BenchRow, ServerReport
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton.serving import Serving
@@ -159,12 +157,12 @@ class Bench(Step):
         measured: list[tuple[BenchRow, list[list[float]]]] = []
         states: list[Mapping[str, str]] = []
         with contextlib.ExitStack() as held:
-            served = self._served(models, out.parent, held)
-            taking_part = (*here, *(served.entrants if served else ()))
+            served, server = self._served(models, out.parent, held)
+            contenders = (*here, *served)
             for axes in self.shapes:
-                print(f"measuring {_words(axes)}, {threads} threads: {', '.join(map(str, taking_part))}")
+                print(f"measuring {_words(axes)}, {threads} threads: {', '.join(map(str, contenders))}")
                 inputs = bench_inputs.draw(graph, axes) if new is None else bench_inputs.prompts(graph, axes)
-                made = entrants.measured(axes, inputs, taking_part, self.budget)
+                made = bench_rows(axes, inputs, contenders, self.budget)
                 made = [(_generated(row, new), rounds) for row, rounds in made]
                 measured += made
                 states += gpu_state.look(gpu.name) if gpu else []
@@ -179,7 +177,7 @@ class Bench(Step):
             cpu=cpu.model(),
             rows=tuple(row for row, _ in measured),
             gpu=gpu_state.report(gpu.name, states) if gpu else None,
-            server=served.about if served else None,
+            server=server,
         )
 
     def judge(self, report: BenchReport) -> None:
@@ -203,11 +201,11 @@ class Bench(Step):
                 "set another budget under bench.shapes, or free the machine",
             )
 
-    def _in_process(self, models: _Models) -> tuple[Entrant, ...]:
+    def _in_process(self, models: _Models) -> tuple[Contender, ...]:
         """Return who is measured in this process: always those who are never served, others where the recipe asks."""
         asked = IN_PROCESS in self.via
         wanted = [rival for rival in self.against if asked or not registry.find(rival.runtime).rival_served]
-        rivals = [Entrant.in_process(self._rival(each, models)) for each in wanted]
+        rivals = [Contender.in_process(self._rival(each, models)) for each in wanted]
         if not asked:
             return tuple(rivals)
         ours = self.execution.by.runner(
@@ -217,14 +215,16 @@ class Bench(Step):
             threads=models.threads,
             new_tokens=models.new_tokens,
         )
-        return (Entrant.in_process(ours, ours=True), *rivals)
+        return (Contender.in_process(ours, ours=True), *rivals)
 
-    def _served(self, models: _Models, folder: Path, held: contextlib.ExitStack) -> Any:
-        """Start a server until `held` ends; return who is measured through it, and what it is. None for none."""
+    def _served(
+        self, models: _Models, folder: Path, held: contextlib.ExitStack
+    ) -> tuple[Sequence[Contender], ServerReport | None]:
+        """Start a server until `held` ends; return the contenders behind the server and the report on the server."""
         if self.serving is None:
-            return None
+            return (), None
         server = importlib.import_module(_SERVER)
-        served = [server.Model(self.name_of_ours, ours=True, serving=self.serving, directory=models.validated)]
+        served = [server.ServedModel(self.name_of_ours, ours=True, serving=self.serving, directory=models.validated)]
         served += [
             server.plain(self.serving, models.exported, runtime=runtime, name=_name(rival.runtime, rival.precision))
             for rival in self.against
@@ -237,7 +237,8 @@ class Bench(Step):
             ways=[way for way in self.via if way != IN_PROCESS],
             threads=models.threads,
         )
-        return held.enter_context(started)
+        contenders, report = held.enter_context(started)
+        return contenders, report
 
     def _rival(self, rival: Rival, models: _Models) -> Runner:
         name = _name(rival.runtime, rival.precision)

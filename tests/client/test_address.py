@@ -68,6 +68,6 @@ def test_http_is_told_from_grpc_by_what_the_server_says_first():
 def test_a_port_where_nothing_listens_is_told_with_the_command_that_starts_a_server():
     with socket.create_server(("127.0.0.1", 0)) as door:
         free = f"127.0.0.1:{door.getsockname()[1]}"
-    with pytest.raises(StepError, match="nothing answers") as told:
+    with pytest.raises(StepError, match="nothing answers") as caught:
         address.resolved(free)
-    assert "recipe serve" in told.value.hint
+    assert "recipe serve" in caught.value.hint

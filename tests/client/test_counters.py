@@ -3,7 +3,7 @@
 import pytest
 
 from engine.client import counters
-from engine.client.entry import Entry
+from engine.client.model_metadata import ModelMetadata
 
 
 def test_counters_are_told_per_request_to_the_entry():
@@ -20,9 +20,11 @@ def test_counters_are_told_per_request_to_the_entry():
     before, after = (
         [stats(number, number * 1e6), stats(3 * number, number * 1e6) | {"name": "e"}] for number in (2, 6)
     )
-    found = counters.between(Entry("e", (), (), parts=("part",)), counters.read(before), counters.read(after))
-    assert list(found) == ["e", "part"]
-    assert found["e"].requests == 12
-    assert found["part"].queue_ms == pytest.approx(4 / 12, abs=1e-4)
-    restarted = counters.between(Entry("e", (), ()), counters.read(after), counters.read(before))
+    times = counters.between(
+        ModelMetadata("e", (), (), composing_models=("part",)), counters.read(before), counters.read(after)
+    )
+    assert list(times) == ["e", "part"]
+    assert times["e"].requests == 12
+    assert times["part"].queue_ms == pytest.approx(4 / 12, abs=1e-4)
+    restarted = counters.between(ModelMetadata("e", (), ()), counters.read(after), counters.read(before))
     assert restarted["e"].requests == 6

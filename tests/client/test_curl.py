@@ -4,13 +4,13 @@ import json
 import shlex
 
 from engine.client import curl
-from engine.client.entry import Entry, Tensor
+from engine.client.model_metadata import ModelMetadata, TensorMetadata
 
-TEXT = Tensor("TEXT", "BYTES", (-1, -1))
+TEXT = TensorMetadata("TEXT", "BYTES", (-1, -1))
 
 
 def model(name="m", *inputs, **more):
-    return Entry(name, inputs or (TEXT,), (), **({"largest": 4} | more))
+    return ModelMetadata(name, inputs or (TEXT,), (), **({"max_batch_size": 4} | more))
 
 
 def test_whatever_a_text_holds_the_shell_hands_it_over_as_it_is():

@@ -60,15 +60,15 @@ def test_what_was_not_measured_is_an_empty_object_and_what_is_not_asked_is_no_ke
 def test_a_query_as_json():
     assert written(QueryFigures(1.5)) == json.dumps({"first_ms": 1.5})
     statistics = Statistics({"m": TIMES}, client_ms=6.0, network_and_client_ms=1.0)
-    told = {"models": {"m": TIMES_JSON}, "client_ms": 6.0, "network_and_client_ms": 1.0}
+    statistics_json = {"models": {"m": TIMES_JSON}, "client_ms": 6.0, "network_and_client_ms": 1.0}
     assert written(QueryFigures(1.5, LATENCIES, statistics)) == json.dumps(
-        {"first_ms": 1.5, "latency": LATENCIES_JSON, "statistics": told}
+        {"first_ms": 1.5, "latency": LATENCIES_JSON, "statistics": statistics_json}
     )
 
 
 def test_who_tells_no_maximum_has_no_key_for_it():
-    told = QueryFigures(1.5, THEIRS).to_json()["latency"]
-    assert told == {name: value for name, value in LATENCIES_JSON.items() if name != "max_ms"}
+    latency = QueryFigures(1.5, THEIRS).to_json()["latency"]
+    assert latency == {name: value for name, value in LATENCIES_JSON.items() if name != "max_ms"}
 
 
 @pytest.mark.parametrize("figures", [CLOSED, OPEN, QueryFigures(1.5), QueryFigures(1.5, THEIRS)])

@@ -11,13 +11,13 @@ Concurrency,Inferences/Second,Avg latency,p50 latency,p90 latency,p95 latency,p9
 
 
 def test_its_figures_are_requests_and_milliseconds(tmp_path):
-    (tmp_path / "made.csv").write_text(TABLE)
-    said = "  Client:\n    Request count: 120\n"
-    found = perf_analyzer._figures(
-        Point(concurrency=2), "perf_analyzer 2.51", 2, tmp_path / "made.csv", said, server={}
+    (tmp_path / "report.csv").write_text(TABLE)
+    output = "  Client:\n    Request count: 120\n"
+    figures = perf_analyzer._figures(
+        Point(concurrency=2), "perf_analyzer 2.51", 2, tmp_path / "report.csv", output, server={}
     )
-    assert found.client == NotMeasured()
-    assert found.to_json() == {
+    assert figures.client == NotMeasured()
+    assert figures.to_json() == {
         "concurrency": 2, "by": "perf_analyzer 2.51", "throughput": 40.25, "requests": 120,
         "latency": {"mean_ms": 1.5, "p50_ms": 1.4, "p90_ms": 2.1, "p95_ms": 2.2005, "p99_ms": 3.0, "requests": 120},
         "errors": {"count": 0, "share": 0.0, "messages": {}}, "client": {}, "server": {},

@@ -2,9 +2,9 @@
 
 from engine.client import repeating
 from engine.client.counters import Counters
-from engine.client.entry import Entry
+from engine.client.model_metadata import ModelMetadata
 
-ENTRY = Entry("whole", (), (), parts=("part",))
+ENTRY = ModelMetadata("whole", (), (), composing_models=("part",))
 AFTER = {
     "whole": Counters(requests=2, executions=2, rows=2, total=6_000_000, queue=0),
     "part": Counters(requests=2, executions=1, rows=2, total=4_000_000, queue=1_000_000, compute_infer=2_000_000),
@@ -12,9 +12,9 @@ AFTER = {
 
 
 def test_what_the_server_does_not_account_for_is_the_networks_and_the_clients():
-    found = repeating.statistics(ENTRY, {}, AFTER, [0.004, 0.006])
-    assert list(found.models) == ["whole", "part"]
-    assert (found.client_ms, found.network_and_client_ms) == (5.0, 2.0)
+    statistics = repeating.statistics(ENTRY, {}, AFTER, [0.004, 0.006])
+    assert list(statistics.models) == ["whole", "part"]
+    assert (statistics.client_ms, statistics.network_and_client_ms) == (5.0, 2.0)
     assert repeating.statistics(ENTRY, {}, {}, [0.004]).network_and_client_ms == 4.0
 
 

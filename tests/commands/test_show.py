@@ -27,18 +27,18 @@ def engine(tmp_path):
 
 @pytest.mark.parametrize("name", ["model.plan", "."])
 def test_an_engine_tells_what_built_it(engine, name, tmp_path):
-    told = Program(tmp_path)("show", str(engine / name), expect=0).stdout
+    shown = Program(tmp_path)("show", str(engine / name), expect=0).stdout
     for words in ("TensorRT 10.13.0.35, 52.0 MB", "Tesla T4 (sm_75)", "Tesla T4 only", "fp16 asked for", "9 fp16",
                   "7 fp16, 1 fp32", "optimization_level: 5", "1x1 / 1x16 / 1x128", "input_ids int64 batch x sequence",
                   "runtime 12.9, driver 580.65.06", "4d2"):  # fmt: skip
-        assert words in told, words
-    assert "refit" not in told
+        assert words in shown, words
+    assert "refit" not in shown
 
 
 def test_machines_get_the_whole_passport(engine, tmp_path):
-    [told] = json.loads(Program(tmp_path)("show", "--json", str(engine / "model.plan"), expect=0).stdout)
-    assert told.pop("engine") == str(engine / "model.plan")
-    assert passport.Passport.model_validate(told) == passport.load(engine)
+    [shown] = json.loads(Program(tmp_path)("show", "--json", str(engine / "model.plan"), expect=0).stdout)
+    assert shown.pop("engine") == str(engine / "model.plan")
+    assert passport.Passport.model_validate(shown) == passport.load(engine)
 
 
 def test_an_engine_without_a_passport_is_one_clear_error(engine, tmp_path):
@@ -54,9 +54,9 @@ def test_recipes_and_engines_are_not_mixed(engine, tmp_path):
 
 def test_a_file_that_is_not_the_engine_of_its_passport_is_told_apart(engine, tmp_path):
     (engine / "model.plan").write_bytes(b"half of it")
-    told = Program(tmp_path)("show", str(engine / "model.plan"), expect=1).stderr
-    assert "is not the engine that its passport is about" in told
-    assert "the passport says 52000000 bytes, the file has 10" in told
+    shown = Program(tmp_path)("show", str(engine / "model.plan"), expect=1).stderr
+    assert "is not the engine that its passport is about" in shown
+    assert "the passport says 52000000 bytes, the file has 10" in shown
     (engine / "model.plan").unlink()
     assert "there is no engine at" in Program(tmp_path)("show", str(engine), expect=1).stderr
 
@@ -67,14 +67,14 @@ def test_a_file_that_is_not_the_engine_of_its_passport_is_told_apart(engine, tmp
 def test_a_passport_that_says_what_cannot_be_is_none(engine, tmp_path, field, value):
     path = engine / "passport.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
-    told = Program(tmp_path)("show", str(engine), expect=1).stderr
-    assert "is no passport of an engine" in told
-    assert "pydantic" not in told
+    shown = Program(tmp_path)("show", str(engine), expect=1).stderr
+    assert "is no passport of an engine" in shown
+    assert "pydantic" not in shown
 
 
 def test_what_a_passport_says_cannot_draw_on_the_terminal(engine, tmp_path):
     path = engine / "passport.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "gpu": ["\x1b[31mred\nforged line"]}))
-    told = Program(tmp_path)("show", str(engine), expect=0).stdout
-    assert "\x1b" not in told
-    assert "?[31mred?forged line" in told
+    shown = Program(tmp_path)("show", str(engine), expect=0).stdout
+    assert "\x1b" not in shown
+    assert "?[31mred?forged line" in shown

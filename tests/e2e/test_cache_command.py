@@ -25,16 +25,16 @@ def project(tmp_path):
 
 
 def test_a_whole_store_is_called_whole(project):
-    said = project("cache", "verify", expect=0).stdout
-    assert "3 records, 3 files" in said
-    assert "everything is as it was stored" in said
+    output = project("cache", "verify", expect=0).stdout
+    assert "3 records, 3 files" in output
+    assert "everything is as it was stored" in output
 
 
 def test_damage_is_named_put_aside_and_counted(project):
     path = next((project.folder / "cache" / "artifacts").rglob("model.onnx"))
     flip(path, random.Random(1))
-    said = project("cache", "verify", expect=1).stdout
-    assert f"damaged  artifacts/{path.parent.name}: the content of model.onnx is not what was stored" in said
+    output = project("cache", "verify", expect=1).stdout
+    assert f"damaged  artifacts/{path.parent.name}: the content of model.onnx is not what was stored" in output
     assert "put aside" in project("cache", "stats", expect=0).stdout
     assert "everything is as it was stored" in project("cache", "verify", expect=0).stdout
     assert "would remove 0 records" in project("cache", "gc", "--dry-run", expect=0).stdout
@@ -62,7 +62,7 @@ def test_collection_by_size_and_age(project):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["gc", "--max-size", "many"], "'many' is no size: write 20GB or 512MiB"),
         (["gc", "--older-than", "yesterday"], "'yesterday' is no age: write 30d, 12h or 2w"),
@@ -71,9 +71,9 @@ def test_collection_by_size_and_age(project):
         (["gc", "missing.yaml"], "missing.yaml"),
     ],
 )
-def test_what_makes_no_sense_is_one_error(project, words, said):
+def test_what_makes_no_sense_is_one_error(project, words, message):
     done = project("cache", *words, expect=2)
-    assert said in done.stderr
+    assert message in done.stderr
     assert done.stdout == ""
 
 

@@ -105,7 +105,7 @@ class Runner:
         if self.archive is not None:
             shutil.unpack_archive(self.archive, checkout / self.kept)
         assert INSTALL in self.commands
-        said = []
+        runs = []
         for command in self.commands:
             if command == INSTALL:
                 continue
@@ -113,12 +113,12 @@ class Runner:
                 ["bash", "-e", "-c", command], cwd=checkout, env=self.environment, capture_output=True, text=True,
                 check=False, timeout=300,
             )  # fmt: skip
-            said.append(done)
+            runs.append(done)
             if done.returncode:
                 break
         name = str(self.scratch / f"store {self.runs}")
         self.archive = self.packing(checkout / self.kept, name)
-        return checkout, said
+        return checkout, runs
 
 
 def states(done):
@@ -131,27 +131,27 @@ def test_a_kept_store_rebuilds_only_what_changed_and_the_lock_is_checked(reposit
     (tmp_path / "ci").mkdir()
     run = Runner(repository, template, tmp_path / "ci")
 
-    checkout, said = run()
-    assert [done.returncode for done in said] == [0, 0, 0], said[-1].stderr
-    assert states(said[1]) == dict.fromkeys(CHAIN, "built")
+    checkout, runs = run()
+    assert [done.returncode for done in runs] == [0, 0, 0], runs[-1].stderr
+    assert states(runs[1]) == dict.fromkeys(CHAIN, "built")
     assert (checkout / "build" / "tiny" / "tiny" / "config.pbtxt").is_file()
 
-    checkout, said = run()
-    assert [done.returncode for done in said] == [0, 0, 0], said[-1].stderr
-    assert "would build" not in said[0].stdout
-    assert states(said[1]) == dict.fromkeys(CHAIN, "cached")
+    checkout, runs = run()
+    assert [done.returncode for done in runs] == [0, 0, 0], runs[-1].stderr
+    assert "would build" not in runs[0].stdout
+    assert states(runs[1]) == dict.fromkeys(CHAIN, "cached")
     assert (checkout / "build" / "tiny" / "tiny" / "config.pbtxt").is_file()
 
     samples = repository / "recipes" / "samples.jsonl"
     samples.write_text(samples.read_text().replace("bad", "sad"))
-    checkout, said = run()
-    assert [done.returncode for done in said] == [2]
-    assert "recipes/samples.jsonl: locked " in said[0].stderr
+    checkout, runs = run()
+    assert [done.returncode for done in runs] == [2]
+    assert "recipes/samples.jsonl: locked " in runs[0].stderr
     assert not (checkout / "build").exists()
 
     Program(repository)("lock", "recipes/tiny.yaml", "--cache", str(tmp_path / "other"), expect=0)
-    _, said = run()
-    assert {job for job, state in states(said[1]).items() if state == "built"} == {"reference", "validate"}
+    _, runs = run()
+    assert {job for job, state in states(runs[1]).items() if state == "built"} == {"reference", "validate"}
 
 
 def test_a_pull_request_reads_the_store_and_never_writes_it():

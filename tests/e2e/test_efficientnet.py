@@ -43,9 +43,9 @@ def serve(shipped, tmp_path):
 
 
 def test_every_variant_of_the_recipe_is_sound(shipped):
-    told = shipped("check", RECIPE, expect=0).stdout
+    output = shipped("check", RECIPE, expect=0).stdout
     for variant in (ON_CPU, *(f"efficientnetv2-T4-{name}" for name in ON_A_T4)):
-        assert f"{variant} is fine" in told
+        assert f"{variant} is fine" in output
 
 
 def test_a_hub_that_cannot_be_reached_is_one_clear_error(shipped, tmp_path):
@@ -85,9 +85,9 @@ def test_tensorrt_rtx_builds_its_engine_for_a_t4_in_fp16_without_one(shipped, se
     states = shipped.states(RECIPE, *words, expect=3)
     assert (states["validate-onnx"], states["trt-build"], states["validate"]) == ("built", "built", "waiting")
     [passport] = (shipped.folder / "cache").rglob("passport.json")
-    said = json.loads(passport.read_text())
-    assert said["sms"] == [75]
-    assert said["profiles"][0]["images"]["max"] == [32, 384, 384, 3]
+    passport_fields = json.loads(passport.read_text())
+    assert passport_fields["sms"] == [75]
+    assert passport_fields["profiles"][0]["images"]["max"] == [32, 384, 384, 3]
 
 
 def _is_a_package_of_images(place, *, size):
@@ -96,8 +96,8 @@ def _is_a_package_of_images(place, *, size):
     [given] = graph.input
     sides = [dim.dim_value or dim.dim_param for dim in given.type.tensor_type.shape.dim]
     assert (given.name, sides) == ("images", ["batch", size, size, 3])
-    said = (model / "config.pbtxt").read_text()
-    assert "max_batch_size: 32" in said
+    config = (model / "config.pbtxt").read_text()
+    assert "max_batch_size: 32" in config
     around = ["efficientnetv2", *(f"efficientnetv2_{part}" for part in ("image", "postprocess", "preprocess"))]
     assert sorted(path.name for path in place.iterdir()) == around  # nothing about text
 
@@ -119,8 +119,8 @@ def test_a_directory_of_timm_is_a_source_when_the_recipe_says_what_it_is_for(emp
     assert "not supported yet: preparing images for this model" in empty("build", "r.yaml", expect=2).stderr
     (empty.folder / "r.yaml").write_text("name: m\nmodel: {source: model}\n")
     assert "say `task: image-classification`" in empty("build", "r.yaml", expect=1).stderr
-    said = "name: m\nmodel: {source: model, task: image-classification}\npreprocess: {size: 64}\n"
-    (empty.folder / "r.yaml").write_text(said)
+    recipe = "name: m\nmodel: {source: model, task: image-classification}\npreprocess: {size: 64}\n"
+    (empty.folder / "r.yaml").write_text(recipe)
     np.savez(empty.folder / "images.npz", images=np.ones((2, 3, 64, 64), "float32"))
     assert empty.states("r.yaml", "--set", "validate.samples=images.npz")["package"] == "built"
 

@@ -60,9 +60,9 @@ def test_a_package_costs_little_more_than_a_chain_that_does_nothing(benchmark, p
         rounds, about = benchmark.measure(package, folder, tokens=16, rounds=16, calls=20, fastapi=False)
         ratios.append(benchmark.overhead(rounds)[0])
     assert min(ratios) <= MOST, ratios
-    said = benchmark.report(rounds, about, 16)
-    assert "what a chain that does nothing takes" in said
-    assert "stand-in" in said
+    report = benchmark.report(rounds, about, 16)
+    assert "what a chain that does nothing takes" in report
+    assert "stand-in" in report
 
 
 def test_fastapi_answers_what_the_model_answers_in_this_process(benchmark, package):
@@ -85,14 +85,14 @@ def test_work_of_the_package_s_own_would_show(benchmark):
 def test_a_closed_loop_counts_what_was_answered_and_tells_what_failed(benchmark):
     """The load generator of why_triton.py."""
     why_triton = importlib.import_module("why_triton")
-    asked = []
+    requests = []
 
     def ask(text):
-        asked.append(text)
+        requests.append(text)
         time.sleep(0.01)
 
     took = why_triton.closed_loop(lambda: contextlib.nullcontext(ask), ["a", "b"], 4, 0.2)
-    assert len(took.seconds) == len(asked) - 4 * 2  # the first two of each client do not count
+    assert len(took.seconds) == len(requests) - 4 * 2  # the first two of each client do not count
     assert min(took.seconds) >= 0.01
     assert took.rate <= 4 / 0.01
     with pytest.raises(ZeroDivisionError):

@@ -42,8 +42,8 @@ def test_a_decoder_is_built_in_both_precisions_and_whole_answers_are_measured(tm
     assert all(name in folders for name, folders in served.items())
     (tmp_path / "measured.yaml").write_text(MEASURED)
     int8 = ("measured.yaml", "--only", "precision=int8")
-    made = program.states(*int8)
-    assert {job for job, state in made.items() if state == "built"} <= {"bench", "package"}
+    states = program.states(*int8)
+    assert {job for job, state in states.items() if state == "built"} <= {"bench", "package"}
     [shown] = json.loads(program("show", *int8, "--json", expect=0).stdout)
     assert [row["runtime"] for row in shown["bench"]] == ["onnxruntime-int8", "pytorch-fp32"]
     assert all(row["new_tokens"] == 5 and row["tokens_per_s"] > 0 for row in shown["bench"])

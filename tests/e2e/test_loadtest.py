@@ -61,13 +61,13 @@ def test_errors_are_counted_told_and_judged(recipe):
     with kserve_by_hand.server(seconds=0.002, fails=lambda number: number % 4 == 3) as broken:
         (point,) = measured(recipe, broken, *words, "--max-errors", "0.5")
     with kserve_by_hand.server(seconds=0.002, fails=lambda number: number % 4 == 3) as broken:
-        told = recipe("loadtest", broken, *words, expect=1)
+        done = recipe("loadtest", broken, *words, expect=1)
     assert 0.15 < point["errors"]["share"] < 0.35
     assert list(point["errors"]["messages"]) == ["this one is refused"]
     assert point["latency"]["requests"] == point["requests"] - point["errors"]["count"]
-    assert "this one is refused" in told.stdout
-    assert "requests failed" in told.stderr
-    assert "--max-errors" in told.stderr
+    assert "this one is refused" in done.stdout
+    assert "requests failed" in done.stderr
+    assert "--max-errors" in done.stderr
 
 
 def test_a_server_without_statistics_is_measured_without_them(recipe):
@@ -119,12 +119,12 @@ def test_an_unusable_perf_analyzer_is_told_in_its_own_words(recipe, tmp_path):
 
 @pytest.fixture(scope="module")
 def server(environment, tmp_path_factory):
-    made = tmp_path_factory.mktemp("generates")
-    generators.checkpoint(made / "source", "gpt2")
-    Export().run(made / "exported", checkpoint=made / "source")
+    folder = tmp_path_factory.mktemp("generates")
+    generators.checkpoint(folder / "source", "gpt2")
+    Export().run(folder / "exported", checkpoint=folder / "source")
     serving = Serving(model_name="story", ensemble="story_text", largest={"batch": 4}, max_new_tokens=6)
-    Package(serving=serving).run(made / "package", validated=made / "exported", checkpoint=made / "source")
-    with triton_server.serving(made / "package", made, environment) as running:
+    Package(serving=serving).run(folder / "package", validated=folder / "exported", checkpoint=folder / "source")
+    with triton_server.serving(folder / "package", folder, environment) as running:
         yield running
 
 

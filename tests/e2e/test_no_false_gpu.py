@@ -40,9 +40,9 @@ def claim_a_t4(project):
     program = folder / "nvidia-smi"
     program.write_text("#!/bin/sh\necho 'Tesla T4, 7.5, 15360, 550.54.15'\n")
     program.chmod(0o755)
-    told = folder / "onnxruntime_gpu-1.31.1.dist-info"
-    told.mkdir()
-    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: onnxruntime-gpu\nVersion: 1.31.1\n")
+    metadata = folder / "onnxruntime_gpu-1.31.1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: onnxruntime-gpu\nVersion: 1.31.1\n")
     paths = [str(folder), project.environment.get("PYTHONPATH", "")]
     project.environment |= {
         "PATH": f"{folder}{os.pathsep}{project.environment['PATH']}",

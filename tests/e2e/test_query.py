@@ -38,28 +38,28 @@ LARGEST = {"batch": 4, "sequence": 48}
 @pytest.fixture(scope="module")
 def packages(tiny_bert, timm, environment, tmp_path_factory):
     """One package a kind of entry: texts and pairs, questions, images, generation, and tensors alone."""
-    made = tmp_path_factory.mktemp("packages")
-    questions = models.checkpoint(made / "questions-source", "bert", task="question-answering")
-    timm_here.checkpoint(made / "photo-source", "test_efficientnet", size=64, num_classes=4)
-    generators.checkpoint(made / "story-source", "gpt2")
+    folder = tmp_path_factory.mktemp("packages")
+    questions = models.checkpoint(folder / "questions-source", "bert", task="question-answering")
+    timm_here.checkpoint(folder / "photo-source", "test_efficientnet", size=64, num_classes=4)
+    generators.checkpoint(folder / "story-source", "gpt2")
     images = Images(layout="NCHW", size=64)
     for name, source, ensemble, more in (
         ("labels", tiny_bert, "labels_text", {"task": "text-classification"}),
         ("questions", questions, "questions_text", {"task": "question-answering"}),
-        ("photo", made / "photo-source", "photo_image", {"images": images}),
-        ("story", made / "story-source", "story_text", {"max_new_tokens": 12}),
+        ("photo", folder / "photo-source", "photo_image", {"images": images}),
+        ("story", folder / "story-source", "story_text", {"max_new_tokens": 12}),
     ):
-        exported = made / f"{name}-exported"
+        exported = folder / f"{name}-exported"
         Export(**{key: value for key, value in more.items() if key != "max_new_tokens"}).run(
             exported, checkpoint=source
         )
         serving = Serving(model_name=name, ensemble=ensemble, largest=LARGEST, **more)
-        Package(serving=serving).run(made / name, validated=exported, checkpoint=source)
-    tiny = graphs.write(made / "layers-source", graphs.layers())
+        Package(serving=serving).run(folder / name, validated=exported, checkpoint=source)
+    tiny = graphs.write(folder / "layers-source", graphs.layers())
     Package(serving=Serving(model_name="layers", ensemble="layers_text", largest=LARGEST)).run(
-        made / "layers", validated=tiny, checkpoint=tiny
+        folder / "layers", validated=tiny, checkpoint=tiny
     )
-    return made
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def photo(tmp_path):
     return tmp_path / "it's a photo.png"
 
 
-def asked(recipe, *words):
+def query(recipe, *words):
     """What `recipe query --json` says."""
     return json.loads(recipe("query", *words, "--json", expect=0).stdout)
 
@@ -107,26 +107,26 @@ def texts(*rows):
 
 def test_texts_of_several_requests_get_the_answers_that_a_foreign_client_gets(recipe, url, foreign):
     many = [*TEXTS, *TEXTS, "the end"]  # more than fit into a request
-    said = asked(recipe, url, "--model", "labels_text", *(word for text in many for word in ("--text", text)))
-    assert said["protocol"] == url.partition(":")[0]
-    assert len(said["rows"]) == len(many)
-    for text, row in zip(many, said["rows"], strict=True):
-        wanted = foreign.infer("labels_text", texts(text))
-        assert row["labels"] == wanted["labels"]
-        assert np.allclose(row["scores"], wanted["scores"], atol=1e-5)
+    response = query(recipe, url, "--model", "labels_text", *(word for text in many for word in ("--text", text)))
+    assert response["protocol"] == url.partition(":")[0]
+    assert len(response["rows"]) == len(many)
+    for text, row in zip(many, response["rows"], strict=True):
+        expected = foreign.infer("labels_text", texts(text))
+        assert row["labels"] == expected["labels"]
+        assert np.allclose(row["scores"], expected["scores"], atol=1e-5)
 
 
 def test_pairs_files_and_stdin_ask_the_same(recipe, url, tmp_path):
-    pair = asked(recipe, url, "--model", "labels_text", "--text", TEXTS[0], "--pair", TEXTS[3])["rows"]
-    alone = asked(recipe, url, "--model", "labels_text", "--text", TEXTS[0])["rows"]
+    pair = query(recipe, url, "--model", "labels_text", "--text", TEXTS[0], "--pair", TEXTS[3])["rows"]
+    alone = query(recipe, url, "--model", "labels_text", "--text", TEXTS[0])["rows"]
     assert not np.allclose(pair[0]["scores"], alone[0]["scores"], atol=1e-6)
     lines = [{"text": TEXTS[0], "pair": TEXTS[3], "label": 1}, {"text": TEXTS[0]}]
     (tmp_path / "samples.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    mixed = asked(recipe, url, "--model", "labels_text", "--file", str(tmp_path / "samples.jsonl"))["rows"]
+    mixed = query(recipe, url, "--model", "labels_text", "--file", str(tmp_path / "samples.jsonl"))["rows"]
     assert [row["labels"] for row in mixed] == [row["labels"] for row in (*pair, *alone)]
     assert np.allclose([row["scores"] for row in mixed], [row["scores"] for row in (*pair, *alone)], atol=1e-5)
     (tmp_path / "lines.txt").write_text(f"{TEXTS[0]}\n\n{TEXTS[3]}\n")
-    listed = asked(recipe, url, "--model", "labels_text", "--file", str(tmp_path / "lines.txt"))["rows"]
+    listed = query(recipe, url, "--model", "labels_text", "--file", str(tmp_path / "lines.txt"))["rows"]
     assert len(listed) == 2
     assert np.allclose(listed[0]["scores"], alone[0]["scores"], atol=1e-5)
     piped = subprocess.run(
@@ -139,36 +139,36 @@ def test_pairs_files_and_stdin_ask_the_same(recipe, url, tmp_path):
 
 def test_a_question_and_its_context_get_a_span_of_the_context(recipe, url, foreign, tmp_path):
     question, context = "where is the river?", "the river ships in the city. it is warm 🎬"
-    said = asked(recipe, url, "--model", "questions_text", "--text", question, "--pair", context)["rows"][0]
-    wanted = foreign.infer("questions_text", texts(question, context))
-    assert said["answer"] == wanted["answer"]
-    assert context[said["start"][0] : said["end"][0]] == said["answer"][0]
+    row = query(recipe, url, "--model", "questions_text", "--text", question, "--pair", context)["rows"][0]
+    expected = foreign.infer("questions_text", texts(question, context))
+    assert row["answer"] == expected["answer"]
+    assert context[row["start"][0] : row["end"][0]] == row["answer"][0]
     (tmp_path / "one.jsonl").write_text(json.dumps({"question": question, "context": context}))
     shown = recipe("query", url, "--model", "questions_text", "--file", str(tmp_path / "one.jsonl"), expect=0).stdout
-    assert said["answer"][0] in shown
-    assert f"characters {said['start'][0]} to {said['end'][0]}" in shown
+    assert row["answer"][0] in shown
+    assert f"characters {row['start'][0]} to {row['end'][0]}" in shown
 
 
 def test_images_are_sent_as_they_are_by_option_by_file_and_by_samples(recipe, url, foreign, photo, tmp_path):
-    wanted = foreign.infer_file("photo_image", "IMAGE", photo.read_bytes())
+    expected = foreign.infer_file("photo_image", "IMAGE", photo.read_bytes())
     (tmp_path / "images.jsonl").write_text(json.dumps({"image": photo.name}))
     ways = (["--image", str(photo)], ["--file", str(photo)], ["--file", str(tmp_path / "images.jsonl")])
     for way in ways[: 3 if url.startswith("http") else 1]:
-        row = asked(recipe, url, "--model", "photo_image", *way)["rows"][0]
-        assert row["labels"] == wanted["labels"]
-        assert np.allclose(row["scores"], wanted["scores"], atol=1e-5)
+        row = query(recipe, url, "--model", "photo_image", *way)["rows"][0]
+        assert row["labels"] == expected["labels"]
+        assert np.allclose(row["scores"], expected["scores"], atol=1e-5)
 
 
 def test_plain_tensors_are_given_as_json_and_as_npz(recipe, url, packages, tmp_path):
     x = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
-    wanted = ort.run(ort.session(packages / "layers" / "layers" / "1", threads=1), {"x": x})["y"]
+    expected = ort.run(ort.session(packages / "layers" / "layers" / "1", threads=1), {"x": x})["y"]
     np.savez(tmp_path / "x.npz", x=x.astype(np.float64))
-    as_file = asked(recipe, url, "--model", "layers", "--file", str(tmp_path / "x.npz"))["rows"]
-    as_json = asked(recipe, url, "--model", "layers", "--input", f"x={json.dumps(x.tolist())}")["rows"]
-    for said in (as_file, as_json):
-        assert np.allclose(said[0]["y"], wanted, atol=1e-5)
-    one = asked(recipe, url, "--model", "layers", "--input", f"x={json.dumps(x[0].tolist())}")["rows"]
-    assert np.allclose(one[0]["y"], wanted[:1], atol=1e-5)
+    as_file = query(recipe, url, "--model", "layers", "--file", str(tmp_path / "x.npz"))["rows"]
+    as_json = query(recipe, url, "--model", "layers", "--input", f"x={json.dumps(x.tolist())}")["rows"]
+    for rows in (as_file, as_json):
+        assert np.allclose(rows[0]["y"], expected, atol=1e-5)
+    one = query(recipe, url, "--model", "layers", "--input", f"x={json.dumps(x[0].tolist())}")["rows"]
+    assert np.allclose(one[0]["y"], expected[:1], atol=1e-5)
 
 
 def test_generated_text_comes_whole_and_in_pieces_that_make_it(recipe, url):
@@ -192,9 +192,9 @@ def test_generated_text_comes_whole_and_in_pieces_that_make_it(recipe, url):
 
 def test_answers_are_shown_as_people_read_them(recipe, server, foreign):
     shown = recipe("query", server.http, "--model", "labels_text", "--text", TEXTS[0], expect=0).stdout.splitlines()
-    wanted = foreign.infer("labels_text", texts(TEXTS[0]))
-    assert [line.split()[0] for line in shown] == wanted["labels"]
-    assert float(shown[0].split()[1]) == pytest.approx(wanted["scores"][0], abs=1e-4)
+    expected = foreign.infer("labels_text", texts(TEXTS[0]))
+    assert [line.split()[0] for line in shown] == expected["labels"]
+    assert float(shown[0].split()[1]) == pytest.approx(expected["scores"][0], abs=1e-4)
     raw = recipe("query", server.http, "--model", "layers", "--input", f"x={[1.0] * 64}", expect=0).stdout
     assert raw.startswith("y: ")
 
@@ -203,11 +203,11 @@ def test_answers_are_shown_as_people_read_them(recipe, server, foreign):
 
 
 def test_repeated_requests_are_timed_and_the_servers_counters_add_up(recipe, url):
-    said = asked(recipe, url, "--model", "labels_text", "--text", TEXTS[0], "--repeat", "40", "--statistics")
-    times, counted = said["latency"], said["statistics"]
+    response = query(recipe, url, "--model", "labels_text", "--text", TEXTS[0], "--repeat", "40", "--statistics")
+    times, counted = response["latency"], response["statistics"]
     assert times["requests"] == 40
     assert 0 < times["p50_ms"] <= times["p90_ms"] <= times["p95_ms"] <= times["p99_ms"] <= times["max_ms"]
-    assert said["first_ms"] > 0
+    assert response["first_ms"] > 0
     entry, *parts = counted["models"].values()
     assert next(iter(counted["models"])) == "labels_text"
     assert len(parts) == 3
@@ -245,16 +245,16 @@ def test_the_curl_line_of_every_entry_works_in_a_shell(server, photo, foreign):
             assert answers, line
             assert not any("error" in answer for answer in answers), (line, done.stdout)
     lines = {name: curl.curl_line(server.http, entry, image=str(photo)) for name, entry in entries.items()}
-    said = json.loads(subprocess.run(["sh", "-c", lines["photo_image"]], capture_output=True, check=True).stdout)
-    wanted = foreign.infer_file("photo_image", "IMAGE", photo.read_bytes())
-    assert {each["name"]: each["data"] for each in said["outputs"]}["labels"] == wanted["labels"]
+    response = json.loads(subprocess.run(["sh", "-c", lines["photo_image"]], capture_output=True, check=True).stdout)
+    expected = foreign.infer_file("photo_image", "IMAGE", photo.read_bytes())
+    assert {each["name"]: each["data"] for each in response["outputs"]}["labels"] == expected["labels"]
 
 
 def test_a_client_by_the_specification_finds_and_asks_every_entry(foreign):
     assert foreign.get("/v2/health/live") == {}
     assert foreign.get("/v2/health/ready") == {}
-    told = foreign.get("/v2/models/labels_text")
-    assert [(each["name"], each["datatype"]) for each in told["inputs"]] == [("TEXT", "BYTES")]
+    metadata = foreign.get("/v2/models/labels_text")
+    assert [(each["name"], each["datatype"]) for each in metadata["inputs"]] == [("TEXT", "BYTES")]
     answer = foreign.infer("labels_text", {"TEXT": ("BYTES", [2, 1], list(TEXTS[:2]))})
     assert len(answer["scores"]) == 4
 
@@ -278,14 +278,14 @@ def test_tritonclients_of_every_kind_get_the_same(server, foreign):
         finally:
             await client.close()
 
-    found = [
+    scores = [
         http.InferenceServerClient(server.http).infer("labels_text", inputs(http)).as_numpy("scores"),
         grpc.InferenceServerClient(server.grpc).infer("labels_text", inputs(grpc)).as_numpy("scores"),
         asyncio.run(awaited(http_aio, server.http)),
         asyncio.run(awaited(grpc_aio, server.grpc)),
     ]
-    wanted = foreign.infer("labels_text", {"TEXT": ("BYTES", [2, 1], list(TEXTS[:2]))})["scores"]
-    assert all(np.allclose(each.ravel(), wanted, atol=1e-5) for each in found)
+    expected = foreign.infer("labels_text", {"TEXT": ("BYTES", [2, 1], list(TEXTS[:2]))})["scores"]
+    assert all(np.allclose(each.ravel(), expected, atol=1e-5) for each in scores)
 
 
 # What goes wrong
@@ -300,11 +300,11 @@ def test_a_server_of_several_entries_wants_a_choice_and_knows_its_models(recipe,
     assert "did you mean labels_text?" in unknown
 
 
-def test_the_wrong_port_is_recognised(recipe, server):
-    asked_http = recipe("query", f"http://{server.grpc}", "--text", "a", expect=1).stderr
-    assert f"use grpc://{server.grpc}" in asked_http
-    asked_grpc = recipe("loadtest", f"grpc://{server.http}", "--text", "a", expect=1).stderr
-    assert f"use http://{server.http}" in asked_grpc
+def test_the_wrong_port_is_recognized(recipe, server):
+    http_error = recipe("query", f"http://{server.grpc}", "--text", "a", expect=1).stderr
+    assert f"use grpc://{server.grpc}" in http_error
+    grpc_error = recipe("loadtest", f"grpc://{server.http}", "--text", "a", expect=1).stderr
+    assert f"use http://{server.http}" in grpc_error
     assert "metrics" in recipe("query", server.metrics, "--text", "a", expect=1).stderr
 
 
@@ -342,7 +342,7 @@ def test_a_server_killed_while_it_is_asked_is_told_as_such(packages, environment
     scratch = tmp_path_factory.mktemp("killed")
     shutil.copytree(packages / "labels", scratch / "repository")
     with triton_server.serving(scratch / "repository", scratch, environment) as server:
-        only = asked(recipe, server.http, "--text", TEXTS[0])
+        only = query(recipe, server.http, "--text", TEXTS[0])
         assert only["model"] == "labels_text"  # the one entry that it has needs no name
         tokens = [
             word for name in ("input_ids", "attention_mask", "token_type_ids") for word in ("--input", f"{name}=[1]")
@@ -362,16 +362,16 @@ def test_a_server_killed_while_it_is_asked_is_told_as_such(packages, environment
                 time.sleep(0.05)
         os.kill(server.pid, signal.SIGKILL)
         for process in (over_http, over_grpc):
-            said, error = process.communicate(timeout=300)
+            output, error = process.communicate(timeout=300)
             assert process.returncode == 1
             assert "went away" in error
             assert "of 100000 requests were answered before" in error
             assert "recipe serve" in error
-            assert said  # the first answer stands
-        said, error = load.communicate(timeout=300)
+            assert output  # the first answer stands
+        output, error = load.communicate(timeout=300)
         assert load.returncode == 1
         assert "requests failed" in error
-        assert "labels_tokenizer at" in said
+        assert "labels_tokenizer at" in output
     gone = recipe("query", server.http, "--text", "a", expect=1).stderr
     assert "nothing answers at" in gone
     assert "recipe serve" in gone

@@ -21,8 +21,8 @@ def test_an_rtx_engine_is_built_here_and_another_device_costs_only_another_engin
     assert {job for job, state in again.items() if state == "cached"} == {*BEFORE, "trt-build"}
     assert {job for job, state in other.items() if state == "built"} == {"trt-build"}
     engines = [path.parent for path in shipped.folder.glob("cache/artifacts/*/passport.json")]
-    told = json.loads(shipped("show", "--json", *map(str, engines), expect=0).stdout)
-    assert sorted((engine["gpu"], engine["sms"]) for engine in told) == [(["A10"], [86]), (["L4"], [89])]
-    assert len({engine["onnx"]["digest"] for engine in told}) == 1
-    assert len({engine["key"] for engine in told}) == 2
-    assert all(engine["bytes"] > 20_000_000 and len(engine["key"]) == 32 for engine in told)
+    passports = json.loads(shipped("show", "--json", *map(str, engines), expect=0).stdout)
+    assert sorted((engine["gpu"], engine["sms"]) for engine in passports) == [(["A10"], [86]), (["L4"], [89])]
+    assert len({engine["onnx"]["digest"] for engine in passports}) == 1
+    assert len({engine["key"] for engine in passports}) == 2
+    assert all(engine["bytes"] > 20_000_000 and len(engine["key"]) == 32 for engine in passports)

@@ -39,9 +39,9 @@ def project(empty, tiny_bert):
 def test_it_builds_validates_measures_and_packages_and_an_edit_of_it_rebuilds_just_its_users(project):
     (project.folder / "ours.yaml").write_text(OURS)
     project("build", "r.yaml", "ours.yaml", expect=0)
-    [told] = json.loads(project("show", "r.yaml", "--json", expect=0).stdout)
-    assert {row["runtime"] for row in told["bench"]} == {"onnx-reference-fp32", "onnxruntime-fp32"}
-    assert told["validation"]["cosine"]["worst"] > 0.9999
+    [variant] = json.loads(project("show", "r.yaml", "--json", expect=0).stdout)
+    assert {row["runtime"] for row in variant["bench"]} == {"onnx-reference-fp32", "onnxruntime-fp32"}
+    assert variant["validation"]["cosine"]["worst"] > 0.9999
     package = project.folder / "build" / "m" / "m"
     assert {"model.onnx", "tokenizer.json", "requirements.txt"} <= {path.name for path in package.iterdir()}
     assert not (package / "config.pbtxt").exists()
@@ -75,9 +75,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("said", REFUSED)
-def test_what_it_cannot_do_is_refused_at_its_place(project, said):
-    line, why = REFUSED[said]
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_it_cannot_do_is_refused_at_its_place(project, case):
+    line, why = REFUSED[case]
     field = line.partition(":")[0]
     kept = [each for each in RECIPE.splitlines(keepends=True) if not each.startswith(f"{field}:")]
     (project.folder / "r.yaml").write_text("".join([*kept, line]))

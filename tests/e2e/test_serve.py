@@ -56,14 +56,14 @@ class Served:
             stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
         line = self._line(PATIENCE)
-        self.said = json.loads(line) if line else {}
-        if self.said.get("state") != "ready":
+        self.status = json.loads(line) if line else {}
+        if self.status.get("state") != "ready":
             self.process.kill()
             pytest.fail(f"not ready: {line}\n{self.process.stderr.read()}")
-        arguments = Path(f"/proc/{self.said['pid']}/cmdline").read_text().split("\0")
+        arguments = Path(f"/proc/{self.status['pid']}/cmdline").read_text().split("\0")
         prefix = next(word for word in arguments if "shm-region-prefix-name" in word)
         self.prefix = prefix.rpartition("=")[2]
-        self.session = os.getsid(self.said["pid"])
+        self.session = os.getsid(self.status["pid"])
         """Of the keeper, which leads it."""
 
     def __enter__(self):
@@ -85,22 +85,22 @@ class Served:
             return self.process.stdout.readline() if selector.select(seconds) else ""
 
     def ask(self, model):
-        return asked(self.said["http"], model)
+        return ask(self.status["http"], model)
 
     def shared_memory(self):
         return list(keeper.SHARED_MEMORY.glob(f"{self.prefix}*"))
 
     def processes(self):
         """The processes of the keeper's session: itself, the server, a process for each python model."""
-        found = []
+        pids = []
         for stat in Path("/proc").glob("[0-9]*/stat"):
             try:
                 fields = stat.read_text().rpartition(")")[2].split()
             except OSError:
                 continue
             if fields[0] != "Z" and int(fields[3]) == self.session:
-                found.append(int(stat.parent.name))
-        return found
+                pids.append(int(stat.parent.name))
+        return pids
 
     def left(self):
         """What is left of the server: shared memory, processes, folders."""
@@ -109,7 +109,7 @@ class Served:
         return [*self.shared_memory(), *self.processes(), *servers, *repositories]
 
 
-def asked(url, model):
+def ask(url, model):
     request = urllib.request.Request(f"{url}/v2/models/{model}/infer", json.dumps(X).encode())
     with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.load(answer)["outputs"][0]["data"]
@@ -118,9 +118,9 @@ def asked(url, model):
 def gone(left, seconds=30):
     """Wait until nothing is left; return what is after that time."""
     end = time.monotonic() + seconds
-    while (found := left()) and time.monotonic() < end:
+    while (pids := left()) and time.monotonic() < end:
         time.sleep(0.1)
-    return found
+    return pids
 
 
 def given_ports():
@@ -131,19 +131,19 @@ def given_ports():
 def test_two_packages_in_one_repository_are_served_shown_and_cleared(project):
     given = given_ports()
     with Served(project, "plain.yaml", "cached.yaml", "--server", "pip", *given) as served:
-        said = served.said
-        assert said["models"] == {"plain": "READY", "cached": "READY"}
-        assert said["server"] == said["server"] | {"kind": "pip", "version": "2.51.0", "stand_in": True}
-        assert [said["http"], said["grpc"]] == [f"http://127.0.0.1:{given[1]}", f"grpc://127.0.0.1:{given[3]}"]
+        status = served.status
+        assert status["models"] == {"plain": "READY", "cached": "READY"}
+        assert status["server"] == status["server"] | {"kind": "pip", "version": "2.51.0", "stand_in": True}
+        assert [status["http"], status["grpc"]] == [f"http://127.0.0.1:{given[1]}", f"grpc://127.0.0.1:{given[3]}"]
         assert served.ask("plain") == served.ask("cached") == served.ask("cached")
-        for line in said["curl"].values():
-            told = subprocess.run(["sh", "-c", line], capture_output=True, timeout=PATIENCE, check=True).stdout
-            assert b'"outputs"' in told
-        metrics = urllib.request.urlopen(said["metrics"], timeout=PATIENCE).read().decode()
+        for line in status["curl"].values():
+            response = subprocess.run(["sh", "-c", line], capture_output=True, timeout=PATIENCE, check=True).stdout
+            assert b'"outputs"' in response
+        metrics = urllib.request.urlopen(status["metrics"], timeout=PATIENCE).read().decode()
         hits = [line for line in metrics.splitlines() if line.startswith('nv_cache_num_hits_per_model{model="cached"')]
         assert hits
         assert float(hits[0].split()[-1]) >= 1
-        assert "Started HTTPService" in Path(said["log"]).read_text()
+        assert "Started HTTPService" in Path(status["log"]).read_text()
         taken = project("serve", "plain.yaml", "--http-port", given[1], expect=2)
         assert f"port {given[1]} of 127.0.0.1 is taken" in taken.stderr
         assert served.shared_memory()
@@ -156,14 +156,14 @@ def test_two_packages_in_one_repository_are_served_shown_and_cleared(project):
 
 def test_a_killed_server_is_said_and_cleared_and_served_again(project):
     with Served(project, "plain.yaml") as served:
-        os.kill(served.said["pid"], signal.SIGKILL)
+        os.kill(served.status["pid"], signal.SIGKILL)
         assert served.process.wait(PATIENCE) == 1
-        said = served.process.stderr.read()
-        assert "ended by itself (killed by signal 9)" in said
-        assert "serve it again" in said
+        errors = served.process.stderr.read()
+        assert "ended by itself (killed by signal 9)" in errors
+        assert "serve it again" in errors
         assert served.left() == []
     with Served(project, "plain.yaml", "gpu.yaml", "--allow-waiting") as again:
-        assert list(again.said["models"]) == ["plain"]
+        assert list(again.status["models"]) == ["plain"]
         assert again.ask("plain")
         os.kill(again.process.pid, signal.SIGKILL)  # nobody is left to stop the server but its keeper
         assert again.process.wait(PATIENCE) == -signal.SIGKILL
@@ -175,7 +175,7 @@ def test_when_all_that_watched_is_killed_the_server_dies_and_the_next_clears_it(
         session = served.session
         os.kill(served.process.pid, signal.SIGSTOP)
         os.kill(session, signal.SIGKILL)  # the keeper leads the session
-        assert gone(lambda: [pid for pid in served.processes() if pid == served.said["pid"]]) == []
+        assert gone(lambda: [pid for pid in served.processes() if pid == served.status["pid"]]) == []
         os.kill(served.process.pid, signal.SIGKILL)
         served.process.wait(PATIENCE)
         assert gone(served.processes) == []
@@ -195,10 +195,10 @@ def test_a_container_runs_the_image_with_the_repository_read_only(project, envir
         command, cwd=project.folder, env=changed, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
-        said = json.loads(process.stdout.readline())
-        assert said["server"]["kind"] == "container"
-        assert said["server"]["stand_in"] is False
-        assert asked(said["http"], "plain")
+        status = json.loads(process.stdout.readline())
+        assert status["server"]["kind"] == "container"
+        assert status["server"]["stand_in"] is False
+        assert ask(status["http"], "plain")
     finally:
         process.send_signal(signal.SIGINT)
         time.sleep(0.3)

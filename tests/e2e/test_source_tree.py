@@ -77,7 +77,7 @@ def test_code_that_moves_or_is_renamed_makes_nothing_again(project):
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "made"),
+    ("file", "old", "new", "rebuilt"),
     [
         ("kit/triton/served/tokenizer.py", "self", "this", {"package"}),
         ("kit/inputs/texts.txt", "\n", "!\n", {"reference"}),
@@ -85,12 +85,12 @@ def test_code_that_moves_or_is_renamed_makes_nothing_again(project):
     ],
     ids=["code that is shipped", "data that is read", "docstring"],
 )
-def test_an_edit_rebuilds_what_it_reaches(project, file, old, new, made):
+def test_an_edit_rebuilds_what_it_reaches(project, file, old, new, rebuilt):
     path = project.folder / "src" / "engine" / file
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1) if file.endswith("infer.py") else text.replace(old, new))
     announced = {job for job, finding in project.why("r.yaml").items() if finding["state"] == "stale"}
-    assert announced == made
+    assert announced == rebuilt
     built = {job for job, state in project.states("r.yaml").items() if state == "built"}
-    assert made <= built <= made | {"validate"}
+    assert rebuilt <= built <= rebuilt | {"validate"}

@@ -70,14 +70,14 @@ def test_then_nothing_is_left_to_do_on_either_and_the_package_is_there(built, gp
     package = built.folder / "build" / "classes"
     assert (package / "classes" / "1" / "model.plan").read_bytes().startswith(b"FAKE ENGINE")
     assert (package / "classes_text" / "config.pbtxt").is_file()
-    said = json.loads((package / "classes" / "1" / "passport.json").read_text())
-    assert (said["gpu"], said["tensorrt"], said["sms"]) == (["Tesla T4"], "10.13.0.35", [75])
+    passport = json.loads((package / "classes" / "1" / "passport.json").read_text())
+    assert (passport["gpu"], passport["tensorrt"], passport["sms"]) == (["Tesla T4"], "10.13.0.35", [75])
 
 
 def test_without_the_gpu_why_and_show_say_on_which_machine_it_was_made(built):
-    told = built("why", "r.yaml", "trt-build", expect=0).stdout
-    assert "cached   trt-build  (made on" in told
-    assert "GPU: Tesla T4 (sm_75)" in told
+    output = built("why", "r.yaml", "trt-build", expect=0).stdout
+    assert "cached   trt-build  (made on" in output
+    assert "GPU: Tesla T4 (sm_75)" in output
     plan = next((built.folder / "build").rglob("model.plan"))
     assert "Tesla T4" in built("show", str(plan), expect=0).stdout
 

@@ -49,14 +49,14 @@ def project(built, tmp_path):
 def rebuilt(project, *words, expect=0):
     """Return the jobs that a build makes, after checking that `why` names each or an earlier one beforehand."""
     findings = project.why("r.yaml", *words)
-    made = {job for job, state in project.states("r.yaml", *words, expect=expect).items() if state == "built"}
+    built = {job for job, state in project.states("r.yaml", *words, expect=expect).items() if state == "built"}
     announced = {job for job, finding in findings.items() if finding["state"] != "cached"}
-    assert made <= announced
+    assert built <= announced
     for job, finding in findings.items():
         if finding["state"] == "stale":
             assert finding["changes"], job
-            assert job in made
-    return made
+            assert job in built
+    return built
 
 
 def test_a_copy_of_a_project_rebuilds_nothing(project):
@@ -101,7 +101,7 @@ def test_a_new_readme_beside_the_weights_rebuilds_nothing(project):
 
 
 @pytest.mark.parametrize(
-    ("edits", "made", "row"),
+    ("edits", "expected", "row"),
     [
         ([("name: tiny", "name: other")], {"package"}, "options.serving.model_name"),
         ([("sequence: 8", "sequence: 9")], {"bench"}, "options.shapes"),
@@ -109,11 +109,11 @@ def test_a_new_readme_beside_the_weights_rebuilds_nothing(project):
     ],
     ids=["name", "bench shape", "profile"],
 )
-def test_a_change_rebuilds_only_what_depends_on_it(project, edits, made, row):
+def test_a_change_rebuilds_only_what_depends_on_it(project, edits, expected, row):
     edit(project, *edits)
     changes = [change for finding in project.why("r.yaml").values() for change in finding["changes"]]
     assert any(change["row"].startswith(row) for change in changes), changes
-    assert rebuilt(project) == made
+    assert rebuilt(project) == expected
 
 
 def test_another_precision_rebuilds_from_there_and_says_why(project):
@@ -147,10 +147,10 @@ def test_an_upgraded_tool_rebuilds_the_steps_that_use_it(project, tmp_path):
     project.environment["PYTHONPATH"] = os.pathsep.join([str(info.parent), os.environ.get("PYTHONPATH", "")])
     [change] = project.why("r.yaml")["export"]["changes"]
     assert (change["row"], change["new"]) == ("tools.transformers", "99.0")
-    made = rebuilt(project)
-    assert {"export", "reference"} <= made
+    built = rebuilt(project)
+    assert {"export", "reference"} <= built
     # The new version exports the same bytes: the rebuild stops there.
-    assert not made & {"fetch", "shape-infer", "fuse", "quantize", "package"}
+    assert not built & {"fetch", "shape-infer", "fuse", "quantize", "package"}
 
 
 def test_a_missed_bound_withholds_the_package_and_the_mended_bound_measures_nothing_again(project):
@@ -193,10 +193,10 @@ def test_a_matrix_shares_every_step_that_it_can(project):
     text = text.replace("precision: int8\n", "matrix: {precision: [int8, fp32], bench.threads: [1, 2]}\n")
     write(project, text)
     events = project.events("r.yaml")
-    made = [event["job"] for event in events if event["event"] == "end" and event["state"] == "built"]
+    built = [event["job"] for event in events if event["event"] == "end" and event["state"] == "built"]
     once, each_model, each_variant = CHAIN[:6], ("validate",), ("bench", "package")
     expected = dict.fromkeys(once, 1) | dict.fromkeys(each_model, 2) | dict.fromkeys(each_variant, 4)
-    assert {job: made.count(job) for job in CHAIN} == expected
+    assert {job: built.count(job) for job in CHAIN} == expected
     assert len(events[-1]["packages"]) == 4
 
 

@@ -31,7 +31,7 @@ TEXTS = (
     "emoji 😀 and 👩‍🚀!",
     "The dog looked at the cat, who slept on the mat. " * 6,
 )
-SAID = {
+CONFIGS = {
     "gpt2": {"eos_token_id": [0, 54, 26]},
     "opt": {"repetition_penalty": 1.3, "suppress_tokens": [2]},
     "llama": {"no_repeat_ngram_size": 2, "suppress_tokens": list(range(3, 259))},
@@ -46,11 +46,13 @@ MOST = {"opt": LONG}
 @pytest.fixture(scope="module")
 def built(environment, tmp_path_factory):
     """A checkpoint and a package of every family, and one of GPT-2 whose rows Triton does not know: no profile."""
-    made = tmp_path_factory.mktemp("generators")
+    folder = tmp_path_factory.mktemp("generators")
     for family in generators.FAMILIES:
-        checkpoint = made / "checkpoints" / family
-        generators.checkpoint(checkpoint, family, positions=POSITIONS.get(family, generators.POSITIONS), **SAID[family])
-        validated = made / "exported" / family
+        checkpoint = folder / "checkpoints" / family
+        generators.checkpoint(
+            checkpoint, family, positions=POSITIONS.get(family, generators.POSITIONS), **CONFIGS[family]
+        )
+        validated = folder / "exported" / family
         validated.parent.mkdir(exist_ok=True)
         Export().run(validated, checkpoint=checkpoint)
         profiles = {family: {"batch": 8}}
@@ -58,11 +60,11 @@ def built(environment, tmp_path_factory):
             serving = Serving(
                 model_name=name, ensemble=f"{name}_text", largest=largest, max_new_tokens=MOST.get(family, NEW)
             )
-            package = made / "packages" / name
+            package = folder / "packages" / name
             package.parent.mkdir(exist_ok=True)
             Package(serving=serving).run(package, validated=validated, checkpoint=checkpoint)
-            shutil.copytree(package, made / "repository", dirs_exist_ok=True)
-    return made
+            shutil.copytree(package, folder / "repository", dirs_exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +96,8 @@ def test_every_text_of_a_batch_gets_the_tokens_and_the_text_of_generate(client, 
 def test_plain_http_gets_the_same(server, oracles, family):
     data = {"name": "TEXT", "shape": [2, 1], "datatype": "BYTES", "data": [TEXTS[0], TEXTS[4]]}
     most = {"name": "MAX_NEW_TOKENS", "shape": [2, 1], "datatype": "INT32", "data": [NEW, NEW]}
-    said = json.loads(post(server, f"{family}_text/infer", {"inputs": [data, most]}))
-    outputs = {each["name"]: each["data"] for each in said["outputs"]}
+    response = json.loads(post(server, f"{family}_text/infer", {"inputs": [data, most]}))
+    outputs = {each["name"]: each["data"] for each in response["outputs"]}
     assert outputs["text"] == [oracles[family](text)[1] for text in (TEXTS[0], TEXTS[4])]
 
 
@@ -108,8 +110,8 @@ def test_the_pieces_of_a_stream_joined_are_the_whole_answer(server, oracles, fam
 
 
 def ends(oracle):
-    said = oracle.model.generation_config.eos_token_id
-    return said if isinstance(said, list) else [said]
+    ids = oracle.model.generation_config.eos_token_id
+    return ids if isinstance(ids, list) else [ids]
 
 
 def test_http_streams_and_answers_by_the_generate_extension(server, oracles):
@@ -117,8 +119,8 @@ def test_http_streams_and_answers_by_the_generate_extension(server, oracles):
     body = {"TEXT": TEXTS[0], "MAX_NEW_TOKENS": 8}
     whole = json.loads(post(server, "llama_text/generate", body))
     assert (whole["text"], whole["token_ids"], whole["finish_reason"]) == (text, ids, "length")
-    said = post(server, "llama_stream/generate_stream", body)
-    events = [json.loads(line.removeprefix("data: ")) for line in said.splitlines() if line]
+    stream = post(server, "llama_stream/generate_stream", body)
+    events = [json.loads(line.removeprefix("data: ")) for line in stream.splitlines() if line]
     assert len(events) > 1
     assert "".join(event["text"] for event in events) == text
     assert events[-1]["finish_reason"] == "length"
@@ -126,7 +128,7 @@ def test_http_streams_and_answers_by_the_generate_extension(server, oracles):
 
 @pytest.mark.parametrize("family", generators.FAMILIES)
 def test_64_clients_at_once_each_get_their_own_answer(server, oracles, family):
-    wanted = {text: oracles[family](text) for text in TEXTS}
+    answers = {text: oracles[family](text) for text in TEXTS}
     clients = threading.local()
 
     def one(number):
@@ -137,15 +139,15 @@ def test_64_clients_at_once_each_get_their_own_answer(server, oracles, family):
 
     with ThreadPoolExecutor(64) as pool:
         for text, answer in pool.map(one, range(64)):
-            assert answer == wanted[text], text
+            assert answer == answers[text], text
 
 
 @pytest.mark.parametrize("family", ["gpt2", "t5"])
 def test_64_streams_at_once_each_get_their_own_answer(server, oracles, family):
     with ThreadPoolExecutor(64) as pool:
         texts = [TEXTS[number % len(TEXTS)] for number in range(64)]
-        made = list(pool.map(lambda text: joined(pieces(server, f"{family}_stream", text, most=NEW)), texts))
-    assert [answer[:2] for answer in made] == [oracles[family](text) for text in texts]
+        streamed = list(pool.map(lambda text: joined(pieces(server, f"{family}_stream", text, most=NEW)), texts))
+    assert [answer[:2] for answer in streamed] == [oracles[family](text) for text in texts]
 
 
 @pytest.mark.parametrize("family", ["gpt2", "bart"])
@@ -166,13 +168,13 @@ def test_a_model_stops_at_its_end_token_whose_text_is_not_shown(client, oracles)
 @pytest.mark.parametrize("family", generators.FAMILIES)
 def test_a_stop_string_ends_the_answer_and_is_no_part_of_it(server, client, oracles, family):
     oracle = oracles[family]
-    asked = max(TEXTS, key=lambda text: len(oracle(text)[1]))
-    ids, text = oracle(asked)
+    prompt = max(TEXTS, key=lambda text: len(oracle(text)[1]))
+    ids, text = oracle(prompt)
     stop = next(text[at : at + 2] for at in range(2, len(text)) if "\ufffd" not in text[at : at + 2])
-    until = next(end for end in range(len(ids) + 1) if stop in oracle.text(oracle.prompt(asked, NEW), ids[:end]))
-    wanted = (ids[:until], text[: text.index(stop)], "stop")
-    assert ask(client, f"{family}_text", [asked], most=NEW, stops=["never this", stop, ""]) == [wanted]
-    assert joined(pieces(server, f"{family}_stream", asked, most=NEW, stops=[stop])) == wanted
+    until = next(end for end in range(len(ids) + 1) if stop in oracle.text(oracle.prompt(prompt, NEW), ids[:end]))
+    answer = (ids[:until], text[: text.index(stop)], "stop")
+    assert ask(client, f"{family}_text", [prompt], most=NEW, stops=["never this", stop, ""]) == [answer]
+    assert joined(pieces(server, f"{family}_stream", prompt, most=NEW, stops=[stop])) == answer
 
 
 @pytest.mark.parametrize(
@@ -201,8 +203,8 @@ def test_a_request_that_cannot_be_is_an_error_of_its_own(server, oracles, more, 
             return None
 
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(one, range(8)))
-    assert made[1::2] == [oracles["gpt2"](TEXTS[0])] * 4
+        streamed = list(pool.map(one, range(8)))
+    assert streamed[1::2] == [oracles["gpt2"](TEXTS[0])] * 4
 
 
 def test_a_stream_says_what_is_wrong_with_its_request(server):
@@ -211,8 +213,8 @@ def test_a_stream_says_what_is_wrong_with_its_request(server):
 
 
 def steps(client, model):
-    [said] = client.get_inference_statistics(model).model_stats
-    return said.inference_count
+    [statistics] = client.get_inference_statistics(model).model_stats
+    return statistics.inference_count
 
 
 def test_a_request_that_is_cancelled_stops_computing(server, client):
@@ -240,9 +242,9 @@ def test_clients_find_the_entries_by_their_task(client):
                 config.parameters["recipe_task"].string_value,
                 config.model_transaction_policy.decoupled,
             )
-    wanted = {
+    expected = {
         f"{family}_{kind}": (f"text{'2text' if family in generators.BEHIND_AN_ENCODER else ''}-generation", streams)
         for family in (*generators.FAMILIES, "whole")
         for kind, streams in (("text", False), ("stream", True))
     }
-    assert marked == wanted
+    assert marked == expected

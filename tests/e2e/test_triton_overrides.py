@@ -55,32 +55,32 @@ def package(text, out, model, checkpoint):
 
 @pytest.fixture(scope="module")
 def server(environment, tmp_path_factory):
-    made = tmp_path_factory.mktemp("packages")
-    layers = graphs.write(made / "layers", graphs.layers())
-    package(PASTED, made / "layers-package", layers, layers)
-    checkpoint = models.checkpoint(made / "checkpoint", "bert", task="text-classification")
-    np.ones(16, np.int64).tofile(made / "types.bin")
-    package(TEXTS % (made / "types.bin"), made / "texts-package", graphs.tiny("bert"), checkpoint)
-    for made_here in ("layers-package", "texts-package"):
-        shutil.copytree(made / made_here, made / "repository", dirs_exist_ok=True)
-    with triton_server.serving(made / "repository", tmp_path_factory.mktemp("server"), environment) as running:
+    folder = tmp_path_factory.mktemp("packages")
+    layers = graphs.write(folder / "layers", graphs.layers())
+    package(PASTED, folder / "layers-package", layers, layers)
+    checkpoint = models.checkpoint(folder / "checkpoint", "bert", task="text-classification")
+    np.ones(16, np.int64).tofile(folder / "types.bin")
+    package(TEXTS % (folder / "types.bin"), folder / "texts-package", graphs.tiny("bert"), checkpoint)
+    for name in ("layers-package", "texts-package"):
+        shutil.copytree(folder / name, folder / "repository", dirs_exist_ok=True)
+    with triton_server.serving(folder / "repository", tmp_path_factory.mktemp("server"), environment) as running:
         yield running
 
 
 @pytest.fixture
 def client(server):
-    made = grpc.InferenceServerClient(server.grpc)
-    yield made
-    made.close()
+    client = grpc.InferenceServerClient(server.grpc)
+    yield client
+    client.close()
 
 
 def test_a_pasted_configuration_is_what_the_server_reports(client):
-    said = yaml.safe_load(PASTED)["package"]["triton"]
+    fields = yaml.safe_load(PASTED)["package"]["triton"]
     config = client.get_model_config("tiny").config
     assert [(group.name, group.count) for group in config.instance_group] == [("workers", 2)]
     assert config.instance_group[0].rate_limiter.priority == 2
     batching = config.dynamic_batching
-    assert list(batching.preferred_batch_size) == said["dynamic_batching"]["preferred_batch_size"]
+    assert list(batching.preferred_batch_size) == fields["dynamic_batching"]["preferred_batch_size"]
     assert batching.max_queue_delay_microseconds == 500
     assert (batching.priority_levels, batching.default_priority_level) == (2, 2)
     assert batching.default_queue_policy.max_queue_size == 64
@@ -113,9 +113,9 @@ def test_the_overrides_of_each_part_arrive_there_and_nowhere_else(client):
 
 def test_a_model_with_every_override_answers(client):
     x = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
-    asked = grpc.InferInput("x", [3, 64], "FP32")
-    asked.set_data_from_numpy(x)
-    answer = client.infer("tiny", [asked], client_timeout=30, priority=1, timeout=10_000_000)
+    x_input = grpc.InferInput("x", [3, 64], "FP32")
+    x_input.set_data_from_numpy(x)
+    answer = client.infer("tiny", [x_input], client_timeout=30, priority=1, timeout=10_000_000)
     assert answer.as_numpy("y").shape == (3, 4)
 
 
@@ -126,8 +126,8 @@ def test_the_second_answer_to_a_text_comes_from_the_cache(client):
         return client.infer("films_text", [text], client_timeout=30).as_numpy("scores")
 
     def hits():
-        [found] = client.get_inference_statistics("films_text").model_stats
-        return found.inference_stats.cache_hit.count
+        [statistics] = client.get_inference_statistics("films_text").model_stats
+        return statistics.inference_stats.cache_hit.count
 
     before, first = hits(), ask()
     assert np.array_equal(ask(), first)
@@ -152,14 +152,14 @@ IO = 'backend: "python" max_batch_size: 8 input { name: "x" data_type: TYPE_FP32
 
 
 def test_what_a_check_refuses_the_server_would_refuse(environment, tmp_path):
-    for name, said in REFUSED.items():
+    for name, config in REFUSED.items():
         (tmp_path / name / "1").mkdir(parents=True)
         (tmp_path / name / "1" / "model.py").touch()
-        (tmp_path / name / "config.pbtxt").write_text(IO + said)
+        (tmp_path / name / "config.pbtxt").write_text(IO + config)
     log = tmp_path.with_suffix(".log")
     installation = Packaged("pip", packaged.VERSION, "for tests", environment=environment)
     with pytest.raises(StepError), servers.start(tmp_path, installation=installation, log=log, patience=60.0):
         pass
-    told = log.read_text(errors="replace")
-    assert [name for name in REFUSED if f"'{name}'" not in told] == []
-    assert "successfully loaded" not in told
+    lines = log.read_text(errors="replace")
+    assert [name for name in REFUSED if f"'{name}'" not in lines] == []
+    assert "successfully loaded" not in lines

@@ -42,15 +42,15 @@ def row_sums():
 @pytest.fixture(scope="module")
 def repository(minilm_checkpoint, minilm_exported, tmp_path_factory):
     """Packages in one repository: MiniLM as sentences, as raw states and in int8, and plain ONNX files."""
-    made = tmp_path_factory.mktemp("packages")
-    tiny = graphs.write(made / "layers", graphs.layers())
+    folder = tmp_path_factory.mktemp("packages")
+    tiny = graphs.write(folder / "layers", graphs.layers())
     ort.save_options(tiny, level="extended")
-    sums = graphs.write(made / "sums", row_sums())
-    whole = graphs.write(made / "whole", graphs.recurrent())
+    sums = graphs.write(folder / "sums", row_sums())
+    whole = graphs.write(folder / "whole", graphs.recurrent())
     sources = {
         "minilm": (minilm_exported, minilm_checkpoint),
         "states": (minilm_exported, minilm_checkpoint),
-        "small": (in_eight_bits(minilm_exported, made / "int8"), minilm_checkpoint),
+        "small": (in_eight_bits(minilm_exported, folder / "int8"), minilm_checkpoint),
         "layers": (tiny, tiny),
         "sums": (sums, sums),
         "whole": (whole, whole),
@@ -58,19 +58,19 @@ def repository(minilm_checkpoint, minilm_exported, tmp_path_factory):
     for name, (model, checkpoint) in sources.items():
         largest = {"batch": 8, "sequence": 128 if name == "states" else 512}
         serving = Serving(model_name=name, ensemble=f"{name}_text", largest=largest, postprocess=name != "states")
-        Package(serving=serving).run(made / "packages" / name, validated=model, checkpoint=checkpoint)
-    together = made / "repository"
+        Package(serving=serving).run(folder / "packages" / name, validated=model, checkpoint=checkpoint)
+    together = folder / "repository"
     for name in sources:
-        shutil.copytree(made / "packages" / name, together, dirs_exist_ok=True)
+        shutil.copytree(folder / "packages" / name, together, dirs_exist_ok=True)
     return together
 
 
-def in_eight_bits(exported, made):
+def in_eight_bits(exported, folder):
     """The int8 model that a recipe for a CPU makes of an exported one."""
-    ShapeInfer().run(made / "shaped", exported=exported)
-    Fuse().run(made / "fused", shaped=made / "shaped")
-    Quantize().run(made / "quantized", fused=made / "fused")
-    return made / "quantized"
+    ShapeInfer().run(folder / "shaped", exported=exported)
+    Fuse().run(folder / "fused", shaped=folder / "shaped")
+    Quantize().run(folder / "quantized", fused=folder / "fused")
+    return folder / "quantized"
 
 
 @pytest.fixture(scope="module")
@@ -92,13 +92,13 @@ def over_http(server, model, inputs):
 
 def over_grpc(server, model, arrays, kinds):
     client = grpc.InferenceServerClient(server.grpc)
-    asked = []
+    inputs = []
     for name, array in arrays.items():
         value = grpc.InferInput(name, array.shape, kinds[name])
         value.set_data_from_numpy(array)
-        asked.append(value)
+        inputs.append(value)
     try:
-        answer = client.infer(model, asked, client_timeout=30)
+        answer = client.infer(model, inputs, client_timeout=30)
         return {output.name: answer.as_numpy(output.name) for output in answer.get_response().outputs}
     finally:
         client.close()
@@ -117,7 +117,7 @@ def expected(checkpoint, exported, texts):
 
 
 def test_the_ensemble_answers_texts_over_http_and_grpc(server, minilm_checkpoint, minilm_exported):
-    wanted = expected(minilm_checkpoint, minilm_exported, TEXTS)
+    expected_states = expected(minilm_checkpoint, minilm_exported, TEXTS)
     data = {"TEXT": {"shape": [len(TEXTS), 1], "datatype": "BYTES", "data": [[text] for text in TEXTS]}}
     array = np.array([[text.encode()] for text in TEXTS], dtype=object)
     for answer in (
@@ -125,15 +125,15 @@ def test_the_ensemble_answers_texts_over_http_and_grpc(server, minilm_checkpoint
         over_grpc(server, "states_text", {"TEXT": array}, {"TEXT": "BYTES"}),
     ):
         assert list(answer) == ["last_hidden_state"]
-        assert answer["last_hidden_state"].shape == wanted.shape
-        assert np.abs(answer["last_hidden_state"] - wanted).max() < 1e-4
+        assert answer["last_hidden_state"].shape == expected_states.shape
+        assert np.abs(answer["last_hidden_state"] - expected_states).max() < 1e-4
 
 
 def test_each_model_of_the_package_can_be_asked_by_itself(server, minilm_checkpoint, minilm_exported):
     row = tokenizers.load(minilm_checkpoint).row(TEXTS[0])
     answer = over_grpc(server, "states", row, dict.fromkeys(row, "INT64"))
-    wanted = expected(minilm_checkpoint, minilm_exported, TEXTS[:1])
-    assert np.abs(answer["last_hidden_state"] - wanted).max() < 1e-4
+    expected_states = expected(minilm_checkpoint, minilm_exported, TEXTS[:1])
+    assert np.abs(answer["last_hidden_state"] - expected_states).max() < 1e-4
     text = np.array([[TEXTS[0].encode()]], dtype=object)
     tokens = over_grpc(server, "states_tokenizer", {"TEXT": text}, {"TEXT": "BYTES"})
     assert set(tokens) == set(row)
@@ -156,10 +156,10 @@ def test_bytes_that_are_no_text_are_an_error_of_that_request(server):
 
 def test_a_model_without_a_tokenizer_is_served_over_http_and_grpc(server, repository):
     x = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
-    wanted = ort.run(ort.session(repository / "layers" / "1", threads=1, level="extended"), {"x": x})["y"]
+    expected_y = ort.run(ort.session(repository / "layers" / "1", threads=1, level="extended"), {"x": x})["y"]
     data = {"x": {"shape": [3, 64], "datatype": "FP32", "data": x.tolist()}}
     for answer in (over_http(server, "layers", data), over_grpc(server, "layers", {"x": x}, {"x": "FP32"})):
-        assert np.allclose(answer["y"], wanted, atol=1e-5)
+        assert np.allclose(answer["y"], expected_y, atol=1e-5)
 
 
 def test_one_number_a_row_goes_in_and_comes_out_as_one(server):
@@ -170,8 +170,8 @@ def test_one_number_a_row_goes_in_and_comes_out_as_one(server):
 
 def test_a_recurrent_model_is_served_with_its_whole_shape(server, repository):
     x = np.random.default_rng(0).standard_normal((5, 2, 32)).astype(np.float32)
-    wanted = ort.run(ort.session(repository / "whole" / "1", threads=1), {"x": x})["y"]
-    assert np.allclose(over_grpc(server, "whole", {"x": x}, {"x": "FP32"})["y"], wanted, atol=1e-5)
+    expected_y = ort.run(ort.session(repository / "whole" / "1", threads=1), {"x": x})["y"]
+    assert np.allclose(over_grpc(server, "whole", {"x": x}, {"x": "FP32"})["y"], expected_y, atol=1e-5)
 
 
 def test_triton_reports_the_configuration_that_was_packaged(server):
@@ -216,28 +216,28 @@ def embedded(minilm_checkpoint):
 def vectors_of(server, entry, lines, *, together):
     """The entry's vectors, asked in batches of so many lines over one connection."""
     client = grpc.InferenceServerClient(server.grpc)
-    found = []
+    vectors = []
     for start in range(0, len(lines), together):
         array = np.array([[line.encode()] for line in lines[start : start + together]], dtype=object)
         value = grpc.InferInput("TEXT", array.shape, "BYTES")
         value.set_data_from_numpy(array)
         answer = client.infer(entry, [value], client_timeout=60)
         assert [output.name for output in answer.get_response().outputs] == ["sentence_embedding"]
-        found.append(answer.as_numpy("sentence_embedding"))
+        vectors.append(answer.as_numpy("sentence_embedding"))
     client.close()
-    return np.concatenate(found)
+    return np.concatenate(vectors)
 
 
 def test_a_thousand_sentences_get_the_vectors_that_sentence_transformers_defines(server, embedded):
-    lines, wanted = embedded
+    lines, references = embedded
     assert len(set(lines)) == 1000
-    assert np.abs(vectors_of(server, "minilm_text", lines, together=8) - wanted).max() < 1e-4
+    assert np.abs(vectors_of(server, "minilm_text", lines, together=8) - references).max() < 1e-4
 
 
 def test_in_int8_every_sentence_keeps_a_cosine_of_99_per_cent(server, embedded, repository, minilm_checkpoint):
-    lines, wanted = embedded
-    found = vectors_of(server, "small_text", lines, together=1)
-    cosines = (found * wanted).sum(axis=1)
+    lines, references = embedded
+    vectors = vectors_of(server, "small_text", lines, together=1)
+    cosines = (vectors * references).sum(axis=1)
     print(f"cosine: mean {cosines.mean():.4f}, least {cosines.min():.4f}, {(cosines >= 0.99).mean():.1%} reach 0.99")
     assert cosines.min() >= 0.99
     assert cosines.mean() >= 0.998
@@ -246,4 +246,4 @@ def test_in_int8_every_sentence_keeps_a_cosine_of_99_per_cent(server, embedded, 
     tokenizer = tokenizers.load(minilm_checkpoint)
     for number in [*range(0, len(lines), 25), int(cosines.argmin())]:
         states = ort.run(session, tokenizer.row(lines[number]))["last_hidden_state"][0].mean(axis=0)
-        assert np.abs(states / np.linalg.norm(states) - found[number]).max() < 1e-5
+        assert np.abs(states / np.linalg.norm(states) - vectors[number]).max() < 1e-5

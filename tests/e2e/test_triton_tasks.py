@@ -61,18 +61,18 @@ KINDS = {
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory):
     """A tiny random model for each kind, and what sentence-transformers would add to one."""
-    made = tmp_path_factory.mktemp("checkpoints")
+    folder = tmp_path_factory.mktemp("checkpoints")
     for name, (architecture, task, _, options) in KINDS.items():
         make = decoder if architecture == "opt" else models.checkpoint
-        make(made / name, architecture, task=task, **options)
+        make(folder / name, architecture, task=task, **options)
     kinds = ("Transformer", "Pooling", "Normalize")
     modules = [{"path": f"{n}_{kind}" if n else "", "type": f"sentence_transformers.models.{kind}"}
                for n, kind in enumerate(kinds)]  # fmt: skip
-    (made / "sentences" / "modules.json").write_text(json.dumps(modules))
-    (made / "sentences" / "1_Pooling").mkdir()
+    (folder / "sentences" / "modules.json").write_text(json.dumps(modules))
+    (folder / "sentences" / "1_Pooling").mkdir()
     pooling = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True}
-    (made / "sentences" / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
-    return made
+    (folder / "sentences" / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    return folder
 
 
 def decoder(directory, family, *, task, **options):
@@ -90,46 +90,48 @@ def decoder(directory, family, *, task, **options):
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory, timm):
     """Two image classifiers as timm's repositories hold them: how each wants its images, and what it says of them."""
-    made = tmp_path_factory.mktemp("photographs")
-    told = {
+    folder = tmp_path_factory.mktemp("photographs")
+    configs = {
         "middle": {"crop_pct": 0.9, "interpolation": "bicubic", "mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)},
         "whole": {"crop_pct": 1.0, "crop_mode": "squash", "interpolation": "bilinear"},
     }
-    for name, config in told.items():
-        timm_here.checkpoint(made / name, "test_efficientnet", size=64, num_classes=4, pretrained_cfg_overlay=config)
-    said = json.loads((made / "whole" / "config.json").read_text())
-    said["label_names"] = ["cat", "dog", "boat", "tree"]
-    (made / "whole" / "config.json").write_text(json.dumps(said))
-    return made
+    for name, config in configs.items():
+        timm_here.checkpoint(folder / name, "test_efficientnet", size=64, num_classes=4, pretrained_cfg_overlay=config)
+    config = json.loads((folder / "whole" / "config.json").read_text())
+    config["label_names"] = ["cat", "dog", "boat", "tree"]
+    (folder / "whole" / "config.json").write_text(json.dumps(config))
+    return folder
 
 
 @pytest.fixture(scope="module")
 def server(checkpoints, photographs, environment, tmp_path_factory):
     """All packages in one repository: exported and packaged by the steps themselves."""
-    made = tmp_path_factory.mktemp("packages")
+    folder = tmp_path_factory.mktemp("packages")
     for name, (_, task, _, _) in KINDS.items():
         serving = Serving(model_name=name, ensemble=f"{name}_text", largest=LARGEST, task=task)
-        build(made, name, checkpoints / name, serving, Export(task=task))
+        build(folder, name, checkpoints / name, serving, Export(task=task))
     for name, layout in (("middle", "NHWC"), ("whole", "NCHW")):
         images = Images(layout=layout, size=64)
         serving = Serving(model_name=name, ensemble=f"{name}_image", largest=LARGEST, images=images)
-        build(made, name, photographs / name, serving, Export(images=images))
+        build(folder, name, photographs / name, serving, Export(images=images))
     for name, task in (("plain", None), ("plain_classes", "text-classification")):
-        source = made / f"{name}-source"
+        source = folder / f"{name}-source"
         models.onnx_text(source / "model.onnx")
         models.save_tokenizer(source)
         serving = Serving(model_name=name, ensemble=f"{name}_text", largest=LARGEST, task=task)
-        Package(serving=serving).run(made / "packages" / name, validated=source, checkpoint=source)
-    together = made / "repository"
-    for package in (made / "packages").iterdir():
+        Package(serving=serving).run(folder / "packages" / name, validated=source, checkpoint=source)
+    together = folder / "repository"
+    for package in (folder / "packages").iterdir():
         shutil.copytree(package, together, dirs_exist_ok=True)
     with triton_server.serving(together, tmp_path_factory.mktemp("server"), environment) as running:
         yield running
 
 
-def build(made, name, checkpoint, serving, export):
-    export.run(made / f"{name}-exported", checkpoint=checkpoint)
-    Package(serving=serving).run(made / "packages" / name, validated=made / f"{name}-exported", checkpoint=checkpoint)
+def build(folder, name, checkpoint, serving, export):
+    export.run(folder / f"{name}-exported", checkpoint=checkpoint)
+    Package(serving=serving).run(
+        folder / "packages" / name, validated=folder / f"{name}-exported", checkpoint=checkpoint
+    )
 
 
 # Two clients
@@ -160,9 +162,9 @@ class OverHttp:
 
     def __call__(self, model, name, array):
         binary = b"".join(struct.pack("<I", len(each)) + each for each in array.reshape(-1))
-        told = {"name": name, "shape": list(array.shape), "datatype": "BYTES",
+        header = {"name": name, "shape": list(array.shape), "datatype": "BYTES",
                 "parameters": {"binary_data_size": len(binary)}}  # fmt: skip
-        head = json.dumps({"inputs": [told]}).encode()
+        head = json.dumps({"inputs": [header]}).encode()
         request = urllib.request.Request(
             f"http://{self.server.http}/v2/models/{model}/infer", head + binary,
             {"Inference-Header-Content-Length": str(len(head))},
@@ -175,10 +177,10 @@ class OverHttp:
         return {each["name"]: self.array(each) for each in outputs}
 
     @staticmethod
-    def array(told):
-        text = told["datatype"] == "BYTES"
-        values = [each.encode() for each in told["data"]] if text else told["data"]
-        return np.array(values, dtype=object if text else None).reshape(told["shape"])
+    def array(tensor):
+        text = tensor["datatype"] == "BYTES"
+        values = [each.encode() for each in tensor["data"]] if text else tensor["data"]
+        return np.array(values, dtype=object if text else None).reshape(tensor["shape"])
 
 
 @pytest.fixture(params=[OverHttp, OverGrpc], ids=["http", "grpc"])
@@ -221,17 +223,17 @@ class Original:
         sequences = tokens.sequence_ids(0)
         types = getattr(self.model.config, "type_vocab_size", 0) > 1
         taken = {name: tokens[name] for name in tokens if types or name != "token_type_ids"}
-        made = self.model(**taken)
+        output = self.model(**taken)
         ids = tokens["input_ids"][0]
         if self.task == "text-classification":
-            return self.classes(made.logits[0])
+            return self.classes(output.logits[0])
         if self.task == "token-classification":
-            return self.tags(made.logits[0], ids, torch.where(special[:, None], -1, offsets))
+            return self.tags(output.logits[0], ids, torch.where(special[:, None], -1, offsets))
         if self.task == "question-answering":
-            return self.span(made, texts[1], offsets, torch.tensor([each == 1 for each in sequences]))
+            return self.span(output, texts[1], offsets, torch.tensor([each == 1 for each in sequences]))
         if self.task == "fill-mask":
-            return self.fillings(made.logits[0], ids)
-        return {"last_hidden_state": made.last_hidden_state[0]}
+            return self.fillings(output.logits[0], ids)
+        return {"last_hidden_state": output.last_hidden_state[0]}
 
     def classes(self, logits):
         kind = self.model.config.problem_type
@@ -246,16 +248,16 @@ class Original:
         tokens = self.tokenizer.convert_ids_to_tokens(ids)
         return {"logits": logits, "labels": labels, "scores": shares, "tokens": tokens, "offsets": offsets}
 
-    def span(self, made, context, offsets, inside):
-        begin, end = (made[name][0].masked_fill(~inside, -1e4).double().softmax(0)
+    def span(self, output, context, offsets, inside):
+        begin, end = (output[name][0].masked_fill(~inside, -1e4).double().softmax(0)
                       for name in ("start_logits", "end_logits"))  # fmt: skip
-        found = {"start_logits": made.start_logits[0], "end_logits": made.end_logits[0]}
+        logits = {"start_logits": output.start_logits[0], "end_logits": output.end_logits[0]}
         if not inside.any():
-            return {**found, "answer": [""], "score": [0], "start": [-1], "end": [-1]}
+            return {**logits, "answer": [""], "score": [0], "start": [-1], "end": [-1]}
         shares = torch.outer(begin, end).triu().tril(14)
         first, last = divmod(int(shares.argmax()), len(end))
         a, b = int(offsets[first, 0]), int(offsets[last, 1])
-        return {**found, "answer": [context[a:b]], "score": [shares[first, last]], "start": [a], "end": [b]}
+        return {**logits, "answer": [context[a:b]], "score": [shares[first, last]], "start": [a], "end": [b]}
 
     def fillings(self, logits, ids):
         shares, best = logits[ids == models.vocabulary()["[MASK]"]].softmax(1).topk(5)
@@ -272,22 +274,22 @@ def pooled(states):
 @pytest.fixture(scope="module")
 def expected(checkpoints):
     """For each kind, what clients must get for each of its rows."""
-    found = {}
+    answers = {}
     for name, (_, task, rows, _) in KINDS.items():
         original = Original(checkpoints / name, task)
-        found[name] = [original(row) for row in rows]
+        answers[name] = [original(row) for row in rows]
         if name == "sentences":
-            found[name] = [pooled(row["last_hidden_state"]) for row in found[name]]
-    return found
+            answers[name] = [pooled(row["last_hidden_state"]) for row in answers[name]]
+    return answers
 
 
 PADDING = {"labels": b"", "tokens": b"", "scores": 0, "offsets": -1, "token_ids": -1}
 
 
-def compare(answer, row, wanted):
+def compare(answer, row, expected_row):
     """Hold a row of an answer against the oracle's, and what is behind it against padding."""
-    assert list(answer) == list(wanted) or set(answer) == set(wanted)
-    for name, value in wanted.items():
+    assert list(answer) == list(expected_row) or set(answer) == set(expected_row)
+    for name, value in expected_row.items():
         theirs = answer[name][row]
         count = len(value)
         if theirs.dtype == object:
@@ -308,17 +310,17 @@ def test_the_entry_answers_what_the_original_answers(name, ask, expected):
     for number, row in enumerate(rows):
         compare(ask(f"{name}_text", "TEXT", bytes_of([row])), 0, expected[name][number])
     together = ask(f"{name}_text", "TEXT", bytes_of(rows))
-    for number, wanted in enumerate(expected[name]):
-        compare(together, number, wanted)
+    for number, expected_row in enumerate(expected[name]):
+        compare(together, number, expected_row)
 
 
 def test_sixty_four_clients_at_once_get_each_their_own_answers(server, expected):
-    asked = [(name, number) for name in KINDS for number in range(len(KINDS[name][2]))]
+    requests = [(name, number) for name in KINDS for number in range(len(KINDS[name][2]))]
 
     def client(place):
         over = OverGrpc(server) if place % 2 else OverHttp(server)
         for step in range(4):
-            name, number = asked[(place * 7 + step * 11) % len(asked)]
+            name, number = requests[(place * 7 + step * 11) % len(requests)]
             compare(over(f"{name}_text", "TEXT", bytes_of([KINDS[name][2][number]])), 0, expected[name][number])
         return place
 
@@ -335,8 +337,10 @@ def test_any_of_the_outputs_can_be_asked_for_without_the_others(name, server):
         value = grpc.InferInput("TEXT", array.shape, "BYTES")
         value.set_data_from_numpy(array)
         for output in every:
-            made = client.infer(f"{name}_text", [value], outputs=[grpc.InferRequestedOutput(output)], client_timeout=30)
-            assert [each.name for each in made.get_response().outputs] == [output]
+            response = client.infer(
+                f"{name}_text", [value], outputs=[grpc.InferRequestedOutput(output)], client_timeout=30
+            )
+            assert [each.name for each in response.get_response().outputs] == [output]
 
 
 def test_what_is_wrong_with_a_request_is_said_and_hurts_no_other(ask, files):
@@ -347,8 +351,8 @@ def test_what_is_wrong_with_a_request_is_said_and_hurts_no_other(ask, files):
         ("middle_image", "IMAGE", b"no image at all"): "15 bytes that are no image",
         ("middle_image", "IMAGE", files["png"][:200]): "IMAGE: ",
     }
-    for (model, name, row), said in wrong.items():
-        with pytest.raises(Exception, match=said):
+    for (model, name, row), message in wrong.items():
+        with pytest.raises(Exception, match=message):
             ask(model, name, bytes_of([row]))
     assert ask("tags_text", "TEXT", bytes_of([SHORT]))
 
@@ -408,15 +412,15 @@ def prepared(name, file):
 @pytest.mark.parametrize("name", ["middle", "whole"])
 def test_an_image_file_gets_the_labels_that_timm_gives_it(name, ask, photographs, files, timm):
     original = timm.create_model(f"local-dir:{photographs / name}", pretrained=True).eval()
-    told = ["cat", "dog", "boat", "tree"] if name == "whole" else ["0", "1", "2", "3"]
+    labels = ["cat", "dog", "boat", "tree"] if name == "whole" else ["0", "1", "2", "3"]
     together = ask(f"{name}_image", "IMAGE", bytes_of(list(files.values())))
     for number, file in enumerate(files.values()):
         with torch.inference_mode():
             logits = original(prepared(name, file)[None])[0]
         best = logits.argsort(descending=True)
-        wanted = {"logits": logits, "labels": [told[n] for n in best], "scores": logits.softmax(0)[best]}
-        compare(ask(f"{name}_image", "IMAGE", bytes_of([file])), 0, wanted)
-        compare(together, number, wanted)
+        expected_row = {"logits": logits, "labels": [labels[n] for n in best], "scores": logits.softmax(0)[best]}
+        compare(ask(f"{name}_image", "IMAGE", bytes_of([file])), 0, expected_row)
+        compare(together, number, expected_row)
 
 
 # Plain ONNX
@@ -435,13 +439,13 @@ def test_a_plain_onnx_file_gives_its_own_outputs_or_answers_to_the_task_that_is_
 
 def test_the_server_says_which_models_clients_call_and_what_for(server):
     client = grpc.InferenceServerClient(server.grpc)
-    found = {}
+    tasks = {}
     for model in client.get_model_repository_index().models:
         parameters = client.get_model_config(model.name).config.parameters
         if "recipe_task" in parameters:
-            found[model.name] = parameters["recipe_task"].string_value
+            tasks[model.name] = parameters["recipe_task"].string_value
     client.close()
-    assert found == {
+    assert tasks == {
         **{f"{name}_text": task for name, (_, task, _, _) in KINDS.items()},
         "middle_image": "image-classification",
         "whole_image": "image-classification",

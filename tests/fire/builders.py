@@ -125,8 +125,8 @@ class Builders:
         self._count += 1
         output = self._folder / str(self._count)
         output.mkdir()
-        ground.told.mkdir(parents=True, exist_ok=True)
-        environment = {**self.project.environment, PLACE: str(ground.told), **environment}
+        ground.announcements.mkdir(parents=True, exist_ok=True)
+        environment = {**self.project.environment, PLACE: str(ground.announcements), **environment}
         if real:
             with open(output / "stdout", "wb") as out, open(output / "stderr", "wb") as err:
                 process = subprocess.Popen(
@@ -143,12 +143,12 @@ class Builders:
         self._started: int | None = None
         while self._started is None:
             self._hear(_PATIENCE)
-        made = Builder(self, self._started, output, None)
-        if made.pid in self._early:
-            made.code = self._early.pop(made.pid)
+        builder = Builder(self, self._started, output, None)
+        if builder.pid in self._early:
+            builder.code = self._early.pop(builder.pid)
         else:
-            self._running[made.pid] = made
-        return made
+            self._running[builder.pid] = builder
+        return builder
 
     def build(self, ground: Ground, *more: str, expect: int | None = 0, hook: str = "", real: bool = False) -> Builder:
         """Run a build to its end."""

@@ -19,8 +19,8 @@ def tier(request):
 def field(tmp_path_factory):
     """Two variants of a recipe with steps of all kinds."""
     folder = tmp_path_factory.mktemp("fire")
-    with fields.field(folder, Project(folder / "project")) as made:
-        yield made
+    with fields.field(folder, Project(folder / "project")) as template_field:
+        yield template_field
 
 
 @pytest.fixture

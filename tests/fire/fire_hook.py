@@ -20,18 +20,18 @@ _TOUCHES = {
 
 def lay(text: str) -> None:
     """Lay the traps that a JSON object names; `below` are the folders that count."""
-    wanted = json.loads(text)
-    if "count_into" in wanted:
-        _at_touch(0, wanted["below"], _Count(wanted["count_into"]))
-    if "kill_at" in wanted:
-        _at_touch(wanted["kill_at"], wanted["below"], lambda: _kill(with_workers=wanted.get("with_workers", False)))
-    if "edit_at" in wanted:
-        _at_touch(wanted["edit_at"], wanted["below"], lambda: _edit(wanted["path"], wanted["text"]))
-    if "full_from" in wanted:
-        _from_write(wanted["full_from"], wanted["below"])
-    if "clock" in wanted:
-        _turn_clock(wanted["clock"])
-    if wanted.get("locks") is False:
+    options = json.loads(text)
+    if "count_into" in options:
+        _at_touch(0, options["below"], _Count(options["count_into"]))
+    if "kill_at" in options:
+        _at_touch(options["kill_at"], options["below"], lambda: _kill(with_workers=options.get("with_workers", False)))
+    if "edit_at" in options:
+        _at_touch(options["edit_at"], options["below"], lambda: _edit(options["path"], options["text"]))
+    if "full_from" in options:
+        _from_write(options["full_from"], options["below"])
+    if "clock" in options:
+        _turn_clock(options["clock"])
+    if options.get("locks") is False:
         _take_locks_away()
 
 

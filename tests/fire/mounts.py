@@ -42,10 +42,10 @@ class Disk:
 
     def limit(self, *, free: int | None = None, inodes: int | None = None) -> None:
         """Leave so many bytes, and so many inodes, beyond what is used; None for plenty."""
-        found = os.statvfs(self.place)
-        used = (found.f_blocks - found.f_bfree) * found.f_frsize
+        status = os.statvfs(self.place)
+        used = (status.f_blocks - status.f_bfree) * status.f_frsize
         size = used + free if free is not None else 64 << 20
-        count = found.f_files - found.f_ffree + inodes if inodes is not None else 100_000
+        count = status.f_files - status.f_ffree + inodes if inodes is not None else 100_000
         # Of a size of 0 or a number of 0 the kernel takes there to be no limit.
         _mount("-o", f"remount,size={max(size, 4096)},nr_inodes={max(count, 1)}", str(self.place))
 

@@ -87,7 +87,7 @@ class Ground:
         return self.folder / "build"
 
     @property
-    def told(self) -> Path:
+    def announcements(self) -> Path:
         return self.folder / "told"
 
     @property
@@ -97,12 +97,12 @@ class Ground:
 
     def copy(self, folder: Path) -> Ground:
         """Copy the store and the packages; hard links stay what they are, the log begins anew."""
-        made = Ground(folder)
-        made.told.mkdir(parents=True)
-        for mine, its in ((self.cache, made.cache), (self.out, made.out)):
+        ground = Ground(folder)
+        ground.announcements.mkdir(parents=True)
+        for mine, its in ((self.cache, ground.cache), (self.out, ground.out)):
             if mine.exists():
                 copy_linked(mine, its)
-        return made
+        return ground
 
     def work(self, kind: str = "begin", *, since: int = 0) -> Counter[str]:
         """Return how often which piece of work began, or ended, behind this place in the log."""
@@ -110,7 +110,7 @@ class Ground:
         return Counter(row[1] for row in rows if row[0] == kind)
 
     def lines(self) -> list[str]:
-        log = self.told / "log"
+        log = self.announcements / "log"
         return log.read_text().splitlines() if log.exists() else []
 
     def records(self) -> dict[str, dict]:

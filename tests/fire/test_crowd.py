@@ -20,11 +20,11 @@ CROWD = 16
 def wide(tmp_path_factory):
     """A project of more than thirty jobs that are not shared."""
     folder = tmp_path_factory.mktemp("wide")
-    with fields.field(folder, Project(folder / "project", variants=5, megabytes=1)) as made:
-        yield made
+    with fields.field(folder, Project(folder / "project", variants=5, megabytes=1)) as wide_field:
+        yield wide_field
 
 
-def made(builders):
+def builds(builders):
     """Return how often which key was said to be built, over all builders."""
     events = [event for builder in builders for event in builder.events]
     return Counter(event["key"] for event in events if event["event"] == "end" and event["state"] == "built")
@@ -36,8 +36,8 @@ def test_sixteen_at_once_on_an_empty_cache_make_each_key_once_in_all(field, tmp_
     for builder in crowd:
         builder.wait(expect=0)
         assert field.builders.delivered(builder) == field.expected
-    assert set(made(crowd).values()) == {1}
-    assert len(made(crowd)) == len(ground.records())
+    assert set(builds(crowd).values()) == {1}
+    assert len(builds(crowd)) == len(ground.records())
     assert set(ground.work().values()) == {1}
     assert ground.leftovers() == []
 
@@ -49,8 +49,8 @@ def test_sixteen_with_four_workers_each_share_a_wide_recipe(tier, wide, tmp_path
         for builder in crowd:
             builder.wait(expect=0)
             assert wide.builders.delivered(builder) == wide.expected
-        assert len(made(crowd)) > 30
-        assert set(made(crowd).values()) == {1}
+        assert len(builds(crowd)) > 30
+        assert set(builds(crowd).values()) == {1}
         assert set(ground.work().values()) == {1}
         assert ground.leftovers() == []
         assert wide.builders.verify(ground)["damaged"] == []
@@ -72,7 +72,7 @@ def test_the_others_go_on_while_some_are_killed(tier, wide, tmp_path):
             if builder.code == 0:
                 assert wide.builders.delivered(builder) == wide.expected
         assert killed
-        assert max(made(crowd).values()) == 1  # one that was killed may not have come to say so
+        assert max(builds(crowd).values()) == 1  # one that was killed may not have come to say so
         assert sum(ground.work().values()) - len(ground.work()) <= 2 * killed
         wide.builders.build(ground)
         assert ground.leftovers() == []
@@ -92,15 +92,15 @@ def stopped(field, ground):
     holder = field.builders.start((*ground.words, "-j1"), ground)
     wait_for(lambda: any(name.startswith("left") for name in ground.work()))
     holder.signal(signal.SIGSTOP)
-    held = next(name for name in ground.work() if name.startswith("left"))
+    blocked = next(name for name in ground.work() if name.startswith("left"))
     others = [field.builders.start(ground.words, ground) for _ in range(3)]
     # One half of every other diamond, but what needs the half that is held.
     wait_for(lambda: sum(ground.work("end")[name] for name in ground.work() if name.startswith("right")) == 2)
     wait_for(lambda: sum(name.startswith("stamp") for name in ground.work("end")) == 1)
     time.sleep(0.3)
     assert all(builder.poll() is None for builder in others)
-    assert ground.work()[held] == 1
-    yield holder, others, held
+    assert ground.work()[blocked] == 1
+    yield holder, others, blocked
     holder.signal(signal.SIGCONT) if holder.poll() is None else None
 
 
@@ -114,13 +114,13 @@ def test_a_key_whose_maker_stands_still_is_waited_for(field, ground, stopped):
 
 
 def test_a_key_whose_maker_dies_is_taken_over(field, ground, stopped):
-    holder, others, held = stopped
+    holder, others, blocked = stopped
     holder.kill("all")
     for builder in others:
         builder.wait(expect=0)
         assert field.builders.delivered(builder) == field.expected
     again = {name for name, count in ground.work().items() if count > 1}
-    assert again == {held}
+    assert again == {blocked}
     field.builders.build(ground)
     assert ground.leftovers() == []
 

@@ -22,8 +22,8 @@ NOTES = {"heads", "stat", "snapshots"}
 def files_of(ground, place):
     """Return the files of a place that hold something."""
     root = ground.cache / place
-    found = [root] if root.is_file() else [path for path in sorted(root.rglob("*")) if path.is_file()]
-    return [path for path in found if path.stat().st_size]
+    files = [root] if root.is_file() else [path for path in sorted(root.rglob("*")) if path.is_file()]
+    return [path for path in files if path.stat().st_size]
 
 
 def hurt(ground, how, chance, *, keep):
@@ -96,17 +96,17 @@ def test_damage_is_never_served_and_always_found(how, tier, field, tmp_path):
         healed = field.builders.build(ground)
         assert field.builders.delivered(healed) == field.expected, what
 
-        held_against(field.builders, copy, [names[path] for path in hurt_files], what, notes_may_go=how == "delete")
+        check_verify(field.builders, copy, [names[path] for path in hurt_files], what, notes_may_go=how == "delete")
         assert field.builders.delivered(field.builders.build(copy)) == field.expected, what
         shutil.rmtree(copy.folder)
 
 
-def held_against(builders, ground, hurt_files, what, *, notes_may_go):
+def check_verify(builders, ground, hurt_files, what, *, notes_may_go):
     """A verification names every hurt file by one of its names, or its artifact; a second one finds nothing."""
-    said = builders.verify(ground, expect=None)
-    named = {Path(damage["path"]) for damage in said["damaged"]}
+    verdict = builders.verify(ground, expect=None)
+    named = {Path(damage["path"]) for damage in verdict["damaged"]}
     unnamed = [names for names in hurt_files if not any({name, *name.parents} & named for name in names)]
     if notes_may_go:
         unnamed = [names for names in unnamed if names[0].parts[0] not in NOTES]
-    assert not unnamed, f"{what}: {said}"
+    assert not unnamed, f"{what}: {verdict}"
     assert builders.verify(ground)["damaged"] == [], what

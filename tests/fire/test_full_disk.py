@@ -19,15 +19,15 @@ pytestmark = pytest.mark.slow
 def away(tmp_path_factory):
     """A project whose builders run among mounts of their own."""
     folder = tmp_path_factory.mktemp("away")
-    with own_mounts(), fields.field(folder, Project(folder / "project", megabytes=1)) as made:
-        yield made
+    with own_mounts(), fields.field(folder, Project(folder / "project", megabytes=1)) as mounted_field:
+        yield mounted_field
 
 
 @pytest.fixture
 def disk(away, tmp_path):
-    made = Disk(tmp_path / "disk")
-    yield made
-    made.remove()
+    small_disk = Disk(tmp_path / "disk")
+    yield small_disk
+    small_disk.remove()
 
 
 def refused_clearly(builder, *, one=True):

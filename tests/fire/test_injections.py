@@ -50,9 +50,9 @@ class Scene:
 
 @pytest.fixture
 def scene(field, tmp_path):
-    made = Scene(tmp_path, field.template)
-    yield made
-    made.builders.close()
+    scene = Scene(tmp_path, field.template)
+    yield scene
+    scene.builders.close()
 
 
 def edit(path, text, *, like=None):

@@ -36,8 +36,8 @@ class Watch:
         self.mark = len(self.ground.lines())
 
     def verify(self):
-        said = self.builders.verify(self.ground)
-        assert said["damaged"] == []
+        verdict = self.builders.verify(self.ground)
+        assert verdict["damaged"] == []
 
     def complete(self):
         """A build comes to its end with what an undisturbed one delivers, and leaves nothing lying about."""
@@ -121,7 +121,7 @@ def test_a_worker_may_be_killed_before_any_system_call(tier, field, tmp_path):
     points = range(1, most + 1) if tier.whole else sorted(tier.chance.sample(range(1, most + 1), 3))
     for point in points:
         watch = Watch(field, field.template.copy(tmp_path / f"ground{point}"))
-        hook = watch.ground.told / "hook"
+        hook = watch.ground.announcements / "hook"
         hook.write_text(trap(watch.ground, kill_at=point))
         failed = field.builders.build(watch.ground, "-j1", expect=None)
         if failed.code == 0:  # no worker lived to touch so much

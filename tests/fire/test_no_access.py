@@ -38,7 +38,7 @@ class MovedOut(Ground):
         return self.folder.parent.parent / "build"
 
     @property
-    def told(self):
+    def announcements(self):
         return self.folder.parent.parent / "told"
 
 
@@ -57,10 +57,10 @@ def read_only(away, field, tmp_path):
     disk = Disk(tmp_path / "disk")
     ground = field.undisturbed.copy(disk.place / "ground")
     shutil.move(ground.out, tmp_path / "build")
-    made = MovedOut(ground.folder)
-    away.build(made)
+    moved = MovedOut(ground.folder)
+    away.build(moved)
     disk.read_only()
-    yield made
+    yield moved
     disk.remove()
 
 

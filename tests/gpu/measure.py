@@ -41,9 +41,9 @@ def main() -> int:
                 left.append(f"{way.name}: {why}")
                 continue
             print(f"building {way.name}", file=sys.stderr)
-            done, told = ways.build(Path(folder), way)
-            if told.get("bench"):
-                shown.append(told)
+            done, variant = ways.build(Path(folder), way)
+            if variant.get("bench"):
+                shown.append(variant)
             else:
                 left.append(f"{way.name}: {_last(done.stderr)}")
     print("\n".join(left), file=sys.stderr)
@@ -54,32 +54,32 @@ def main() -> int:
 def section(shown: Sequence[Mapping[str, Any]], left: Sequence[str], heading: str, versions: str) -> str:
     """Return a part of docs/measured.md: where, with what, the table, what was left out."""
     lines = [f"\n## {heading}\n", versions, "", _row(_HEADER), _row("-" * 3 for _ in _HEADER)]
-    lines += [_row(cells) for told in shown for cells in _cells(told)]
-    clocks = [f"{told['recipe']}: {_clocks(told)}" for told in shown]
+    lines += [_row(cells) for variant in shown for cells in _cells(variant)]
+    clocks = [f"{variant['recipe']}: {_clocks(variant)}" for variant in shown]
     lines += ["", "Clocks while it was measured: " + "; ".join(clocks) + "."] if clocks else []
     lines += ["", "Left out: " + "; ".join(left) + "."] if left else []
     return "\n".join(lines)
 
 
-def _cells(told: Mapping[str, Any]) -> list[list[str]]:
-    cosine = told["validation"].get("cosine")
-    found = []
-    for row in told["bench"]:
+def _cells(variant: Mapping[str, Any]) -> list[list[str]]:
+    cosine = variant["validation"].get("cosine")
+    rows = []
+    for row in variant["bench"]:
         if not row["ours"]:
             continue
         shape = " x ".join(str(extent) for extent in row["shape"].values())
         times = [f"{row[name]:.3f}" for name in ("mean_ms", "p50_ms", "p95_ms", "p99_ms")]
         ratios = [f"{row['ratio_to'][name]:.2f} x" if name in row["ratio_to"] else "" for name in _RIVALS]
-        size = f"{told['size'] / 1e6:.1f}" if told["size"] else ""
-        found.append([told["recipe"], shape, *times, *ratios, f"{cosine['worst']:.6f}" if cosine else "", size])
-    return found
+        size = f"{variant['size'] / 1e6:.1f}" if variant["size"] else ""
+        rows.append([variant["recipe"], shape, *times, *ratios, f"{cosine['worst']:.6f}" if cosine else "", size])
+    return rows
 
 
 _RIVALS = ("pytorch-fp32", "pytorch-fp16")
 
 
-def _clocks(told: Mapping[str, Any]) -> str:
-    report = next((step["report"] for step in told["steps"] if step["job"] == "bench" and step["artifact"]), {})
+def _clocks(variant: Mapping[str, Any]) -> str:
+    report = next((step["report"] for step in variant["steps"] if step["job"] == "bench" and step["artifact"]), {})
     gpu = report.get("gpu", {})
     if "sm_mhz" not in gpu:
         return "not known"
@@ -92,8 +92,8 @@ def _heading() -> str:
 
 
 def _versions() -> str:
-    found = {tool: tools.version_of(tool) for tool in _TOOLS}
-    return ", ".join(f"{tool} {version}" for tool, version in found.items() if version != tools.MISSING) + "."
+    versions = {tool: tools.version_of(tool) for tool in _TOOLS}
+    return ", ".join(f"{tool} {version}" for tool, version in versions.items() if version != tools.MISSING) + "."
 
 
 def _row(cells: Any) -> str:

@@ -38,12 +38,12 @@ def project(tmp_path_factory):
 @pytest.mark.parametrize("way", ways.WAYS, ids=lambda way: way.name)
 def test_a_model_is_built_validated_measured_and_packaged_on_the_gpu(project, way):
     need(way)
-    done, told = ways.build(project, way, rivals=False)
+    done, variant = ways.build(project, way, rivals=False)
     assert done.returncode == 0, done.stderr
-    assert told["validation"]["cosine"]["worst"] >= 0.999
-    bench = next(step["report"] for step in told["steps"] if step["job"] == "bench")
+    assert variant["validation"]["cosine"]["worst"] >= 0.999
+    bench = next(step["report"] for step in variant["steps"] if step["job"] == "bench")
     assert bench["gpu"]["name"] == ways.cuda.devices()[0].name
-    assert [0 < row["p50_ms"] <= row["p99_ms"] for row in told["bench"]] == [True] * 3
+    assert [0 < row["p50_ms"] <= row["p99_ms"] for row in variant["bench"]] == [True] * 3
     assert (project / "build" / way.name).is_dir()
     again = ways.command(project, "build", f"{way.name}.yaml", "--json")
     states = {event["state"] for event in map(json.loads, again.stdout.splitlines()) if event["event"] == "end"}
@@ -55,18 +55,18 @@ def test_pytorch_on_the_gpu_is_measured_beside_it(project):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     if not torch.cuda.is_available():
         pytest.skip(f"torch {torch.__version__} cannot use the GPU")
-    done, told = ways.build(project, ORT_CUDA)
+    done, variant = ways.build(project, ORT_CUDA)
     assert done.returncode == 0, done.stderr
-    assert {row["runtime"] for row in told["bench"]} == {"onnxruntime-fp32", "pytorch-fp32", "pytorch-fp16"}
+    assert {row["runtime"] for row in variant["bench"]} == {"onnxruntime-fp32", "pytorch-fp32", "pytorch-fp16"}
 
 
 @pytest.mark.parametrize("way", [ORT_CUDA, NATIVE, RTX], ids=lambda way: way.name)
 def test_a_cuda_graph_gives_the_answers_that_the_model_gives_without(project, way):
     need(way)
-    done, told = ways.build(project, way, rivals=False)
+    done, variant = ways.build(project, way, rivals=False)
     assert done.returncode == 0, done.stderr
-    built = artifact(project, told, "validate")
-    graph = onnx_files.load_graph(artifact(project, told, "export"))
+    built = artifact(project, variant, "validate")
+    graph = onnx_files.load_graph(artifact(project, variant, "export"))
     on = hardware.on([ways.device()], tool=way.tools()[0])
     answers = []
     for captured in (False, True):
@@ -87,18 +87,18 @@ def test_a_cuda_graph_gives_the_answers_that_the_model_gives_without(project, wa
 @pytest.mark.parametrize("shape", [(1, 1), (1, 128), (32, 256)])
 def test_every_profile_of_an_engine_serves_its_shapes(project, shape):
     need(NATIVE)
-    done, told = ways.build(project, NATIVE, rivals=False)
+    done, variant = ways.build(project, NATIVE, rivals=False)
     assert done.returncode == 0, done.stderr
     on = hardware.on([ways.device()], tool="tensorrt")
     execution = executions.execution(runtime="tensorrt", hardware=on)
-    runner = executions.built(artifact(project, told, "validate"), execution)
-    graph = onnx_files.load_graph(artifact(project, told, "export"))
+    runner = executions.built(artifact(project, variant, "validate"), execution)
+    graph = onnx_files.load_graph(artifact(project, variant, "export"))
     inputs = bench_inputs.draw(graph, dict(zip(("batch", "sequence"), shape, strict=True)))
     answer = next(iter(runner.run(inputs).values()))
     assert answer.shape[:2] == shape
     assert np.isfinite(answer).all()
 
 
-def artifact(project: Path, told: dict, job: str) -> Path:
+def artifact(project: Path, variant: dict, job: str) -> Path:
     """Return what a job made."""
-    return project / "cache" / "artifacts" / next(step["artifact"] for step in told["steps"] if step["job"] == job)
+    return project / "cache" / "artifacts" / next(step["artifact"] for step in variant["steps"] if step["job"] == job)

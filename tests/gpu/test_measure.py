@@ -29,9 +29,9 @@ def test_the_table_says_where_it_was_measured_and_what_was_left_out():
     row = {"ours": True, "shape": {"batch": 1, "sequence": 16}, "mean_ms": 3.0, "p50_ms": 2.0, "p95_ms": 4.0,
            "p99_ms": 5.0, "ratio_to": {"pytorch-fp16": 7.0}}  # fmt: skip
     bench = {"job": "bench", "artifact": "a", "report": {"gpu": {"sm_mhz": [1, 1], "steady": True}}}
-    told = {"recipe": "tensorrt-fp16", "bench": [row, {**row, "ours": False}], "size": 2_000_000,
+    variant = {"recipe": "tensorrt-fp16", "bench": [row, {**row, "ours": False}], "size": 2_000_000,
             "validation": {"cosine": {"worst": 0.5}}, "steps": [bench]}  # fmt: skip
-    text = measure.section([told], ["tensorrt-rtx-fp16: tensorrt_rtx is not installed"], "Some GPU", "torch 1.")
+    text = measure.section([variant], ["tensorrt-rtx-fp16: tensorrt_rtx is not installed"], "Some GPU", "torch 1.")
     assert "## Some GPU" in text
     assert "| tensorrt-fp16 | 1 x 16 | 3.000 | 2.000 | 4.000 | 5.000 |  | 7.00 x | 0.500000 | 2.0 |" in text
     assert text.count("| tensorrt-fp16 |") == 1

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from small_lock import AVX2, AVX512, LOCK, A, B, C, D
+from small_lock import AVX2, AVX512, FETCH, LOCK, A, B, C, D
 
 from engine.errors import Exit, LockError
-from engine.lockfile.content import Lock, LockedJob, Made, Section
-from engine.lockfile.differences import Scope, differences, refuse
+from engine.lockfile.content import Lock, LockedJob, LockedOutput, MachineSection
+from engine.lockfile.differences import Comparison, differences, refuse
 from engine.lockfile.merging import merged
 from engine.lockfile.text import dump, parse
 from engine.text.places import Text
@@ -18,13 +18,13 @@ def variant(lock, **jobs):
     return {"tiny": replace(old, jobs={**old.jobs, **jobs})}
 
 
-def said(locked, here, scope=None):
-    return [str(difference) for difference in differences(locked, here, scope or Scope())]
+def rows(locked, here, comparison=None):
+    return [str(difference) for difference in differences(locked, here, comparison or Comparison())]
 
 
 def test_nothing_differs_from_itself():
-    assert said(LOCK, LOCK) == []
-    refuse(LOCK, LOCK, Scope(), lock="r.lock", recipe="r.yaml")
+    assert rows(LOCK, LOCK) == []
+    refuse(LOCK, LOCK, Comparison(), lock="r.lock", recipe="r.yaml")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_nothing_differs_from_itself():
         (replace(LOCK, variants={**LOCK.variants, "big": LOCK.variants["tiny"]}), "variant big: not locked, here"),
         (replace(LOCK, variants=variant(LOCK, fuse=LockedJob())), "job fuse of tiny: not locked, here"),
         (
-            replace(LOCK, variants=variant(LOCK, fetch=LockedJob(reads={"source": "model"}, made=Made(A, B)))),
+            replace(LOCK, variants=variant(LOCK, fetch=replace(FETCH, options={}))),
             "options.weights of fetch in tiny: locked safetensors, not here",
         ),
         (
@@ -72,9 +72,9 @@ def test_nothing_differs_from_itself():
     ids=lambda value: value.split(":")[0] if isinstance(value, str) else "",
 )
 def test_every_row_that_differs_is_named_with_both_values(here, line):
-    assert said(LOCK, here) == [line]
+    assert rows(LOCK, here) == [line]
     with pytest.raises(LockError) as caught:
-        refuse(LOCK, here, Scope(), lock="r.lock", recipe="r.yaml")
+        refuse(LOCK, here, Comparison(), lock="r.lock", recipe="r.yaml")
     assert line in caught.value.facts
     assert "1 row differs" in caught.value.what
     assert "recipe lock r.yaml" in caught.value.hint
@@ -82,47 +82,47 @@ def test_every_row_that_differs_is_named_with_both_values(here, line):
 
 
 def test_keys_and_artifacts_are_compared_where_everything_else_is_equal():
-    here = replace(LOCK, variants=variant(LOCK, fetch=replace(LOCK.variants["tiny"].jobs["fetch"], made=Made(A, C))))
-    assert said(LOCK, here) == [f"artifact of fetch in tiny: locked {B}, here {C}"]
-    here = replace(LOCK, variants=variant(LOCK, fetch=replace(LOCK.variants["tiny"].jobs["fetch"], made=Made(C, C))))
-    assert said(LOCK, here) == [f"key of fetch in tiny: locked {A}, here {C}"]
+    here = replace(LOCK, variants=variant(LOCK, fetch=replace(FETCH, output=LockedOutput(A, C))))
+    assert rows(LOCK, here) == [f"artifact of fetch in tiny: locked {B}, here {C}"]
+    here = replace(LOCK, variants=variant(LOCK, fetch=replace(FETCH, output=LockedOutput(C, C))))
+    assert rows(LOCK, here) == [f"key of fetch in tiny: locked {A}, here {C}"]
     other = replace(here, tools={**LOCK.tools, "onnx": "2"})
-    assert said(LOCK, other) == ["tools.onnx: locked 1.23.2, here 2"]
+    assert rows(LOCK, other) == ["tools.onnx: locked 1.23.2, here 2"]
 
 
 def test_what_is_not_known_on_one_side_is_no_difference():
-    here = replace(LOCK, variants=variant(LOCK, fetch=replace(LOCK.variants["tiny"].jobs["fetch"], made=None)))
-    assert said(LOCK, here) == said(here, LOCK) == []
+    here = replace(LOCK, variants=variant(LOCK, fetch=replace(FETCH, output=None)))
+    assert rows(LOCK, here) == rows(here, LOCK) == []
 
 
 def test_a_section_is_compared_only_where_its_facts_hold():
-    there = replace(LOCK, machines=(Section(AVX512, {("tiny", "validate"): Made(A, A)}),))
-    here = replace(LOCK, machines=(Section(AVX2, {("tiny", "validate"): Made(C, A)}),))
-    assert said(there, here) == []
-    assert said(LOCK, here) == [f"artifact of validate in tiny: locked {D}, here {A}"]
+    there = replace(LOCK, machines=(MachineSection(AVX512, {("tiny", "validate"): LockedOutput(A, A)}),))
+    here = replace(LOCK, machines=(MachineSection(AVX2, {("tiny", "validate"): LockedOutput(C, A)}),))
+    assert rows(there, here) == []
+    assert rows(LOCK, here) == [f"artifact of validate in tiny: locked {D}, here {A}"]
 
 
 def test_what_the_command_line_leaves_out_is_no_difference():
-    partly = Scope(whole=False)
+    partly = Comparison(whole=False)
     only_fetch = {"tiny": replace(LOCK.variants["tiny"], jobs={"fetch": LOCK.variants["tiny"].jobs["fetch"]})}
     here = Lock(sources={"model": A}, tools={}, steps={"fetch": A}, variants=only_fetch)
-    assert said(LOCK, here, partly) == []
-    assert len(said(LOCK, here)) == 6
-    assert said(LOCK, replace(here, steps={"fetch": B}), partly) == [f"code of fetch: locked {A}, here {B}"]
+    assert rows(LOCK, here, partly) == []
+    assert len(rows(LOCK, here)) == 6
+    assert rows(LOCK, replace(here, steps={"fetch": B}), partly) == [f"code of fetch: locked {A}, here {B}"]
 
 
 def test_tools_of_jobs_that_wait_for_other_hardware_are_no_difference():
     here = replace(LOCK, tools={"numpy": "2.10"})
-    assert said(LOCK, here, Scope(elsewhere=frozenset({"onnx"}))) == []
+    assert rows(LOCK, here, Comparison(elsewhere=frozenset({"onnx"}))) == []
 
 
 def test_an_environment_variable_that_a_key_has_is_compared_and_kept_for_the_machine_that_sets_it():
     set_ = replace(LOCK, variables={"NVIDIA_TF32_OVERRIDE": "0"})
     assert parse(Text("r.lock", dump(set_))) == set_
-    assert said(LOCK, set_) == ["env.NVIDIA_TF32_OVERRIDE: not locked, here 0"]
-    assert said(set_, LOCK) == ["env.NVIDIA_TF32_OVERRIDE: locked 0, not here"]
+    assert rows(LOCK, set_) == ["env.NVIDIA_TF32_OVERRIDE: not locked, here 0"]
+    assert rows(set_, LOCK) == ["env.NVIDIA_TF32_OVERRIDE: locked 0, not here"]
     elsewhere = frozenset({"NVIDIA_TF32_OVERRIDE"})
-    assert said(set_, LOCK, Scope(elsewhere=elsewhere)) == []
+    assert rows(set_, LOCK, Comparison(elsewhere=elsewhere)) == []
     assert merged(set_, LOCK, elsewhere=elsewhere) == set_
     assert merged(set_, LOCK, elsewhere=()) == LOCK
 
@@ -130,6 +130,6 @@ def test_an_environment_variable_that_a_key_has_is_compared_and_kept_for_the_mac
 def test_very_many_differences_are_counted():
     here = replace(LOCK, tools={f"t{n}": "1" for n in range(200)})
     with pytest.raises(LockError) as caught:
-        refuse(LOCK, here, Scope(), lock="r.lock", recipe="r.yaml")
+        refuse(LOCK, here, Comparison(), lock="r.lock", recipe="r.yaml")
     assert "202 rows differ" in caught.value.what
     assert caught.value.facts[-1] == "and 142 more"

@@ -7,12 +7,12 @@ import pytest
 from engine.builder import facts
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.jobs import Job
-from engine.builder.lookup import Lookup, Variant
+from engine.builder.lookup import Lookup, PlannedVariant
 from engine.builder.loop import Options, run
 from engine.errors import Exit, LockError
 from engine.events import Ended, Started
 from engine.lockfile import locking
-from engine.lockfile.content import Made
+from engine.lockfile.content import LockedOutput
 from engine.machine import tools
 from engine.recipe.load import load
 from engine.step import Source
@@ -47,7 +47,7 @@ def variant(project, *steps):
     jobs = [
         Job("r", type(step).step_name(), step, {name: makers[name] for name in type(step).inputs()}) for step in chosen
     ]
-    return Variant(loaded, tuple(jobs))
+    return PlannedVariant(loaded, tuple(jobs))
 
 
 def build(project, plan, lookup=None, **options):
@@ -65,7 +65,7 @@ def write(project, plan):
 
 
 def everywhere(lock):
-    return {name: job.made for name, job in lock.variants["r"].jobs.items()}
+    return {name: job.output for name, job in lock.variants["r"].jobs.items()}
 
 
 def locked(project, plan):
@@ -83,7 +83,7 @@ def test_before_a_build_only_the_first_keys_are_known_and_after_it_all(project):
     assert before["liar"] is None
     ended = {event.job: event for event in build(project, plan) if isinstance(event, Ended)}
     after = everywhere(write(project, plan))
-    assert after == {name: Made(ended[name].key, ended[name].artifact) for name in ("read", "liar")}
+    assert after == {name: LockedOutput(ended[name].key, ended[name].artifact) for name in ("read", "liar")}
 
 
 def test_an_empty_store_takes_nothing_out_of_a_lock(project):
@@ -97,13 +97,13 @@ def test_an_empty_store_takes_nothing_out_of_a_lock(project):
 def test_a_step_that_differs_from_build_to_build_has_a_key_only_and_so_has_what_follows(project):
     plan = variant(project, lock_steps.Dice(), lock_steps.After())
     build(project, plan)
-    made = everywhere(write(project, plan))
-    assert made["dice"].artifact is None
-    assert made["after"].key
-    assert made["after"].artifact is None
+    outputs = everywhere(write(project, plan))
+    assert outputs["dice"].artifact is None
+    assert outputs["after"].key
+    assert outputs["after"].artifact is None
     again = build(project, plan, force=frozenset({"dice"}))
     assert states(again)["after"] == "cached"
-    assert everywhere(write(project, plan)) == made
+    assert everywhere(write(project, plan)) == outputs
     assert states(build(project, plan, locked(project, plan))) == dict.fromkeys(("read", "dice", "after"), "cached")
 
 
@@ -114,7 +114,7 @@ def test_what_depends_on_the_machine_stands_under_its_facts_and_so_does_what_is_
     assert everywhere(lock)["local"] is None
     [section] = lock.machines
     assert section.facts == {"cpu.isa": "avx2"}
-    assert {job for _, job in section.made} == {"local", "behind"}
+    assert {job for _, job in section.outputs} == {"local", "behind"}
 
 
 def test_another_machine_adds_its_section_and_each_is_checked_where_its_facts_hold(project, isa):
@@ -128,9 +128,9 @@ def test_another_machine_adds_its_section_and_each_is_checked_where_its_facts_ho
     build(project, plan)
     both = write(project, plan)
     assert both.machines[0] == first.machines[0]
-    assert len(both.machines[1].made) == 2
+    assert len(both.machines[1].outputs) == 2
     path = project / "r.lock"
-    path.write_text(path.read_text().replace(both.machines[0].made["r", "local"].key, "0" * 32))
+    path.write_text(path.read_text().replace(both.machines[0].outputs["r", "local"].key, "0" * 32))
     locked(project, plan)
     isa("avx2")
     with pytest.raises(LockError, match="1 row differs") as caught:
@@ -212,8 +212,8 @@ def test_a_frozen_build_makes_what_the_store_lacks_under_the_key_that_it_has_her
     (project / "t.txt").write_text("other")
     events = build(project, plan, frozen(project, plan))
     assert [event.job for event in events if isinstance(event, Started)] == ["read", "local"]
-    made = Lookup(Store(project / "cache"))
-    assert set(states(build(project, plan, made)).values()) == {"cached"}
+    lookup = Lookup(Store(project / "cache"))
+    assert set(states(build(project, plan, lookup)).values()) == {"cached"}
 
 
 def test_a_frozen_build_without_source_and_record_names_both(project):

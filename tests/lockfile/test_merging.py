@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from small_lock import AVX2, AVX512, LOCK, A, C
+from small_lock import AVX2, AVX512, FETCH, LOCK, A, C
 
-from engine.lockfile.content import LockedJob, Made, Section
+from engine.lockfile.content import LockedJob, LockedOutput, MachineSection
 from engine.lockfile.merging import merged
 
 
@@ -15,7 +15,7 @@ def variant(lock, **jobs):
 
 
 def on(machine, **changes):
-    return replace(LOCK, machines=(Section(machine, {("tiny", "validate"): Made(A, A)}),), **changes)
+    return replace(LOCK, machines=(MachineSection(machine, {("tiny", "validate"): LockedOutput(A, A)}),), **changes)
 
 
 def test_a_second_kind_of_machine_adds_its_section_and_keeps_the_other():
@@ -37,7 +37,7 @@ def test_the_same_kind_of_machine_replaces_its_section():
         {"steps": {**LOCK.steps, "validate": C}},
         {"variants": variant(LOCK, validate=LockedJob())},
         {"variants": variant(LOCK, more=LockedJob())},
-        {"variants": variant(LOCK, fetch=replace(LOCK.variants["tiny"].jobs["fetch"], made=Made(A, C)))},
+        {"variants": variant(LOCK, fetch=replace(FETCH, output=LockedOutput(A, C)))},
         {"variants": {}},
     ],
     ids=["source", "tool", "code", "wiring", "job", "artifact", "variant"],

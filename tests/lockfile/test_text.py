@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_lock import LOCK, TEXT, B
 
-from engine.lockfile.content import Lock, LockedJob, LockedVariant, Made, sections
+from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, sections
 from engine.lockfile.text import dump, parse
 from engine.text.places import Text
 
@@ -48,7 +48,7 @@ rows = st.dictionaries(texts, texts, max_size=3)
 names = st.text("abc-", min_size=1, max_size=4)
 
 
-made = st.builds(Made, digests, st.none() | digests)
+output = st.builds(LockedOutput, digests, st.none() | digests)
 
 
 jobs = st.builds(
@@ -57,12 +57,12 @@ jobs = st.builds(
     reads=rows,
     gates=st.lists(names, max_size=2).map(tuple),
     options=rows,
-    made=st.none() | made,
+    output=st.none() | output,
 )
 
 
 machines = st.lists(
-    st.tuples(st.dictionaries(names, texts, min_size=1, max_size=2), st.tuples(names, names), made), max_size=3
+    st.tuples(st.dictionaries(names, texts, min_size=1, max_size=2), st.tuples(names, names), output), max_size=3
 )
 
 

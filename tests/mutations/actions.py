@@ -41,12 +41,12 @@ def settings(name: str, **values: Any) -> Action:
     """Change fields of a JSON file, keeping its layout; None removes one."""
 
     def act(place: Workplace) -> None:
-        said = json.loads(place.path(name).read_text())
+        document = json.loads(place.path(name).read_text())
         for field, value in values.items():
-            said[field] = value
+            document[field] = value
             if value is None:
-                del said[field]
-        place.path(name).write_text(json.dumps(said, indent=2))
+                del document[field]
+        place.path(name).write_text(json.dumps(document, indent=2))
 
     return act
 

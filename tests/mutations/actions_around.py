@@ -32,7 +32,7 @@ def variable(**values: str | None) -> Action:
     return act
 
 
-def folder_made(name: str) -> Action:
+def new_folder(name: str) -> Action:
     """Make an empty folder."""
     return lambda place: place.path(name).mkdir(parents=True)
 
@@ -151,5 +151,5 @@ def without_flag(flag: str) -> Action:
 
 def built(place: Workplace) -> None:
     """Build, in the middle of a mutation."""
-    said = place.build()
-    assert said.code == 0, said.talk
+    run = place.build()
+    assert run.code == 0, run.talk

@@ -39,8 +39,8 @@ def killed(*options: str, at: str) -> Action:
         )  # fmt: skip
         assert running.stdout is not None
         for line in running.stdout:
-            said = json.loads(line)
-            if said["event"] == "start" and said["job"] == at:
+            event = json.loads(line)
+            if event["event"] == "start" and event["job"] == at:
                 break
         os.killpg(running.pid, signal.SIGKILL)
         running.wait()

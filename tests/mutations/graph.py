@@ -20,10 +20,10 @@ TEXT = {
 
 def split(jobs: str, row: str, needs: Mapping[str, tuple[str, ...]] = TEXT) -> tuple[dict[str, str], str]:
     """Return which of some jobs `why` can be sure of, with their cause, and those that come behind one of these."""
-    wanted = jobs.split()
-    behind = {job for job in wanted if _above(job, needs) & set(wanted)}
-    return {job: row for job in wanted if job not in behind}, " ".join(behind)
+    chosen = jobs.split()
+    behind = {job for job in chosen if _above(job, needs) & set(chosen)}
+    return {job: row for job in chosen if job not in behind}, " ".join(behind)
 
 
 def _above(job: str, needs: Mapping[str, tuple[str, ...]]) -> set[str]:
-    return {found for need in needs[job] for found in (need, *_above(need, needs))}
+    return {job for need in needs[job] for job in (need, *_above(need, needs))}

@@ -84,7 +84,7 @@ class Stamp(Step):
         import onnx
 
         loaded = onnx.load(model / "model.onnx")
-        loaded.doc_string = words.said(self.text, self.often)
+        loaded.doc_string = words.greeting(self.text, self.often)
         onnx.save(loaded, out / "model.onnx")
         return {"stamped": self.text}
 '''
@@ -93,7 +93,7 @@ WORDS = '''"""The words of a stamp."""
 from pathlib import Path
 
 
-def said(text, often):
+def greeting(text, often):
     return " ".join([(Path(__file__).parent / "greeting.txt").read_text(), *[text] * often])
 '''
 SAMPLES = "".join(json.dumps({"text": text}) + "\n" for text in ("a good film", "the plot was bad", "where is it?"))
@@ -105,15 +105,15 @@ def make(name: str, folder: Path) -> Workplace:
     (folder / "pyproject.toml").write_text("")
     place = Workplace(folder)
     _MAKERS[name](place)
-    said = place.build()
-    assert said.code in (0, 3), said.talk
+    run = place.build()
+    assert run.code in (0, 3), run.talk
     return place
 
 
-def copy_of(made: Workplace, folder: Path) -> Workplace:
+def copy_of(source: Workplace, folder: Path) -> Workplace:
     """Return a copy of a built project in another place."""
-    shutil.copytree(made.folder, folder, symlinks=True)
-    environment = {name: value.replace(str(made.folder), str(folder)) for name, value in made.environment.items()}
+    shutil.copytree(source.folder, folder, symlinks=True)
+    environment = {name: value.replace(str(source.folder), str(folder)) for name, value in source.environment.items()}
     return Workplace(folder, environment)
 
 
@@ -194,8 +194,8 @@ def _source(place: Workplace) -> None:
     )
 
 
-def _said(place: Workplace) -> None:
-    """The same, with the task said by the recipe."""
+def _with_task(place: Workplace) -> None:
+    """Write the same project, with the task in the recipe."""
     _source(place)
     place.path("r.yaml").write_text(BERT.replace("source: model", "source: model, task: text-classification"))
 
@@ -209,6 +209,6 @@ _MAKERS: Mapping[str, Callable[[Workplace], None]] = {
     "matrix": _matrix,
     "stamped": _stamped,
     "source": _source,
-    "said": _said,
+    "task in recipe": _with_task,
 }
 """What each project holds, by its name in the tables."""

@@ -60,7 +60,7 @@ class Mark(Step):
     def run(self, out: Path, *, exported: Path) -> None:
         out.mkdir()
 '''
-_WANTED = _NEW_STEP.replace(
+_PLANNED = _NEW_STEP.replace(
     "    def run(self, out: Path, *, exported: Path) -> None:\n        out.mkdir()\n",
     """    after: ClassVar[str] = "shape-infer"
 
@@ -131,7 +131,7 @@ TABLE = (
             "steps/trt_build.py", "steps/validate_onnx.py")),
     nothing("a new module that nobody imports", S, write("src/engine/kit/unrelated.py", '"""New."""\n\nVALUE = 1\n')),
     nothing("a new step that the recipe does not want", S, write("src/engine/steps/mark.py", _NEW_STEP)),
-    changes("a new step that every recipe wants", S, write("src/engine/steps/mark.py", _WANTED), causes={"mark": ()}),
+    changes("a new step that every recipe wants", S, write("src/engine/steps/mark.py", _PLANNED), causes={"mark": ()}),
     nothing("a step edited and edited back", S, append("src/engine/steps/fuse.py", "_EDITED = 1\n"),
             rewrite("src/engine/steps/fuse.py", lambda text: text.removesuffix("_EDITED = 1\n"))),
 )  # fmt: skip

@@ -3,7 +3,7 @@
 import os
 
 from mutations.actions import write
-from mutations.actions_around import build_with, elsewhere, folder_made, from_folder, moved, named, say, umask, variable
+from mutations.actions_around import build_with, elsewhere, from_folder, moved, named, new_folder, say, umask, variable
 from mutations.mutation import nothing
 
 B, N = "bert", "net"
@@ -14,14 +14,14 @@ TABLE = (
     nothing("no language", B, variable(LANG=None, LC_ALL="C")),
     nothing("a language whose small letters differ", B, variable(LC_ALL="tr_TR.UTF-8")),
     nothing("another time zone", B, variable(TZ="Pacific/Kiritimati")),
-    nothing("another home", B, folder_made("home"), variable(HOME="{folder}/home")),
+    nothing("another home", B, new_folder("home"), variable(HOME="{folder}/home")),
     nothing("no home", N, variable(HOME=None)),
     nothing("another user", B, variable(USER="somebody", LOGNAME="somebody")),
     nothing("another hash seed", B, variable(PYTHONHASHSEED="7")),
-    nothing("a folder for temporary files", B, folder_made("temporary"), variable(TMPDIR="{folder}/temporary")),
-    nothing("a folder for caches", B, folder_made("caches"), variable(XDG_CACHE_HOME="{folder}/caches")),
+    nothing("a folder for temporary files", B, new_folder("temporary"), variable(TMPDIR="{folder}/temporary")),
+    nothing("a folder for caches", B, new_folder("caches"), variable(XDG_CACHE_HOME="{folder}/caches")),
     nothing("a token for the hub", B, variable(HF_TOKEN="hf_notarealtokennotarealtoken")),
-    nothing("the hub's files elsewhere", B, folder_made("hub"), variable(HF_HOME="{folder}/hub")),
+    nothing("the hub's files elsewhere", B, new_folder("hub"), variable(HF_HOME="{folder}/hub")),
     nothing("no way to the hub", B, variable(HF_HUB_OFFLINE="1")),
     nothing("one thread for OpenMP", B, variable(OMP_NUM_THREADS="1")),
     nothing("threads for other libraries", B, variable(MKL_NUM_THREADS="3", OPENBLAS_NUM_THREADS="3",
@@ -36,7 +36,7 @@ TABLE = (
     nothing("Python without assertions", N, variable(PYTHONOPTIMIZE="1")),
     nothing("Python with warnings", N, variable(PYTHONWARNINGS="default")),
     nothing("Python that reads UTF-8 by itself", N, variable(PYTHONUTF8="1")),
-    nothing("a folder more on the import path", N, folder_made("modules"),
+    nothing("a folder more on the import path", N, new_folder("modules"),
             variable(PYTHONPATH="{folder}/modules" + os.pathsep + os.environ.get("PYTHONPATH", ""))),
     nothing("a variable of recipe that says the same", B, variable(RECIPE_CACHE="{folder}/cache")),
     nothing("paths allowed that nobody needs", B, variable(RECIPE_ALLOW_PATHS="/usr/share")),

@@ -1,7 +1,7 @@
 """The same recipe, written otherwise or kept elsewhere: nothing of that counts."""
 
 from mutations.actions import append, copy, edit, mode, move, recipe, remove, rewrite, touch, write
-from mutations.actions_around import folder_made, named
+from mutations.actions_around import named, new_folder
 from mutations.mutation import changes, nothing
 
 B, N, M = "bert", "net", "matrix"
@@ -94,7 +94,7 @@ TABLE = (
             causes={"package": ()}),
     nothing("a comment in the parent of a matrix", M, append("base.yaml", "# the end\n")),
     nothing("another recipe beside it", B, write("other.yaml", "name: other\nmodel: {source: nowhere}\n")),
-    nothing("a folder beside it", B, folder_made("notes"), write("notes/plan.md", "soon")),
+    nothing("a folder beside it", B, new_folder("notes"), write("notes/plan.md", "soon")),
     nothing("a project file with content", B, write("pyproject.toml", "[project]\nname = 'mine'\nversion = '1'\n")),
     nothing("a .git folder instead of the project file", B, remove("pyproject.toml"), write(".git/HEAD",
             "ref: refs/heads/main\n")),

@@ -1,7 +1,7 @@
 """What lies under build/: nothing is made again, and the package is put back as it was."""
 
 from mutations.actions import aged, append, flip, mode, move, older, remove, touch, truncate, write
-from mutations.actions_around import build_with, folder_made, named
+from mutations.actions_around import build_with, named, new_folder
 from mutations.mutation import nothing
 
 B, N = "bert", "net"
@@ -20,15 +20,15 @@ TABLE = (
     nothing("the configuration removed", B, remove(_CONFIG)),
     nothing("the model removed, without asking why", B, remove(_MODEL), asks_why=False),
     nothing("a folder of a model removed", B, remove("build/tiny/tiny_text")),
-    nothing("a folder of a model emptied", B, remove("build/tiny/tiny_text"), folder_made("build/tiny/tiny_text/1")),
+    nothing("a folder of a model emptied", B, remove("build/tiny/tiny_text"), new_folder("build/tiny/tiny_text/1")),
     nothing("the whole package removed", B, remove("build/tiny")),
-    nothing("the whole package emptied", B, remove("build/tiny"), folder_made("build/tiny")),
+    nothing("the whole package emptied", B, remove("build/tiny"), new_folder("build/tiny")),
     nothing("build/ removed", B, remove("build")),
-    nothing("build/ emptied", B, remove("build"), folder_made("build")),
+    nothing("build/ emptied", B, remove("build"), new_folder("build")),
     nothing("build/ of a network removed", N, remove("build")),
     nothing("a file more in the package", B, write("build/tiny/tiny/1/notes.txt", "mine")),
-    nothing("a folder more in the package", B, folder_made("build/tiny/empty")),
-    nothing("a folder more in a model, without asking why", B, folder_made("build/tiny/tiny/2"), asks_why=False),
+    nothing("a folder more in the package", B, new_folder("build/tiny/empty")),
+    nothing("a folder more in a model, without asking why", B, new_folder("build/tiny/tiny/2"), asks_why=False),
     nothing("the configuration replaced by an older one", B, older(_CONFIG, "tiny", "t1ny")),
     nothing("the files touched", B, touch("build")),
     nothing("the files given a time long ago", B, aged("build")),

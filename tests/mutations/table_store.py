@@ -14,11 +14,11 @@ def _hurt(
     says: str, *action, causes: dict[str, Rows], spreads: str = "", project: str = B
 ) -> tuple[Mutation, Mutation]:
     """Return the mutation with `why` asked before the build, and without: asking may mend what it finds."""
-    asked, unasked = (
+    explained, unexplained = (
         changes(f"{says}{words}", project, *action, causes=causes, spreads=spreads, may_be_mended=True, asks_why=asks)
         for words, asks in (("", True), (", without asking why", False))
     )
-    return asked, unasked
+    return explained, unexplained
 
 
 TABLE = (
@@ -26,7 +26,7 @@ TABLE = (
             causes={"fetch": "artifact"}),
     *_hurt("one bit of the exported model, size and time kept", stored("export", _ONNX, flip),
             causes={"export": "artifact"}),
-    *_hurt("one bit of the quantised model, which is in the package, too", stored("quantize", _ONNX, flip),
+    *_hurt("one bit of the quantized model, which is in the package, too", stored("quantize", _ONNX, flip),
            causes={"quantize": "artifact"}, spreads="validate package"),
     *_hurt("one bit of the package's configuration, size and time kept", stored("package", "tiny/config.pbtxt", flip),
            causes={"package": "artifact"}),

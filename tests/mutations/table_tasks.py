@@ -4,7 +4,7 @@ from mutations.actions import append, edit, write
 from mutations.graph import split
 from mutations.mutation import changes, nothing
 
-UNSAID, SAID = "source", "said"
+SOURCE, RECIPE = "source", "task in recipe"
 _EDIT = "\n_EDITED = 1\n"
 _NEW = '''"""Captioning."""
 
@@ -19,31 +19,31 @@ _LOADS = "export reference validate package"
 def _edited(project: str, file: str, jobs: str):
     causes, spreads = split(jobs, "code")
     return changes(
-        f"{file} edited, the task {project}", project, append(f"src/engine/{file}.py", _EDIT),
+        f"{file} edited, project: {project}", project, append(f"src/engine/{file}.py", _EDIT),
         causes=causes, spreads=spreads,
     )  # fmt: skip
 
 
 def _unused(file: str):
-    return nothing(f"{file} edited, of no use to the task {SAID}", SAID, append(f"src/engine/{file}.py", _EDIT))
+    return nothing(f"{file} edited, of no use to the project: {RECIPE}", RECIPE, append(f"src/engine/{file}.py", _EDIT))
 
 
 TABLE = (
-    _edited(SAID, "tasks/text_classification", _LOADS),
-    _edited(SAID, "kit/triton/answers/classes", "package"),
+    _edited(RECIPE, "tasks/text_classification", _LOADS),
+    _edited(RECIPE, "kit/triton/answers/classes", "package"),
     _unused("tasks/question_answering"),
     _unused("tasks/text_generation"),
     _unused("tasks/image_classification"),
     _unused("kit/triton/answers/spans"),
     # Where only the checkpoint says the task, each counts that one can name.
-    _edited(UNSAID, "tasks/text_classification", _LOADS),
-    _edited(UNSAID, "tasks/question_answering", _LOADS),
-    _edited(UNSAID, "kit/triton/answers/spans", "package"),
-    _edited(UNSAID, "tasks/heads", "fetch export reference quantize validate bench package"),
-    nothing("another docstring of a task", SAID, edit("src/engine/tasks/text_classification.py", '"""', '"""Anew: ')),
+    _edited(SOURCE, "tasks/text_classification", _LOADS),
+    _edited(SOURCE, "tasks/question_answering", _LOADS),
+    _edited(SOURCE, "kit/triton/answers/spans", "package"),
+    _edited(SOURCE, "tasks/heads", "fetch export reference quantize validate bench package"),
+    nothing("another docstring of a task", RECIPE, edit("src/engine/tasks/text_classification.py", '"""', '"""Anew: ')),
     *(
-        nothing(f"a new task that no recipe says, the task {project}", project,
+        nothing(f"a new task that no recipe names, project: {project}", project,
                 write("src/engine/tasks/captioning.py", _NEW))
-        for project in (SAID, UNSAID)
+        for project in (RECIPE, SOURCE)
     ),
 )  # fmt: skip

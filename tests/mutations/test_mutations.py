@@ -6,7 +6,7 @@ import shutil
 import pytest
 from mutations import projects, tables, trial
 from mutations.actions import remove
-from mutations.actions_around import cpus, folder_made, umask, variable
+from mutations.actions_around import cpus, new_folder, umask, variable
 
 OTHERWISE = {
     "LC_ALL": "tr_TR.UTF-8",
@@ -23,12 +23,12 @@ OTHERWISE = {
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
     """Projects by name, each made and built when it is first asked for."""
-    made = {}
+    places = {}
 
     def of(name):
-        if name not in made:
-            made[name] = projects.make(name, tmp_path_factory.mktemp(name) / "project")
-        return made[name]
+        if name not in places:
+            places[name] = projects.make(name, tmp_path_factory.mktemp(name) / "project")
+        return places[name]
 
     return of
 
@@ -52,10 +52,12 @@ def test_a_mutation_rebuilds_exactly_what_it_reaches(mutation, built, tmp_path):
 def test_what_does_not_count_changes_no_byte(project, built, tmp_path):
     before = trial.artifacts(built(project).build())
     place = projects.copy_of(built(project), tmp_path / "another place" / "copy")
-    for action in (remove("cache", "build"), folder_made("temporary"), variable(**OTHERWISE), umask(0o077)):
+    for action in (remove("cache", "build"), new_folder("temporary"), variable(**OTHERWISE), umask(0o077)):
         action(place)
     if len(os.sched_getaffinity(0)) > 1 and shutil.which("taskset"):
         cpus(str(min(os.sched_getaffinity(0))))(place)
-    made = trial.artifacts(place.build())
-    assert made.keys() == before.keys()
-    assert {job for job in made if made[job] != before[job]} == {job for job in made if job.endswith("bench")}
+    artifacts = trial.artifacts(place.build())
+    assert artifacts.keys() == before.keys()
+    assert {job for job in artifacts if artifacts[job] != before[job]} == {
+        job for job in artifacts if job.endswith("bench")
+    }

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mutations.mutation import Mutation, Rows
-from mutations.workplace import HEAVY, Said, Workplace
+from mutations.workplace import HEAVY, Run, Workplace
 
 Finding = Mapping[str, object]
 
@@ -23,14 +23,14 @@ def try_it(mutation: Mutation, place: Workplace) -> None:
     staged = set(_names(place.path("cache/staging")))
     time.sleep(0.05)  # past the clock's tick, as every user is: what is written now is older than the next build
     foretold = _named(place.why(), variants) if mutation.asks_why else None
-    said = place.build()
-    assert said.code == mutation.exit, f"exit {said.code}\n{said.out}\n{said.talk}"
-    made, ended = _made(said, variants)
+    run = place.build()
+    assert run.code == mutation.exit, f"exit {run.code}\n{run.out}\n{run.talk}"
+    rebuilt, ended = _rebuilt(run, variants)
     if foretold is not None:
-        _why_named_the_cause(mutation, foretold, ended, made)
-    mended = mutation.rebuilt - made if mutation.may_be_mended else frozenset()
-    assert made == mutation.rebuilt - mended, _difference(made, mutation.rebuilt, foretold)
-    _packages_are_whole(place, said)
+        _why_named_the_cause(mutation, foretold, ended, rebuilt)
+    mended = mutation.rebuilt - rebuilt if mutation.may_be_mended else frozenset()
+    assert rebuilt == mutation.rebuilt - mended, _difference(rebuilt, mutation.rebuilt, foretold)
+    _packages_are_whole(place, run)
     assert set(_names(place.path("cache/staging"))) <= staged, "work in progress was left in the store"
     if mutation.may_be_mended:
         assert {job: files for job, files in _artifacts(place).items() if job != "bench"} == {
@@ -46,17 +46,17 @@ def settle(place: Workplace) -> frozenset[str]:
     """Build until a snapshot answers; return the variants' names. A copy in another place makes nothing again."""
     first = place.build()
     assert first.code in (0, 3), first.talk
-    made, _ = _made(first, frozenset())
-    assert not made, f"the mere copy made {sorted(made)} again"
+    rebuilt, _ = _rebuilt(first, frozenset())
+    assert not rebuilt, f"the mere copy made {sorted(rebuilt)} again"
     place.ended = {_job(event, frozenset()): event for event in first.events if event["event"] == "end"}
     second = place.build()
     assert not second.imported & HEAVY, "no snapshot answered an up-to-date build"
     return frozenset(event["recipe"] for event in first.events if event["event"] == "plan")
 
 
-def artifacts(said: Said) -> dict[str, str]:
+def artifacts(run: Run) -> dict[str, str]:
     """Return which artifact each job of each variant has."""
-    return {f"{each['recipe']}:{each['job']}": each["artifact"] for each in said.events if each["event"] == "end"}
+    return {f"{each['recipe']}:{each['job']}": each["artifact"] for each in run.events if each["event"] == "end"}
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -80,35 +80,35 @@ def _named(findings: Iterable[Finding], variants: frozenset[str]) -> dict[str, F
     return {_job(finding, variants): finding for finding in findings}
 
 
-def _job(said: Finding, variants: frozenset[str]) -> str:
+def _job(run: Finding, variants: frozenset[str]) -> str:
     """Return a job as the tables write it: with its variant where there are several."""
-    return str(said["job"]) if len(variants) < 2 else f"{said['recipe']}:{said['job']}"
+    return str(run["job"]) if len(variants) < 2 else f"{run['recipe']}:{run['job']}"
 
 
-def _made(said: Said, variants: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+def _rebuilt(run: Run, variants: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the jobs that were made again, and all that ended well.
 
     Where variants share a job, one makes it and the others find it: it was made for all of them.
     """
-    ends = [event for event in said.events if event["event"] == "end"]
+    ends = [event for event in run.events if event["event"] == "end"]
     keys = {event["key"] for event in ends if event["state"] == "built"}
-    made = frozenset(_job(event, variants) for event in ends if event.get("key") in keys and event["key"])
+    rebuilt = frozenset(_job(event, variants) for event in ends if event.get("key") in keys and event["key"])
     well = frozenset(_job(event, variants) for event in ends if event["state"] in ("built", "cached"))
-    return made, well
+    return rebuilt, well
 
 
 def _why_named_the_cause(
-    mutation: Mutation, foretold: Mapping[str, Finding], ended: frozenset[str], made: frozenset[str]
+    mutation: Mutation, foretold: Mapping[str, Finding], ended: frozenset[str], rebuilt: frozenset[str]
 ) -> None:
-    told = {job: finding for job, finding in foretold.items() if job in ended}  # a job that waits is none of these
-    certain = {job for job, finding in told.items() if finding["state"] in ("stale", "new")}
+    findings = {job: finding for job, finding in foretold.items() if job in ended}  # a job that waits is none of these
+    certain = {job for job, finding in findings.items() if finding["state"] in ("stale", "new")}
     cached = {job for job, finding in foretold.items() if finding["state"] == "cached"}
     unknown = {job for job, finding in foretold.items() if finding["state"] == "unknown"}
     mended = set(mutation.causes) - certain if mutation.may_be_mended else set()
     assert certain | mended == set(mutation.causes), f"why called stale or new: {_rows_of(foretold, certain)}"
-    assert not (made & cached), f"why called cached what was made: {sorted(made & cached)}"
-    assert mutation.may_be_mended or not (certain & ended) - made, (
-        f"why called stale what was cached: {sorted(certain - made)}"
+    assert not (rebuilt & cached), f"why called cached what was made: {sorted(rebuilt & cached)}"
+    assert mutation.may_be_mended or not (certain & ended) - rebuilt, (
+        f"why called stale what was cached: {sorted(certain - rebuilt)}"
     )
     assert mutation.may_be_mended or mutation.spreads <= unknown, (
         f"why was sure of {sorted(mutation.spreads - unknown)}"
@@ -120,10 +120,10 @@ def _why_named_the_cause(
 
 
 def _names_exactly(job: str, named: set[str], rows: Rows) -> None:
-    wanted = (rows,) if isinstance(rows, str) else rows
-    for row in wanted:
+    allowed = (rows,) if isinstance(rows, str) else rows
+    for row in allowed:
         assert any(_under(name, row) for name in named), f"why of {job} does not name {row}, but {sorted(named)}"
-    beside = {name for name in named if not any(_under(name, row) for row in wanted)}
+    beside = {name for name in named if not any(_under(name, row) for row in allowed)}
     assert not beside, f"why of {job} names {sorted(beside)}, too"
 
 
@@ -135,18 +135,18 @@ def _rows_of(foretold: Mapping[str, Finding], jobs: Iterable[str]) -> dict[str, 
     return {job: [change["row"] for change in foretold[job]["changes"]] for job in sorted(jobs)}  # type: ignore[attr-defined]
 
 
-def _difference(made: frozenset[str], wanted: frozenset[str], foretold: Mapping[str, Finding] | None) -> str:
-    many, few = sorted(made - wanted), sorted(wanted - made)
+def _difference(rebuilt: frozenset[str], expected: frozenset[str], foretold: Mapping[str, Finding] | None) -> str:
+    many, few = sorted(rebuilt - expected), sorted(expected - rebuilt)
     rows = _rows_of(foretold, [job for job in foretold if foretold[job]["changes"]]) if foretold else {}
     return f"made for nothing: {many}; not made: {few}; why: {rows}"
 
 
-def _packages_are_whole(place: Workplace, said: Said) -> None:
+def _packages_are_whole(place: Workplace, run: Run) -> None:
     """Every package is what the store holds of it, byte for byte, and nothing half-made lies beside it."""
-    finished = said.events[-1]
+    finished = run.events[-1]
     stored = {
         event["recipe"]: Path(event["path"])
-        for event in said.events
+        for event in run.events
         if event["event"] == "end" and event["job"] == "package" and event["state"] in ("built", "cached")
     }
     for variant, package in finished["packages"].items():
@@ -158,7 +158,7 @@ def _packages_are_whole(place: Workplace, said: Said) -> None:
 def _again(place: Workplace, mutation: Mutation) -> None:
     again = place.build()
     assert again.code == mutation.exit
-    made, _ = _made(again, frozenset())
-    assert not made, f"the next build made {sorted(made)} again"
+    rebuilt, _ = _rebuilt(again, frozenset())
+    assert not rebuilt, f"the next build made {sorted(rebuilt)} again"
     if mutation.exit in (0, 3):
         assert not again.imported & HEAVY, f"the next build was not answered by the snapshot: {again.talk}"

@@ -25,8 +25,8 @@ def clean_environment() -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a command answered."""
+class Run:
+    """The exit code and the output of one command."""
 
     code: int
     out: str
@@ -59,20 +59,20 @@ class Workplace:
     def path(self, name: str) -> Path:
         return self.folder / name
 
-    def build(self) -> Said:
+    def build(self) -> Run:
         return self._run("build", self.recipe, *self.options, *self.only_build, "--json")
 
     def why(self) -> list[dict]:
-        said = self._run("why", self.recipe, *self.options, "--json")
-        assert said.code == 0, said.talk
-        return json.loads(said.out)
+        run = self._run("why", self.recipe, *self.options, "--json")
+        assert run.code == 0, run.talk
+        return json.loads(run.out)
 
     def put_first(self, folder: Path) -> None:
         """Let Python find modules and packages in a folder before all others."""
         before = self.environment.get("PYTHONPATH")
         self.environment["PYTHONPATH"] = os.pathsep.join([str(folder), *([before] if before else [])])
 
-    def _run(self, *words: str) -> Said:
+    def _run(self, *words: str) -> Run:
         done = subprocess.run(
             [*self.prefix, sys.executable, "-X", "importtime", "-m", "engine", *words],
             cwd=self.start or self.folder,
@@ -91,4 +91,4 @@ class Workplace:
             elif not line.startswith("import time:"):
                 talk.append(line)
         assert "Traceback" not in done.stderr, done.stderr
-        return Said(done.returncode, done.stdout, "\n".join(talk), frozenset(imported))
+        return Run(done.returncode, done.stdout, "\n".join(talk), frozenset(imported))

@@ -45,7 +45,7 @@ def accuracy(worst, mean, *, kind=AccuracyReport, **more):
 
 def _teller(about, kind):
     class Tells(Step):
-        makes: ClassVar[str] = "told"
+        makes: ClassVar[str] = "table"
         section: ClassVar[Section | None] = about
         report: ClassVar[type[TypedReport] | None] = kind
         carries_model: ClassVar[bool] = True
@@ -59,12 +59,12 @@ def summary(**reports):
     """A build whose steps reported these, by section, as it is read from its records."""
     jobs, records = [], {}
     for section, report in reports.items():
-        made = SimpleNamespace(
+        record = SimpleNamespace(
             report=json.loads(json.dumps(report.to_json())), report_version=1, size=22_800_000, artifact="a",
             seconds=1.0, peak_bytes=1, machine={}, key={},
         )  # fmt: skip
         jobs.append(Job("m", f"tell-{section}", _teller(Section(section), type(report))(), {}))
-        records[f"tell-{section}"] = made
+        records[f"tell-{section}"] = record
     recipe = Recipe(name="m", model=ModelSection(source="x"))
     variant = SimpleNamespace(loaded=SimpleNamespace(recipe=recipe, variant=""), jobs=tuple(jobs), name="m")
     return Summary(variant, records)
@@ -80,12 +80,14 @@ def test_a_row_per_runtime_with_the_speed_up_over_the_rival():
 
 
 def test_numbers_of_the_cpu_are_never_taken_for_those_of_the_device():
-    found = accuracy(0.9991, 0.9999, emulated="fp16")
-    text = table(summary(bench=bench(), validation_onnx=found))
+    emulated = accuracy(0.9991, 0.9999, emulated="fp16")
+    text = table(summary(bench=bench(), validation_onnx=emulated))
     assert "not validated on the device yet; ONNX on the CPU, fp16 emulated:" in text
     assert "cosine mean 0.9999, worst 0.9991 (line 8)" in text
     assert [line for line in text.splitlines() if "onnxruntime-int8" in line and "0.9999" in line] == []
-    on_device = table(summary(bench=bench(), validation_onnx=found, validation=replace(found, cases=7, emulated=None)))
+    on_device = table(
+        summary(bench=bench(), validation_onnx=emulated, validation=replace(emulated, cases=7, emulated=None))
+    )
     assert "7 cases against" in on_device
     assert "emulated" not in on_device
 
@@ -132,10 +134,10 @@ def test_latencies_of_a_gpu_are_said_to_be_its_own():
     assert _where(bench()) == "a CPU, 2 threads"
     gpu = GpuReport(name="Tesla T4")
     assert _where(replace(bench(), gpu=gpu)) == "Tesla T4, its clocks not known"
-    held = replace(gpu, sm_mhz=(1590, 1590), steady=True)
-    assert _where(replace(bench(), gpu=held)) == "Tesla T4 at 1590 MHz"
-    moved = replace(gpu, sm_mhz=(585, 1590), steady=False)
-    assert _where(replace(bench(), gpu=moved)) == "Tesla T4 at 585 to 1590 MHz"
+    fixed = replace(gpu, sm_mhz=(1590, 1590), steady=True)
+    assert _where(replace(bench(), gpu=fixed)) == "Tesla T4 at 1590 MHz"
+    changing = replace(gpu, sm_mhz=(585, 1590), steady=False)
+    assert _where(replace(bench(), gpu=changing)) == "Tesla T4 at 585 to 1590 MHz"
 
 
 def test_what_is_in_the_lower_precision_and_what_is_not_is_said_with_the_reason():

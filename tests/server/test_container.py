@@ -31,16 +31,16 @@ def test_two_pins_of_one_package_name_both_models(docker):
 
 def test_only_packages_for_a_gpu_get_the_gpus_of_the_machine(docker):
     needs = Needs(backends=frozenset({"onnxruntime"}), gpu=("a",))
-    found = serving.find(needs)
-    launch = found.launch(place(needs))
+    installation = serving.find(needs)
+    launch = installation.launch(place(needs))
     words = list(launch.command)
     assert words[words.index("--gpus") + 1] == "all"
     assert "--publish=127.0.0.1:8001:8001" in words
     assert "--volume=/packages:/models:ro" in words
     assert "--model-repository=/models" in words
     assert words[words.index("tritonserver") - 1] == "nvcr.io/nvidia/tritonserver:25.06-py3"
-    assert launch.afterwards == [[found.tool, "rm", "--force", "recipe-ab12"]]
-    assert "--gpus" not in found.launch(place(Needs())).command
+    assert launch.afterwards == [[installation.tool, "rm", "--force", "recipe-ab12"]]
+    assert "--gpus" not in installation.launch(place(Needs())).command
 
 
 def test_a_daemon_that_does_not_answer_and_a_pull_that_fails_are_said(bare, docker):
@@ -53,6 +53,6 @@ def test_a_daemon_that_does_not_answer_and_a_pull_that_fails_are_said(bare, dock
 
 
 def test_the_doctor_fetches_no_image(docker):
-    found = serving.find(only="container", pull=False)
-    assert found.why.endswith("once it is pulled")
+    installation = serving.find(only="container", pull=False)
+    assert installation.why.endswith("once it is pulled")
     assert {each["words"][0] for each in fake_docker.calls(docker)} == {"info", "image"}

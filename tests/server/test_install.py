@@ -26,8 +26,8 @@ def test_the_environment_is_made_with_exact_pins_of_what_is_installed_here(bare,
     ran = []
     monkeypatch.setattr(install, "_run", ran.append)
     monkeypatch.setattr(install, "_version_here", lambda name: "0.22.1" if name == "tokenizers" else None)
-    made = install.install(bare / "environment", lambda line: None)
-    assert (made.environment / "ready").is_file()
+    installed = install.install(bare / "environment", lambda line: None)
+    assert (installed.environment / "ready").is_file()
     assert ran[1][-2:] == ["--no-deps", "nvidia-pytriton==0.7.0"]
     assert ran[2][-4:] == ["numpy==1.26.4", "onnxruntime==1.31.1", "tokenizers==0.22.1", "pillow==13.0.0"]
 

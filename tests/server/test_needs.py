@@ -13,9 +13,9 @@ def test_a_repository_says_what_it_needs(tmp_path):
     model(tmp_path, "all", 'name: "a"\nplatform: "ensemble"\n')
     folder = model(tmp_path, "fast", 'name: "a"\nplatform: "tensorrt_plan"\n')
     passports.save(folder, inputs={}, outputs={})
-    found = needs_of(tmp_path)
-    assert found.models == ("a", "all", "fast", "words")
-    assert found.backends == {"onnxruntime", "python", "tensorrt"}
-    assert (found.gpu, found.cached) == (("fast",), ("a",))
-    assert found.engines == (Engine("fast", "10.13.0.35"),)
-    assert found.requirements == {"tokenizers==0.22.1": "words"}
+    needs = needs_of(tmp_path)
+    assert needs.models == ("a", "all", "fast", "words")
+    assert needs.backends == {"onnxruntime", "python", "tensorrt"}
+    assert (needs.gpu, needs.cached) == (("fast",), ("a",))
+    assert needs.engines == (Engine("fast", "10.13.0.35"),)
+    assert needs.requirements == {"tokenizers==0.22.1": "words"}

@@ -10,9 +10,9 @@ from engine.server.needs import Engine, Needs
 
 def test_the_server_on_the_path_comes_first_where_it_has_the_backends(bare, docker):
     program = on_path(bare, "onnxruntime", "python")
-    found = serving.find(Needs(backends=frozenset({"onnxruntime"})))
-    assert (found.kind, found.version, found.stand_in) == ("path", "2.51.0", False)
-    command = found.launch(place(Needs(cached=("a",)))).command
+    installation = serving.find(Needs(backends=frozenset({"onnxruntime"})))
+    assert (installation.kind, installation.version, installation.stand_in) == ("path", "2.51.0", False)
+    command = installation.launch(place(Needs(cached=("a",)))).command
     assert command[0] == str(bare / "bin" / "tritonserver")
     assert f"--backend-directory={program.parent.parent / 'backends'}" in command
     assert "--backend-config=python,shm-region-prefix-name=recipe_ab12_" in command
@@ -21,9 +21,9 @@ def test_the_server_on_the_path_comes_first_where_it_has_the_backends(bare, dock
 
 def test_a_server_without_the_backend_is_passed_and_the_container_says_why(bare, docker):
     on_path(bare, "python")
-    found = serving.find(Needs(backends=frozenset({"onnxruntime"})))
-    assert found.kind == "container"
-    assert "no backend for onnxruntime" in found.passed[0]
+    installation = serving.find(Needs(backends=frozenset({"onnxruntime"})))
+    assert installation.kind == "container"
+    assert "no backend for onnxruntime" in installation.passed[0]
 
 
 def test_a_server_with_another_tensorrt_names_both_versions(bare, monkeypatch):

@@ -22,13 +22,13 @@ def test_the_pip_installed_server_refuses_what_is_for_a_gpu(bare, linux):
 
 def test_a_package_that_is_pinned_otherwise_is_named_with_the_one_command(bare, linux):
     pip_installed(bare, tokenizers="0.23.3", Pillow="13.0.0")
-    asked = {"tokenizers==0.22.1": "words", "pillow==13.0.0": "see"}
+    needs = {"tokenizers==0.22.1": "words", "pillow==13.0.0": "see"}
     with pytest.raises(StepError) as error:
-        serving.find(Needs(requirements=asked), only="pip")
+        serving.find(Needs(requirements=needs), only="pip")
     assert "lacks tokenizers==0.22.1 for words (it has 0.23.3)" in str(error.value)
     assert error.value.hint == "recipe serve --install"
-    found = serving.find(Needs(requirements={"tokenizers==0.23.3": "words"}))
-    assert (found.kind, found.stand_in) == ("pip", True)
+    installation = serving.find(Needs(requirements={"tokenizers==0.23.3": "words"}))
+    assert (installation.kind, installation.stand_in) == ("pip", True)
 
 
 def test_elsewhere_than_on_linux_the_pip_installed_server_says_so(bare, monkeypatch):

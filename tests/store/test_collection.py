@@ -9,7 +9,7 @@ from stores import put
 from engine import snapshot
 from engine.errors import StoreError
 from engine.store import collection, verification
-from engine.store.collection import Limits, collect
+from engine.store.collection import CollectionLimits, collect
 from engine.store.store import Store
 
 DAY = 86400.0
@@ -38,7 +38,7 @@ def test_without_limits_only_leftovers_go(store):
     (store.root / "quarantine").mkdir()
     (store.root / "quarantine" / "old").write_text("")
     (store.root / "logs" / "nobody.log").write_text("")
-    result = collect(store, Limits(), dry_run=False)
+    result = collect(store, CollectionLimits(), dry_run=False)
     assert result.records == []
     assert result.leftovers == 4  # the artifact, its own file, the log, what was put aside
     assert left(store) == [0, 1, 2]
@@ -48,37 +48,37 @@ def test_without_limits_only_leftovers_go(store):
 
 
 def test_by_age(store):
-    result = collect(store, Limits(older_than_seconds=2.5 * DAY), dry_run=False)
+    result = collect(store, CollectionLimits(older_than_seconds=2.5 * DAY), dry_run=False)
     assert [record.key for record, _ in result.records] == KEYS[:2]
     assert (result.bytes, result.left_bytes) == (1000, 1500)
     assert left(store) == [2, 3]
 
 
 def test_by_size_the_longest_unused_first(store):
-    result = collect(store, Limits(max_bytes=1600), dry_run=False)
+    result = collect(store, CollectionLimits(max_bytes=1600), dry_run=False)
     assert len(result.records) == 2
     assert left(store) == [2, 3]
 
 
 def test_what_is_shared_frees_nothing(store):
-    assert len(collect(store, Limits(max_bytes=2499), dry_run=True).records) == 1
-    assert len(collect(store, Limits(max_bytes=499), dry_run=True).records) == 4
+    assert len(collect(store, CollectionLimits(max_bytes=2499), dry_run=True).records) == 1
+    assert len(collect(store, CollectionLimits(max_bytes=499), dry_run=True).records) == 4
 
 
 def test_by_reach(store):
     kept = {Store(store.root).find(KEYS[0]).digest}
-    collect(store, Limits(reach=kept), dry_run=False)
+    collect(store, CollectionLimits(reach=kept), dry_run=False)
     assert left(store) == [0]
 
 
 def test_what_is_reached_stays_whatever_its_age(store):
     kept = {Store(store.root).find(KEYS[0]).digest}
-    collect(store, Limits(reach=kept, older_than_seconds=1), dry_run=False)
+    collect(store, CollectionLimits(reach=kept, older_than_seconds=1), dry_run=False)
     assert left(store) == [0]
 
 
 def test_a_dry_run_removes_nothing_and_says_the_same(store):
-    limits = Limits(older_than_seconds=2.5 * DAY)
+    limits = CollectionLimits(older_than_seconds=2.5 * DAY)
     dry = collect(store, limits, dry_run=True)
     assert left(store) == [0, 1, 2, 3]
     real = collect(store, limits, dry_run=False)
@@ -90,11 +90,11 @@ def test_what_a_running_build_uses_stays(store):
     builder = Store(store.root)
     record = builder.read(builder.find(KEYS[0]).digest)
     builder.use(record.digest)
-    result = collect(Store(store.root), Limits(reach=()), dry_run=False)
+    result = collect(Store(store.root), CollectionLimits(reach=()), dry_run=False)
     assert result.in_use == 1
     assert left(store) == [0]
     builder.leave()
-    collect(Store(store.root), Limits(reach=()), dry_run=False)
+    collect(Store(store.root), CollectionLimits(reach=()), dry_run=False)
     assert left(store) == []
 
 
@@ -112,7 +112,7 @@ def test_what_a_build_comes_to_use_in_the_last_moment_is_put_back(store, monkeyp
         return real(staging)
 
     monkeypatch.setattr(collection.presence, "used", used)
-    result = collect(Store(store.root), Limits(reach=()), dry_run=False)
+    result = collect(Store(store.root), CollectionLimits(reach=()), dry_run=False)
     assert result.in_use == 1
     assert left(store) == [0]
     assert verification.verify(store.root, parallel=1).damages == []
@@ -127,10 +127,10 @@ def test_what_an_up_to_date_build_answers_from_counts_as_used(store, monkeypatch
     monkeypatch.setattr(snapshot, "path_of", lambda _: str(place))
     write = store.presence.write
     candidate.keep(argv, write=write, variables=[], code=0, talk="", data="", json="")
-    collect(store, Limits(older_than_seconds=1.5 * DAY), dry_run=False)
+    collect(store, CollectionLimits(older_than_seconds=1.5 * DAY), dry_run=False)
     assert left(store) == [0, 3]
     os.utime(place, (1, 1))
-    collect(store, Limits(older_than_seconds=1.5 * DAY), dry_run=False)
+    collect(store, CollectionLimits(older_than_seconds=1.5 * DAY), dry_run=False)
     assert left(store) == [3]
     assert not place.exists()
 
@@ -148,5 +148,5 @@ def test_a_clock_that_was_ahead_makes_nothing_eternal(store, monkeypatch):
 def test_without_working_locks_nothing_is_collected(store, monkeypatch):
     monkeypatch.setattr("engine.store.file_lock.work", lambda _: False)
     with pytest.raises(StoreError, match="no working locks"):
-        collect(Store(store.root), Limits(reach=()), dry_run=False)
+        collect(Store(store.root), CollectionLimits(reach=()), dry_run=False)
     assert left(store) == [0, 1, 2, 3]

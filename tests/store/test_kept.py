@@ -9,7 +9,7 @@ from small_builds import build, project_in, states, variant
 
 from engine.step import KEPT, Step
 from engine.store import kept, verification
-from engine.store.collection import Limits, collect
+from engine.store.collection import CollectionLimits, collect
 from engine.store.store import Store
 
 
@@ -85,10 +85,10 @@ def test_a_damaged_file_is_not_lent_and_verify_takes_it_away(project, store):
 def test_what_nobody_used_for_long_is_collected(project, store):
     known(project, Tune(number=1))
     [path] = store.layout.kept.iterdir()
-    collect(store, Limits(older_than_seconds=3600.0), dry_run=False)
+    collect(store, CollectionLimits(older_than_seconds=3600.0), dry_run=False)
     assert path.exists()
     os.utime(path, (0, 0))
-    collect(store, Limits(older_than_seconds=3600.0), dry_run=False)
+    collect(store, CollectionLimits(older_than_seconds=3600.0), dry_run=False)
     assert not path.exists()
 
 

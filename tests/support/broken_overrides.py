@@ -276,7 +276,7 @@ REFUSED = {
     "a tokenizer of larger batches": (
         LAYERS, "models: {tokenizer: {max_batch_size: »9}}", "is made for at most 8", "package.triton.max_batch_size"),
     "batches of an ensemble": (TEXT, "models: {ensemble: {»dynamic_batching: {}}}", "an ensemble has no", "made of"),
-    "an optimised ensemble": (
+    "an optimized ensemble": (
         TEXT, "models: {ensemble: {»optimization: {priority: PRIORITY_MAX}}}", "an ensemble has no", "made of"),
     "a warm ensemble": (TEXT, "models: {ensemble: {»model_warmup: []}}", "an ensemble has no", "made of"),
     "a tokenizer on ONNX Runtime": (

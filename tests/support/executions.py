@@ -11,26 +11,26 @@ def execution(provider=None, *, runtime="onnxruntime", hardware=None, **options)
     """Return an execution: of ONNX Runtime by its provider, of any other runtime by its name."""
     if runtime == "onnxruntime":
         whole = {"cuda_graph": False, "profiles": [], "workspace": None, "optimization_level": None}
-        told = {"provider": provider or "cpu", **(whole if provider == "tensorrt" else {}), **options}
+        options = {"provider": provider or "cpu", **(whole if provider == "tensorrt" else {}), **options}
     else:
-        told = {"cuda_graph": False, **options}
-    if "profiles" in told:
-        told["profiles"] = [
-            {axis: extent.model_dump() for axis, extent in profile.items()} for profile in told["profiles"]
+        options = {"cuda_graph": False, **options}
+    if "profiles" in options:
+        options["profiles"] = [
+            {axis: extent.model_dump() for axis, extent in profile.items()} for profile in options["profiles"]
         ]
     on_gpu = runtime != "onnxruntime" or provider not in (None, "cpu")
-    return Execution(runtime=runtime, on_gpu=on_gpu, hardware=hardware, options=told)
+    return Execution(runtime=runtime, on_gpu=on_gpu, hardware=hardware, options=options)
 
 
 def built(directory: Path, execution: Execution | None = None, **named):
     """Return the runner of a built model."""
-    wanted = execution or Execution()
-    return wanted.by.runner(directory, wanted, **named)
+    chosen = execution or Execution()
+    return chosen.by.runner(directory, chosen, **named)
 
 
 def plain(directory: Path, execution: Execution | None = None, *, name="plain", threads=0):
     """Return the runner of an exported model as ONNX Runtime's users open it."""
-    wanted = execution or Execution()
+    chosen = execution or Execution()
     return find("onnxruntime").rival(
-        RivalModel(exported=directory), name=name, precision="fp32", execution=wanted, threads=threads
+        RivalModel(exported=directory), name=name, precision="fp32", execution=chosen, threads=threads
     )

@@ -176,10 +176,10 @@ class Context:
             x = _array(addresses["x"], shape)
             np.copyto(_array(addresses["y"], shape), 2 * x)
             if (allocator := self.allocators.get("found")) is not None:
-                found = x[x > 0]
-                address = allocator.reallocate_output("found", 0, found.nbytes, 256)
-                np.copyto(_array(address, found.shape), found)
-                allocator.notify_shape("found", found.shape)
+                positive = x[x > 0]
+                address = allocator.reallocate_output("found", 0, positive.nbytes, 256)
+                np.copyto(_array(address, positive.shape), positive)
+                allocator.notify_shape("found", positive.shape)
 
         self.engine.runtime.diary.append(f"run {shape} on profile {self.profile}")
         self.engine.runtime.put(work)

@@ -29,17 +29,17 @@ class Oracle:
             ids = self.prompt(text, new)
             mask = torch.ones(1, len(ids), dtype=torch.long)
             with torch.no_grad():
-                made = self.model.generate(
+                tokens = self.model.generate(
                     torch.tensor([ids]), attention_mask=mask, max_new_tokens=new, num_beams=1, do_sample=False
                 )[0].tolist()
-            made = made[1 if self.behind else len(ids) :]
-            self.known[text, new] = made, self.text(ids, made)
+            tokens = tokens[1 if self.behind else len(ids) :]
+            self.known[text, new] = tokens, self.text(ids, tokens)
         return self.known[text, new]
 
-    def text(self, ids, made):
+    def text(self, ids, tokens):
         """What was made behind a prompt, as text; what continues one is read together with it."""
         before = [] if self.behind else ids
-        whole, start = (self.tokenizer.decode(each, skip_special_tokens=True) for each in ([*before, *made], before))
+        whole, start = (self.tokenizer.decode(each, skip_special_tokens=True) for each in ([*before, *tokens], before))
         return whole[len(start) :]
 
     def prompt(self, text, new):
@@ -63,11 +63,11 @@ def inputs(texts, most=None, stops=None):
         arrays["MAX_NEW_TOKENS"] = np.array([[most]] * len(texts), dtype=np.int32), "INT32"
     if stops is not None:
         arrays["STOP"] = np.array([[stop.encode() for stop in stops]] * len(texts), dtype=object), "BYTES"
-    made = []
+    inputs = []
     for name, (array, kind) in arrays.items():
-        made.append(grpc.InferInput(name, array.shape, kind))
-        made[-1].set_data_from_numpy(array)
-    return made
+        inputs.append(grpc.InferInput(name, array.shape, kind))
+        inputs[-1].set_data_from_numpy(array)
+    return inputs
 
 
 def rows(answer):
@@ -89,19 +89,19 @@ def pieces(server, model, text, **more):
     with grpc.InferenceServerClient(server.grpc) as client:
         client.start_stream(lambda result, error: got.put(error or result))
         client.async_stream_infer(model, inputs([text], **more), enable_empty_final_response=True)
-        made = []
+        rows_so_far = []
         while True:
             each = got.get(timeout=60)
             if isinstance(each, Exception):
                 raise each
             if each.as_numpy("text") is not None:
-                made += rows(each)
+                rows_so_far += rows(each)
             if each.get_response().parameters["triton_final_response"].bool_param:
-                return made
+                return rows_so_far
 
 
-def joined(made):
-    return [token for ids, _, _ in made for token in ids], "".join(text for _, text, _ in made), made[-1][2]
+def joined(pieces):
+    return [token for ids, _, _ in pieces for token in ids], "".join(text for _, text, _ in pieces), pieces[-1][2]
 
 
 def post(server, path, body):

@@ -59,13 +59,13 @@ def checkpoint(directory: Path, family: str, *, seed: int = 0, positions: int = 
 
 def save_tokenizer(directory: Path, family: str) -> dict[str, int]:
     """Save tokenizer.json and its settings; return token -> id."""
-    made = {"llama": _sentence_pieces, "t5": _unigrams}.get(family, _bytes)(family)
+    tokenizer = {"llama": _sentence_pieces, "t5": _unigrams}.get(family, _bytes)(family)
     directory.mkdir(parents=True, exist_ok=True)
-    made.save(str(directory / "tokenizer.json"))
+    tokenizer.save(str(directory / "tokenizer.json"))
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
     settings |= {"eos_token": "<|endoftext|>" if family == "gpt2" else "</s>"}
     (directory / "tokenizer_config.json").write_text(json.dumps(settings))
-    return made.get_vocab()
+    return tokenizer.get_vocab()
 
 
 def _ids(family: str, words: dict[str, int]) -> dict[str, int]:
@@ -86,16 +86,16 @@ def _bytes(family: str) -> Any:
     """Return a tokenizer of bytes, with the frame of BART, the beginning of OPT, nothing for GPT-2."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-    made = Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
         vocab_size=330, special_tokens=_SPECIAL[family], initial_alphabet=alphabet, show_progress=False
     )
-    made.train_from_iterator(_TEXTS, trainer)
+    tokenizer.train_from_iterator(_TEXTS, trainer)
     frames = {"bart": "<s> $A </s>", "opt": "</s> $A"}
-    return _framed(made, frames.get(family))
+    return _framed(tokenizer, frames.get(family))
 
 
 def _sentence_pieces(family: str) -> Any:
@@ -103,31 +103,31 @@ def _sentence_pieces(family: str) -> Any:
     from tokenizers import Tokenizer, decoders, models, normalizers, trainers
 
     special = [*_SPECIAL[family], *(f"<0x{byte:02X}>" for byte in range(256))]
-    made = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
-    made.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     trainer = trainers.BpeTrainer(vocab_size=340, special_tokens=special, show_progress=False)
-    made.train_from_iterator(_TEXTS, trainer)
-    model = json.loads(made.to_str())
+    tokenizer.train_from_iterator(_TEXTS, trainer)
+    model = json.loads(tokenizer.to_str())
     model["added_tokens"] = [each for each in model["added_tokens"] if each["content"] in _SPECIAL[family]]
-    made = Tokenizer.from_str(json.dumps(model))
-    made.decoder = decoders.Sequence(
+    tokenizer = Tokenizer.from_str(json.dumps(model))
+    tokenizer.decoder = decoders.Sequence(
         [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     )
-    return _framed(made, "<s> $A")
+    return _framed(tokenizer, "<s> $A")
 
 
 def _unigrams(family: str) -> Any:
     """Return a tokenizer as SentencePiece's unigrams: T5's."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-    made = Tokenizer(models.Unigram())
-    made.pre_tokenizer = pre_tokenizers.Metaspace()
-    made.decoder = decoders.Metaspace()
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokenizer.decoder = decoders.Metaspace()
     trainer = trainers.UnigramTrainer(
         vocab_size=90, special_tokens=_SPECIAL[family], unk_token="<unk>", show_progress=False
     )
-    made.train_from_iterator(_TEXTS, trainer)
-    return _framed(made, "$A </s>")
+    tokenizer.train_from_iterator(_TEXTS, trainer)
+    return _framed(tokenizer, "$A </s>")
 
 
 def _framed(tokenizer: Any, frame: str | None) -> Any:

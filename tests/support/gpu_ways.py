@@ -54,7 +54,7 @@ class Way:
         """Return a recipe of MiniLM for the GPU here; YAML is JSON, too."""
         target = {"device": device(), "runtime": self.runtime}
         against = [{"runtime": "pytorch", "precision": precision} for precision in ("fp32", "fp16")]
-        said: dict[str, Any] = {
+        recipe: dict[str, Any] = {
             "name": self.name,
             "model": {"source": f"python:{MODEL}/model"},
             "target": target | ({"provider": self.provider} if self.provider else {}),
@@ -70,8 +70,8 @@ class Way:
             },
         }
         if self.graph:
-            said["tensorrt"] = {"cuda_graph": True}
-        return json.dumps(said, indent=1)
+            recipe["tensorrt"] = {"cuda_graph": True}
+        return json.dumps(recipe, indent=1)
 
 
 WAYS = (
@@ -87,11 +87,11 @@ WAYS = (
 
 def no_gpu() -> str | None:
     """Return why nothing can be measured here at all, or None."""
-    found = cuda.devices()
-    if not found:
+    devices = cuda.devices()
+    if not devices:
         return "no GPU: libcuda.so.1 cannot be loaded, or shows no device"
     if device() is None:
-        return f"the catalogue (`recipe gpus`) has no {found[0].name}"
+        return f"the catalogue (`recipe gpus`) has no {devices[0].name}"
     if importlib.util.find_spec(MODEL) is None:
         return f"the package {MODEL} is not installed (the extra `demo`)"
     return None

@@ -24,7 +24,7 @@ def weight(name: str, *shape: int, seed: int = 0) -> onnx.TensorProto:
 
 def graph(nodes: list[Any], inputs: list[Any], outputs: list[Any], weights: list[Any] = (), **options: Any) -> Any:
     """Return a model; `inputs` and `outputs` are (name, type, shape), `opset` and `domains` are options."""
-    made = helper.make_graph(
+    body = helper.make_graph(
         nodes,
         "graph",
         [helper.make_tensor_value_info(*value) for value in inputs],
@@ -33,7 +33,7 @@ def graph(nodes: list[Any], inputs: list[Any], outputs: list[Any], weights: list
     )
     opsets = [helper.make_opsetid("", options.get("opset", 17))]
     opsets += [helper.make_opsetid(domain, 1) for domain in options.get("domains", ())]
-    return helper.make_model(made, opset_imports=opsets, ir_version=options.get("ir", 8))
+    return helper.make_model(body, opset_imports=opsets, ir_version=options.get("ir", 8))
 
 
 def write(directory: Path, model: onnx.ModelProto) -> Path:
@@ -110,9 +110,9 @@ def choice() -> onnx.ModelProto:
     """Return an If with another weight in each branch: x [batch, 8], which [] -> y [batch, 8]."""
     branches = {}
     for number, name in enumerate(("then_branch", "else_branch")):
-        made = helper.make_tensor_value_info(f"{name}_y", FLOAT, ["batch", 8])
+        output = helper.make_tensor_value_info(f"{name}_y", FLOAT, ["batch", 8])
         node = helper.make_node("MatMul", ["x", f"{name}_w"], [f"{name}_y"])
-        branches[name] = helper.make_graph([node], name, [], [made], [weight(f"{name}_w", 8, 8, seed=number)])
+        branches[name] = helper.make_graph([node], name, [], [output], [weight(f"{name}_w", 8, 8, seed=number)])
     node = helper.make_node("If", ["which"], ["y"], **branches)
     inputs = [("x", FLOAT, ["batch", 8]), ("which", TensorProto.BOOL, [])]
     return graph([node], inputs, [("y", FLOAT, ["batch", 8])])

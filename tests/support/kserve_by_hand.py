@@ -28,13 +28,13 @@ class Client:
         return {each["name"]: each["data"] for each in answer["outputs"]}
 
     def infer_file(self, model, name, content):
-        told = {
+        header = {
             "name": name,
             "shape": [1, 1],
             "datatype": "BYTES",
             "parameters": {"binary_data_size": len(content) + 4},
         }
-        head = json.dumps({"inputs": [told]}).encode()
+        head = json.dumps({"inputs": [header]}).encode()
         body = head + struct.pack("<I", len(content)) + content
         answer = self._send("POST", f"/v2/models/{model}/infer", body, {"Inference-Header-Content-Length": len(head)})
         return {each["name"]: each["data"] for each in answer["outputs"]}
@@ -58,7 +58,7 @@ def server(*, seconds=0.0, fails=lambda number: False):
     It has none of Triton's extensions. `fails` says which requests, counted from 0, are answered by an error.
     """
     turn = threading.Lock()
-    asked = iter(range(10**9))
+    numbers = iter(range(10**9))
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -79,16 +79,16 @@ def server(*, seconds=0.0, fails=lambda number: False):
                 return self.answer(404, {"error": "not here"})
             with turn:
                 time.sleep(seconds)
-                if fails(next(asked)):
+                if fails(next(numbers)):
                     return self.answer(400, {"error": "this one is refused"})
             head = json.loads(content[: int(self.headers.get("Inference-Header-Content-Length", len(content)))])
-            told = head["inputs"][0]
-            values = told.get("data") or list(struct.unpack("<2f", content[-8:]))
+            tensor = head["inputs"][0]
+            values = tensor.get("data") or list(struct.unpack("<2f", content[-8:]))
             return self.answer(200, {"model_name": "echo", "outputs": [
-                {"name": "y", "datatype": "FP32", "shape": told["shape"], "data": values}]})  # fmt: skip
+                {"name": "y", "datatype": "FP32", "shape": tensor["shape"], "data": values}]})  # fmt: skip
 
-        def answer(self, status, said):
-            body = json.dumps(said).encode()
+        def answer(self, status, body):
+            body = json.dumps(body).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))

@@ -69,19 +69,19 @@ def save_tokenizer(directory: Path, architecture: str = "bert", *, limit: int = 
     roberta = architecture in _LIKE_ROBERTA
     begin, end, unknown = ("<s>", "</s>", "<unk>") if roberta else ("[CLS]", "[SEP]", "[UNK]")
     pad = "<pad>" if roberta else "[PAD]"
-    made = Tokenizer(models.WordPiece(words, unk_token=unknown))
-    made.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer = Tokenizer(models.WordPiece(words, unk_token=unknown))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     middle = f"{end} {end}" if roberta else end
     second = "" if roberta else ":1"
-    made.post_processor = processors.TemplateProcessing(
+    tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{begin} $A {end}",
         pair=f"{begin} $A {middle} $B{second} {end}{second}",
         special_tokens=[(begin, words[begin]), (end, words[end])],
     )
-    made.add_special_tokens([token for token in words if token.startswith(("[", "<"))])
+    tokenizer.add_special_tokens([token for token in words if token.startswith(("[", "<"))])
     directory.mkdir(parents=True, exist_ok=True)
-    made.save(str(directory / "tokenizer.json"))
+    tokenizer.save(str(directory / "tokenizer.json"))
     settings = {"model_max_length": limit, "pad_token": pad, "tokenizer_class": "PreTrainedTokenizerFast"}
     (directory / "tokenizer_config.json").write_text(json.dumps(settings))
 
@@ -136,84 +136,84 @@ def _sharpen(model: Any) -> None:
 
 def onnx_text(path: Path, *, words: int | None = None, sequence: int | str = "sequence", mask: bool = True) -> Path:
     """A text classifier as ONNX: embedding, attention over visible tokens with one query, three classes."""
-    made = _Graph(path)
+    graph = _Graph(path)
     words = words or len(vocabulary())
-    made.add_input("input_ids", "int64", ["batch", sequence])
-    made.weight("table", words, 8)
-    made.weight("query", 8, 1)
-    made.weight("classes", 8, 3)
-    made.node("Gather", ["table", "input_ids"], "embedded")
-    made.node("MatMul", ["embedded", "query"], "scores")
+    graph.add_input("input_ids", "int64", ["batch", sequence])
+    graph.weight("table", words, 8)
+    graph.weight("query", 8, 1)
+    graph.weight("classes", 8, 3)
+    graph.node("Gather", ["table", "input_ids"], "embedded")
+    graph.node("MatMul", ["embedded", "query"], "scores")
     if mask:
-        made.add_input("attention_mask", "int64", ["batch", sequence])
-        made.constant("one", 1.0)
-        made.constant("far", -1e4)
-        made.constant("last", [2])
-        made.node("Cast", ["attention_mask"], "visible", to=1)
-        made.node("Unsqueeze", ["visible", "last"], "column")
-        made.node("Sub", ["one", "column"], "hidden")
-        made.node("Mul", ["hidden", "far"], "bias")
-        made.node("Add", ["scores", "bias"], "masked")
-    made.node("Softmax", ["masked" if mask else "scores"], "shares", axis=1)
-    made.node("Mul", ["embedded", "shares"], "weighed")
-    made.constant("tokens", [1])
-    made.node("ReduceSum", ["weighed", "tokens"], "pooled", keepdims=0)
-    made.node("MatMul", ["pooled", "classes"], "logits")
-    return made.save("logits", ["batch", 3])
+        graph.add_input("attention_mask", "int64", ["batch", sequence])
+        graph.constant("one", 1.0)
+        graph.constant("far", -1e4)
+        graph.constant("last", [2])
+        graph.node("Cast", ["attention_mask"], "visible", to=1)
+        graph.node("Unsqueeze", ["visible", "last"], "column")
+        graph.node("Sub", ["one", "column"], "hidden")
+        graph.node("Mul", ["hidden", "far"], "bias")
+        graph.node("Add", ["scores", "bias"], "masked")
+    graph.node("Softmax", ["masked" if mask else "scores"], "shares", axis=1)
+    graph.node("Mul", ["embedded", "shares"], "weighed")
+    graph.constant("tokens", [1])
+    graph.node("ReduceSum", ["weighed", "tokens"], "pooled", keepdims=0)
+    graph.node("MatMul", ["pooled", "classes"], "logits")
+    return graph.save("logits", ["batch", 3])
 
 
 def onnx_vision(path: Path, *, batch: int | str = "batch") -> Path:
     """An image classifier: convolution, pooling, four classes."""
-    made = _Graph(path)
-    made.add_input("image", "float32", [batch, 3, 32, 32])
-    made.weight("kernel", 6, 3, 3, 3)
-    made.weight("classes", 6, 4)
-    made.node("Conv", ["image", "kernel"], "edges", strides=[2, 2])
-    made.node("Relu", ["edges"], "lit")
-    made.node("GlobalAveragePool", ["lit"], "pooled")
-    made.node("Flatten", ["pooled"], "flat")
-    made.node("MatMul", ["flat", "classes"], "logits")
-    return made.save("logits", [batch, 4])
+    graph = _Graph(path)
+    graph.add_input("image", "float32", [batch, 3, 32, 32])
+    graph.weight("kernel", 6, 3, 3, 3)
+    graph.weight("classes", 6, 4)
+    graph.node("Conv", ["image", "kernel"], "edges", strides=[2, 2])
+    graph.node("Relu", ["edges"], "lit")
+    graph.node("GlobalAveragePool", ["lit"], "pooled")
+    graph.node("Flatten", ["pooled"], "flat")
+    graph.node("MatMul", ["flat", "classes"], "logits")
+    return graph.save("logits", [batch, 4])
 
 
 def onnx_audio(path: Path) -> Path:
     """A waveform model: strided convolutions over time, one vector a frame."""
-    made = _Graph(path)
-    made.add_input("waveform", "float32", ["batch", "samples"])
-    made.weight("first", 5, 1, 8)
-    made.weight("second", 4, 5, 3)
-    made.constant("channel", [1])
-    made.node("Unsqueeze", ["waveform", "channel"], "mono")
-    made.node("Conv", ["mono", "first"], "frames", strides=[4])
-    made.node("Relu", ["frames"], "loud")
-    made.node("Conv", ["loud", "second"], "features", strides=[2], pads=[1, 1])
-    return made.save("features", ["batch", 4, "frames"])
+    graph = _Graph(path)
+    graph.add_input("waveform", "float32", ["batch", "samples"])
+    graph.weight("first", 5, 1, 8)
+    graph.weight("second", 4, 5, 3)
+    graph.constant("channel", [1])
+    graph.node("Unsqueeze", ["waveform", "channel"], "mono")
+    graph.node("Conv", ["mono", "first"], "frames", strides=[4])
+    graph.node("Relu", ["frames"], "loud")
+    graph.node("Conv", ["loud", "second"], "features", strides=[2], pads=[1, 1])
+    return graph.save("features", ["batch", 4, "frames"])
 
 
 def onnx_recurrent(path: Path, *, kind: str = "LSTM") -> Path:
     """An LSTM or GRU whose first axis is time, not the batch."""
-    made = _Graph(path)
+    graph = _Graph(path)
     gates = {"LSTM": 4, "GRU": 3}[kind]
-    made.add_input("frames", "float32", ["time", "batch", 5])
-    made.weight("w", 1, gates * 6, 5)
-    made.weight("r", 1, gates * 6, 6)
-    made.node(kind, ["frames", "w", "r"], "states", hidden_size=6)
-    return made.save("states", ["time", 1, "batch", 6])
+    graph.add_input("frames", "float32", ["time", "batch", 5])
+    graph.weight("w", 1, gates * 6, 5)
+    graph.weight("r", 1, gates * 6, 6)
+    graph.node(kind, ["frames", "w", "r"], "states", hidden_size=6)
+    return graph.save("states", ["time", 1, "batch", 6])
 
 
 def onnx_many_inputs(path: Path) -> Path:
     """A ranking model: an id that is looked up in a table of ten, a flag and four numbers, one score."""
-    made = _Graph(path)
-    made.add_input("user", "int64", ["batch"])
-    made.add_input("is_new", "bool", ["batch", 1])
-    made.add_input("features", "float32", ["batch", 4])
-    made.weight("users", 10, 3)
-    made.weight("mix", 8, 1)
-    made.node("Gather", ["users", "user"], "known")
-    made.node("Cast", ["is_new"], "new", to=1)
-    made.node("Concat", ["known", "new", "features"], "all", axis=1)
-    made.node("MatMul", ["all", "mix"], "score")
-    return made.save("score", ["batch", 1])
+    graph = _Graph(path)
+    graph.add_input("user", "int64", ["batch"])
+    graph.add_input("is_new", "bool", ["batch", 1])
+    graph.add_input("features", "float32", ["batch", 4])
+    graph.weight("users", 10, 3)
+    graph.weight("mix", 8, 1)
+    graph.node("Gather", ["users", "user"], "known")
+    graph.node("Cast", ["is_new"], "new", to=1)
+    graph.node("Concat", ["known", "new", "features"], "all", axis=1)
+    graph.node("MatMul", ["all", "mix"], "score")
+    return graph.save("score", ["batch", 1])
 
 
 class _Graph:

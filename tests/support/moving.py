@@ -55,8 +55,8 @@ def _of_import(node: ast.Import | ast.ImportFrom, old: str, new: str) -> list[as
         return None
     package, _, name = new.rpartition(".")
     stays = [alias for alias in node.names if alias not in moved]
-    found: list[ast.stmt] = [ast.ImportFrom(base, stays, 0)] if stays else []
-    return [*found, ast.ImportFrom(package, [ast.alias(name, alias.asname or alias.name) for alias in moved], 0)]
+    imports: list[ast.stmt] = [ast.ImportFrom(base, stays, 0)] if stays else []
+    return [*imports, ast.ImportFrom(package, [ast.alias(name, alias.asname or alias.name) for alias in moved], 0)]
 
 
 def _is_in(name: str, package: str) -> bool:

@@ -4,9 +4,9 @@ from engine.runtimes.tensorrt import passport
 from engine.runtimes.tensorrt.passport import EngineTensor, Onnx, Passport, Precision
 
 
-def make(**said):
+def make(**fields):
     """Return the passport of an engine built on a T4, but for what is `said`."""
-    return Passport.model_validate({**_T4, **said})
+    return Passport.model_validate({**_T4, **fields})
 
 
 def save(directory, *, inputs, outputs, profiles=1):

@@ -25,22 +25,22 @@ class Unavailable(Exception):  # noqa: N818 - a reason to skip, not an error
 
 def program(cache: Path, scratch: Path) -> Path:
     """Return a program `perf_analyzer`, in a folder of its own under `scratch`, that finds its libraries."""
-    found = _beside_the_server() or _installed(cache)
-    made = scratch / "perf-analyzer" / perf_analyzer.NAME
-    made.parent.mkdir()
-    binary, libraries = (shlex.quote(str(each)) for each in found)
-    made.write_text(f'#!/bin/sh\nLD_LIBRARY_PATH={libraries} exec {binary} "$@"\n')
-    made.chmod(0o755)
-    usable, said = perf_analyzer.find(str(made))
+    files = _beside_the_server() or _installed(cache)
+    wrapper = scratch / "perf-analyzer" / perf_analyzer.NAME
+    wrapper.parent.mkdir()
+    binary, libraries = (shlex.quote(str(each)) for each in files)
+    wrapper.write_text(f'#!/bin/sh\nLD_LIBRARY_PATH={libraries} exec {binary} "$@"\n')
+    wrapper.chmod(0o755)
+    usable, reason = perf_analyzer.find(str(wrapper))
     if usable is None:
-        raise Unavailable(said)
-    return made
+        raise Unavailable(reason)
+    return wrapper
 
 
 def _beside_the_server() -> tuple[Path, Path] | None:
-    said = os.environ.get("RECIPE_TRITON_VENV")
-    binary = Path(said or "/nowhere") / "bin" / perf_analyzer.NAME
-    runtime = next(Path(said or "/nowhere").glob(f"lib/python3.*/site-packages/{_RUNTIME}"), None)
+    environment = os.environ.get("RECIPE_TRITON_VENV")
+    binary = Path(environment or "/nowhere") / "bin" / perf_analyzer.NAME
+    runtime = next(Path(environment or "/nowhere").glob(f"lib/python3.*/site-packages/{_RUNTIME}"), None)
     return (binary, runtime) if binary.is_file() and runtime is not None else None
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from engine.builder import jobs
 from engine.builder.executors.local import LocalExecutor
-from engine.builder.lookup import Lookup, Variant
+from engine.builder.lookup import Lookup, PlannedVariant
 from engine.builder.loop import Options, run
 from engine.events import Ended
 from engine.recipe.load import load
@@ -29,7 +29,7 @@ def variant(project, *steps, name="r"):
         kinds[kind.name] = kind
     chosen = {type(step): step for step in steps}
     planned = jobs.plan(loaded.recipe, {name: _choosing(kind, chosen[kind]) for name, kind in kinds.items()})
-    return Variant(
+    return PlannedVariant(
         loaded, tuple(replace(job, step=next(s for s in steps if type(s).step_name() == job.name)) for job in planned)
     )
 

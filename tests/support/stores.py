@@ -15,9 +15,9 @@ def put(store, key, files, log=b"", job="x"):
             path = out / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        made = output.take(out)
+        entries = output.take(out)
         return store.commit(
-            key, out, made, report={"n": 1}, seconds=0.5, peak_bytes=7, machine={"os": "Linux"}, log=log, job=job
+            key, out, entries, report={"n": 1}, seconds=0.5, peak_bytes=7, machine={"os": "Linux"}, log=log, job=job
         )
 
 

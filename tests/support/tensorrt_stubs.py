@@ -32,25 +32,25 @@ def members(text: str) -> dict[str, set[str]]:
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
 
     def of(name: str) -> set[str]:
-        found: set[str] = set()
+        names: set[str] = set()
         for node in classes[name].body if name in classes else ():
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                found.add(node.name)
+                names.add(node.name)
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                found.add(node.target.id)
+                names.add(node.target.id)
         for base in classes[name].bases if name in classes else ():
-            found |= of(ast.unparse(base))
-        return found
+            names |= of(ast.unparse(base))
+        return names
 
     return {name: of(name) for name in classes}
 
 
 def _installed() -> Path | None:
     try:
-        found = metadata.distribution("tensorrt-stubs")
+        distribution = metadata.distribution("tensorrt-stubs")
     except metadata.PackageNotFoundError:
         return None
-    return Path(str(found.locate_file("")))
+    return Path(str(distribution.locate_file("")))
 
 
 def _downloaded(folder: Path) -> Path:

@@ -94,8 +94,8 @@ def _installed(cache: Path) -> Path:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", scratch, pinned, _PILLOW]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        said = done.stderr.strip().splitlines()
-        pytest.skip(f"{pinned} could not be installed: {said[-1] if said else 'pip said nothing'}")
+        errors = done.stderr.strip().splitlines()
+        pytest.skip(f"{pinned} could not be installed: {errors[-1] if errors else 'pip printed nothing'}")
     with contextlib.suppress(OSError):  # another process of the tests was quicker
         scratch.rename(place)
     shutil.rmtree(scratch, ignore_errors=True)

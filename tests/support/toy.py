@@ -124,7 +124,7 @@ class Listen(Step):
 
 
 class Spoil(Step):
-    """Rewrites its input in place, at the same size, as some quantisers do."""
+    """Rewrites its input in place, at the same size, as some quantizers do."""
 
     makes: ClassVar[str] = "spoiled"
 

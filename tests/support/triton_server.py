@@ -23,8 +23,8 @@ class Unavailable(Exception):  # noqa: N818 - a reason to skip, not an error
 
 def venv(cache: Path) -> Path:
     """Return the environment with the server, made on first use. Raises Unavailable."""
-    said = os.environ.get("RECIPE_TRITON_VENV")
-    place = Path(said) if said else cache / f"triton-venv-{packaged.PYTHON}"
+    folder = os.environ.get("RECIPE_TRITON_VENV")
+    place = Path(folder) if folder else cache / f"triton-venv-{packaged.PYTHON}"
     try:
         packaged.refuse_platform()
         if not (place / packaged.READY).is_file():

@@ -16,7 +16,7 @@ _SILENT = {ast.Constant, ast.Load, ast.Store, ast.Call, ast.Attribute, ast.Expr,
 
 
 @dataclass(frozen=True)
-class Target:
+class ImportTarget:
     """What an import leads to: a module, and names to follow from it. `runs` is false where only types are meant."""
 
     module: str
@@ -24,7 +24,7 @@ class Target:
     runs: bool = True
 
 
-Names = Mapping[str, tuple[Target, ...]]
+Names = Mapping[str, tuple[ImportTarget, ...]]
 """Name -> what imports bind it to, in their order; () for a name that the scope itself gives another meaning."""
 
 
@@ -66,11 +66,11 @@ def of_module(tree: ast.Module, module: str, *, is_package: bool) -> Scope:
     return Scope(names, names, module, package)
 
 
-def bound(body: Iterable[ast.AST], package: str) -> dict[str, tuple[Target, ...]]:
+def bound(body: Iterable[ast.AST], package: str) -> dict[str, tuple[ImportTarget, ...]]:
     """Return the names that a scope binds. An import outweighs whatever else binds the same name."""
     others: set[str] = set()
-    imported: dict[str, tuple[Target, ...]] = {}
-    typed: dict[str, tuple[Target, ...]] = {}
+    imported: dict[str, tuple[ImportTarget, ...]] = {}
+    typed: dict[str, tuple[ImportTarget, ...]] = {}
     for node, runs in _in_scope(body, runs=True):
         if isinstance(node, ast.Import | ast.ImportFrom):
             for name, target in _of_import(node, package, runs=runs):
@@ -81,11 +81,11 @@ def bound(body: Iterable[ast.AST], package: str) -> dict[str, tuple[Target, ...]
     return {**typed, **dict.fromkeys(others, ()), **imported}
 
 
-def targets(node: ast.Import | ast.ImportFrom, package: str, *, runs: bool) -> list[Target]:
+def targets(node: ast.Import | ast.ImportFrom, package: str, *, runs: bool) -> list[ImportTarget]:
     """Return what an import statement leads to, whatever names it binds; `*` stands for all names of a module."""
     if isinstance(node, ast.Import):
-        return [Target(alias.name, runs=runs) for alias in node.names]
-    return [Target(_base(node, package), (alias.name,), runs) for alias in node.names]
+        return [ImportTarget(alias.name, runs=runs) for alias in node.names]
+    return [ImportTarget(_base(node, package), (alias.name,), runs) for alias in node.names]
 
 
 def is_type_checking(node: ast.If) -> bool:
@@ -100,11 +100,11 @@ def _arguments(node: ast.arguments) -> Iterator[str]:
     yield from (each.arg for each in (*node.posonlyargs, *node.args, *node.kwonlyargs, *lone))
 
 
-def _of_import(node: ast.Import | ast.ImportFrom, package: str, *, runs: bool) -> Iterator[tuple[str, Target]]:
+def _of_import(node: ast.Import | ast.ImportFrom, package: str, *, runs: bool) -> Iterator[tuple[str, ImportTarget]]:
     for alias, target in zip(node.names, targets(node, package, runs=runs), strict=True):
         if isinstance(node, ast.Import) and alias.asname is None:
             first = alias.name.partition(".")[0]  # `import a.b` binds `a`
-            yield first, Target(first, runs=runs)
+            yield first, ImportTarget(first, runs=runs)
         elif alias.name != "*":
             yield alias.asname or alias.name, target
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from engine.builder.code import bindings, data, modules
-from engine.builder.code.bindings import Scope, Target
+from engine.builder.code.bindings import ImportTarget, Scope
 
 PLACING = frozenset({"makes", "after", "gates"})
 """What a class says of its place among others: it decides what comes in, which has rows of its own."""
@@ -46,7 +46,11 @@ class Essence:
 
 
 def of(
-    tree: ast.Module, source: bytes, scope: Scope, follow: Callable[[Target], Led], hands_on: Callable[[str], bool]
+    tree: ast.Module,
+    source: bytes,
+    scope: Scope,
+    follow: Callable[[ImportTarget], Led],
+    hands_on: Callable[[str], bool],
 ) -> Essence:
     """Return the essence of a module: types and values without docstrings, positions, empty fields and imports.
 
@@ -62,7 +66,9 @@ def of(
 
 
 class _Writer:
-    def __init__(self, follow: Callable[[Target], Led], hands_on: Callable[[str], bool], *, reads_place: bool) -> None:
+    def __init__(
+        self, follow: Callable[[ImportTarget], Led], hands_on: Callable[[str], bool], *, reads_place: bool
+    ) -> None:
         self.essence = Essence()
         self._follow, self._hands_on = follow, hands_on
         self._reads_place = reads_place
@@ -124,19 +130,19 @@ class _Writer:
         while isinstance(base, ast.Attribute):
             attributes.insert(0, base.attr)
             base = base.value
-        found = scope.here.get(base.id, ()) if isinstance(base, ast.Name) else ()
-        if not found:
+        targets = scope.here.get(base.id, ()) if isinstance(base, ast.Name) else ()
+        if not targets:
             self._fields(node, scope)
             return
         self._say(f"{type(node.ctx).__name__}Led(")
-        for target in found:
-            self._lead(Target(target.module, (*target.names, *attributes), target.runs))
+        for target in targets:
+            self._lead(ImportTarget(target.module, (*target.names, *attributes), target.runs))
         self._say(")")
 
     def _import(self, node: ast.Import | ast.ImportFrom, scope: Scope, *, ordered: bool) -> None:
         for target in bindings.targets(node, scope.package, runs=True):
             star = target.names == ("*",)
-            whole = Target(target.module)
+            whole = ImportTarget(target.module)
             self.essence.reaches.add(self._follow(whole if star else target))
             # It runs, whoever has the name that is meant in the end.
             if self._follow(whole)[0] is not None and not self._hands_on(target.module):
@@ -146,7 +152,7 @@ class _Writer:
                 self._lead(whole if star else target)
                 self._say(")")
 
-    def _lead(self, target: Target) -> None:
+    def _lead(self, target: ImportTarget) -> None:
         module, words = self._follow(target)
         if not target.runs:  # a type says nothing about what happens
             module = None

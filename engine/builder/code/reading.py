@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engine import digest
 from engine.builder.code import bindings, data, essence, modules
-from engine.builder.code.bindings import Scope, Target
+from engine.builder.code.bindings import ImportTarget, Scope
 from engine.builder.code.essence import NOTHING, Led
 
 _MISSING = "no such module"
@@ -51,18 +51,18 @@ def read(module: str) -> Module:
         return Module(digest.of_file(path), files=(path,), before=((path, before),))
     source = _source(path, module)
     shipped = data.declared(source.tree, path) if data.MENTIONED.search(source.text) else data.Declared()
-    found = essence.of(source.tree, source.text, source.scope, lambda target: _follow(target, module), _hands_on)
+    content = essence.of(source.tree, source.text, source.scope, lambda target: _follow(target, module), _hands_on)
     around = [each for each in modules.around(module) if modules.counts(each, module)]
     run_first = {(each, "") for each in around if not read(each).is_empty and not _hands_on(each)}
     initial = [place for each in around if (place := modules.file_of(each)) is not None]
     files = dict.fromkeys((path, *shipped.files, *initial))
     return Module(
-        text=digest.of_rows([("", found.text), *shipped.rows]),
-        leads=tuple(found.leads),
-        reaches=tuple(found.reaches | run_first),
+        text=digest.of_rows([("", content.text), *shipped.rows]),
+        leads=tuple(content.leads),
+        reaches=tuple(content.reaches | run_first),
         files=(*files, *shipped.folders),
         before=((path, source.before), *((each, os.stat(each)) for each in files if each != path)),
-        is_empty=found.is_empty and not shipped.rows,
+        is_empty=content.is_empty and not shipped.rows,
     )
 
 
@@ -104,13 +104,13 @@ def _is_handing_on(statement: ast.stmt) -> bool:
     return False
 
 
-def _handed_on(module: str, name: str) -> tuple[Target, ...]:
+def _handed_on(module: str, name: str) -> tuple[ImportTarget, ...]:
     """Return what a name of a module is where the module itself imports it."""
     path = modules.file_of(module)
     return _source(path, module).scope.here.get(name, ()) if path is not None and path.suffix == ".py" else ()
 
 
-def _follow(target: Target, asker: str) -> Led:
+def _follow(target: ImportTarget, asker: str) -> Led:
     """Return where an import leads in the end: through folders and packages, and through names that are handed on."""
     module, names, seen = target.module, target.names, set[tuple[str, tuple[str, ...]]]()
     while modules.is_known(module, asker) and (module, names) not in seen:

@@ -10,6 +10,7 @@ from engine import tasks
 from engine.feasibility.facts import Axes, ModelFacts
 from engine.feasibility.shapes import profiles
 from engine.feasibility.triton.fault import About, ConfigTensor
+from engine.recipe.model_config import GRAPH_PARTS
 from engine.runtimes import registry
 from engine.runtimes.backends import Backend
 from engine.runtimes.profiles import greatest
@@ -18,7 +19,6 @@ from engine.runtimes.triton_tensors import TYPES, is_batch
 if TYPE_CHECKING:
     from engine.recipe.schema import Profile, Recipe
 
-_ENGINES = ("model", "encoder", "decoder")
 _USUAL = {"transformers": "int64", "timm": "float32"}
 """What inputs are, by the kind of checkpoint: tokens, or images."""
 
@@ -42,7 +42,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
     several = part == "ensemble" and not tasks.generates(recipe.model.task)
     other = Backend.ENSEMBLE if several else Backend.PYTHON
     return About(
-        backend=(runtime.backend or Backend.PYTHON) if part in _ENGINES else other,
+        backend=(runtime.backend or Backend.PYTHON) if part in GRAPH_PARTS else other,
         part=part,
         name=(said.name or recipe.name) if part == "model" else None,
         on_gpu=target.device != "cpu",

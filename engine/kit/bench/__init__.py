@@ -1,1 +1,1 @@
-"""Measuring time: interleaving, contenders, statistics."""
+"""Bench: measures the latencies of models in turns, with statistics and a report."""

@@ -1,32 +1,56 @@
-"""Interleaving: time several runners in turns, so that whatever disturbs the machine disturbs them all."""
+"""Interleaving: times contenders in turns, so that a disturbance of the machine reaches all of them alike."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from math import inf
+from typing import TYPE_CHECKING, Self
 
-from engine.kit.bench.stats import median, percentile
+from engine.kit.bench import stats
+from engine.kit.bench.report import IN_PROCESS, BenchRow
+from engine.runtimes.runner import Runner
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Tensors = Mapping[str, np.ndarray]
 
 Call = Callable[[], object]
 Clock = Callable[[], float]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Contender:
-    """Something to time: the call, and the context that it is made in."""
+    """A model that is timed, and the way to it: in this process or through a server.
 
-    call: Call
-    active: Callable[[], AbstractContextManager[object]]
+    `prepare` takes the inputs, does all work that is not timed, and returns the call that is timed. The call runs
+    inside the context that `active` returns.
+    """
+
+    runtime: str
+    via: str
+    ours: bool
+    """Whether the recipe builds the model. All other models are rivals."""
+    prepare: Callable[[Tensors], Call]
+    active: Callable[[], AbstractContextManager[object]] = nullcontext
+
+    def __str__(self) -> str:
+        return self.runtime if self.via == IN_PROCESS else f"{self.runtime} {self.via}"
+
+    @classmethod
+    def in_process(cls, runner: Runner, *, ours: bool = False) -> Self:
+        """Return the contender that runs a model in this process."""
+        return cls(runtime=runner.name, via=IN_PROCESS, ours=ours, prepare=runner.prepare, active=runner.active)
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a measurement may take, in seconds for all contenders together, and how fine it is.
+    """How long a measurement may take, in seconds for all contenders together, and in how many rounds.
 
-    A p99 means something from a hundred runs on; a slow model gets fewer, but never less than one a round.
+    A p99 needs at least a hundred runs. A slow model gets fewer runs, but at least one in each round.
     """
 
     seconds: float = 8.0
@@ -36,46 +60,85 @@ class Budget:
 
 
 _SETTLING = 2
-"""Calls at the start of a turn that do not count: caches hold another's weights, other threads still spin."""
+"""Calls at the start of a turn that are not timed: caches hold another model's weights, whose threads still spin."""
 _STABLE = 0.05
+"""The warm-up ends with a batch whose median is less than 5 % below the best median so far, and whose p75 lies at
+most 10 % above its p25."""
 _BATCH = 5
+"""Calls of a batch: a warm-up compares the latencies of one batch with those of the batches before."""
+_RAW_DIGITS = 3
+"""Digits behind the point of each single latency in milliseconds, as latencies.json keeps them: microseconds."""
+
+
+def bench_rows(
+    axes: Mapping[str, int], inputs: Tensors, contenders: Sequence[Contender], budget: Budget
+) -> list[tuple[BenchRow, list[list[float]]]]:
+    """Return a row for each contender in their order, and its latencies: milliseconds, a list for each round.
+
+    In a row of ours, `ratio_to` says how many times longer each rival takes on the same way. The budget grows with
+    the contenders that go through a server, so that the contenders in process keep their time.
+    """
+    in_process = sum(each.via == IN_PROCESS for each in contenders)
+    share = len(contenders) / max(1, in_process)
+    longer = replace(budget, seconds=budget.seconds * share, warm_up=budget.warm_up * share)
+    seconds = measure(contenders, inputs, longer)
+    rows = []
+    for contender, rounds in zip(contenders, seconds, strict=True):
+        ratios = {
+            other.runtime: stats.ratio(theirs, rounds)
+            for other, theirs in zip(contenders, seconds, strict=True)
+            if contender.ours and not other.ours and other.via == contender.via
+        }
+        rounds_ms = [[value * 1e3 for value in values] for values in rounds]
+        row = BenchRow.of_rounds(
+            rounds_ms,
+            shape=dict(axes),
+            via=contender.via,
+            runtime=contender.runtime,
+            ours=contender.ours,
+            ratio_to=ratios,
+        )
+        rows.append((row, [[round(value, _RAW_DIGITS) for value in values] for values in rounds_ms]))
+    return rows
 
 
 def measure(
-    contenders: Mapping[str, Contender], budget: Budget, *, clock: Clock = time.perf_counter
-) -> dict[str, list[list[float]]]:
-    """Return each contender's latencies in seconds, a list a round: A B C, then B C A, ...
+    contenders: Sequence[Contender], inputs: Tensors, budget: Budget, *, clock: Clock = time.perf_counter
+) -> list[list[list[float]]]:
+    """Return for each contender its latencies in seconds, a list for each round.
 
-    Each is warmed up until it is stable first.
+    The order of the turns changes from round to round: A B C, then B C A, then C A B. Before the first round each
+    contender is warmed up until its latency is stable.
     """
-    names = list(contenders)
-    share = 1 / len(names)
+    share = 1 / len(contenders)
     turn = budget.seconds * share / budget.rounds
-    runs, settling = {}, {}
-    for name in names:
-        with contenders[name].active():
-            usual = _warm_up(contenders[name].call, budget.warm_up * share, clock)
+    calls = [contender.prepare(inputs) for contender in contenders]
+    runs, settling = [], []
+    for contender, call in zip(contenders, calls, strict=True):
+        with contender.active():
+            usual = _warm_up(call, budget.warm_up * share, clock)
         fitting = int(turn / usual)
-        # To a call that fills a turn, cold caches are nothing, and another one before it would double the time.
-        settling[name] = _SETTLING if fitting > 1 else 0
-        runs[name] = max(1, min(budget.most_runs // budget.rounds, fitting - settling[name]))
-    measured: dict[str, list[list[float]]] = {name: [] for name in names}
+        # A call that fills a whole turn needs no settling: cold caches cost it little, another call as much again.
+        settling.append(_SETTLING if fitting > 1 else 0)
+        runs.append(max(1, min(budget.most_runs // budget.rounds, fitting - settling[-1])))
+    order = list(range(len(contenders)))
+    latencies: list[list[list[float]]] = [[] for _ in contenders]
     for number in range(budget.rounds):
-        first = number % len(names)
-        for name in names[first:] + names[:first]:
-            with contenders[name].active():
-                measured[name].append(_turn(contenders[name].call, runs[name], settling[name], 2 * turn, clock))
-    return measured
+        first = number % len(order)
+        for place in order[first:] + order[:first]:
+            with contenders[place].active():
+                latencies[place].append(_turn(calls[place], runs[place], settling[place], 2 * turn, clock))
+    return latencies
 
 
 def _warm_up(call: Call, seconds: float, clock: Clock) -> float:
-    """Call until the middle of the last calls is no faster than before, or time is up; return that latency."""
+    """Call until the latency is stable or `seconds` are over; return the median of the last calls."""
     end = clock() + seconds
     batch = _times(call, 1, clock)
-    best = median(batch)
+    best = stats.median(batch)
     while clock() < end:
         batch = _times(call, _BATCH if best * _BATCH < seconds else 1, clock)
-        middle = median(batch)
+        middle = stats.median(batch)
         if middle > best * (1 - _STABLE) and _is_even(batch):
             return middle
         best = min(best, middle)
@@ -83,11 +146,11 @@ def _warm_up(call: Call, seconds: float, clock: Clock) -> float:
 
 
 def _is_even(batch: Sequence[float]) -> bool:
-    return percentile(batch, 0.75) <= percentile(batch, 0.25) * (1 + 2 * _STABLE)
+    return stats.percentile(batch, 0.75) <= stats.percentile(batch, 0.25) * (1 + 2 * _STABLE)
 
 
 def _turn(call: Call, runs: int, settling: int, seconds: float, clock: Clock) -> list[float]:
-    """Time some runs, fewer where the machine has become so slow that they would take too long."""
+    """Return the latencies of `runs` calls; of fewer calls where the machine became so slow that time runs out."""
     end = clock() + seconds
     if settling:
         _times(call, settling, clock, end=end)

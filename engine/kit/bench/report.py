@@ -1,36 +1,73 @@
-"""What bench reports: a row of latencies for each model, shape and way, and the machine that they were measured on."""
+"""Bench report: a row of latencies for each model, shape and way, and the machine that measured them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
 
-from engine.kit.bench.stats import Latencies
+from engine.kit.bench import stats
 from engine.machine.gpu_state import GpuReport
-from engine.reporting import TypedReport
+from engine.reporting import TypedReport, measured
 
 IN_PROCESS = "in-process"
 
 
 @dataclass(frozen=True, kw_only=True)
-class BenchRow(Latencies):
-    """The latencies of one model at one shape, on one way to it."""
+class BenchRow:
+    """The latencies of one model at one shape, in process or through a server; a labelled field is a column."""
 
+    mean_ms: float = field(metadata=measured("mean", unit="ms", digits=3))
+    p50_ms: float = field(metadata=measured("p50", unit="ms", digits=3))
+    p95_ms: float = field(metadata=measured("p95", unit="ms", digits=3))
+    p99_ms: float = field(metadata=measured("p99", unit="ms", digits=3))
+    runs: int
+    noise: float
+    """How far the middle half of the rounds' medians lies apart, as a share of their median."""
     shape: Mapping[str, int]
     via: str
     runtime: str
     ours: bool
+    """Whether the recipe builds the model. All other models are rivals."""
     ratio_to: Mapping[str, float]
-    """Of a row of ours: how many times longer each rival takes that goes the same way, as the median over rounds."""
+    """In a row of ours: how many times longer each rival takes on the same way, as the median over rounds."""
     new_tokens: int | None = None
     """How many tokens a call generates, where the model generates text."""
     tokens_per_s: float | None = None
-    """Those of all rows of a batch together."""
+    """Generated tokens per second, of all rows of a batch together."""
+
+    @classmethod
+    def of_rounds(
+        cls,
+        rounds_ms: Sequence[Sequence[float]],
+        *,
+        shape: Mapping[str, int],
+        via: str,
+        runtime: str,
+        ours: bool,
+        ratio_to: Mapping[str, float],
+    ) -> Self:
+        """Return the row of latencies in milliseconds, a list for each round."""
+        every = [value for values in rounds_ms for value in values]
+        return cls(
+            mean_ms=round(math.fsum(every) / len(every), stats.MS_DIGITS),
+            p50_ms=round(stats.median(every), stats.MS_DIGITS),
+            p95_ms=round(stats.percentile(every, 0.95), stats.MS_DIGITS),
+            p99_ms=round(stats.percentile(every, 0.99), stats.MS_DIGITS),
+            runs=len(every),
+            noise=round(stats.spread([stats.median(values) for values in rounds_ms]), stats.RATIO_DIGITS),
+            shape=shape,
+            via=via,
+            runtime=runtime,
+            ours=ours,
+            ratio_to=ratio_to,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ServerReport:
-    """The server that answered, and which of its models was asked."""
+    """The Triton server of a measurement, and the model of ours that got the requests (`asked`)."""
 
     kind: str
     version: str
@@ -40,21 +77,21 @@ class ServerReport:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchReport(TypedReport):
-    """All rows of one run, interleaved."""
+    """All rows of one run, whose models took turns."""
 
     threads: int
     cpu: str
     rows: tuple[BenchRow, ...]
     gpu: GpuReport | None = None
-    """The GPU that all of it ran on, and what its clocks did."""
+    """The GPU that ran the models, with its clocks meanwhile."""
     server: ServerReport | None = None
 
     @property
     def noise(self) -> float:
-        """The noise of the row that has the most."""
+        """The largest noise of any row."""
         return max((row.noise for row in self.rows), default=0.0)
 
     def ours_beside(self, rival: BenchRow) -> BenchRow | None:
-        """Return our row at a rival's shape, on the same way."""
+        """Return our row of the same shape and way as a rival's row; None where there is no such row."""
         same = (row for row in self.rows if row.ours and row.shape == rival.shape and row.via == rival.via)
         return next(same, None)

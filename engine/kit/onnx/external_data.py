@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     import onnx
 
 _ALIGNMENT = 4096  # weights are mapped into memory page by page
-_KEPT_INSIDE = 1024  # shapes and scalars stay readable without the data file
+_INLINE_BYTES = 1024  # smaller tensors stay in the model: shapes and scalars are readable without the data file
 _PACKED_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 
 
 def read(tensor: onnx.TensorProto, directory: Path) -> None:
-    """Bring a tensor's external data into memory; a tensor that has none stays as it is.
+    """Bring a tensor's external data into memory; a tensor without external data stays as it is.
 
-    onnx's own reader refuses files with several hard links, which is how the store keeps every file.
+    The reader of onnx refuses files with several hard links, and every file in the store has several.
     Raises StepError where the data lies outside of the directory or is cut off.
     """
     import onnx
@@ -50,13 +50,13 @@ def read(tensor: onnx.TensorProto, directory: Path) -> None:
 
 
 def move(tensors: Iterable[onnx.TensorProto], path: Path) -> None:
-    """Write every large tensor to `path`, in order, and leave a reference in its place."""
+    """Write every large tensor to the file `path`, in order, and leave a reference to that file in the tensor."""
     import onnx
 
     with path.open("wb") as file:
         for tensor in tensors:
             _make_raw(tensor)
-            if len(tensor.raw_data) < _KEPT_INSIDE:
+            if len(tensor.raw_data) < _INLINE_BYTES:
                 continue
             file.write(b"\0" * (-file.tell() % _ALIGNMENT))
             place = {"location": path.name, "offset": file.tell(), "length": len(tensor.raw_data)}
@@ -69,7 +69,7 @@ def move(tensors: Iterable[onnx.TensorProto], path: Path) -> None:
 
 
 def location(tensor: onnx.TensorProto) -> str:
-    """Return the file that a tensor's data lies in, relative to the model; empty where it is in the model."""
+    """Return the file with a tensor's data, relative to the model; empty where the model itself holds the data."""
     import onnx
 
     if tensor.data_location != onnx.TensorProto.EXTERNAL:
@@ -78,7 +78,7 @@ def location(tensor: onnx.TensorProto) -> str:
 
 
 def stored_bytes(tensor: onnx.TensorProto) -> int:
-    """Return the bytes that a tensor's type and extents ask for; types of less than a byte are packed."""
+    """Return the bytes of a tensor by its type and extents; numbers of less than a byte are packed."""
     return int(prod(tensor.dims) * bits(tensor.data_type) + 7) // 8
 
 
@@ -92,7 +92,7 @@ def bits(dtype: int) -> int:
 
 
 def _make_raw(tensor: onnx.TensorProto) -> None:
-    """Turn typed data (float_data, int64_data, ...) into raw bytes: only these can be external."""
+    """Turn typed data (float_data, int64_data, ...) into raw bytes, because only raw bytes can be external."""
     import onnx
     from onnx import numpy_helper
 

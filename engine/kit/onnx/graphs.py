@@ -1,4 +1,4 @@
-"""Graphs: the folders of an artifact that hold one ONNX model each, and a step's work on all of them."""
+"""Graphs: the folders of an artifact that hold an ONNX model each, and a function run on every folder."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ WHOLE, ENCODER, DECODER = ".", "encoder", "decoder"
 
 
 def folders(artifact: Path) -> tuple[str, ...]:
-    """Return the folders that hold a model: the artifact itself, or those of an encoder and a decoder."""
+    """Return the folders of an artifact that hold a model: the artifact itself, or its encoder and its decoder."""
     apart = tuple(name for name in (ENCODER, DECODER) if (artifact / name / onnx_files.MODEL).is_file())
     return apart or (WHOLE,)
 
 
 def has_past(model: onnx.ModelProto) -> bool:
-    """Whether the graph takes the keys and values of earlier calls."""
+    """Whether a model has inputs for the keys and values of earlier calls."""
     return any(value.name.startswith(f"{past.PAST}.") for value in model.graph.input)
 
 
@@ -37,16 +37,16 @@ def generates(artifact: Path) -> bool:
 
 
 def each(work: Callable[[Path, Path], R], artifact: Path, out: Path, *, together: Callable[[Mapping[str, R]], R]) -> R:
-    """Do a step's work on every graph, from a folder into the same folder of `out`.
+    """Call `work` for every graph of an artifact, with the graph's folder and the same folder of `out`.
 
-    Returns the report of the only graph, or of several what `together` makes of their reports by folder.
+    Returns the report of a single graph. Of several graphs it returns `together(reports)`, the reports by folder.
     """
-    found = folders(artifact)
-    if found == (WHOLE,):
+    names = folders(artifact)
+    if names == (WHOLE,):
         return work(artifact, out)
     out.mkdir(parents=True, exist_ok=True)
     reports = {}
-    for name in found:
+    for name in names:
         print(f"the {name}:")
         reports[name] = work(artifact / name, out / name)
     return together(reports)

@@ -1,4 +1,4 @@
-"""ONNX files: load, save and link a model directory; what a model takes and gives."""
+"""ONNX files: load, save and link a model directory, and list the inputs, outputs and nodes of a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODEL = "model.onnx"
 DATA = "model.onnx.data"
 
 INLINE_LIMIT = (1 << 31) - (64 << 20)
-"""Bytes of weights that one file may hold: protobuf ends at 2 GiB, the margin is for the graph itself."""
+"""The bytes of weights that fit into one file: protobuf allows 2 GiB, and 64 MiB are left for the graph itself."""
 
 _ABSOLUTE_PATH = re.compile(r"(^|[\s\"'=:(\[])(/[^\s/\"']+/|[A-Za-z]:\\)")
 
@@ -29,8 +29,8 @@ _ABSOLUTE_PATH = re.compile(r"(^|[\s\"'=:(\[])(/[^\s/\"']+/|[A-Za-z]:\\)")
 class Input:
     """An input or output of a model: numpy's name of its type, and an extent or an axis name per dimension.
 
-    A dynamic dimension that the model leaves unnamed is called `<input>_<index>`. Where the model does not even
-    tell how many dimensions there are, `shape` is empty and `ranked` is False.
+    A dynamic dimension without a name is called `<input>_<index>`. `ranked` is False, and `shape` empty, where the
+    model does not tell the number of dimensions.
     """
 
     name: str
@@ -58,7 +58,7 @@ def load(directory: Path) -> onnx.ModelProto:
 
 
 def load_graph(directory: Path) -> onnx.ModelProto:
-    """Return `directory/model.onnx` with external data left where it is. Raises StepError, as `load` does."""
+    """Return `directory/model.onnx` without reading its external data. Raises StepError where the file is no ONNX."""
     import onnx
 
     path = directory / MODEL
@@ -78,8 +78,8 @@ def load_graph(directory: Path) -> onnx.ModelProto:
 def save(model: onnx.ModelProto, directory: Path, *, threshold: int = INLINE_LIMIT) -> None:
     """Write the model as `directory/model.onnx`: the same model gives the same bytes.
 
-    Above `threshold` bytes of weights these go to `model.onnx.data` and out of `model`; load it again to go on
-    with it. Absolute paths, which exporters leave in metadata and documentation, are removed.
+    Weights of more than `threshold` bytes go to `model.onnx.data`; `model` then lacks its weights and must be loaded
+    again. Exporters leave absolute paths in metadata and documentation; these entries are removed.
     """
     directory.mkdir(parents=True, exist_ok=True)
     if weight_bytes(model) > threshold:
@@ -88,7 +88,7 @@ def save(model: onnx.ModelProto, directory: Path, *, threshold: int = INLINE_LIM
 
 
 def save_graph(model: onnx.ModelProto, directory: Path) -> None:
-    """Write the model as `directory/model.onnx`, external data staying what and where it is."""
+    """Write the model as `directory/model.onnx`; its files of external data are not touched."""
     directory.mkdir(parents=True, exist_ok=True)
     _strip_paths(model)
     (directory / MODEL).write_bytes(model.SerializeToString(deterministic=True))
@@ -121,19 +121,19 @@ def link_file(source: Path, target: Path) -> None:
 
 
 def inputs(model: onnx.ModelProto) -> dict[str, Input]:
-    """Return what a caller must feed, in order: the graph's inputs that no initializer fills in."""
-    filled = {tensor.name for tensor in model.graph.initializer}
-    filled |= {tensor.values.name for tensor in model.graph.sparse_initializer}
-    return {value.name: _input(value) for value in model.graph.input if value.name not in filled}
+    """Return the inputs that a caller must feed, in order: those without a default value among the initializers."""
+    defaults = {tensor.name for tensor in model.graph.initializer}
+    defaults |= {tensor.values.name for tensor in model.graph.sparse_initializer}
+    return {value.name: _input(value) for value in model.graph.input if value.name not in defaults}
 
 
 def outputs(model: onnx.ModelProto) -> dict[str, Input]:
-    """Return what the model gives, in order."""
+    """Return the outputs of the model, in order."""
     return {value.name: _input(value) for value in model.graph.output}
 
 
 def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """Yield the graph and every graph inside it: the bodies of If, Loop and Scan."""
+    """Yield the graph and every graph inside it: the bodies of its If, Loop and Scan nodes."""
     yield graph
     for node in graph.node:
         yield from bodies(node)
@@ -149,7 +149,7 @@ def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    """Yield every node of the model, those in bodies and local functions too."""
+    """Yield every node of the model, also the nodes of bodies and of local functions."""
     for graph in graphs(model.graph):
         yield from graph.node
     for function in model.functions:
@@ -171,12 +171,12 @@ def tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
 
 
 def weight_bytes(model: onnx.ModelProto) -> int:
-    """Return the bytes of stored tensors that are in memory (not those in external files)."""
+    """Return the bytes of the stored tensors in memory; tensors in external files do not count."""
     return sum(tensor.ByteSize() for tensor in tensors(model))
 
 
 def data_files(model: onnx.ModelProto) -> list[str]:
-    """Return the external files, relative to the model, that tensors live in."""
+    """Return the external files that hold tensors of the model, relative to the model."""
     return sorted({location for tensor in tensors(model) if (location := external_data.location(tensor))})
 
 
@@ -185,9 +185,10 @@ def _input(value: onnx.ValueInfoProto) -> Input:
 
     kind = value.type.WhichOneof("value")
     if kind != "tensor_type":
-        named = (kind or "value of unknown type").removesuffix("_type").replace("_", " ")
+        type_name = (kind or "value of unknown type").removesuffix("_type").replace("_", " ")
+        article = "an" if type_name.startswith("o") else "a"
         raise StepError(
-            f"{value.name} is no tensor but a{'n' * named.startswith('o')} {named}",
+            f"{value.name} is no tensor but {article} {type_name}",
             hint="only models whose inputs and outputs are tensors can be built",
         )
     tensor = value.type.tensor_type
@@ -202,21 +203,21 @@ def _input(value: onnx.ValueInfoProto) -> Input:
 
 
 def _strip_paths(model: onnx.ModelProto) -> None:
-    """Remove what tells where on a disk the model was made: stack traces and file names of exporters."""
+    """Remove metadata with absolute paths, such as an exporter's stack traces: they differ from machine to machine."""
     everything: list[onnx.ModelProto | onnx.GraphProto | onnx.NodeProto | onnx.FunctionProto] = [model]
     everything += graphs(model.graph)
     everything += nodes(model)
     everything += model.functions
     for part in everything:
-        kept = [entry for entry in part.metadata_props if not _ABSOLUTE_PATH.search(entry.value)]
-        if len(kept) < len(part.metadata_props):
-            _replace(part.metadata_props, kept)
+        entries = [entry for entry in part.metadata_props if not _ABSOLUTE_PATH.search(entry.value)]
+        if len(entries) < len(part.metadata_props):
+            _replace(part.metadata_props, entries)
         if _ABSOLUTE_PATH.search(part.doc_string):
             part.ClearField("doc_string")
 
 
-def _replace(field: onnx.MetadataProperties, kept: Iterable[onnx.StringStringEntryProto]) -> None:
-    copies = [(entry.key, entry.value) for entry in kept]
+def _replace(field: onnx.MetadataProperties, entries: Iterable[onnx.StringStringEntryProto]) -> None:
+    copies = [(entry.key, entry.value) for entry in entries]
     del field[:]
     for key, value in copies:
         field.add(key=key, value=value)

@@ -1,4 +1,4 @@
-"""A user's ONNX file: the files that it is made of, and what it takes. No tensor is read."""
+"""A user's ONNX file: its files of external data, and its inputs, outputs and operators. No tensor is read."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 _QUANTIZED = {("com.microsoft", "QuantizeLinear"), ("com.microsoft", "DequantizeLinear")}
-"""Operators that everybody reads as ONNX's own of that name."""
+"""Operators of ONNX Runtime's domain that other runtimes read as ONNX's operators of the same name."""
 
 
 def read(path: Path) -> onnx.ModelProto:
-    """Return the model at `path`, its external data left where it is.
+    """Return the model at `path` without reading its external data.
 
     Raises StepError where the file is no ONNX model, or a git-lfs pointer.
     """
@@ -42,27 +42,27 @@ def read(path: Path) -> onnx.ModelProto:
 
 
 def data_files(path: Path) -> list[str]:
-    """Return the external files of the model at `path`, relative to its directory, each of which is there and whole.
+    """Return the external files of the model at `path`, relative to its directory. All of them exist and are whole.
 
     Raises StepError as `read` does, and where a file lies outside the directory, is missing or is too short.
     """
     model = read(path)
-    needed: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for tensor in onnx_files.tensors(model):
         place = {entry.key: entry.value for entry in tensor.external_data}
         if tensor.data_location == tensor.EXTERNAL:
             name = place.get("location", "")
             end = _integer(place.get("offset")) + _integer(place.get("length"))
-            needed[name] = max(needed.get(name, 0), end)
-    for name, size in sorted(needed.items()):
+            sizes[name] = max(sizes.get(name, 0), end)
+    for name, size in sorted(sizes.items()):
         _check(path, name, size)
-    return sorted(needed)
+    return sorted(sizes)
 
 
 def describe(model: onnx.ModelProto) -> GraphFacts:
-    """Return what the graph says of the model.
+    """Return the facts that the graph tells of the model: inputs, outputs, operators, parameters.
 
-    Raises StepError for a model without inputs, and for one that takes or gives what is no tensor of numbers.
+    Raises StepError for a model without inputs, and for a model with an output that is no tensor of numbers.
     """
     inputs = onnx_files.inputs(model)
     if not inputs:
@@ -87,17 +87,17 @@ def describe(model: onnx.ModelProto) -> GraphFacts:
 
 
 def _foreign(model: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
-    """Return the operators of other domains than ONNX's own, but for those that the model defines itself."""
+    """Return the operators of other domains than ONNX's own, by domain, without functions that the model defines."""
     own = {(function.domain, function.name) for function in model.functions}
-    found: dict[str, set[str]] = {}
+    operators: dict[str, set[str]] = {}
     for node in onnx_files.nodes(model):
         if node.domain not in opsets.STANDARD and (node.domain, node.op_type) not in own | _QUANTIZED:
-            found.setdefault(node.domain, set()).add(node.op_type)
-    return {domain: tuple(sorted(found[domain])) for domain in sorted(found)}
+            operators.setdefault(node.domain, set()).add(node.op_type)
+    return {domain: tuple(sorted(operators[domain])) for domain in sorted(operators)}
 
 
 def _refuse_no_numbers(value: onnx.ValueInfoProto) -> None:
-    """Raise StepError for an output that can be neither compared nor served: a sequence, a map, text."""
+    """Raise StepError for an output that is no tensor of numbers: a sequence, a map or text."""
     kind = _kind(value.type)
     if kind == "text":
         raise StepError(
@@ -112,7 +112,7 @@ def _refuse_no_numbers(value: onnx.ValueInfoProto) -> None:
 
 
 def _kind(value: onnx.TypeProto) -> str:
-    """Return in words what a value is: "tensor", "text", "unknown", or such as "sequence of maps"."""
+    """Return the kind of a value in words: "tensor", "text", "unknown", "sequence of maps" and the like."""
     from onnx import TensorProto
 
     field = value.WhichOneof("value") or "unknown"
@@ -120,11 +120,13 @@ def _kind(value: onnx.TypeProto) -> str:
         return "text" if value.tensor_type.elem_type == TensorProto.STRING else "tensor"
     if field == "sequence_type":
         inner = _kind(value.sequence_type.elem_type)
-        return f"sequence of {inner}{'s' * inner.startswith(('map', 'tensor', 'sequence'))}"
+        plural = "s" if inner.startswith(("map", "tensor", "sequence")) else ""
+        return f"sequence of {inner}{plural}"
     return field.removesuffix("_type").replace("_", " ")
 
 
 def _check(path: Path, name: str, size: int) -> None:
+    """Raise StepError where external data lies outside the model's directory, is missing or is below `size` bytes."""
     windows = PureWindowsPath(name)
     if not name or windows.is_absolute() or windows.drive or windows.root or ".." in windows.parts or "\0" in name:
         raise StepError(

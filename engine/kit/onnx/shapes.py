@@ -1,4 +1,4 @@
-"""Shapes: what a model says of its tensors, and taking over what an inference found."""
+"""Shapes: the shapes that a model states for its tensors, and inferred shapes added to the model."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     import onnx
 
 _READABLE = 1 << 20
-"""Bytes up to which a stored tensor may matter for a shape; larger ones are weights."""
+"""The bytes up to which a stored tensor may decide a shape; larger tensors are weights."""
 _IMPLIED = {"com.microsoft": 1, "com.microsoft.nchwc": 1, "ai.onnx.ml": 1, "ai.onnx.training": 1}
 
 
 def import_missing_domains(model: onnx.ModelProto) -> list[str]:
-    """Import the well-known domains that nodes use and the model forgot; return which."""
+    """Import the well-known domains that nodes use without an import, and return these domains."""
     imported = {entry.domain for entry in model.opset_import}
     used = {node.domain for node in onnx_files.nodes(model)}
     missing = sorted((used - imported) & set(_IMPLIED))
@@ -26,10 +26,10 @@ def import_missing_domains(model: onnx.ModelProto) -> list[str]:
 
 
 def skeleton(model: onnx.ModelProto, directory: Path) -> onnx.ModelProto:
-    """Return a copy for inference, in which large weights are inputs: their types count, not their numbers.
+    """Return a copy of the model for shape inference, in which large weights are inputs without numbers.
 
-    `directory` is where external data lies; small external tensors are read. It makes inference cheap, and
-    possible above 2 GB.
+    Without large weights inference is cheap, and possible for models above 2 GB. Small external tensors are read from
+    `directory`.
     """
     from onnx import helper
 
@@ -46,46 +46,45 @@ def skeleton(model: onnx.ModelProto, directory: Path) -> onnx.ModelProto:
     return copy
 
 
-def adopt(model: onnx.ModelProto, found: onnx.ModelProto) -> bool:
-    """Take over shapes of the main graph's tensors from `found`; return whether that told anything new.
+def adopt(model: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
+    """Add the shapes of the main graph's tensors in `inferred` to `model`; return whether any shape is new.
 
-    Names of axes that the model's author gave stay; what the model says of a tensor otherwise gives way to more
-    precise words about it.
+    Axis names that the inputs of the model have are kept. Other axes are replaced where `inferred` is more precise.
     """
-    made = {name for node in model.graph.node for name in node.output if name}
-    ends = {value.name: value for value in model.graph.output}
+    computed = {name for node in model.graph.node for name in node.output if name}
+    outputs = {value.name: value for value in model.graph.output}
     axes = {dim.dim_param for value in model.graph.input for dim in _dims(value) if dim.dim_param}
-    known = {value.name: value for value in model.graph.value_info}
+    described = {value.name: value for value in model.graph.value_info}
     changed = False
-    for value in [*found.graph.value_info, *found.graph.output]:
-        if value.name not in made or not _typed(value):
+    for value in [*inferred.graph.value_info, *inferred.graph.output]:
+        if value.name not in computed or not _typed(value):
             continue
-        if value.name in ends:
-            changed |= _refine(ends[value.name], value, axes)
-        elif value.name in known:
-            changed |= _refine(known[value.name], value, axes)
+        if value.name in outputs:
+            changed |= _refine(outputs[value.name], value, axes)
+        elif value.name in described:
+            changed |= _refine(described[value.name], value, axes)
         else:
-            known[value.name] = model.graph.value_info.add()
-            known[value.name].CopyFrom(value)
+            described[value.name] = model.graph.value_info.add()
+            described[value.name].CopyFrom(value)
             changed = True
     return changed
 
 
 def known(model: onnx.ModelProto) -> float:
-    """Return the share of tensors in the main graph with a size or a name for each of their dimensions."""
-    made = {name for node in model.graph.node for name in node.output if name}
+    """Return the share of tensors in the main graph that have a size or a name for every dimension, from 0 to 1."""
+    computed = {name for node in model.graph.node for name in node.output if name}
     described = {v.name for v in [*model.graph.value_info, *model.graph.output] if _complete(v)}
     constants = {name for node in model.graph.node if node.op_type == "Constant" for name in node.output}
-    return round(len((described | constants) & made) / len(made), 4) if made else 1.0
+    return round(len((described | constants) & computed) / len(computed), 4) if computed else 1.0
 
 
 def _refine(value: onnx.ValueInfoProto, better: onnx.ValueInfoProto, axes: set[str]) -> bool:
-    """Replace what `value` leaves open by what `better` says; return whether anything changed."""
+    """Fill the open dimensions of `value` from those of `better`; return whether any dimension changed."""
     if not value.type.HasField("tensor_type"):
         return False
     mine, theirs = value.type.tensor_type, better.type.tensor_type
     if mine.elem_type and mine.elem_type != theirs.elem_type:
-        return False  # one of them is wrong, and it was not the model that ran so far
+        return False  # one of the two types is wrong, and the model's own type has run so far
     before = value.SerializeToString()
     if not mine.HasField("shape"):
         mine.CopyFrom(theirs)
@@ -99,11 +98,13 @@ def _refine(value: onnx.ValueInfoProto, better: onnx.ValueInfoProto, axes: set[s
 
 
 def _typed(value: onnx.ValueInfoProto) -> bool:
+    """Whether a tensor's type and number of dimensions are stated."""
     tensor = value.type.tensor_type
     return bool(value.type.HasField("tensor_type") and tensor.elem_type and tensor.HasField("shape"))
 
 
 def _complete(value: onnx.ValueInfoProto) -> bool:
+    """Whether each dimension of a tensor has a size or a name."""
     return _typed(value) and all(dim.HasField("dim_value") or dim.dim_param for dim in _dims(value))
 
 

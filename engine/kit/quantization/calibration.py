@@ -1,4 +1,4 @@
-"""Calibration: the inputs that may be looked at before a model is validated on others."""
+"""Calibration: the inputs that a model is calibrated on; it is validated on other inputs."""
 
 from __future__ import annotations
 
@@ -23,64 +23,71 @@ if TYPE_CHECKING:
     from engine.recipe.schema import Profile
 
 _SEED = 1921
-"""Another than that of the random inputs that models are validated on."""
-_SOME = 32
+"""The seed of random inputs for calibration. Inputs for validation are drawn with another seed."""
+_FEW = 32
+"""The number of cases that half precision is tried on: a try runs each of them."""
 _LISTED = 5
+"""The number of samples that an error lists."""
+_SHOWN = 60
+"""The number of characters of a text that an error shows."""
 
 
-def from_file(path: Path, checkpoint: Path, wanted: Mapping[str, Input], *, limit: int | None) -> list[Case]:
-    """Return the first samples of a file, and batches of them with masks of every kind. Raises StepError."""
-    asked = samples.read(path, checkpoint, wanted)[:limit]
-    return asked if path.suffix == ".npz" else padded(asked, checkpoint, wanted)
+def from_file(path: Path, checkpoint: Path, inputs: Mapping[str, Input], *, limit: int | None) -> list[Case]:
+    """Return the first `limit` samples of a file, and batches of its texts with masks of every kind.
+
+    Raises StepError where the samples do not suit the model.
+    """
+    first = samples.read(path, checkpoint, inputs)[:limit]
+    return first if path.suffix == ".npz" else padded(first, checkpoint, inputs)
 
 
-def of_our_own(checkpoint: Path, wanted: Mapping[str, Input]) -> list[Case]:
-    """Return texts of our own, and batches of them as above; nothing for a model that takes no text."""
-    if not token_rows.are_tokens(wanted) or tokenizers.load(checkpoint, longest=None) is None:
+def of_our_own(checkpoint: Path, inputs: Mapping[str, Input]) -> list[Case]:
+    """Return the built-in texts, and batches of them with masks of every kind; nothing for a model without tokens."""
+    if not token_rows.are_tokens(inputs) or tokenizers.load(checkpoint, longest=None) is None:
         return []
-    return padded(samples.tokenize(samples.built_in(), checkpoint, wanted), checkpoint, wanted)
+    return padded(samples.tokenize(samples.built_in(), checkpoint, inputs), checkpoint, inputs)
 
 
-def padded(asked: list[Case], checkpoint: Path, wanted: Mapping[str, Input]) -> list[Case]:
-    """Return texts and batches of them with masks of every kind; only the texts where there is no tokenizer."""
+def padded(texts: list[Case], checkpoint: Path, inputs: Mapping[str, Input]) -> list[Case]:
+    """Return texts, and batches of them with masks of every kind; only the texts where there is no tokenizer."""
     longest = checkpoints.max_sequence(checkpoint)
     tokenizer = tokenizers.load(checkpoint, longest=longest)
     if tokenizer is None:
-        return asked
-    return [*asked, *questions.masked(asked, wanted, pad=tokenizer.pad, limits=RowLimits.of(wanted, longest))]
+        return texts
+    return [*texts, *questions.masked(texts, inputs, pad=tokenizer.pad, limits=RowLimits.of(inputs, longest))]
 
 
 def from_reference(directory: Path) -> list[Case]:
-    """Return the cases that the original answered."""
+    """Return the cases of a reference, which hold the original model's outputs."""
     return cases.load(directory)
 
 
 def drawn(graph: onnx.ModelProto, profiles: Sequence[Profile], *, longest: int | None = None) -> list[Case]:
-    """Return seeded random inputs, others than those of validation; of tokens at most `longest`.
+    """Return seeded random inputs within the profiles, of at most `longest` tokens. Validation draws other inputs.
 
-    Raises StepError where none can be drawn.
+    Raises StepError where no inputs can be drawn.
     """
-    wanted, ranges = onnx_files.inputs(graph), index_ranges.of(graph)
-    tokens = token_rows.are_tokens(wanted)
-    vocabulary = random_inputs.vocabulary(wanted, ranges) if tokens else None
-    return questions.drawn(Original("graph", wanted, lambda _: {}, ranges, vocabulary, longest), profiles, seed=_SEED)
+    inputs, ranges = onnx_files.inputs(graph), index_ranges.of(graph)
+    tokens = token_rows.are_tokens(inputs)
+    vocabulary = random_inputs.vocabulary(inputs, ranges) if tokens else None
+    return questions.drawn(Original("graph", inputs, lambda _: {}, ranges, vocabulary, longest), profiles, seed=_SEED)
 
 
-def some(asked: Sequence[Case]) -> list[Case]:
-    """Return at most 32 of the cases: some with masks of every kind, and others from the first to the last."""
-    masked = [case for case in asked if case.kind.endswith(("padded", "holed"))]
-    others = [case for case in asked if case not in masked]
-    few = _spread(masked, _SOME // 4)
-    return [*_spread(others, _SOME - len(few)), *few]
+def some(every: Sequence[Case]) -> list[Case]:
+    """Return at most 32 of the cases: up to 8 with padded or holed masks, the others evenly from first to last."""
+    masked = [case for case in every if case.kind.endswith(("padded", "holed"))]
+    others = [case for case in every if case not in masked]
+    few = _spread(masked, _FEW // 4)
+    return [*_spread(others, _FEW - len(few)), *few]
 
 
 def refuse_overlap(
-    path: Path, checkpoint: Path, wanted: Mapping[str, Input], *, limit: int | None, reference: Path
+    path: Path, checkpoint: Path, inputs: Mapping[str, Input], *, limit: int | None, reference: Path
 ) -> None:
-    """Raise StepError where a sample for calibration is one that the model is validated on."""
-    seen = {_identity(case): case.name for case in cases.load(reference)}
-    asked = samples.read(path, checkpoint, wanted)[:limit]
-    both = [f"{case.name}: {case.text[:60]!r}" for case in asked if _identity(case) in seen]
+    """Raise StepError where the samples for calibration and the cases of the reference have a sample in common."""
+    validated = {_identity(case) for case in cases.load(reference)}
+    calibrated = samples.read(path, checkpoint, inputs)[:limit]
+    both = [f"{case.name}: {case.text[:_SHOWN]!r}" for case in calibrated if _identity(case) in validated]
     if both:
         raise StepError(
             f"{len(both)} of the samples in calibrate.samples are also in validate.samples",
@@ -90,13 +97,17 @@ def refuse_overlap(
 
 
 def _identity(case: Case) -> tuple[object, ...]:
-    """Return what two equal samples share: the text, since a tokenizer may know no word of either; or the tensors."""
+    """Return a value that two samples share only if they are equal: their text, or else their tensors.
+
+    Tokens do not identify a text: a tokenizer gives all unknown words the same token.
+    """
     if case.kind == "sample":
         return ("text", case.text)
     return tuple((name, array.shape, array.tobytes()) for name, array in sorted(case.inputs.items()))
 
 
-def _spread(asked: Sequence[Case], count: int) -> list[Case]:
-    if len(asked) <= count:
-        return list(asked)
-    return [asked[index * len(asked) // count] for index in range(count)]
+def _spread(every: Sequence[Case], count: int) -> list[Case]:
+    """Return `count` of the cases, evenly from the first to the last; all of them where there are fewer."""
+    if len(every) <= count:
+        return list(every)
+    return [every[index * len(every) // count] for index in range(count)]

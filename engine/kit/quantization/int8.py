@@ -1,4 +1,4 @@
-"""int8 for the CPU: weights quantized per channel ahead of time, activations as they come."""
+"""int8 for the CPU: weights are quantized per channel ahead of time, activations at each run."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     import onnx
 
 OLDEST_OPSET = 11
-"""DynamicQuantizeLinear came with it."""
+"""The first opset with DynamicQuantizeLinear."""
 
-# Operator -> its inputs that can be quantized weights, and the operator that it becomes.
 _WEIGHTS = {
     "Attention": (1,),
     "EmbedLayerNormalization": (2, 3, 4, 5, 6),
     "LSTM": (1, 2),
     "MatMul": (1,),
 }
+"""The operators that can be quantized, and the indices of their inputs that are weights."""
 _BECOMES = {
     "Attention": "QAttention",
     "EmbedLayerNormalization": "QEmbedLayerNormalization",
@@ -33,40 +33,45 @@ _BECOMES = {
     "LSTM": "DynamicQuantizeLSTM",
     "MatMul": "MatMulInteger",
 }
-# Where weights stay as they are, worth a word. Convolutions: quantized dynamically they are slower and less exact.
+"""The quantized form of each operator."""
 _CARRIERS = {*_WEIGHTS, "Conv", "ConvTranspose", "Einsum", "GRU", "Gather", "Gemm", "RNN"}
+"""The operators that are reported where their weights stay in floating point.
+
+Convolutions are among them: dynamic quantization makes convolutions slower and less exact.
+"""
 _MARKS = ("QLinear", "DynamicQuantize", "QuantizeLinear", "DequantizeLinear", "QAttention", "QGemm", "QEmbed")
 _ENDS = ("Integer", "IntegerToFloat", "NBits", "Bnb4", "Fp4")
 _FEW_BITS = ("INT8", "UINT8", "INT4", "UINT4", "INT2", "UINT2", "FLOAT8", "FLOAT4")
 _PREPARED = "onnx.quant.pre_process"
+"""Metadata that tells ONNX Runtime's quantizer that a model was prepared; it warns where the entry is missing."""
 _WITHOUT_INPUTS_FROM = {"Attention": 5, "EmbedLayerNormalization": 8}
+"""The index of the first input that the quantized form of an operator lacks."""
 _EMBEDDING_OUTPUTS = 2
+"""The number of outputs of QEmbedLayerNormalization."""
 
 
 def signs(model: onnx.ModelProto) -> list[str]:
-    """Return what shows that somebody quantized the model before: operators, and weights of few bits."""
+    """Return the signs that a model is already quantized: quantizing operators, and weights of few bits."""
     from onnx import TensorProto
 
     operators = {node.op_type for node in onnx_files.nodes(model)}
-    found = {name for name in operators if name.startswith(_MARKS) or name.endswith(_ENDS)}
+    quantizing = {name for name in operators if name.startswith(_MARKS) or name.endswith(_ENDS)}
     types = {tensor.data_type for tensor in onnx_files.tensors(model) if len(tensor.dims) > 1}
     names = {TensorProto.DataType.Name(number) for number in types}
-    return sorted(found | {f"{name} weights" for name in names if name.startswith(_FEW_BITS)})
+    return sorted(quantizing | {f"{name} weights" for name in names if name.startswith(_FEW_BITS)})
 
 
 def quantize(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> onnx.ModelProto:
     """Return the model with int8 weights, one scale per output channel, and dynamically quantized activations.
 
-    Embedding tables are stored in int8 as well (`engine.kit.quantization.tables`).
-
-    `model` has opset 11 or later, folded constants and Gemm or MatMul for its linear layers; it is changed.
-    `reduce_range` keeps weights to 7 bits. `scratch` takes temporary files. Raises StepError where ONNX Runtime's
-    quantizer gives up.
+    Embedding tables are stored in int8, too (`engine.kit.quantization.tables`). `model` must have opset 11 or later,
+    folded constants, and Gemm or MatMul for its linear layers; `model` is changed. `reduce_range` keeps weights to
+    7 bits. `scratch` takes temporary files. Raises StepError where ONNX Runtime's quantizer fails.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    model.metadata_props.add(key=_PREPARED, value="onnxruntime.quant")  # or it warns that nothing was
+    model.metadata_props.add(key=_PREPARED, value="onnxruntime.quant")
     fit = prepare(model)
     _unshare(model, fit)
     unfit = [node.name for node in model.graph.node if node.op_type in _WEIGHTS and node.name not in fit]
@@ -82,10 +87,10 @@ def quantize(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> on
                 weight_type=QuantType.QInt8,
                 nodes_to_exclude=unfit,
                 use_external_data_format=onnx_files.weight_bytes(model) > onnx_files.INLINE_LIMIT,
-                # Behind fused operators, which shape inference does not know, types are not known either.
+                # Shape inference does not know fused operators, so types behind fused operators are unknown.
                 extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
             )
-        except Exception as error:  # it asserts, indexes and raises ValueError alike
+        except Exception as error:  # AssertionError, IndexError, ValueError and others
             raise StepError(
                 "ONNX Runtime cannot quantize this model",
                 [repr(error)],
@@ -98,37 +103,37 @@ def quantize(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> on
 
 
 def prepare(model: onnx.ModelProto) -> set[str]:
-    """Take linear layers apart, name every node, and return the names of those that will be quantized."""
+    """Split linear layers, name every node, and return the names of the nodes that can be quantized."""
     linear_layers.split(model)
     topology.name_nodes(model)  # ONNX Runtime's quantizer tells nodes apart by name
     return {node.name for node in _fit(model)}
 
 
 def counted(model: onnx.ModelProto) -> dict[str, int]:
-    """Return how many operators of each kind were quantized, under the name that they had before."""
+    """Return how many operators of each kind were quantized, by the name of the original operator."""
     import onnx
 
     small = {tensor.name for tensor in model.graph.initializer if tensor.data_type == onnx.TensorProto.INT8}
-    found = Counter(node.op_type for node in onnx_files.nodes(model) if node.op_type != "Gather")
-    found["Gather"] = sum(node.op_type == "Gather" and node.input[0] in small for node in model.graph.node)
-    return {name: found[made] for name, made in sorted(_BECOMES.items()) if found[made]}
+    counts = Counter(node.op_type for node in onnx_files.nodes(model) if node.op_type != "Gather")
+    counts["Gather"] = sum(node.op_type == "Gather" and node.input[0] in small for node in model.graph.node)
+    return {name: counts[quantized] for name, quantized in sorted(_BECOMES.items()) if counts[quantized]}
 
 
 def left(model: onnx.ModelProto) -> list[str]:
-    """Return which operators still have weights in floating point, such as "2 Conv"."""
+    """Return the operators that still have weights in floating point, with counts: "2 Conv"."""
     import onnx
 
     floats = {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     weights: set[str] = set()  # bodies of If and Loop see the weights of the graphs around them
     for graph in onnx_files.graphs(model.graph):
         weights |= {t.name for t in graph.initializer if t.data_type in floats and sum(size > 1 for size in t.dims) > 1}
-        found.update(n.op_type for n in graph.node if n.op_type in _CARRIERS and not weights.isdisjoint(n.input))
-    return [f"{count} {name}" for name, count in sorted(found.items())]
+        counts.update(n.op_type for n in graph.node if n.op_type in _CARRIERS and not weights.isdisjoint(n.input))
+    return [f"{count} {name}" for name, count in sorted(counts.items())]
 
 
 def _fit(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    """Yield the nodes that have constant weights and a quantized form that means the same."""
+    """Yield the nodes that have constant weights and an equivalent quantized form."""
     tensors = topology.initializers(model.graph)
     users = Counter(name for node in model.graph.node for name in node.input)
     for node in model.graph.node:
@@ -137,16 +142,17 @@ def _fit(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 
 
 def _has_quantized_form(node: onnx.NodeProto, tensors: dict[str, onnx.TensorProto], users: Counter[str]) -> bool:
+    """Whether the quantized form of a node computes the same: its weights are constant float32, no input is lost."""
     weights = [tensors.get(node.input[index]) for index in _WEIGHTS[node.op_type] if node.input[index]]
     if not all(tensor is not None and _float32(tensor) for tensor in weights):
         return False
     if node.op_type == "MatMul":
         return all(tensor is not None and len(tensor.dims) == 2 for tensor in weights)  # noqa: PLR2004  [input, output]
     if node.op_type == "LSTM":
-        # The quantizer drops `layout` and reshapes the weights in place: not for two LSTMs that share them.
+        # The quantizer drops `layout`, and reshapes weights in place, so two LSTMs must not share their weights.
         shared = any(users[node.input[index]] > 1 for index in _WEIGHTS["LSTM"])
         return not shared and not any(attribute.name == "layout" and attribute.i for attribute in node.attribute)
-    # An attention bias, or positions as an input, would be dropped without a word.
+    # The quantizer would silently drop an attention bias, or an input with positions.
     if any(node.input[_WITHOUT_INPUTS_FROM[node.op_type] :]):
         return False
     if node.op_type == "Attention":
@@ -163,8 +169,8 @@ def _float32(tensor: onnx.TensorProto) -> bool:
 def _unshare(model: onnx.ModelProto, fit: set[str]) -> None:
     """Give each kind of operator its own copy of a weight that several kinds share.
 
-    The quantizer quantizes a tensor once, in the way of the first operator that it meets, and has everyone else
-    multiply it back to floating point on every run.
+    ONNX Runtime's quantizer quantizes a shared weight once, for the first operator that reads the weight. All other
+    operators would then convert the weight back to floating point at every run.
     """
     users: dict[str, set[str]] = {}
     for node in model.graph.node:

@@ -1,4 +1,4 @@
-"""Low bits: numbers in int8, fp8 and int4, and the scales that bring them there and back."""
+"""Low bits: numbers in int8, fp8 and int4, and the scales that convert float32 to these types and back."""
 
 from __future__ import annotations
 
@@ -11,33 +11,37 @@ if TYPE_CHECKING:
 Kind = Literal["int8", "fp8", "int4"]
 
 OPSETS: Mapping[Kind, int] = {"int8": 19, "fp8": 19, "int4": 21}
-"""Since when QuantizeLinear and DequantizeLinear take scales in half precision, and scales per block."""
+"""The first opset in which QuantizeLinear and DequantizeLinear take a type with half-precision or per-block scales."""
 BLOCK = 128
-"""Weights that share a scale in int4, along the axis that is summed over: TensorRT-RTX takes blocks of this size."""
+"""The number of int4 weights with one scale, along the summed axis. TensorRT-RTX accepts blocks of this size."""
 CODES: Mapping[Kind, str] = {"int8": "INT8", "fp8": "FLOAT8E4M3FN", "int4": "INT4"}
-"""ONNX's names of the types."""
+"""ONNX's name of each type."""
 
-# Symmetric, as TensorRT wants it: -128 and -8 stay unused. E4M3 ends at 448 (OCP 8-bit floating point specification).
 _LARGEST: Mapping[Kind, float] = {"int8": 127.0, "fp8": 448.0, "int4": 7.0}
+"""The largest number of each type.
+
+TensorRT needs symmetric ranges, so -128 and -8 are not used. E4M3 ends at 448 (OCP 8-bit floating point
+specification).
+"""
 
 
 def scales(largest: np.ndarray, kind: Kind) -> np.ndarray:
-    """Return the float32 scales with which `largest`, at least 0, becomes the largest number of the kind.
+    """Return the float32 scales that map `largest`, at least 0, to the largest number of the type.
 
-    Each is a number that fp16 holds exactly, rounded up: a graph whose scales are converted to fp16 later means the
-    same. Where there is nothing but zeros the scale is 1.
+    Each scale is rounded up to a number that fp16 holds exactly, so converting scales to fp16 later changes nothing.
+    The scale of nothing but zeros is 1.
     """
     import numpy as np
 
     exact = np.asarray(largest, np.float32) / np.float32(_LARGEST[kind])
     with np.errstate(over="ignore"):
         near = exact.astype(np.float16)
-        held = np.where(near < exact, np.nextafter(near, np.float16(np.inf)), near).astype(np.float32)
-    return np.where(exact > 0, np.where(np.isfinite(held), held, exact), np.float32(1))
+        rounded_up = np.where(near < exact, np.nextafter(near, np.float16(np.inf)), near).astype(np.float32)
+    return np.where(exact > 0, np.where(np.isfinite(rounded_up), rounded_up, exact), np.float32(1))
 
 
 def codes(values: np.ndarray, scale: np.ndarray, kind: Kind) -> np.ndarray:
-    """Return the numbers of this kind that stand for `values`; what is beyond the largest becomes the largest."""
+    """Return `values` quantized: divided by the scale, rounded to the type, and clipped to its largest number."""
     import numpy as np
     from onnx import TensorProto, helper
 
@@ -48,7 +52,7 @@ def codes(values: np.ndarray, scale: np.ndarray, kind: Kind) -> np.ndarray:
 
 
 def there_and_back(values: np.ndarray, scale: np.ndarray, kind: Kind) -> np.ndarray:
-    """Return float32 numbers as they come out of quantizing and dequantizing."""
+    """Return float32 numbers after quantizing and dequantizing."""
     import numpy as np
 
     return np.asarray(codes(values, scale, kind).astype(np.float32) * scale)
@@ -57,7 +61,7 @@ def there_and_back(values: np.ndarray, scale: np.ndarray, kind: Kind) -> np.ndar
 def weight_scales(weight: np.ndarray, kind: Kind) -> np.ndarray:
     """Return the scales of a weight [input, output]: [output] for int8, [blocks, output] for int4, [] for fp8.
 
-    A floating-point type keeps its precision whatever the scale is: one for the whole weight is enough.
+    A floating-point type is equally precise at any scale, so one fp8 scale for the whole weight is enough.
     """
     import numpy as np
 
@@ -70,7 +74,7 @@ def weight_scales(weight: np.ndarray, kind: Kind) -> np.ndarray:
 
 
 def spread(weight_scales: np.ndarray, kind: Kind) -> np.ndarray:
-    """Return the scales of a weight in a shape that can be multiplied with it."""
+    """Return the scales of a weight in a shape that broadcasts to the weight."""
     import numpy as np
 
     return np.repeat(weight_scales, BLOCK, axis=0) if kind == "int4" else weight_scales

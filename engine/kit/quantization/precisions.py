@@ -1,4 +1,4 @@
-"""Precisions: what shows which one a model is in already, and why it is handed on as it came."""
+"""Precisions: signs that a model is already in a lower precision, and the error that leaves such a model unchanged."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class LeftAloneError(Exception):
-    """Why a model is handed on as it came."""
+    """Why a model is left unchanged."""
 
 
 def refuse_quantized(model: onnx.ModelProto) -> None:
-    """Raise LeftAloneError for a model that somebody quantized before."""
+    """Raise LeftAloneError for a model that is already quantized."""
     if done := int8.signs(model):
         raise LeftAloneError(f"it is quantized already ({', '.join(done)})")
 

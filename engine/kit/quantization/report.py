@@ -1,4 +1,4 @@
-"""What quantize reports: a form for each way, and one for models of several graphs."""
+"""Reports of quantize: a class for each way to lower the precision, and one for models of several graphs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Self, cast
 from engine.reporting import TypedReport
 
 Sizes = tuple[int, int]
-"""Bytes of the model before and after."""
+"""The bytes of the model before and after."""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What was looked at: how many inputs, and of which kinds."""
+    """The inputs that were run for calibration: their number and their kinds."""
 
     inputs: int
     kinds: tuple[str, ...]
@@ -34,16 +34,16 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizeReport(TypedReport):
-    """What became of a model; which of the forms below it is, its fields say."""
+    """The common fields of all reports of quantize. The subclass of a report in JSON follows from its fields."""
 
     bytes: Sizes | None = None
     looked_at: Inputs | None = None
     unquantized: str | None = None
-    """Why nothing was lowered, where nothing was."""
+    """The reason why the model was left unchanged; None where its precision was lowered."""
 
     @classmethod
     def from_json(cls, raw: object, version: int | None = None) -> Self:
-        """Return the report in its own form. Raises ValueError where it has none of them."""
+        """Return the report as an instance of its subclass. Raises ValueError where the fields fit no subclass."""
         if cls is not QuantizeReport or not isinstance(raw, Mapping):
             return super().from_json(raw, version)
         kind: type[QuantizeReport] = DynamicReport
@@ -67,36 +67,36 @@ class ActivationScaling:
 
 @dataclass(frozen=True, kw_only=True)
 class DynamicReport(QuantizeReport):
-    """Dynamic int8 for a CPU; and any model that was handed on as it came."""
+    """The report of dynamic int8 for a CPU, and of any model that was left unchanged."""
 
     quantized: Mapping[str, int]
-    """Operators that were quantized."""
+    """The quantized operators, with counts."""
     left: tuple[str, ...]
-    """Operators whose weights stay as they are, such as "2 Conv"."""
+    """The operators whose weights stay in floating point, such as "2 Conv"."""
     evened: ActivationScaling | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphsReport(QuantizeReport):
-    """Dynamic int8 of a model of several graphs."""
+    """The report of dynamic int8 for a model of several graphs: a report for each graph."""
 
     graphs: Mapping[str, DynamicReport]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """What stayed in float32 for one reason: operators with counts, and those of large values by name."""
+    """The operators that stayed in float32 for one reason, with counts. Nodes with large values are listed by name."""
 
     operators: Mapping[str, int]
     reason: str
     largest: float | str | None = None
     nodes: Mapping[str, float | str] = field(default_factory=dict)
-    """How large a tensor of each becomes; "infinite" is a word, since JSON has no such number."""
+    """The largest value at each node. The word "infinite" stands for infinity, which JSON has no number for."""
 
 
 @dataclass(frozen=True)
 class HalfTry:
-    """One try: up to which size tensors are in half precision, how many nodes are not, and what comes of it."""
+    """A try of the search: the largest value allowed in half precision, the number of fp32 nodes, the worst cosine."""
 
     limit: float
     fp32: int
@@ -105,13 +105,13 @@ class HalfTry:
 
 @dataclass(frozen=True, kw_only=True)
 class HalfReport(QuantizeReport):
-    """fp16 or bf16: what stayed in float32, why, and at what cosine against float32."""
+    """The report of fp16 or bf16: the operators left in float32, with reasons, and the cosine against float32."""
 
     precision: str
     kept: tuple[Kept, ...]
     cosine: Spread
     share: float | None
-    """Of the multiplications of all matrix products; None where the model has none."""
+    """The share of the multiplications that run in half precision, from 0 to 1; None without matrix products."""
     saturated: tuple[str, ...]
     scaled: tuple[str, ...]
     path: tuple[HalfTry, ...]
@@ -121,7 +121,7 @@ class HalfReport(QuantizeReport):
 
 @dataclass(frozen=True)
 class Left:
-    """A MatMul that was not quantized; its error is 1 - the worst cosine with its group quantized alone."""
+    """A MatMul that was not quantized. Its error is 1 - the worst cosine when only its group is quantized."""
 
     name: str
     reason: str
@@ -130,7 +130,7 @@ class Left:
 
 @dataclass(frozen=True)
 class Quantized:
-    """What is between Q/DQ pairs; `share` is of the multiplications of all MatMuls for a row of 128 tokens."""
+    """The quantized MatMuls. `share` is their share of the multiplications of all MatMuls, for a row of 128 tokens."""
 
     share: float
     matmuls: tuple[str, ...]
@@ -140,7 +140,7 @@ class Quantized:
 
 @dataclass(frozen=True)
 class QdqTry:
-    """One try: the share that was quantized, and the cosines that come of it."""
+    """A try of the search: the share of the work that was quantized, and the worst and mean cosine."""
 
     share: float
     worst: float
@@ -149,9 +149,10 @@ class QdqTry:
 
 @dataclass(frozen=True, kw_only=True)
 class QdqReport(QuantizeReport):
-    """int8, fp8 or int4 between Q/DQ pairs, the rest in fp16.
+    """The report of int8, fp8 or int4 between Q/DQ pairs, with the rest of the model in fp16.
 
-    Cosines are of whole outputs, on samples that nothing was calibrated on (unless there are fewer than 8).
+    Cosines compare whole outputs. They are measured on samples that were not used for calibration, unless there are
+    fewer than 8 samples.
     """
 
     precision: str
@@ -167,5 +168,5 @@ class QdqReport(QuantizeReport):
 
     @property
     def quantized(self) -> Quantized | None:
-        """What was quantized, in whichever precision."""
+        """The quantized MatMuls, in the precision of the report."""
         return self.int8 or self.fp8 or self.int4

@@ -1,4 +1,4 @@
-"""Smoothing: channels with outliers are made smaller in a tensor, and larger in the weights that it meets."""
+"""Smoothing: an activation's channels with outliers are made smaller, and the matching rows of its weights larger."""
 
 from __future__ import annotations
 
@@ -8,23 +8,28 @@ if TYPE_CHECKING:
     import numpy as np
 
 ALPHAS = (None, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-"""How much of a channel's size moves into the weights; None: nothing does."""
+"""The strengths that are tried: the share of a channel's size that moves into the weights. None is no smoothing."""
 _LIMIT = 1e3
-"""Factors beyond it would leave what half precision tells apart."""
+"""The largest factor: with larger factors, numbers in half precision would lose digits."""
+
+_FAINT_ROW = 1e-5
+"""The least size that a row of a weight counts as, as a share of the largest row: rows of zeros have no logarithm."""
+_LEAST = 1e-30
+"""The size that the largest row of a weight of nothing but zeros counts as."""
 
 
 def factors(largest: np.ndarray, weight: np.ndarray, alpha: float) -> np.ndarray:
-    """Return what each channel of a tensor is divided by, float32 [channels], 1 in the (geometric) middle.
+    """Return the divisor of each channel of an activation, float32 [channels]; the geometric mean of all is 1.
 
-    `largest` is the largest absolute value of each channel, `weight` [channels, output]. From SmoothQuant (Xiao et
-    al. 2023), equation 4. Channels below the median count as if they were there: on samples they were small, and a
-    tensor that is spread out as far as the samples allow clips the first outlier that they did not show.
+    `largest` is the largest absolute value of each channel on samples, `weight` is [channels, output], `alpha` is the
+    strength. From SmoothQuant (Xiao et al. 2023), equation 4. A channel below the median counts as the median: scaled
+    up to what the samples show, such a channel would be clipped at the first larger value on another input.
     """
     import numpy as np
 
     sizes = np.maximum(largest, np.median(largest)).astype(np.float64)
     sizes = np.where(sizes > 0, sizes, max(float(sizes.max(initial=0)), 1.0))
-    against = np.abs(weight).max(axis=1).astype(np.float64)
-    against = np.maximum(against, 1e-5 * max(float(against.max(initial=0)), 1e-30))
-    logs = alpha * np.log(sizes) - (1 - alpha) * np.log(against)
+    rows = np.abs(weight).max(axis=1).astype(np.float64)
+    rows = np.maximum(rows, _FAINT_ROW * max(float(rows.max(initial=0)), _LEAST))
+    logs = alpha * np.log(sizes) - (1 - alpha) * np.log(rows)
     return np.asarray(np.clip(np.exp(logs - logs.mean()), 1 / _LIMIT, _LIMIT), np.float32)

@@ -1,4 +1,4 @@
-"""Tables: embeddings that are looked up, in int8 with a scale per row."""
+"""Tables: embedding tables stored in int8, with a scale per row."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     import onnx
 
 WORTH = 1 << 16
-"""Numbers from which a table is quantized: below, the file shrinks by less than the added nodes cost a run."""
+"""The least number of elements in a quantized table. Of a smaller table the added nodes cost more than is saved."""
 
 
 def quantize(model: onnx.ModelProto) -> list[str]:
-    """Store every large table that Gather alone reads in int8; return the names of the tables.
+    """Store every large table that only Gather reads in int8; return the names of the tables.
 
-    A row is multiplied by its scale, its largest value / 127, right after it is looked up: what a word costs in
-    exactness depends on that word alone, and only the rows that are read become floating point again.
+    The scale of a row is its largest absolute value / 127. A row is multiplied by its scale right after the look-up,
+    so only the rows that are read become float32 again, and the rounding of a row depends on that row alone.
     """
     import numpy as np
     from onnx import numpy_helper
@@ -30,13 +30,14 @@ def quantize(model: onnx.ModelProto) -> list[str]:
         rounded = np.rint(values / scales).astype(np.int8)
         tensor.CopyFrom(numpy_helper.from_array(rounded, f"{name}_int8"))
         model.graph.initializer.append(numpy_helper.from_array(scales, f"{name}_scales"))
-    nodes = [made for node in model.graph.node for made in _looked_up(node, tables)]
+    nodes = [replacement for node in model.graph.node for replacement in _looked_up(node, tables)]
     del model.graph.node[:]
     model.graph.node.extend(nodes)
     return sorted(tables)
 
 
 def _tables(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
+    """Return the large float32 tables that only Gather reads, by rows."""
     from math import prod
 
     import onnx
@@ -57,6 +58,7 @@ def _tables(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
 
 
 def _looked_up(node: onnx.NodeProto, tables: dict[str, onnx.TensorProto]) -> list[onnx.NodeProto]:
+    """Return the nodes that replace a node: for a look-up in a table, those that look up int8 rows and scale them."""
     import onnx
     from onnx import helper
 

@@ -1,4 +1,4 @@
-"""Trials: variants of one graph, run on the CPU as they are written; weights lie on disk once for all of them."""
+"""Trials: variants of one graph, run on the CPU without optimizations. All variants share the weights on disk."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Trials:
-    """The graph that variants are made of, in a folder of its own with its weights in a file beside it."""
+    """The original of all variants: the folder `base` holds its graph, and its weights in a separate file."""
 
     base: Path
 
     @classmethod
     def of(cls, model: onnx.ModelProto, folder: Path) -> Trials:
-        """Write the graph to `folder`; its weights go out of `model`."""
+        """Write the model to `folder`. `model` lacks its weights afterwards."""
         onnx_files.save(model, folder, threshold=0)
         return cls(folder)
 
     def graph(self) -> onnx.ModelProto:
-        """Return a fresh copy of the graph; large weights stay on disk."""
+        """Return a new copy of the original graph; large weights stay on disk."""
         return onnx_files.load_graph(self.base)
 
     def session(self, graph: onnx.ModelProto) -> onnxruntime.InferenceSession:
-        """Open a variant on one thread, without optimizations: the same inputs give the same bits."""
+        """Open a variant on one thread and without optimizations: the same inputs give the same bits."""
         with TemporaryDirectory(dir=self.base.parent) as folder:
             for name in onnx_files.data_files(graph):
                 onnx_files.link_file(self.base / name, Path(folder) / name)
@@ -40,13 +40,13 @@ class Trials:
             return ort.unoptimized(Path(folder))
 
     def whole(self, graph: onnx.ModelProto) -> onnx.ModelProto:
-        """Bring the weights that a variant still has on disk into memory, and return it."""
+        """Return a variant with all of its weights in memory."""
         for tensor in onnx_files.tensors(graph):
             external_data.read(tensor, self.base)
         return graph
 
     def tensor(self, tensor: onnx.TensorProto) -> onnx.TensorProto:
-        """Return a copy of a stored tensor, in memory."""
+        """Return a copy of a stored tensor with its data in memory."""
         copy = type(tensor)()
         copy.CopyFrom(tensor)
         external_data.read(copy, self.base)

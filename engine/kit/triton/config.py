@@ -1,4 +1,4 @@
-"""Config: the configuration of a model, as a protobuf message."""
+"""Config: the configuration of a model for Triton, as a protobuf message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Config = Any
 FILE = "config.pbtxt"
 
 _GRAPH_LEVELS = {"basic": -1, "extended": 1, "disabled": 2}
-"""ONNX Runtime's optimization levels as `optimization.graph.level`; `all` is what Triton does anyway.
+"""ONNX Runtime's optimization levels as `optimization.graph.level`; Triton's default is `all`.
 
 Source: README of triton-inference-server/onnxruntime_backend, "Model Config Options".
 """
@@ -24,17 +24,17 @@ Source: README of triton-inference-server/onnxruntime_backend, "Model Config Opt
 
 @dataclass(frozen=True)
 class Signature:
-    """What a model takes and gives."""
+    """The inputs and the outputs of a model, by name."""
 
     inputs: Mapping[str, Input]
     outputs: Mapping[str, Input]
 
     @property
     def batch_axis(self) -> str | None:
-        """The axis that comes first in every input and output and is free; None where there is none.
+        """The free axis that comes first in every input and output; None without such an axis.
 
-        Its name must say that it is a batch: a recurrent model may well have time there, and Triton would put
-        requests together along it.
+        The name of the axis must say that it is a batch. A recurrent model may have time there, and Triton would join
+        requests along it.
         """
         tensors = [*self.inputs.values(), *self.outputs.values()]
         axis = next(iter(self.inputs.values())).shape[:1]
@@ -46,30 +46,30 @@ class Signature:
 
     @property
     def can_batch(self) -> bool:
-        """Whether every input and output begins with a free axis, whatever it is called."""
+        """Whether every input and output begins with a free axis, of any name."""
         return all(
             tensor.shape and isinstance(tensor.shape[0], str)
             for tensor in (*self.inputs.values(), *self.outputs.values())
         )
 
 
-def max_batch(signature: Signature, asked: int | None, largest: Mapping[str, int]) -> int:
-    """Return Triton's max_batch_size; 0 means that requests are not put together and shapes are whole.
+def max_batch(signature: Signature, requested: int | None, largest: Mapping[str, int]) -> int:
+    """Return Triton's max_batch_size. With 0 Triton joins no requests, and shapes in the configuration are whole.
 
-    `asked` is the recipe's, `largest` the most that the profiles allow of each axis.
-    Raises StepError where the recipe asks for batches of a model that has no free first axis.
+    `requested` is the recipe's `max_batch_size`. `largest` is the greatest extent of each axis in the profiles.
+    Raises StepError where the recipe requests batches of a model without a free first axis.
     """
-    if asked is None:
+    if requested is None:
         axis = signature.batch_axis
         return largest.get(axis, 0) if axis is not None else 0
-    if asked and not signature.can_batch:
+    if requested and not signature.can_batch:
         tensors = (*signature.inputs.values(), *signature.outputs.values())
         raise StepError(
-            f"the model cannot be served with max_batch_size: {asked}",
+            f"the model cannot be served with max_batch_size: {requested}",
             [f"{tensor.name}: {' x '.join(map(str, tensor.shape)) or 'a number'}" for tensor in tensors],
             "batches need a free first axis in every input and output; use max_batch_size: 0",
         )
-    return asked
+    return requested
 
 
 def model_config(
@@ -81,9 +81,10 @@ def model_config(
     level: str = "all",
     gpu: bool = False,
 ) -> Config:
-    """Return the configuration of the model itself; `platform` is as Triton has it.
+    """Return the configuration of the model itself.
 
-    `batch` is the max_batch_size, `level` ONNX Runtime's optimization level, `gpu` whether its instances are on GPUs.
+    `platform` is Triton's name of it, such as `onnxruntime_onnx`. `batch` is the max_batch_size, `level` ONNX Runtime's
+    optimization level, and `gpu` tells whether the instances run on GPUs.
     Raises StepError for a tensor that Triton cannot describe.
     """
     config = named(name, batch)
@@ -103,7 +104,7 @@ def model_config(
 
 
 def as_text(config: Config) -> str:
-    """Return config.pbtxt: the same configuration gives the same text."""
+    """Return the text of config.pbtxt. Equal configurations have equal texts."""
     from google.protobuf import text_format
 
     return str(text_format.MessageToString(config, as_utf8=True))
@@ -125,18 +126,19 @@ def read(folder: Path, *, allow_unknown_field: bool = False) -> Config:
 
 
 def named(name: str, batch: int) -> Config:
-    """Return the beginning of a configuration."""
+    """Return a new configuration with a name and a max_batch_size."""
     from tritonclient.grpc import model_config_pb2
 
     return model_config_pb2.ModelConfig(name=name, max_batch_size=batch)
 
 
 def dtype(triton_type: str) -> str:
-    """Return numpy's name of a type that Triton calls, say, TYPE_INT64."""
-    return next(name for name, called in TYPES.items() if called == triton_type)
+    """Return numpy's name of one of Triton's types: "int64" for TYPE_INT64."""
+    return next(name for name, triton_name in TYPES.items() if triton_name == triton_type)
 
 
 def _describe(field: Any, tensor: Input, *, batched: bool) -> None:
+    """Write a tensor into an input or output of a configuration; `batched` leaves out its first axis."""
     from tritonclient.grpc import model_config_pb2
 
     if tensor.dtype not in TYPES or not tensor.ranked:
@@ -152,7 +154,7 @@ def _describe(field: Any, tensor: Input, *, batched: bool) -> None:
     if dims:
         field.dims.extend(dims)
         return
-    # Triton has no tensors without dimensions: callers see one number, the model a scalar a row.
+    # Triton has no tensors without dimensions: clients send one number, and the model gets a scalar for each row.
     field.dims.append(1)
     field.reshape.SetInParent()
 

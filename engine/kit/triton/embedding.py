@@ -1,4 +1,6 @@
-"""Embedding: the one vector of a sentence made at the end of the graph, where no server need carry the states."""
+"""Embedding: nodes at the end of a graph that make one vector of a sentence's hidden states."""
+
+# With the vector in the graph, the server does not pass the hidden states of all tokens from model to model.
 
 from __future__ import annotations
 
@@ -13,24 +15,26 @@ if TYPE_CHECKING:
     import onnx
 
 NAME = "sentence_embedding"
-"""The output, [batch, hidden], float32, as sentence-transformers calls it."""
+"""The name of the output [batch, hidden], float32, in sentence-transformers."""
 STATES, MASK = "last_hidden_state", "attention_mask"
 _OPSET = 18
-"""From here on every reduction takes its axes as an input."""
+"""From this opset on, every reduction of ONNX takes its axes as an input."""
 _RANK = 3
+"""The axes of the hidden states: batch, tokens, hidden."""
 
 
 def pooled(model: Path, checkpoint: Path, out: Path) -> Path:
-    """Return a folder of the model that also gives the vector, made in `out`; the model's own where it cannot.
+    """Write the model with the vector as a further output into `out`, and return `out`.
 
-    The mean or the first token, and the length of 1, as the checkpoint's own sentence-transformers modules say
-    (`sentences.load`); what else they may ask for is the work of the python backend (`served/embed.py`).
+    The vector is the mean of all tokens or the first token, scaled to length 1 where the sentence-transformers modules
+    of the checkpoint say so (`sentences.load`). For any other pooling, and for a graph without hidden states, the
+    folder `model` is returned: the python backend makes the vector (`served/embed.py`).
     """
     graph = onnx_files.load_graph(model)
-    asked = _asked(checkpoint)
-    if asked is None or not _suits(graph):
+    modules = _modules(checkpoint)
+    if modules is None or not _suits(graph):
         return model
-    _append(graph, asked)
+    _append(graph, modules)
     onnx_files.save_graph(graph, out)
     for path in model.iterdir():
         if path.name != onnx_files.MODEL:
@@ -38,23 +42,25 @@ def pooled(model: Path, checkpoint: Path, out: Path) -> Path:
     return out
 
 
-def _asked(checkpoint: Path) -> Sentences | None:
+def _modules(checkpoint: Path) -> Sentences | None:
+    """Return the pooling of a checkpoint; None where nodes of a graph cannot do it."""
     try:
-        found = sentences.load(checkpoint)
+        modules = sentences.load(checkpoint)
     except sentences.UnsupportedModules:
-        return None  # whoever makes answers says why
-    return found if found is not None and found.modes in (("mean",), ("cls",)) else None
+        return None  # `answers.by_task` logs why
+    return modules if modules is not None and modules.modes in (("mean",), ("cls",)) else None
 
 
 def _suits(graph: onnx.ModelProto) -> bool:
+    """Tell whether a graph has float32 hidden states, an attention mask, and no vector yet."""
     given, taken = onnx_files.outputs(graph), onnx_files.inputs(graph)
     if NAME in given or STATES not in given or MASK not in taken or opsets.version(graph) < _OPSET:
         return False
     return (given[STATES].dtype, len(given[STATES].shape)) == ("float32", _RANK)
 
 
-def _append(model: onnx.ModelProto, asked: Sentences) -> None:
-    """Add the nodes; divisors are kept from zero as `Pooling` and torch's `normalize` keep them."""
+def _append(model: onnx.ModelProto, modules: Sentences) -> None:
+    """Add the nodes. The least divisors are those of sentence-transformers' `Pooling` and torch's `normalize`."""
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
 
@@ -65,8 +71,8 @@ def _append(model: onnx.ModelProto, asked: Sentences) -> None:
         "least_count": np.array(1e-9, np.float32),
         "least_length": np.array(1e-12, np.float32),
     }
-    vector = NAME if not asked.normalize else _own("vector")
-    if asked.modes == ("mean",):
+    vector = NAME if not modules.normalize else _own("vector")
+    if modules.modes == ("mean",):
         nodes = [
             helper.make_node("Cast", [MASK], [_own("counts")], to=TensorProto.FLOAT),
             helper.make_node("Unsqueeze", [_own("counts"), _own("last")], [_own("weights")]),
@@ -76,13 +82,13 @@ def _append(model: onnx.ModelProto, asked: Sentences) -> None:
             helper.make_node("Max", [_own("count"), _own("least_count")], [_own("divisor")]),
             helper.make_node("Div", [_own("sum"), _own("divisor")], [vector]),
         ]
-    else:  # the first token that counts, wherever padding stands
+    else:  # the first token that is not padding, which may stand on the left
         nodes = [
             helper.make_node("Cast", [MASK], [_own("counts")], to=TensorProto.INT64),
             helper.make_node("ArgMax", [_own("counts")], [_own("first")], axis=1, keepdims=1),
             helper.make_node("GatherND", [STATES, _own("first")], [vector], batch_dims=1),
         ]
-    if asked.normalize:
+    if modules.normalize:
         nodes += [
             helper.make_node("ReduceL2", [vector, _own("last")], [_own("length")], keepdims=1),
             helper.make_node("Max", [_own("length"), _own("least_length")], [_own("least")]),
@@ -100,5 +106,5 @@ def _append(model: onnx.ModelProto, asked: Sentences) -> None:
 
 
 def _own(name: str) -> str:
-    """Return a name that no exporter gives."""
+    """Return the name of an added node's output, which no exporter uses."""
     return f"{NAME}/{name}"

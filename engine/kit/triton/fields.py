@@ -1,4 +1,4 @@
-"""Triton fields: what a recipe says under `package.triton`, verbatim, into the ModelConfigs of its package."""
+"""Triton fields: the fields under `package.triton` of a recipe, merged into the configurations of its package."""
 
 from __future__ import annotations
 
@@ -10,33 +10,32 @@ from engine.feasibility import triton
 from engine.feasibility.triton import About, ConfigTensor, Fault
 from engine.kit.triton.config import Config
 from engine.kit.triton.serving import Serving
-from engine.recipe.model_config import Part
+from engine.recipe.model_config import GRAPH_PARTS, Part
 from engine.runtimes.backends import ON_GPU, Accelerator, Backend
-
-_ENGINES = ("model", "encoder", "decoder")
 
 
 def overridden(config: Config, serving: Serving, part: Literal["model"] | Part, *, profiles: int | None = None) -> None:
-    """Put what the recipe says of a part of the package into its configuration: its word stands over ours.
+    """Merge the recipe's fields for a part of the package into its configuration; the recipe's fields win.
 
-    `part` is the model itself, or as `package.triton.models` calls it; `profiles` says how many a TensorRT engine has.
-    What is said of the model holds for each of two graphs, an encoder and a decoder, too.
-    Raises StepError for what Triton would refuse, or take and not do.
+    `part` is "model", or a name under `package.triton.models`. `profiles` is the number of profiles of a TensorRT
+    engine. The fields of the model also hold for an encoder and a decoder.
+    Raises StepError for a field that Triton would refuse or ignore.
     """
-    for where, said in _sections(serving, part):
+    for where, overrides in _sections(serving, part):
         try:
-            triton.check(said, _about(config, serving, part, profiles))
+            triton.check(overrides, _about(config, serving, part, profiles))
         except Fault as fault:
             place = ".".join(str(segment) for segment in (where, *fault.path))
             raise StepError(fault.what, [f"at {place}", *fault.facts], fault.hint) from None
-        merge(config, said)
-    _place(config, on_gpu=serving.execution.on_gpu and part in _ENGINES)
+        merge(config, overrides)
+    _place(config, on_gpu=serving.execution.on_gpu and part in GRAPH_PARTS)
 
 
 def _place(config: Config, *, on_gpu: bool) -> None:
-    """Keep instances on what the package is for, where the recipe does not say a kind.
+    """Put instances on the device that the package is for, where the recipe names no kind.
 
-    Left to Triton they would be on every GPU of the machine that serves, or of an engine use its first profile alone.
+    With Triton's default kind there would be instances on every GPU of the server, and instances of an engine would use
+    its first profile only.
     """
     if config.platform == "ensemble":
         return
@@ -48,12 +47,12 @@ def _place(config: Config, *, on_gpu: bool) -> None:
 
 
 def says(serving: Serving, part: Literal["model"] | Part, field: str) -> bool:
-    """Tell whether the recipe says anything of a field of this part."""
-    return any(field in said for _, said in _sections(serving, part))
+    """Tell whether the recipe sets a field of this part."""
+    return any(field in overrides for _, overrides in _sections(serving, part))
 
 
 def refuse_unused(serving: Serving, parts: Collection[str]) -> None:
-    """Raise StepError where the recipe overrides a model that the package does not hold; `parts` are those it has."""
+    """Raise StepError where the recipe overrides a model that the package does not have; `parts` are those it has."""
     for part in serving.models:
         if part not in parts:
             raise StepError(
@@ -64,15 +63,15 @@ def refuse_unused(serving: Serving, parts: Collection[str]) -> None:
 
 
 def merge(config: Config, overrides: Mapping[str, Any]) -> None:
-    """Put fields, as YAML has them, into `config`.
+    """Merge fields of a recipe into `config`.
 
-    A message (`optimization`, `dynamic_batching`) is merged field by field, a map (`parameters`) key by key, a list
-    (`instance_group`) is replaced, and `null` takes a field out. Raises StepError where protobuf refuses a value.
+    A message (`optimization`, `dynamic_batching`) is merged field by field, and a map (`parameters`) key by key. A list
+    (`instance_group`) is replaced. `null` removes a field. Raises StepError where protobuf refuses a value.
     """
     from google.protobuf import json_format
 
     try:
-        wanted = json_format.ParseDict(_without_nulls(overrides), type(config)())
+        message = json_format.ParseDict(_without_nulls(overrides), type(config)())
     except json_format.ParseError as error:
         raise StepError(
             "a field under package.triton has a value that Triton's ModelConfig cannot hold",
@@ -80,11 +79,11 @@ def merge(config: Config, overrides: Mapping[str, Any]) -> None:
             "fields and values are those of config.pbtxt: model_config.proto in triton-inference-server/common",
         ) from error
     _make_room(config, overrides)
-    config.MergeFrom(wanted)
+    config.MergeFrom(message)
 
 
 def _make_room(config: Config, overrides: Mapping[str, Any]) -> None:
-    """Take out what null takes out and what a list replaces; an empty message says something, too."""
+    """Clear the fields that the overrides remove or replace, and set messages that the overrides leave empty."""
     for name, value in overrides.items():
         field = config.DESCRIPTOR.fields_by_name[name]
         is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
@@ -95,7 +94,7 @@ def _make_room(config: Config, overrides: Mapping[str, Any]) -> None:
                 if inner is None:
                     getattr(config, name).pop(key, None)
         elif field.message_type is None:
-            config.ClearField(name)  # false and 0 are words, too: merging would leave ours
+            config.ClearField(name)  # MergeFrom skips false and 0, and would leave the old value
         else:
             if field.containing_oneof is not None and config.WhichOneof(field.containing_oneof.name) != name:
                 config.ClearField(field.containing_oneof.name)
@@ -110,8 +109,8 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _sections(serving: Serving, part: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield what the recipe says of a part, with where it says so."""
-    if part in _ENGINES and serving.fields:
+    """Yield the path of each section of the recipe that is about a part, and the fields in the section."""
+    if part in GRAPH_PARTS and serving.fields:
         yield "package.triton", serving.fields
     if part in serving.models:
         yield f"package.triton.models.{part}", serving.models[cast("Part", part)]
@@ -149,6 +148,6 @@ def _about(config: Config, serving: Serving, part: str, profiles: int | None) ->
 
 
 def _accelerator(config: Config) -> Accelerator | None:
-    """Return what ONNX Runtime hands the model to, as we configured it."""
+    """Return the accelerator that ONNX Runtime runs the model on, by the configuration; None without one."""
     ours = {each.name for each in config.optimization.execution_accelerators.gpu_execution_accelerator}
     return next((each for each in ON_GPU if each in ours), None)

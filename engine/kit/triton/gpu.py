@@ -1,4 +1,4 @@
-"""What Triton must be told of a model on a GPU: profiles, CUDA graphs, accelerators."""
+"""Configuration of a model on a GPU: profiles, CUDA graphs and accelerators."""
 
 # Sources: Triton's documentation, "Model Configuration" and "Optimization"; README of the repository
 # triton-inference-server/onnxruntime_backend, "ONNX Runtime with TensorRT optimization". Not yet served by a Triton.
@@ -12,7 +12,7 @@ from engine.kit.triton.config import Config
 
 
 def accelerated(config: Config, name: str, parameters: Mapping[str, str]) -> None:
-    """Let Triton's ONNX Runtime backend hand the model to an accelerator."""
+    """Let Triton's ONNX Runtime backend run the model on an accelerator, with these parameters."""
     accelerator = config.optimization.execution_accelerators.gpu_execution_accelerator.add()
     accelerator.name = name
     for each, value in parameters.items():
@@ -20,9 +20,9 @@ def accelerated(config: Config, name: str, parameters: Mapping[str, str]) -> Non
 
 
 def cuda_graphs(config: Config, usual: Sequence[Mapping[str, Sequence[int]]]) -> None:
-    """Let Triton's TensorRT backend capture a CUDA graph for the usual shapes of each profile, by input.
+    """Let Triton's TensorRT backend capture a CUDA graph for the usual shapes of each profile.
 
-    Requests of other shapes run without one.
+    `usual` has a mapping from inputs to shapes for each profile. Requests of other shapes run without a CUDA graph.
     """
     config.optimization.cuda.graphs = True
     for shapes in usual:
@@ -34,10 +34,10 @@ def cuda_graphs(config: Config, usual: Sequence[Mapping[str, Sequence[int]]]) ->
 
 
 def finish(config: Config, *, profiles: int) -> None:
-    """Make every group of instances one on GPUs that has all profiles, also those that the recipe writes itself.
+    """Put every group of instances on GPUs and give it all profiles, also a group that the recipe writes itself.
 
-    Triton uses an engine's first profile alone unless a group lists the others. Raises StepError for a group on a
-    CPU: what was validated and measured on a GPU is not served by something else under the same name.
+    Unless a group lists the other profiles, Triton uses only the first profile of an engine. Raises StepError for a
+    group on a CPU: the model was validated and measured on a GPU.
     """
     for group in config.instance_group:
         if group.kind == group.KIND_CPU:
@@ -53,7 +53,7 @@ def finish(config: Config, *, profiles: int) -> None:
 
 
 def check_batch(config: Config, greatest: int | None) -> None:
-    """Raise StepError where Triton would put more requests together than any profile takes."""
+    """Raise StepError where max_batch_size is greater than the greatest batch of any profile."""
     if greatest is not None and config.max_batch_size > greatest:
         raise StepError(
             f"max_batch_size: {config.max_batch_size} is more than the profiles take: {greatest}",

@@ -1,4 +1,4 @@
-"""Images: what makes tensors of image files, as a part of the repository of a model of timm."""
+"""Images: the python model that turns image files into tensors, before a model of timm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.kit.triton.serving import Serving
 from engine.tasks import AnswerTensor
 
 FILE = AnswerTensor("IMAGE", "TYPE_STRING", (1,))
-"""The input of the entry: an image file's bytes, PNG, JPEG or whatever Pillow reads."""
+"""The input of the ensemble: the bytes of an image file, in any format that Pillow reads."""
 _MODES = {1: "L", 3: "RGB"}
 _CROPS = ("center", "squash", "border")
 _INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "box", "hamming", "lanczos")
@@ -26,23 +26,23 @@ _USUAL: Mapping[str, Any] = {
     "mean": (0.485, 0.456, 0.406),
     "std": (0.229, 0.224, 0.225),
 }
-"""What timm takes where a model's config does not say (`timm/data/constants.py`, `resolve_data_config`)."""
+"""timm's values where a model's config has none (`timm/data/constants.py`, `resolve_data_config`)."""
 
 
 def part(name: str, model: Config, signature: Signature, serving: Serving, checkpoint: Path) -> Part | None:
-    """Return the python model that turns image files into what `model` takes; None where it takes something else."""
+    """Return the python model that turns image files into the input of `model`; None where `model` takes no images."""
     images = serving.images
-    wanted = signature.inputs.get(checkpoints.IMAGES)
-    if images is None or wanted is None or len(signature.inputs) > 1 or checkpoints.kind(checkpoint) != "timm":
+    pixels = signature.inputs.get(checkpoints.IMAGES)
+    if images is None or pixels is None or len(signature.inputs) > 1 or checkpoints.kind(checkpoint) != "timm":
         return None
-    sizes = [each for each in wanted.shape[1:] if isinstance(each, int)]
+    sizes = [each for each in pixels.shape[1:] if isinstance(each, int)]
     last = images.layout == "NHWC"
     channels = sizes.pop(-1 if last else 0)
     if len(sizes) != 2 or channels not in _MODES:  # noqa: PLR2004 - height and width
         print(f"the package takes tensors, no image files: images have {channels} channels of {sizes}")
         return None
     settings = {
-        "size": sizes, "mode": _MODES[channels], "last": last, "output": wanted.name,
+        "size": sizes, "mode": _MODES[channels], "last": last, "output": pixels.name,
         **_prepared(checkpoint, serving, channels),
     }  # fmt: skip
     return parts.python(
@@ -52,33 +52,32 @@ def part(name: str, model: Config, signature: Signature, serving: Serving, check
 
 
 def _prepared(checkpoint: Path, serving: Serving, channels: int) -> dict[str, Any]:
-    """Return how images are scaled, cut and normalized: as the recipe says, the model's own config, or timm.
+    """Return how images are scaled, cropped and normalized: by the recipe, else config.json, else timm's defaults.
 
-    Raises StepError where config.json asks for what timm's evaluation does not know.
+    Raises StepError where config.json names a crop mode or an interpolation that timm's evaluation does not have.
     """
-    own = checkpoints.config(checkpoint)
-    told = own.get("pretrained_cfg", own)
-    told = {name: told[name] if told.get(name) else usual for name, usual in _USUAL.items()}
-    asked = {"crop_pct": told["crop_pct"], "crop_mode": told["crop_mode"], "interpolation": told["interpolation"]}
-    if asked["crop_mode"] not in _CROPS or asked["interpolation"] not in _INTERPOLATIONS:
+    own = checkpoints.timm_config(checkpoint)
+    config = {name: own[name] if own.get(name) else usual for name, usual in _USUAL.items()}
+    resize = {name: config[name] for name in ("crop_pct", "crop_mode", "interpolation")}
+    if resize["crop_mode"] not in _CROPS or resize["interpolation"] not in _INTERPOLATIONS:
         raise StepError(
             "nobody here knows how this model's images are prepared",
-            [f"{name} in config.json is {value!r}" for name, value in asked.items()],
+            [f"{name} in config.json is {value!r}" for name, value in resize.items()],
             f"known: crop_mode {', '.join(_CROPS)}; interpolation {', '.join(_INTERPOLATIONS)}; or "
             "postprocess and tokenizer: false under package.triton for a model that takes tensors",
         )
     return {
-        "share": asked["crop_pct"],
-        "crop": asked["crop_mode"],
-        "interpolation": asked["interpolation"],
-        "mean": _channels("mean", serving.mean or told["mean"], channels),
-        "std": _channels("std", serving.std or told["std"], channels),
+        "share": resize["crop_pct"],
+        "crop": resize["crop_mode"],
+        "interpolation": resize["interpolation"],
+        "mean": _channels("mean", serving.mean or config["mean"], channels),
+        "std": _channels("std", serving.std or config["std"], channels),
     }
 
 
-def _channels(name: str, said: Any, channels: int) -> list[float]:
-    """Return a number for each channel; one alone stands for all. Raises StepError for any other count."""
-    numbers = list(said) if isinstance(said, list | tuple) else [said]
+def _channels(name: str, value: Any, channels: int) -> list[float]:
+    """Return a number for each channel; a single number holds for all channels. Raises StepError for another count."""
+    numbers = list(value) if isinstance(value, list | tuple) else [value]
     if len(numbers) not in (1, channels) or not all(isinstance(number, int | float) for number in numbers):
         raise StepError(
             f"the model's images have {channels} channels, and {name} is {numbers}",

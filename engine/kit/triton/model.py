@@ -1,4 +1,4 @@
-"""The model itself in a repository: its configuration, as its runtime says how it is served."""
+"""The model itself in a repository: its configuration, by the runtime that runs it."""
 
 from __future__ import annotations
 
@@ -17,22 +17,25 @@ from engine.runtimes.served import Served
 
 
 def served(serving: Serving, directory: Path, scratch: Path) -> Served:
-    """Return how the built model in a folder is served, by the runtime of the package."""
+    """Return how the runtime of the package serves the built model in a folder.
+
+    Where the runtime does not know the inputs and outputs, they are read from the ONNX graph.
+    """
     execution = serving.execution
-    told = execution.by.served(directory, execution, scratch)
-    if told.inputs or not (directory / onnx_files.MODEL).is_file():
-        return told
+    model = execution.by.served(directory, execution, scratch)
+    if model.inputs or not (directory / onnx_files.MODEL).is_file():
+        return model
     graph = onnx_files.load_graph(directory)
-    return replace(told, inputs=onnx_files.inputs(graph), outputs=onnx_files.outputs(graph))
+    return replace(model, inputs=onnx_files.inputs(graph), outputs=onnx_files.outputs(graph))
 
 
 def config(serving: Serving, model: Served, *, part: Literal["model"] | Part = "model") -> tuple[Config, Signature]:
-    """Return the configuration of a model, and what it takes and gives.
+    """Return the configuration of a model, and its signature. `part` is "encoder" or "decoder" for one of two graphs.
 
-    `part` is what the recipe calls it, where it is one of two graphs.
+    Raises StepError for a model or a field of the recipe that Triton cannot serve.
     """
     signature = Signature(model.inputs, model.outputs)
-    made = configs.model_config(
+    message = configs.model_config(
         serving.model_name,
         signature,
         platform=(model.backend or Backend.PYTHON).platform,
@@ -41,17 +44,17 @@ def config(serving: Serving, model: Served, *, part: Literal["model"] | Part = "
         gpu=model.on_gpu,
     )
     if model.cuda_graphs is not None:
-        gpu.cuda_graphs(made, model.cuda_graphs)
+        gpu.cuda_graphs(message, model.cuda_graphs)
     if model.accelerator is not None:
-        gpu.accelerated(made, *model.accelerator(made.name))
-    _check_batch(made, signature, serving)
-    fields.overridden(made, serving, part, profiles=model.profiles)
+        gpu.accelerated(message, *model.accelerator(message.name))
+    _check_batch(message, signature, serving)
+    fields.overridden(message, serving, part, profiles=model.profiles)
     if model.on_gpu:
-        gpu.finish(made, profiles=model.profiles or 1)
-    return made, signature
+        gpu.finish(message, profiles=model.profiles or 1)
+    return message, signature
 
 
 def _check_batch(config: Config, signature: Signature, serving: Serving) -> None:
-    """Raise StepError where Triton would put more requests together than any profile takes."""
+    """Raise StepError where Triton would join more requests than any profile of the recipe takes."""
     axis = signature.batch_axis
     gpu.check_batch(config, serving.largest.get(axis) if axis is not None else None)

@@ -1,4 +1,4 @@
-"""Parts: the models of a repository beside the model itself, each a configuration with files, and their ensemble."""
+"""Parts: the models of a repository, each a configuration with files, and the ensemble that joins them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from engine.kit.triton.config import Config, named
 from engine.tasks import AnswerTensor
 
 TASK = "recipe_task"
-"""The parameter that marks what clients call, and says what it is for."""
+"""The parameter of a configuration that marks the model which clients call; its value is the task."""
+MASK = "recipe_mask"
+"""The parameter of a configuration that holds the mask token, for clients of a model that fills masks."""
 _EMPTY = b"An ensemble has no files of its own, but Triton looks for the folder of its version.\n"
 _SETTINGS, REQUIREMENTS = "settings.json", "requirements.txt"
 
 
 @dataclass(frozen=True)
 class Files:
-    """Files of a built model that lie in the folder of its version: where they are, and their names."""
+    """Files of a built model: the folder that they are in, and their names. They go into the folder of a version."""
 
     folder: Path
     names: tuple[str, ...]
@@ -30,13 +32,16 @@ class Files:
 
 @dataclass(frozen=True)
 class Part:
-    """A model of the repository; `names` says what the ensemble calls those of its tensors that it calls otherwise."""
+    """A model of the repository: its configuration and its files.
+
+    `names` maps the names of its tensors to the names in the ensemble, where the two differ.
+    """
 
     config: Config
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """What lies in the folder of its version."""
+    """Files in the folder of the model's version, by name."""
     beside: Mapping[str, bytes] = field(default_factory=dict)
-    """What lies beside that folder."""
+    """Files in the model's own folder, beside the folder of its version, by name."""
     names: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -51,11 +56,11 @@ def python(
     files: Mapping[str, bytes] | None = None,
     needs: Sequence[str] = (),
 ) -> Part:
-    """Return a model of the python backend that does the `work` of one of the served files, in batches as `model` has.
+    """Return a model of the python backend, with the same max_batch_size as `model`.
 
-    A file of that name among `files` stands in for a served one: the answers of other packages bring their own.
-
-    `needs` are the packages, beside numpy, that must be in Triton's Python: in the versions that are here.
+    `work` is the name of the file with its code: a file of `kit/triton/served`, or one of `files`, as tasks of other
+    packages bring. `takes` and `gives` are its inputs and outputs. `needs` are packages, beside numpy, that Triton's
+    Python must have, in the versions of this environment.
     """
     config = named(name, model.max_batch_size)
     config.backend = "python"
@@ -66,22 +71,22 @@ def python(
     group.count, group.kind = 1, type(group).KIND_CPU
     if model.max_batch_size > 1:
         config.dynamic_batching.SetInParent()
-        for tensor in config.input:  # each request is answered by itself: they need not be alike
+        for tensor in config.input:  # the code handles each request by itself, so their shapes may differ
             tensor.allow_ragged_batch = -1 in tensor.dims
-    said = json.dumps({"work": work, **settings}, ensure_ascii=False, indent=1) + "\n"
+    settings_file = json.dumps({"work": work, **settings}, ensure_ascii=False, indent=1) + "\n"
     own = files or {}
     code = own[work] if work in own else served.code(work)
-    shipped = {"model.py": served.code(served.MODEL), work: code, _SETTINGS: said.encode("utf-8")}
+    shipped = {"model.py": served.code(served.MODEL), work: code, _SETTINGS: settings_file.encode("utf-8")}
     return Part(config, {**shipped, **own}, _requirements(needs))
 
 
 def ensemble(
     name: str, parts: Sequence[Part], *, takes: Sequence[AnswerTensor], gives: Sequence[str], task: str
 ) -> Part:
-    """Return the ensemble that clients call: what it takes, and those tensors of its parts that are named.
+    """Return the ensemble that clients call. `takes` are its inputs, `gives` the tensors of its parts that it returns.
 
-    What the last part takes and gives again has another name on its way to it. A client that does not ask for an
-    output takes it out of the whole ensemble: were it what a later part needs, Triton would never get on.
+    A tensor that the last part takes and returns has another name before the last part. Triton drops an output that a
+    client does not request from the whole ensemble: a later part that takes it would wait forever.
     """
     model = parts[0].config
     config = named(name, model.max_batch_size)
@@ -116,13 +121,13 @@ def _before(name: str, again: Collection[str]) -> str:
 
 
 def mark(config: Config, task: str) -> None:
-    """Say that clients call this model, and what it is for, unless the recipe said so itself."""
+    """Mark a configuration as the model that clients call for a task, unless the recipe has set the parameter."""
     if TASK not in config.parameters:
         config.parameters[TASK].string_value = task
 
 
 def tensors(described: Any, model: Config) -> list[AnswerTensor]:
-    """Return the tensors that a configuration describes, for another part to take or to give."""
+    """Return the inputs or outputs of a configuration, as inputs or outputs of another part."""
     from tritonclient.grpc import model_config_pb2
 
     rows = 0 if model.max_batch_size else 1
@@ -131,7 +136,10 @@ def tensors(described: Any, model: Config) -> list[AnswerTensor]:
 
 
 def _describe(described: Any, tensor: AnswerTensor, model: Config) -> None:
-    """Describe a tensor: by what a row has, or whole where the model's batch is not Triton's."""
+    """Write a tensor into an input or output of a configuration.
+
+    Where Triton does not batch the model, its dims begin with the first axis of the model's own inputs.
+    """
     from tritonclient.grpc import model_config_pb2
 
     rows = () if model.max_batch_size else tuple(model.input[0].dims[:1])
@@ -148,7 +156,7 @@ def _requirements(needs: Sequence[str]) -> dict[str, bytes]:
 
 
 def _version(package: str) -> str:
-    """Return the version that is installed here. Raises StepError where there is none."""
+    """Return the installed version of a package. Raises StepError where it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""A package without a server: a built model with all that a program of one's own needs to run it."""
+"""Plain folder: a package for a program without a server: the built model and the packages that run it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TOKENIZER = "tokenizer.json"
 
 
 def write(folder: Path, directory: Path, model: Served, *, tokenizer: str | None) -> None:
-    """Link the files of a model into `folder`; add its tokenizer, if any, and the packages that run it."""
+    """Link the files of a model into `folder`; write its tokenizer, if any, and requirements.txt."""
     import numpy as np
 
     onnx_files.link(directory, folder)

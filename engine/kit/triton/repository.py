@@ -1,4 +1,4 @@
-"""Repository: a Triton model repository of a built model: the model, what stands around it, and what clients call."""
+"""Repository: write a Triton model repository: the built model, the models around it, and the ensemble of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _VERSION = "1"
 
 @dataclass(frozen=True, kw_only=True)
 class PackageReport(TypedReport):
-    """A package: what clients call, and the models that Triton serves."""
+    """The report of a package: `name` is the model that clients call, `models` are all models that Triton serves."""
 
     name: str
     models: tuple[str, ...]
@@ -39,41 +39,41 @@ class PackageReport(TypedReport):
 def write(
     out: Path, serving: Serving, *, validated: Path, checkpoint: Path, data: Mapping[str, Path] | None = None
 ) -> PackageReport:
-    """Write the folders that Triton serves.
+    """Write the model folders of a Triton repository into `out`.
 
-    `data` are the files that warm-ups name; without them no model is warmed up by a file (`kit/triton/warmups.py`).
-    What no backend of Triton runs becomes one plain folder (`plain_folder`).
-    Raises StepError where names collide, Triton has no such field, or cannot serve the model as it must be.
+    `data` are the files of warm-ups; without `data` these warm-ups are left out (`kit/triton/warmups.py`). A model
+    that no backend of Triton runs becomes one plain folder (`plain_folder`).
+    Raises StepError where two models have one name, where Triton has no field of the recipe, or cannot serve the model.
     """
     out.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=out.parent) as folder:
         scratch = Path(folder)
         if _generates(validated, checkpoint):
-            made, files = generation.parts(serving, validated, checkpoint, scratch, task=_task(serving, checkpoint))
+            listed, files = generation.parts(serving, validated, checkpoint, scratch, task=_task(serving, checkpoint))
         else:
             directory = _with_embedding(serving, validated, checkpoint, scratch)
             model = models.served(serving, directory, scratch)
-            if model.largest and not serving.largest:  # the profile is one that suits the model
+            if model.largest and not serving.largest:  # the recipe has no profile, the engine has its own
                 serving = serving.model_copy(update={"largest": model.largest})
             if model.backend is None:
                 return _plain(out, serving, model, directory, checkpoint)
-            made = _parts(serving, *models.config(serving, model), checkpoint)
+            listed = _parts(serving, *models.config(serving, model), checkpoint)
             files = {serving.model_name: Files(directory, model.files)}
-        _refuse_collisions(made)
-        fields.refuse_unused(serving, _kinds(serving, made))
-        for part in made:
+        _refuse_collisions(listed)
+        fields.refuse_unused(serving, _kinds(serving, listed))
+        for part in listed:
             warmups.add(out / part.config.name, part.config, data)
             _write(out, part)
         for name, built in files.items():
             for file in built.names:
                 onnx_files.link_file(built.folder / file, out / name / _VERSION / file)
-    listed = [part.config.name for part in made]
-    print(f"a Triton repository of {', '.join(listed)}")
-    return PackageReport(name=listed[-1], models=tuple(listed), bytes=_size(out))
+    names = [part.config.name for part in listed]
+    print(f"a Triton repository of {', '.join(names)}")
+    return PackageReport(name=names[-1], models=tuple(names), bytes=_size(out))
 
 
 def _parts(serving: Serving, model: Config, signature: Signature, checkpoint: Path) -> list[Part]:
-    """Return all models of the repository; the last is what clients call, and says so."""
+    """Return all models of the repository; the last model is marked as the one that clients call."""
     task = _task(serving, checkpoint)
     texts = text.load(serving, signature, checkpoint, task) if serving.tokenizer else None
     answer = answers.of(task, signature, checkpoint, texts) if _answers(serving) else None
@@ -93,7 +93,7 @@ def _parts(serving: Serving, model: Config, signature: Signature, checkpoint: Pa
 
 
 def _around(serving: Serving, model: Config, first: Part | None, answer: Answer | None, task: str) -> list[Part]:
-    """Return the model with what stands before and behind it, and the ensemble of them."""
+    """Return the model, the python models before and after it, and the ensemble of them."""
     middle = Part(model, names={} if answer is None else answer.names)
     chain = [middle] if first is None else [first, middle]
     taken = parts.tensors(chain[0].config.input, model)
@@ -112,18 +112,21 @@ def _around(serving: Serving, model: Config, first: Part | None, answer: Answer 
 
 
 def _postprocess(name: str, model: Config, chain: Sequence[Part], answer: Answer, work: str) -> Part:
-    """Return the python model that makes answers, of whatever the parts before it take and give."""
-    known = {}
+    """Return the python model that makes answers from the inputs and outputs of the parts before it.
+
+    Raises StepError where the recipe leaves out an output that the answers are made of.
+    """
+    available = {}
     for part in chain:
         for tensor in (*parts.tensors(part.config.input, model), *parts.tensors(part.config.output, model)):
-            known[part.names.get(tensor.name, tensor.name)] = tensor
-    left_out = [each for each in answer.takes if each not in known]
+            available[part.names.get(tensor.name, tensor.name)] = tensor
+    left_out = [each for each in answer.takes if each not in available]
     if left_out:
         raise StepError(
             f"answers are made of {' and '.join(left_out)}, which package.triton.output leaves out",
             hint="add it there, or say package.triton.postprocess: false",
         )
-    takes = [AnswerTensor(each, known[each].type, known[each].dims) for each in answer.takes]
+    takes = [AnswerTensor(each, available[each].type, available[each].dims) for each in answer.takes]
     again = [tensor for tensor in takes if tensor.name in answer.outputs]
     return parts.python(
         name,
@@ -137,22 +140,22 @@ def _postprocess(name: str, model: Config, chain: Sequence[Part], answer: Answer
 
 
 def _answers(serving: Serving) -> bool:
-    """Tell whether clients are to get answers, not the model's own outputs."""
+    """Tell whether clients get answers to the task; otherwise they get the model's own outputs."""
     return serving.postprocess and serving.tokenizer
 
 
 def _task(serving: Serving, checkpoint: Path) -> str:
-    """Return what the model is for, by the recipe or by itself; an ONNX file that does not say takes tensors."""
+    """Return the task of the recipe, else of the checkpoint; an ONNX file without a task takes and gives tensors."""
     return checkpoints.task(checkpoint, serving.task)
 
 
 def _generates(validated: Path, checkpoint: Path) -> bool:
-    """Tell whether the built model is one of graphs that generate text."""
+    """Tell whether the built model consists of graphs that generate text."""
     return checkpoints.kind(checkpoint) == "transformers" and graphs.generates(validated)
 
 
 def _with_embedding(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) -> Path:
-    """Return the folder of the model, its sentence embedding made in the graph where it is one and clients want it."""
+    """Return the folder of the model to serve. Where clients get embeddings, its graph makes them if it can."""
     embeds = _answers(serving) and tasks.find(_task(serving, checkpoint)).embeds
     if not embeds or not (validated / onnx_files.MODEL).is_file():
         return validated
@@ -160,7 +163,7 @@ def _with_embedding(serving: Serving, validated: Path, checkpoint: Path, scratch
 
 
 def _plain(out: Path, serving: Serving, model: Served, directory: Path, checkpoint: Path) -> PackageReport:
-    """Write a plain folder. Returns what `write` does, without models for Triton."""
+    """Write a plain folder; return the report of a package without models for Triton."""
     signature = Signature(model.inputs, model.outputs)
     texts = text.load(serving, signature, checkpoint, _task(serving, checkpoint)) if serving.tokenizer else None
     tokenizer = None if texts is None else texts.file
@@ -169,8 +172,8 @@ def _plain(out: Path, serving: Serving, model: Served, directory: Path, checkpoi
     return PackageReport(name=serving.model_name, models=(), bytes=_size(out))
 
 
-def _refuse_collisions(made: Sequence[Part]) -> None:
-    names = [part.config.name for part in made]
+def _refuse_collisions(listed: Sequence[Part]) -> None:
+    names = [part.config.name for part in listed]
     if len(set(names)) < len(names):
         raise StepError(
             "two models of the package have the same name", [f"its models: {', '.join(names)}"],
@@ -178,15 +181,16 @@ def _refuse_collisions(made: Sequence[Part]) -> None:
         )  # fmt: skip
 
 
-def _kinds(serving: Serving, made: Sequence[Part]) -> set[str]:
-    """Return the models beside the model itself, as `package.triton.models` calls them."""
-    own = {part.config.name.removeprefix(f"{serving.model_name}_") for part in made}
-    entry = ["ensemble" if made[-1].config.platform == "ensemble" else "generate"] if len(made) > 1 else []
-    return {*own, *entry} & set(get_args(Kind))
+def _kinds(serving: Serving, listed: Sequence[Part]) -> set[str]:
+    """Return the models beside the model itself, by their names under `package.triton.models`."""
+    kinds = {part.config.name.removeprefix(f"{serving.model_name}_") for part in listed}
+    if len(listed) > 1:
+        kinds.add("ensemble" if listed[-1].config.platform == "ensemble" else "generate")
+    return kinds & set(get_args(Kind))
 
 
 def _write(out: Path, part: Part) -> None:
-    """Write a model's folder: its configuration, its files, and those of its version."""
+    """Write a model's folder: its configuration, its files, and the folder of its version."""
     folder: Path = out / part.config.name / _VERSION
     folder.mkdir(parents=True)
     (folder.parent / configs.FILE).write_text(configs.as_text(part.config), "utf-8")

@@ -1,4 +1,4 @@
-"""Serving: what of a recipe decides how its model is served, the same for a package and for a measured server."""
+"""Serving: the options of a recipe that decide how its model is served, in a package and by bench."""
 
 from __future__ import annotations
 
@@ -16,66 +16,66 @@ from engine.step import Frozen
 
 
 class Serving(Frozen):
-    """The options of a model repository."""
+    """The options of a model repository: rows of the key of a package."""
 
     model_name: str
     ensemble: str
     tokenizer: bool = True
     postprocess: bool = True
-    """Whether clients get answers to the model's task, made of its outputs, or the outputs themselves."""
+    """Whether clients get answers to the model's task; otherwise they get the model's own outputs."""
     max_batch_size: int | None = None
     largest: Mapping[str, int] = {}
-    """Axis -> the most that any profile allows."""
+    """Axis -> its greatest extent in any profile."""
     task: str | None = None
     images: Images | None = None
-    """How images come to the model, for one of timm."""
+    """How images become tensors, for a model of timm."""
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
-    """Of the images' channels, where the recipe says so."""
+    """Mean and standard deviation of each channel of the images, where the recipe has them."""
     execution: Execution = Execution()
-    """How the model is run, on whichever device of its kind."""
+    """How the model is run: the runtime and its options, for any device of the same kind."""
     fields: Mapping[str, Any] = {}
     """Fields of Triton's ModelConfig for the model itself, verbatim."""
     models: Mapping[Part, Mapping[str, Any]] = {}
-    """The same for the other models of the package."""
+    """Fields of Triton's ModelConfig for the other models of the package, verbatim."""
     max_new_tokens: int | None = None
     """The most tokens of a generated answer; None where the recipe does not say."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
-        """Return how a recipe's model is served."""
-        said = recipe.package.triton
-        name = said.name or recipe.name
+        """Return the options of a recipe."""
+        triton = recipe.package.triton
+        name = triton.name or recipe.name
         pixels = images.of_recipe(recipe)
         largest: dict[str, int] = {}
-        called = warmups.names(recipe)
+        file_names = warmups.names(recipe)
         for profile in recipe.profiles:
             for axis, extent in profile.items():
                 largest[axis] = max(largest.get(axis, 0), int(extent.max))
         return cls(
             model_name=name,
-            ensemble=said.ensemble or f"{name}_{_kind(recipe)}",
-            tokenizer=said.tokenizer,
-            postprocess=said.postprocess,
-            max_batch_size=said.max_batch_size,
+            ensemble=triton.ensemble or f"{name}_{_kind(recipe)}",
+            tokenizer=triton.tokenizer,
+            postprocess=triton.postprocess,
+            max_batch_size=triton.max_batch_size,
             largest=largest,
             task=recipe.model.task,
             images=pixels,
             mean=recipe.preprocess.get("mean", ()),
             std=recipe.preprocess.get("std", ()),
             execution=Execution.for_recipe(recipe).anywhere(),
-            fields=warmups.renamed(said.model_extra or {}, called),
-            models={part: warmups.renamed(overrides, called) for part, overrides in said.models.items()},
+            fields=warmups.renamed(triton.model_extra or {}, file_names),
+            models={part: warmups.renamed(overrides, file_names) for part, overrides in triton.models.items()},
             max_new_tokens=recipe.generate.get("max_new_tokens"),
         )
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules of the runtime, of the model's task, and of what makes the answers to it."""
+        """Return the modules whose code counts in the key: of the runtime, the task, and the makers of its answers."""
         return (*self.execution.code_to_serve, *tasks.modules(self.task), *tasks.makers(self.task))
 
 
 def _kind(recipe: Recipe) -> str:
-    """Return what clients send, for a name."""
+    """Return the kind of data that clients send, for the name of the ensemble: "text", "image" or "tensor"."""
     task = tasks.known(recipe.model.task)
     modality = images.modality(images.of_recipe(recipe)) if task is None else task.modality
     return modality.value

@@ -1,4 +1,4 @@
-"""Text: the tokenizer of a model as a part of its repository."""
+"""Text: the python model that turns texts into tokens, before a model that takes tokens."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from engine.kit.triton.serving import Serving
 from engine.tasks import AnswerTensor, Task
 
 NAME = "TEXT"
-"""The input of the tokenizer and of the ensemble: UTF-8 strings."""
+"""The input of the tokenizer and of the ensemble: texts in UTF-8."""
 OFFSETS = "offsets"
 _EXTRA = {
     "input_ids": AnswerTensor("input_ids", "TYPE_INT64", (-1,)),
     "attention_mask": AnswerTensor("attention_mask", "TYPE_INT64", (-1,)),
     OFFSETS: AnswerTensor(OFFSETS, "TYPE_INT64", (-1, 2)),
 }
-"""What the tokenizer gives beside the model's own inputs, where an answer is made of it."""
+"""Outputs of the tokenizer that the model does not take, but its answers may need."""
 _SIDES = ("left", "right")
 
 
 @dataclass(frozen=True)
 class ServedTokenizer:
-    """A tokenizer as it is served: how many texts make a row, and its file."""
+    """A tokenizer for a package: `row` is its input, one or two texts, and `file` the text of its tokenizer.json."""
 
     tokenizer: tokenizers.Tokenizer
     row: AnswerTensor
     file: str
     context: bool = False
-    """Whether the second text is one that answers lie in."""
+    """Whether the second text of a row is a context, in which answers to the first text lie."""
 
 
 def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) -> ServedTokenizer | None:
-    """Return the tokenizer of a model that takes nothing but tokens; None where it does not, or has none."""
+    """Return the tokenizer of a model; None where the model has other inputs than tokens, or no tokenizer."""
     if not token_rows.are_tokens(signature.inputs):
         return None
     axis = signature.inputs["input_ids"].shape[1]
@@ -50,15 +50,16 @@ def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) ->
     if tokenizer is None:
         print("the model has no tokenizer: the package takes tokens")
         return None
-    asked = tasks.find(task)
-    row = AnswerTensor(NAME, "TYPE_STRING", (asked.texts,))
-    return ServedTokenizer(tokenizer, row, _file(tokenizer, checkpoint, fixed, asked), asked.context)
+    definition = tasks.find(task)
+    row = AnswerTensor(NAME, "TYPE_STRING", (definition.texts,))
+    return ServedTokenizer(tokenizer, row, _file(tokenizer, checkpoint, fixed, definition), definition.context)
 
 
 def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[str]) -> Part:
-    """Return the python model that turns texts into the tensors that `model` takes, and those named in `also`."""
+    """Return the python model that turns texts into the inputs of `model`, and into the tensors named in `also`."""
     own = parts.tensors(model.input, model)
-    gives = [*own, *(_EXTRA[each] for each in _EXTRA if each in also and each not in {tensor.name for tensor in own})]
+    names = {tensor.name for tensor in own}
+    gives = [*own, *(tensor for name, tensor in _EXTRA.items() if name in also and name not in names)]
     settings = {
         "outputs": {tensor.name: configs.dtype(tensor.type) for tensor in gives},
         "offsets_of": 1 if text.context else 0,
@@ -70,9 +71,10 @@ def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[st
 
 
 def _file(tokenizer: tokenizers.Tokenizer, checkpoint: Path, fixed: int | None, task: Task) -> str:
-    """Return tokenizer.json: cut as in validation, padded to the longest text of a request or to a fixed length.
+    """Return the text of tokenizer.json, with truncation and padding.
 
-    Of a question and its context only the context is cut: what was asked must be known whole.
+    Texts are truncated as in validation, and padded to the longest text of a request or to a fixed length. Of a
+    question and its context only the context is truncated.
     """
     backend = tokenizer.backend
     cut = backend.truncation
@@ -84,7 +86,7 @@ def _file(tokenizer: tokenizers.Tokenizer, checkpoint: Path, fixed: int | None, 
 
 
 def _side(checkpoint: Path) -> str:
-    """Return on which side texts are padded: as the tokenizer's settings say, else as its file does, else right."""
+    """Return the side of the padding: by tokenizer_config.json, else by tokenizer.json, else "right"."""
     side = str(json_files.settings(checkpoint / "tokenizer_config.json").get("padding_side")).lower()
     own = (json_files.settings(checkpoint / "tokenizer.json").get("padding") or {}).get("direction", "right")
     return side if side in _SIDES else str(own).lower()

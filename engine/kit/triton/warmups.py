@@ -1,4 +1,4 @@
-"""Warm-up data: files of bytes that a recipe names, under the names that they have in a package."""
+"""Warm-up data: files of a recipe that hold an input of a warm-up, and their names in a package."""
 
 # Source: `ModelWarmup.Input.input_data_file` in Triton's model_config.proto: a file in the model's folder `warmup` that
 # holds one row, as it lies in memory; the server repeats it for each row of the batch.
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import prod
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from engine.errors import StepError
 from engine.store.copying import copy
@@ -24,36 +24,40 @@ _BYTES = {
 
 
 def names(recipe: Recipe) -> dict[str, str]:
-    """Return the files that warm-ups of a recipe name, by their URIs, with the name that each has in the package."""
-    said = recipe.package.triton
-    found: dict[str, str] = {}
-    for overrides in (said.model_extra or {}, *said.models.values()):
-        for given in _inputs(overrides):
-            if _FILE in given and given[_FILE] not in found:
-                own = PurePosixPath(given[_FILE].removeprefix("file:"))
-                taken = found.values()
-                apart = f"{own.stem}-{len(found)}{own.suffix}"
-                found[given[_FILE]] = own.name if own.name not in taken else apart
-    return found
+    """Return the name in the package of each file that a warm-up of the recipe names, by the file's URI."""
+    triton = recipe.package.triton
+    by_uri: dict[str, str] = {}
+    for overrides in (triton.model_extra or {}, *triton.models.values()):
+        for warmup_input in _inputs(overrides):
+            uri = warmup_input.get(_FILE)
+            if uri is None or uri in by_uri:
+                continue
+            path = PurePosixPath(uri.removeprefix("file:"))
+            is_taken = path.name in by_uri.values()
+            by_uri[uri] = f"{path.stem}-{len(by_uri)}{path.suffix}" if is_taken else path.name
+    return by_uri
 
 
-def renamed(overrides: Mapping[str, Any], called: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return overrides whose warm-ups name files as the package calls them."""
-    return _renamed(overrides, called) if any(_FILE in given for given in _inputs(overrides)) else overrides
+def renamed(overrides: Mapping[str, Any], file_names: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return overrides whose warm-ups name files by their names in the package; `file_names` has these by URI."""
+    if not any(_FILE in warmup_input for warmup_input in _inputs(overrides)):
+        return overrides
+    return cast("Mapping[str, Any]", _renamed(overrides, file_names))
 
 
-def _renamed(value: Any, called: Mapping[str, str]) -> Any:
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
     if isinstance(value, Mapping):
         return {
-            key: called.get(inner, inner) if key == _FILE else _renamed(inner, called) for key, inner in value.items()
+            key: names.get(inner, inner) if key == _FILE else _renamed(inner, names) for key, inner in value.items()
         }
-    return [_renamed(item, called) for item in value] if isinstance(value, list | tuple) else value
+    return [_renamed(element, names) for element in value] if isinstance(value, list | tuple) else value
 
 
 def add(folder: Path, config: Any, files: Mapping[str, Path] | None) -> None:
-    """Put the files that a model's warm-ups need into its folder; where none are given, take such warm-ups out.
+    """Copy the files of a model's warm-ups into its folder; where `files` is None, remove these warm-ups.
 
-    A server that only measures is warm by what is measured. Raises StepError for a file that is no row of its input.
+    `bench` passes None: its own warm-up calls warm the server. Raises StepError for a file whose size is not that of a
+    row of its input.
     """
     from tritonclient.grpc import model_config_pb2
 
@@ -63,33 +67,35 @@ def add(folder: Path, config: Any, files: Mapping[str, Path] | None) -> None:
         config.ClearField("model_warmup")
         config.model_warmup.extend(copies)
     for sample in config.model_warmup:
-        for name, given in _needed(sample).items():
-            place = (files or {})[given.input_data_file]
-            _check(place, name, model_config_pb2.DataType.Name(given.data_type), tuple(given.dims))
+        for name, warmup_input in _needed(sample).items():
+            source = (files or {})[warmup_input.input_data_file]
+            _check(source, name, model_config_pb2.DataType.Name(warmup_input.data_type), tuple(warmup_input.dims))
             (folder / _FOLDER).mkdir(parents=True, exist_ok=True)
-            if not (folder / _FOLDER / given.input_data_file).exists():
-                copy(place, folder / _FOLDER / given.input_data_file)
+            target = folder / _FOLDER / warmup_input.input_data_file
+            if not target.exists():
+                copy(source, target)
 
 
 def _needed(sample: Any) -> dict[str, Any]:
-    return {name: given for name, given in sample.inputs.items() if given.WhichOneof("input_data_type") == _FILE}
+    """Return the inputs of a warm-up that are read from files, by name."""
+    return {name: each for name, each in sample.inputs.items() if each.WhichOneof("input_data_type") == _FILE}
 
 
 def _check(place: Path, name: str, kind: str, dims: tuple[int, ...]) -> None:
-    size, found = _BYTES.get(kind, 0) * prod(dims), place.stat().st_size
-    if size and found != size:
+    size, actual = _BYTES.get(kind, 0) * prod(dims), place.stat().st_size
+    if size and actual != size:
         raise StepError(
-            f"the warm-up's data for {name} has {found:,} bytes, and a row of it takes {size:,}",
+            f"the warm-up's data for {name} has {actual:,} bytes, and a row of it takes {size:,}",
             [f"{kind}, dims {list(dims)}"],
             "write one row as it lies in memory: array.tofile(...)",
         )
 
 
 def _inputs(overrides: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield what overrides say of each input of each warm-up, whatever else is wrong with them."""
+    """Yield each input of each warm-up in the overrides of a model, which need not be valid."""
     samples = overrides.get("model_warmup")
     for sample in samples if isinstance(samples, list | tuple) else ():
         inputs = sample.get("inputs") if isinstance(sample, Mapping) else None
-        for given in inputs.values() if isinstance(inputs, Mapping) else ():
-            if isinstance(given, Mapping):
-                yield given
+        for warmup_input in inputs.values() if isinstance(inputs, Mapping) else ():
+            if isinstance(warmup_input, Mapping):
+                yield warmup_input

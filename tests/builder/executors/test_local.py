@@ -11,7 +11,7 @@ import pytest
 
 from engine.builder.executors.environment import for_worker, redacted
 from engine.builder.executors.local import LocalExecutor, last_lines
-from engine.builder.worker import Task
+from engine.builder.worker import WorkerTask
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def run(executor, tmp_path):
     def start(step, *, tools=(), variables=(), time_limit=60.0, **options):
         number = next(count)
         (tmp_path / str(number)).mkdir()
-        task = Task(
+        task = WorkerTask(
             step=f"toy:{step}",
             name=step.lower(),
             options=options,
@@ -117,7 +117,7 @@ def test_a_worker_that_knows_the_tools_is_reused(executor, run):
 def test_the_end_of_the_builder_ends_its_workers_in_mid_job(tmp_path):
     code = (
         "import sys, os, time; from engine.builder.executors.local import LocalExecutor;"
-        "from engine.builder.worker import Task;"
+        "from engine.builder.worker import WorkerTask as Task;"
         "e = LocalExecutor(1); d = sys.argv[1];"
         "t = Task('toy:Slow', 'slow', {'seconds': 60}, {}, d + '/out', d + '/log');"
         "e.submit(1, t, tools=(), variables=(), time_limit=99);"

@@ -5,6 +5,10 @@ import pytest
 from engine.kit.bench.interleaving import Budget, Contender, measure
 
 
+def contender(call, active=nullcontext):
+    return Contender(runtime="m", via="in-process", ours=True, prepare=lambda _: call, active=active)
+
+
 class Machine:
     """A clock that only calls move, and a diary of who was called."""
 
@@ -23,7 +27,7 @@ class Machine:
             self.now += seconds * (3 if left[0] > 0 else 1)
             left[0] -= 1
 
-        return Contender(call, nullcontext)
+        return contender(call)
 
 
 def turns(diary):
@@ -32,42 +36,42 @@ def turns(diary):
 
 def test_contenders_take_turns_and_each_begins_as_often_as_the_others():
     machine = Machine()
-    three = {name: machine.contender(name, 0.001) for name in "ABC"}
-    measure(three, Budget(seconds=0.3, warm_up=0.03, rounds=3), clock=machine.clock)
+    three = [machine.contender(name, 0.001) for name in "ABC"]
+    measure(three, {}, Budget(seconds=0.3, warm_up=0.03, rounds=3), clock=machine.clock)
     assert "".join(turns(machine.diary)).endswith("ABC" + "BCA" + "CAB")
 
 
 def test_latencies_are_what_the_clock_says():
     machine = Machine()
-    both = {"fast": machine.contender("fast", 0.001), "slow": machine.contender("slow", 0.004)}
-    measured = measure(both, Budget(seconds=1, warm_up=0.1, rounds=4), clock=machine.clock)
-    assert [len(rounds) for rounds in measured.values()] == [4, 4]
-    assert all(value == pytest.approx(0.001) for turn in measured["fast"] for value in turn)
-    assert all(value == pytest.approx(0.004) for turn in measured["slow"] for value in turn)
-    assert len(measured["fast"][0]) > 3 * len(measured["slow"][0])
+    both = [machine.contender("fast", 0.001), machine.contender("slow", 0.004)]
+    fast, slow = measure(both, {}, Budget(seconds=1, warm_up=0.1, rounds=4), clock=machine.clock)
+    assert len(fast) == len(slow) == 4
+    assert all(value == pytest.approx(0.001) for turn in fast for value in turn)
+    assert all(value == pytest.approx(0.004) for turn in slow for value in turn)
+    assert len(fast[0]) > 3 * len(slow[0])
 
 
 def test_what_is_slow_at_first_is_not_measured():
     machine = Machine()
-    only = {"A": machine.contender("A", 0.01, slow_at_first=7)}
-    measured = measure(only, Budget(seconds=1, warm_up=1, rounds=2), clock=machine.clock)
-    assert all(value == pytest.approx(0.01) for turn in measured["A"] for value in turn)
+    only = [machine.contender("A", 0.01, slow_at_first=7)]
+    [measured] = measure(only, {}, Budget(seconds=1, warm_up=1, rounds=2), clock=machine.clock)
+    assert all(value == pytest.approx(0.01) for turn in measured for value in turn)
 
 
 def test_the_time_is_bounded_and_a_slow_model_still_gets_a_run_in_every_round():
     machine = Machine()
     budget = Budget(seconds=10, warm_up=2, rounds=5)
-    measured = measure({"A": machine.contender("A", 0.4)}, budget, clock=machine.clock)
+    [measured] = measure([machine.contender("A", 0.4)], {}, budget, clock=machine.clock)
     assert machine.now <= 14
-    assert len(measured["A"][0]) >= 1
-    slow = measure({"A": machine.contender("A", 9.0)}, budget, clock=machine.clock)
-    assert [len(turn) for turn in slow["A"]] == [1] * 5
+    assert len(measured[0]) >= 1
+    [slow] = measure([machine.contender("A", 9.0)], {}, budget, clock=machine.clock)
+    assert [len(turn) for turn in slow] == [1] * 5
 
 
 def test_a_fast_model_gets_enough_runs_for_a_p99():
     machine = Machine()
-    measured = measure({"A": machine.contender("A", 0.001)}, Budget(), clock=machine.clock)
-    assert sum(len(turn) for turn in measured["A"]) == 1000
+    [measured] = measure([machine.contender("A", 0.001)], {}, Budget(), clock=machine.clock)
+    assert sum(len(turn) for turn in measured) == 1000
 
 
 def test_every_call_is_made_in_its_contender_s_own_context():
@@ -83,7 +87,7 @@ def test_every_call_is_made_in_its_contender_s_own_context():
         assert inside == [True]
         machine.now += 0.01
 
-    measure({"A": Contender(call, active)}, Budget(seconds=0.2, warm_up=0.05, rounds=2), clock=machine.clock)
+    measure([contender(call, active)], {}, Budget(seconds=0.2, warm_up=0.05, rounds=2), clock=machine.clock)
     assert inside == []
 
 
@@ -95,13 +99,13 @@ def test_a_machine_that_becomes_slow_midway_makes_runs_fewer_and_not_the_measure
         machine.now += 0.01 if machine.now < 1 else 1.0
 
     budget = Budget(seconds=4, warm_up=0.5, rounds=4)
-    measured = measure({"A": Contender(call, nullcontext)}, budget, clock=machine.clock)
+    [measured] = measure([contender(call)], {}, budget, clock=machine.clock)
     assert machine.now < 4 * 5
-    assert [len(turn) for turn in measured["A"]][1:] == [1, 1, 1]
+    assert [len(turn) for turn in measured][1:] == [1, 1, 1]
 
 
 def test_a_call_that_fills_a_turn_by_itself_is_made_once_in_it():
     machine = Machine()
     budget = Budget(seconds=10, warm_up=1, rounds=5)
-    measure({"A": machine.contender("A", 9.0)}, budget, clock=machine.clock)
+    measure([machine.contender("A", 9.0)], {}, budget, clock=machine.clock)
     assert len(machine.diary) == 1 + 5  # one to warm up

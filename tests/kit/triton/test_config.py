@@ -2,6 +2,7 @@
 
 import pytest
 from google.protobuf import text_format
+from text_config import SIGNATURE, model, tensors
 from tritonclient.grpc import model_config_pb2
 
 from engine.errors import StepError
@@ -12,22 +13,8 @@ from engine.kit.triton.config import Signature
 from engine.tasks import AnswerTensor
 
 
-def tensors(**shapes):
-    return {name: Input(name, "float32", tuple(shape)) for name, shape in shapes.items()}
-
-
 def signature(inputs, outputs):
     return Signature(tensors(**inputs), tensors(**outputs))
-
-
-TEXT = Signature(
-    {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")},
-    tensors(last_hidden_state=("batch", "sequence", 384)),
-)
-
-
-def model(found=TEXT, **options):
-    return triton.model_config("m", found, **{"platform": "onnxruntime_onnx", "batch": 8, **options})
 
 
 def test_batches_leave_the_first_axis_to_triton():
@@ -62,8 +49,8 @@ def test_only_a_free_first_axis_that_says_batch_everywhere_is_one(inputs, output
 
 
 def test_the_recipe_s_max_batch_size_stands_over_the_profiles():
-    assert triton.max_batch(TEXT, 4, {"batch": 32}) == 4
-    assert triton.max_batch(TEXT, 0, {"batch": 32}) == 0
+    assert triton.max_batch(SIGNATURE, 4, {"batch": 32}) == 4
+    assert triton.max_batch(SIGNATURE, 0, {"batch": 32}) == 0
 
 
 def test_batches_of_a_model_with_a_fixed_axis_are_refused_with_its_shapes():
@@ -81,7 +68,7 @@ def test_a_scalar_becomes_one_number_for_callers():
 
 
 @pytest.mark.parametrize(("level", "number"), [("basic", -1), ("extended", 1), ("disabled", 2)])
-def test_the_optimisation_level_is_what_the_model_was_saved_for(level, number):
+def test_the_optimization_level_is_what_the_model_was_saved_for(level, number):
     assert model(level=level).optimization.graph.level == number
     assert not model(level="all").HasField("optimization")
 

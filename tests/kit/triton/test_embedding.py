@@ -31,16 +31,16 @@ def checkpoint(directory, modes, *, normalize):
 @pytest.mark.parametrize("mode", ["mean", "cls"])
 @pytest.mark.parametrize("normalize", [True, False], ids=["of length 1", "as long as it is"])
 def test_the_graph_gives_the_vector_that_the_python_backend_would(model, tmp_path, mode, normalize):
-    made = embedding.pooled(model, checkpoint(tmp_path / "c", mode, normalize=normalize), tmp_path / "out")
-    onnx.checker.check_model(onnx_files.load(made), full_check=True)
+    folder = embedding.pooled(model, checkpoint(tmp_path / "c", mode, normalize=normalize), tmp_path / "out")
+    onnx.checker.check_model(onnx_files.load(folder), full_check=True)
     rng = np.random.default_rng(0)
     mask = np.array([[1, 1, 1, 1, 1, 1], [1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 1, 0], [0, 0, 0, 0, 0, 0]])
     ids = rng.integers(1, len(models.vocabulary("bert")), mask.shape)
     feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-    answers = ort.run(ort.session(made, threads=1), feed)
+    answers = ort.run(ort.session(folder, threads=1), feed)
     work = Work(tmp_path, {"modes": [mode], "normalise": normalize})
-    wanted = work({"last_hidden_state": answers["last_hidden_state"], "attention_mask": mask})["sentence_embedding"]
-    assert np.abs(answers["sentence_embedding"] - wanted).max() < 1e-6
+    expected = work({"last_hidden_state": answers["last_hidden_state"], "attention_mask": mask})["sentence_embedding"]
+    assert np.abs(answers["sentence_embedding"] - expected).max() < 1e-6
     if normalize:
         assert np.allclose(np.linalg.norm(answers["sentence_embedding"][:3], axis=1), 1)
 
@@ -58,6 +58,6 @@ def test_settings_and_external_data_come_along(model, tmp_path):
     source = tmp_path / "source"
     onnx_files.save(onnx_files.load(model), source, threshold=0)
     ort.save_options(source, level="basic")
-    made = embedding.pooled(source, checkpoint(tmp_path / "c", "mean", normalize=True), tmp_path / "out")
-    assert {path.name for path in made.iterdir()} == {path.name for path in source.iterdir()}
-    assert ort.options(made) == ort.options(source)
+    folder = embedding.pooled(source, checkpoint(tmp_path / "c", "mean", normalize=True), tmp_path / "out")
+    assert {path.name for path in folder.iterdir()} == {path.name for path in source.iterdir()}
+    assert ort.options(folder) == ort.options(source)

@@ -1,23 +1,8 @@
 """Fields of the recipe, laid over what we say."""
 
-from engine.kit.onnx.onnx_files import Input
-from engine.kit.triton import config as triton
+from text_config import model
+
 from engine.kit.triton import fields as triton_fields
-from engine.kit.triton.config import Signature
-
-
-def tensors(**shapes):
-    return {name: Input(name, "float32", tuple(shape)) for name, shape in shapes.items()}
-
-
-TEXT = Signature(
-    {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")},
-    tensors(last_hidden_state=("batch", "sequence", 384)),
-)
-
-
-def model(found=TEXT, **options):
-    return triton.model_config("m", found, **{"platform": "onnxruntime_onnx", "batch": 8, **options})
 
 
 def merged(fields):

@@ -22,7 +22,9 @@ def built(tmp_path_factory):
     inputs += [(f"past_key_values.0.{kind}", graphs.FLOAT, past) for kind in ("key", "value")]
     outputs = [("logits", graphs.INT64, ["batch", "sequence"])]
     outputs += [(f"present.0.{kind}", graphs.FLOAT, ["batch", 4, "total_sequence", 8]) for kind in ("key", "value")]
-    nodes = [helper.make_node("Identity", [given[0]], [made[0]]) for given, made in zip(inputs, outputs, strict=True)]
+    nodes = [
+        helper.make_node("Identity", [source[0]], [output[0]]) for source, output in zip(inputs, outputs, strict=True)
+    ]
     return graphs.write(tmp_path_factory.mktemp("built"), graphs.graph(nodes, inputs, outputs))
 
 
@@ -51,10 +53,10 @@ def test_its_models_are_the_graph_and_two_entries_with_all_that_they_need(tmp_pa
     for name, decoupled in (("m_text", False), ("m_stream", True)):
         assert {path.name for path in (tmp_path / "out" / name / "1").iterdir()} == {*shipped, "generation.json"}
         assert "tokenizers==" in (tmp_path / "out" / name / "requirements.txt").read_text()
-        made = config(tmp_path, name)
-        assert made.model_transaction_policy.decoupled == decoupled
-        assert made.parameters["recipe_task"].string_value == "text-generation"
-        assert [tensor.optional for tensor in made.input] == [False, True, True]
+        entry = config(tmp_path, name)
+        assert entry.model_transaction_policy.decoupled == decoupled
+        assert entry.parameters["recipe_task"].string_value == "text-generation"
+        assert [tensor.optional for tensor in entry.input] == [False, True, True]
 
 
 def test_the_entries_put_rows_together_and_the_graph_does_not_unless_it_is_told_to(tmp_path, built, checkpoint):
@@ -69,10 +71,10 @@ def test_the_entries_put_rows_together_and_the_graph_does_not_unless_it_is_told_
 def test_the_prompt_is_bounded_by_the_profiles_and_the_answer_by_the_recipe(tmp_path, built, checkpoint):
     largest = {"batch": 8, "sequence": 20, "total_sequence": 30}
     package(tmp_path, built, checkpoint, largest=largest, max_new_tokens=7)
-    said = json.loads((tmp_path / "out" / "m_text" / "1" / "generation.json").read_text())
-    assert (said["prompts"]["longest"], said["prompts"]["positions"]) == (20, 30)
-    assert said["settings"]["max_new_tokens"] == 7
-    assert said["graphs"]["past"] == {f"past_key_values.0.{kind}": ["float32", 4, 8] for kind in ("key", "value")}
+    content = json.loads((tmp_path / "out" / "m_text" / "1" / "generation.json").read_text())
+    assert (content["prompts"]["longest"], content["prompts"]["positions"]) == (20, 30)
+    assert content["settings"]["max_new_tokens"] == 7
+    assert content["graphs"]["past"] == {f"past_key_values.0.{kind}": ["float32", 4, 8] for kind in ("key", "value")}
 
 
 def test_without_a_tokenizer_the_graph_is_all(tmp_path, built, checkpoint, capsys):

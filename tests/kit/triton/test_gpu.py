@@ -1,28 +1,12 @@
 """What a configuration says of GPUs: instances, profiles, graphs, accelerators."""
 
 import pytest
+from text_config import model
 from tritonclient.grpc import model_config_pb2
 
 from engine.errors import StepError
-from engine.kit.onnx.onnx_files import Input
-from engine.kit.triton import config as triton
 from engine.kit.triton import fields as triton_fields
 from engine.kit.triton import gpu as triton_gpu
-from engine.kit.triton.config import Signature
-
-
-def tensors(**shapes):
-    return {name: Input(name, "float32", tuple(shape)) for name, shape in shapes.items()}
-
-
-TEXT = Signature(
-    {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")},
-    tensors(last_hidden_state=("batch", "sequence", 384)),
-)
-
-
-def model(found=TEXT, **options):
-    return triton.model_config("m", found, **{"platform": "onnxruntime_onnx", "batch": 8, **options})
 
 
 def test_every_group_on_gpus_lists_every_profile_also_one_that_the_recipe_writes():
@@ -46,9 +30,9 @@ def test_a_model_of_a_gpu_is_not_served_on_a_cpu():
 def test_cuda_graphs_are_captured_for_the_usual_shape_of_each_profile():
     config = model(platform="tensorrt_plan", gpu=True)
     triton_gpu.cuda_graphs(config, [{"input_ids": (1, 16)}, {"input_ids": (8, 128)}])
-    told = config.optimization.cuda
-    assert told.graphs
-    assert [(spec.batch_size, list(spec.input["input_ids"].dim)) for spec in told.graph_spec] == [(1, [16]), (8, [128])]
+    cuda = config.optimization.cuda
+    assert cuda.graphs
+    assert [(spec.batch_size, list(spec.input["input_ids"].dim)) for spec in cuda.graph_spec] == [(1, [16]), (8, [128])]
     whole = model(platform="tensorrt_plan", gpu=True, batch=0)
     triton_gpu.cuda_graphs(whole, [{"input_ids": (8, 128)}])
     spec = whole.optimization.cuda.graph_spec[0]

@@ -1,37 +1,20 @@
 """The parts of a package around its model, joined by the tensors' names."""
 
+from text_config import model
 from tritonclient.grpc import model_config_pb2
 
-from engine.kit.onnx.onnx_files import Input
-from engine.kit.triton import config as triton
 from engine.kit.triton import parts
-from engine.kit.triton.config import Signature
 from engine.tasks import AnswerTensor
-
-
-def tensors(**shapes):
-    return {name: Input(name, "float32", tuple(shape)) for name, shape in shapes.items()}
-
-
-TEXT = Signature(
-    {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")},
-    tensors(last_hidden_state=("batch", "sequence", 384)),
-)
-
-
-def model(found=TEXT, **options):
-    return triton.model_config("m", found, **{"platform": "onnxruntime_onnx", "batch": 8, **options})
-
 
 ROW = AnswerTensor("TEXT", "TYPE_STRING", (1,))
 
 
-def around(made, *, texts=ROW):
+def around(config, *, texts=ROW):
     """The tokenizer of a model, and the ensemble of both."""
-    own = parts.tensors(made.input, made)
-    tokenizer = parts.python("m_tokenizer", made, takes=[texts], gives=own, work="tokenizer.py", settings={})
-    chain = [tokenizer, parts.Part(made)]
-    given = [tensor.name for tensor in made.output]
+    own = parts.tensors(config.input, config)
+    tokenizer = parts.python("m_tokenizer", config, takes=[texts], gives=own, work="tokenizer.py", settings={})
+    chain = [tokenizer, parts.Part(config)]
+    given = [tensor.name for tensor in config.output]
     return tokenizer.config, parts.ensemble("m_text", chain, takes=[texts], gives=given, task="fill-mask").config
 
 
@@ -57,7 +40,7 @@ def test_without_batches_a_row_of_texts_is_a_dimension_of_its_own():
 
 
 def test_the_recipe_s_own_word_for_what_a_model_is_for_stands():
-    made = model()
-    parts.mark(made, "tensors")
-    parts.mark(made, "fill-mask")
-    assert made.parameters["recipe_task"].string_value == "tensors"
+    config = model()
+    parts.mark(config, "tensors")
+    parts.mark(config, "fill-mask")
+    assert config.parameters["recipe_task"].string_value == "tensors"

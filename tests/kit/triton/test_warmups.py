@@ -21,10 +21,10 @@ def recipe(*files):
 
 
 def config(*files, called=None):
-    made = model_config_pb2.ModelConfig(name="m")
-    said = recipe(*files)
-    fields.merge(made, warmups.renamed(said.package.triton.model_extra, called or warmups.names(said)))
-    return made
+    message = model_config_pb2.ModelConfig(name="m")
+    parsed = recipe(*files)
+    fields.merge(message, warmups.renamed(parsed.package.triton.model_extra, called or warmups.names(parsed)))
+    return message
 
 
 def test_files_of_one_name_get_two_and_no_path_is_told():
@@ -32,8 +32,8 @@ def test_files_of_one_name_get_two_and_no_path_is_told():
         "file:/a/x.bin": "x.bin",
         "file:/b/x.bin": "x-1.bin",
     }
-    made = config("file:/a/x.bin", "file:/b/x.bin")
-    assert [sample.inputs["x"].input_data_file for sample in made.model_warmup] == ["x.bin", "x-1.bin"]
+    message = config("file:/a/x.bin", "file:/b/x.bin")
+    assert [sample.inputs["x"].input_data_file for sample in message.model_warmup] == ["x.bin", "x-1.bin"]
 
 
 def test_the_files_come_into_the_model_s_folder(tmp_path):
@@ -51,7 +51,7 @@ def test_a_file_that_is_no_row_is_refused(tmp_path):
 
 
 def test_a_server_without_the_files_is_not_warmed_up_by_them(tmp_path):
-    made = config("file:/a/x.bin")
-    made.model_warmup.add(name="zeros").inputs["x"].zero_data = True
-    warmups.add(tmp_path / "m", made, None)
-    assert [sample.name for sample in made.model_warmup] == ["zeros"]
+    message = config("file:/a/x.bin")
+    message.model_warmup.add(name="zeros").inputs["x"].zero_data = True
+    warmups.add(tmp_path / "m", message, None)
+    assert [sample.name for sample in message.model_warmup] == ["zeros"]

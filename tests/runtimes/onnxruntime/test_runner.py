@@ -38,7 +38,7 @@ def gpus(monkeypatch, *names):
     """Let the driver show GPUs of these names, which are not there."""
     fields = ("sm_count", "memory", "memory_bus_width", "l2_bytes", "shared_memory_per_block", "shared_memory_per_sm")
     sizes = dict.fromkeys(fields, 1) | {"ecc": True, "integrated": False}
-    shown = tuple(cuda.Device(name=name, sm=75, **sizes) for name in names)
+    shown = tuple(cuda.CudaDevice(name=name, sm=75, **sizes) for name in names)
     monkeypatch.setattr(cuda, "devices", lambda: shown)
 
 

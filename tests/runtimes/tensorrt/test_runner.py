@@ -16,7 +16,7 @@ from engine.runtimes.tensorrt import log as trt_log
 
 NARROW, WIDE = ((1, 4), (1, 4), (1, 4)), ((1, 4), (8, 4), (32, 4))
 FIELDS = ("sm_count", "memory", "memory_bus_width", "l2_bytes", "shared_memory_per_block", "shared_memory_per_sm")
-T4 = cuda.Device(name="Tesla T4", sm=75, ecc=True, integrated=False, **dict.fromkeys(FIELDS, 1))
+T4 = cuda.CudaDevice(name="Tesla T4", sm=75, ecc=True, integrated=False, **dict.fromkeys(FIELDS, 1))
 
 
 def execution(kind="tensorrt", **options):
@@ -233,6 +233,6 @@ def test_the_fake_has_only_calls_that_the_real_runtime_has():
 
 
 def test_devices_are_numbered_as_cuda_shows_them(monkeypatch):
-    other = cuda.Device(name="NVIDIA A10", sm=86, ecc=True, integrated=False, **dict.fromkeys(FIELDS, 1))
+    other = cuda.CudaDevice(name="NVIDIA A10", sm=86, ecc=True, integrated=False, **dict.fromkeys(FIELDS, 1))
     monkeypatch.setattr(cuda, "devices", lambda: (other, T4))
     assert devices.chosen(hardware.on(["T4"], tool="tensorrt")).index == 1

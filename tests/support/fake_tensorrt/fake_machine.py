@@ -10,6 +10,6 @@ from pathlib import Path
 from engine.machine import cuda
 
 GPU = json.loads(Path(__file__).with_name("gpu.json").read_text())
-_device = cuda.Device(**GPU)
+_device = cuda.CudaDevice(**GPU)
 cuda.devices = lambda: (_device,)
 cuda.runtime_version = lambda: "12.9"

@@ -1,4 +1,4 @@
-"""Linear layers as the quantizer wants them: Gemm taken apart into MatMul and Add, each weight transposed once."""
+"""Linear layers for ONNX Runtime's quantizer: Gemm becomes MatMul and Add, and each weight is transposed once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Weight:
-    """A stored tensor, the graph that stores it, and the name of its transposed copy where there is one."""
+    """A stored tensor, the graph that stores the tensor, and the name of its transposed copy, if any."""
 
     tensor: onnx.TensorProto
     graph: onnx.GraphProto
@@ -23,11 +23,12 @@ class _Weight:
 
 
 def split(model: onnx.ModelProto) -> None:
-    """Turn every plain Gemm into MatMul and Add; a weight that it reads transposed is stored transposed.
+    """Turn every plain Gemm into MatMul and Add; a weight that a Gemm reads transposed is stored transposed.
 
-    ONNX Runtime's quantizer would do so itself, but it turns a weight round in place, once for every Gemm that reads
-    it, and whoever else reads it gets it turned round too. Here a weight gets one transposed copy, which all Gemms
-    share that read it so, and goes where nobody else needs it. Gemms that transpose what is no weight stay.
+    ONNX Runtime's quantizer also splits a Gemm, but transposes the weight in place, once for every Gemm that reads
+    the weight; other readers of the weight then get the wrong values. Here a weight gets one transposed copy, which
+    all its Gemms share. The weight itself is removed where no other node reads it. A Gemm that transposes a computed
+    tensor stays a Gemm.
     """
     _forget_shapes_of_weights(model)
     weights = _split(model.graph, {}, TensorNames(model))
@@ -38,26 +39,26 @@ def split(model: onnx.ModelProto) -> None:
 
 
 def _split(graph: onnx.GraphProto, around: Mapping[str, _Weight], names: TensorNames) -> list[_Weight]:
-    """Split the Gemms of a graph and of the bodies in it, which see the weights around them; return all weights."""
+    """Split the Gemms of a graph and of its bodies, which may read the weights in `around`; return all weights."""
     own = [_Weight(tensor, graph) for tensor in graph.initializer]
     visible = {**around, **{weight.tensor.name: weight for weight in own}}
-    found = list(own)
+    weights = list(own)
     for index in reversed(range(len(graph.node))):
         node = graph.node[index]
         for attribute in node.attribute:
             bodies = [attribute.g] if attribute.HasField("g") else attribute.graphs
             for body in bodies:
-                found += _split(body, visible, names)
+                weights += _split(body, visible, names)
         if _plain_gemm(node) and not (_attribute(node, "transB") and node.input[1] not in visible):
             product, *bias = _parts(node, visible, names)
             for part in bias:
                 graph.node.insert(index + 1, part)
             node.CopyFrom(product)
-    return found
+    return weights
 
 
 def _parts(node: onnx.NodeProto, visible: Mapping[str, _Weight], names: TensorNames) -> list[onnx.NodeProto]:
-    """Return the MatMul and, where there is a bias, the Add that a plain Gemm is made of."""
+    """Return the MatMul and, where there is a bias, the Add that replace a plain Gemm."""
     from onnx import helper
 
     weight = _transposed(visible[node.input[1]], names) if _attribute(node, "transB") else node.input[1]
@@ -72,7 +73,7 @@ def _parts(node: onnx.NodeProto, visible: Mapping[str, _Weight], names: TensorNa
 
 
 def _transposed(weight: _Weight, names: TensorNames) -> str:
-    """Return the name of the transposed copy of a weight, made when it is first asked for."""
+    """Return the name of the transposed copy of a weight; the first call stores the copy."""
     import numpy as np
     from onnx import numpy_helper
 
@@ -91,7 +92,7 @@ def _drop(weight: _Weight) -> None:
 
 
 def _forget_shapes_of_weights(model: onnx.ModelProto) -> None:
-    """Remove what `value_info` repeats of weights, as PyTorch writes it: stale where one goes or is reshaped."""
+    """Remove the shapes of weights from `value_info`, where PyTorch repeats them: transposing a weight changes them."""
     for graph in onnx_files.graphs(model.graph):
         stored = {tensor.name for tensor in graph.initializer}
         for index in reversed(range(len(graph.value_info))):
@@ -100,13 +101,14 @@ def _forget_shapes_of_weights(model: onnx.ModelProto) -> None:
 
 
 def _plain_gemm(node: onnx.NodeProto) -> bool:
+    """Whether a node is a Gemm that neither scales its factors nor transposes the first of them."""
     scaled = any(_attribute(node, name) != 1 for name in ("alpha", "beta"))
     return node.op_type == "Gemm" and not scaled and not _attribute(node, "transA")
 
 
 def _attribute(node: onnx.NodeProto, name: str) -> float:
     """Return an attribute of a Gemm, or its default where the node leaves it out."""
-    found = next((attribute for attribute in node.attribute if attribute.name == name), None)
+    attribute = next((attribute for attribute in node.attribute if attribute.name == name), None)
     if name in {"alpha", "beta"}:
-        return found.f if found else 1.0
-    return found.i if found else 0
+        return attribute.f if attribute else 1.0
+    return attribute.i if attribute else 0

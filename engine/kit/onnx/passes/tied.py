@@ -1,4 +1,4 @@
-"""Tied weights: a table of words that is also the layer over them is stored once, and turned round on loading."""
+"""Tied weights: an embedding table that is also the weight of a layer is stored once, and transposed on loading."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 
 def untwin(model: onnx.ModelProto) -> list[str]:
-    """Store weights that are another one turned round as a Transpose of it; return their names.
+    """Replace each MatMul weight that is a transposed Gather table by a Transpose of the table; return their names.
 
-    Looked at are tables, which Gather reads, and weights of MatMul. An exporter folds the Transpose of tied
-    embeddings into a second copy of its largest weight; runtimes fold it again, in memory, when they load the graph.
+    An exporter folds the Transpose of tied embeddings into a second copy of the model's largest weight. With the
+    Transpose in the graph, a runtime makes this copy in memory when it loads the model.
     """
     tables = {node.input[0] for node in model.graph.node if node.op_type == "Gather"}
     layers = {node.input[1] for node in model.graph.node if node.op_type == "MatMul"}
@@ -21,12 +21,12 @@ def untwin(model: onnx.ModelProto) -> list[str]:
         name: table
         for name in sorted(layers & stored.keys())
         for table in sorted(tables & stored.keys())
-        if _turned(stored[name], stored[table])
+        if _is_transposed(stored[name], stored[table])
     }
     if twins:
-        kept = [tensor for tensor in model.graph.initializer if tensor.name not in twins]
+        others = [tensor for tensor in model.graph.initializer if tensor.name not in twins]
         del model.graph.initializer[:]
-        model.graph.initializer.extend(kept)
+        model.graph.initializer.extend(others)
         nodes = [_transpose(table, name) for name, table in twins.items()]
         nodes += model.graph.node
         del model.graph.node[:]
@@ -34,7 +34,7 @@ def untwin(model: onnx.ModelProto) -> list[str]:
     return list(twins)
 
 
-def _turned(weight: onnx.TensorProto, table: onnx.TensorProto) -> bool:
+def _is_transposed(weight: onnx.TensorProto, table: onnx.TensorProto) -> bool:
     import numpy as np
     from onnx import numpy_helper
 

@@ -1,1 +1,1 @@
-"""Dynamic int8: weights are quantized ahead of time, activations as they come."""
+"""Dynamic int8: weights are quantized ahead of time, activations at each run."""

@@ -1,1 +1,1 @@
-"""Half precision: what of a graph bears fp16 or bf16, and a graph that says so."""
+"""Half precision: which nodes of a graph run in fp16 or bf16, and the graph with its casts."""

@@ -1,1 +1,1 @@
-"""Quantization for GPUs: Q/DQ around the MatMuls that bear few bits."""
+"""Quantization for GPUs: QuantizeLinear and DequantizeLinear in front of the MatMuls that tolerate few bits."""

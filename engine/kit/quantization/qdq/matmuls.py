@@ -1,4 +1,4 @@
-"""MatMuls: those that could be quantized, grouped by the tensor that they read, and the work of each."""
+"""MatMuls: the MatMuls that can be quantized, grouped by their input, and the number of multiplications of each."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     import onnx
 
 TOKENS = 128
-"""The length at which shares of the work are told: that of products of attention grows with its square."""
+"""The number of tokens at which shares of the work are computed. The work of attention grows with its square."""
 _SHAPE = "_shape_of_it"
 
 
 @dataclass(frozen=True)
 class Group:
-    """MatMuls that read one tensor and are quantized together; each is known by what it gives."""
+    """The MatMuls that read the tensor `source`; they are quantized together. `results` are their outputs."""
 
     source: str
     results: tuple[str, ...]
@@ -33,7 +33,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The groups that could be quantized, why each other MatMul cannot, and what each is called by its result."""
+    """The groups that can be quantized, the reason against each other MatMul, and the name of every MatMul.
+
+    Reasons and names are listed by the output of the MatMul.
+    """
 
     groups: tuple[Group, ...]
     unfit: Mapping[str, str]
@@ -41,22 +44,22 @@ class Candidates:
 
 
 class Weights:
-    """The constants of a graph by the name under which nodes read them: stored, turned round or handed on."""
+    """The constants of a graph by name: initializers, Constant nodes, and constants behind Transpose and Identity."""
 
     def __init__(self, trials: Trials, model: onnx.ModelProto) -> None:
         self.trials = trials
         self.stored = topology.initializers(model.graph)
-        makers = [node for node in model.graph.node if node.op_type in {"Constant", "Identity", "Transpose"}]
-        self.makers = {node.output[0]: node for node in makers}
+        constants = [node for node in model.graph.node if node.op_type in {"Constant", "Identity", "Transpose"}]
+        self.producers = {node.output[0]: node for node in constants}
 
     def shape(self, name: str) -> tuple[int, ...] | None:
-        """Return the extents of a float32 constant; None for what is none."""
+        """Return the extents of a float32 constant; None for any other tensor."""
         import onnx
 
         if name in self.stored:
             tensor = self.stored[name]
             return tuple(tensor.dims) if tensor.data_type == onnx.TensorProto.FLOAT else None
-        node = self.makers.get(name)
+        node = self.producers.get(name)
         if node is None:
             return None
         if node.op_type == "Constant":
@@ -66,11 +69,11 @@ class Weights:
         return inner if inner is None or node.op_type == "Identity" else tuple(inner[axis] for axis in _order(node))
 
     def array(self, name: str) -> np.ndarray:
-        """Return the values of a constant that has a shape."""
+        """Return the values of a float32 constant. Raises KeyError for any other tensor."""
         import numpy as np
         from onnx import numpy_helper
 
-        node = self.makers.get(name)
+        node = self.producers.get(name)
         if name in self.stored:
             return np.asarray(numpy_helper.to_array(self.trials.tensor(self.stored[name])))
         if node is None:
@@ -83,7 +86,7 @@ class Weights:
 
 
 def find(model: onnx.ModelProto, weights: Weights, kind: Kind) -> Candidates:
-    """Return the MatMuls of the main graph: those with a constant matrix on the right, and why not the others."""
+    """Return the MatMuls of the main graph. A MatMul can be quantized if its second factor is a constant matrix."""
     groups: dict[str, list[onnx.NodeProto]] = {}
     unfit: dict[str, str] = {}
     names: dict[str, str] = {}
@@ -96,18 +99,18 @@ def find(model: onnx.ModelProto, weights: Weights, kind: Kind) -> Candidates:
             unfit[node.output[0]] = reason
         else:
             groups.setdefault(node.input[0], []).append(node)
-    made = tuple(
+    fit = tuple(
         Group(source, tuple(node.output[0] for node in nodes), tuple(node.input[1] for node in nodes))
         for source, nodes in groups.items()
     )
-    return Candidates(made, unfit, names)
+    return Candidates(fit, unfit, names)
 
 
 def work(trials: Trials, samples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, int]:
-    """Return the multiplications of every MatMul of the main graph, by its result, for one row of 128 tokens.
+    """Return the multiplications of every MatMul of the main graph, by its output, for one row of 128 tokens.
 
-    Extents are those of a real run. Where the model cannot take so many tokens, or has no free axes, the extents are
-    those of the largest sample.
+    The extents come from a run of the model. A model that cannot take 128 tokens, or has no free axes, runs on the
+    largest sample.
     """
     model = trials.graph()
     nodes = [node for node in model.graph.node if node.op_type == "MatMul"]
@@ -116,20 +119,21 @@ def work(trials: Trials, samples: Sequence[Mapping[str, np.ndarray]]) -> dict[st
     largest = max(samples, key=lambda sample: sum(array.size for array in sample.values()))
     try:
         shapes = ort.run(session, _stretched(model, largest))
-    except StepError:  # longer than its table of positions, for one
+    except StepError:  # 128 tokens are more than its table of positions holds, for example
         shapes = ort.run(session, largest)
-    found = {}
+    multiplications = {}
     for node in nodes:
         inner = shapes[f"{node.input[0]}{_SHAPE}"]
-        found[node.output[0]] = prod(int(n) for n in shapes[f"{node.output[0]}{_SHAPE}"]) * int(inner[-1])
-    return found
+        multiplications[node.output[0]] = prod(int(n) for n in shapes[f"{node.output[0]}{_SHAPE}"]) * int(inner[-1])
+    return multiplications
 
 
 def _unfit(node: onnx.NodeProto, weights: Weights, kind: Kind) -> str:
+    """Return the reason why a MatMul cannot be quantized; empty where it can."""
     shape = weights.shape(node.input[1])
     if shape is None:
-        held = weights.shape(node.input[0]) is not None
-        return "its weights are on the left" if held else "both factors are computed: no weights"
+        on_the_left = weights.shape(node.input[0]) is not None
+        return "its weights are on the left" if on_the_left else "both factors are computed: no weights"
     if len(shape) != 2 or 1 in shape:  # noqa: PLR2004  [input, output]
         return "its weights are no matrix"
     if weights.shape(node.input[0]) is not None:
@@ -140,24 +144,26 @@ def _unfit(node: onnx.NodeProto, weights: Weights, kind: Kind) -> str:
 
 
 def _order(node: onnx.NodeProto) -> list[int]:
-    said = next((list(attribute.ints) for attribute in node.attribute if attribute.name == "perm"), None)
-    return said or [1, 0]
+    """Return the order of axes that a Transpose of a matrix gives; without `perm` it swaps both axes."""
+    axes = next((list(attribute.ints) for attribute in node.attribute if attribute.name == "perm"), None)
+    return axes or [1, 0]
 
 
 def _add_shapes(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> None:
+    """Add an output to the model for the shape of each node's first input and first output."""
     from onnx import helper
 
-    wanted = dict.fromkeys(name for node in nodes for name in (node.input[0], node.output[0]))
-    for name in wanted:
+    tensors = dict.fromkeys(name for node in nodes for name in (node.input[0], node.output[0]))
+    for name in tensors:
         model.graph.node.append(helper.make_node("Shape", [name], [f"{name}{_SHAPE}"]))
         model.graph.output.append(helper.make_empty_tensor_value_info(f"{name}{_SHAPE}"))
 
 
 def _stretched(model: onnx.ModelProto, sample: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return a sample cut to one row and repeated along every other free axis up to 128."""
+    """Return a sample cut to one row, and repeated along its other free axes up to 128."""
     import numpy as np
 
-    made = {}
+    stretched = {}
     for name, value in onnx_files.inputs(model).items():
         extents = [
             extent if isinstance(extent, int) else 1 if axis == 0 else TOKENS for axis, extent in enumerate(value.shape)
@@ -165,5 +171,5 @@ def _stretched(model: onnx.ModelProto, sample: Mapping[str, np.ndarray]) -> dict
         array = sample[name]
         for axis, extent in enumerate(extents):
             array = np.take(array, np.arange(extent) % max(1, array.shape[axis]), axis=axis)
-        made[name] = array
-    return made
+        stretched[name] = array
+    return stretched

@@ -1,4 +1,4 @@
-"""Q/DQ: MatMuls in int8, fp8 or int4, smoothed, calibrated on samples, and chosen by measured error."""
+"""Q/DQ: MatMuls in int8, fp8 or int4, calibrated on samples; those with a large measured error stay as they are."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     import numpy as np
     import onnx
 
-_HELD_OUT = 4
-"""Every fourth sample is kept for judging what the others calibrated."""
+_HOLD_OUT_STRIDE = 4
+"""Every fourth sample is held out from calibration: the quantized model is judged on these samples."""
 _FEW = 8
-"""Fewer samples than these calibrate and judge alike."""
+"""Where there are fewer samples, all of them calibrate the model, and all of them judge it."""
 _JUDGES = 32
+"""About the number of held-out samples that judge; each variant of the model runs all of them."""
 _SHORTENED = {"calibrating": 3, "judging": 1}
-"""One in so many samples is there a second time, cut to a few tokens: these are quick to run, and the first to fail."""
+"""One in so many samples is added again, cut to a few tokens. Short texts run fast and are the first to fail."""
 SENSITIVE = "sensitive: quantized alone, it does the most harm for its share of the work"
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 
@@ -39,12 +40,13 @@ CONVOLUTIONS = ("Conv", "ConvTranspose")
 def quantize(
     graph_dir: Path, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind, scratch: Path
 ) -> tuple[onnx.ModelProto, QdqReport]:
-    """Return `graph_dir/model.onnx`, in float32, with Q/DQ on chosen MatMuls, and a report.
+    """Return `graph_dir/model.onnx`, in float32, with Q/DQ nodes in front of chosen MatMuls, and a report.
 
-    Symmetric: int8 with a scale per tensor and per output channel of a weight, fp8 (E4M3) with a scale per tensor,
-    int4 for weights alone, a scale per block of 128 inputs. All else stays float32; scales are exact in fp16.
-    Where nothing was quantized, the model is returned as it came and `unquantized` says why.
-    The same inputs give the same bytes. Raises StepError where the model cannot run on the samples.
+    All ranges are symmetric. int8 has a scale per activation, and a scale per output channel of a weight. fp8 (E4M3)
+    has a scale per tensor. int4 is for weights only, with a scale per block of 128 inputs. Every scale is exact in
+    fp16. All other tensors stay float32. Where nothing can be quantized, the model is returned unchanged, and
+    `unquantized` in the report says why. The same inputs give the same bytes. Raises StepError where the model cannot
+    run on the samples.
     """
     model = onnx_files.load(graph_dir)
     try:
@@ -62,35 +64,37 @@ def quantize(
         trials = Trials.of(model, Path(folder) / "base")
         graph = trials.graph()
         weights = Weights(trials, graph)
-        found = matmuls.find(graph, weights, kind)
-        if not found.groups:
+        candidates = matmuls.find(graph, weights, kind)
+        if not candidates.groups:
             reason = "it has no MatMul with a constant matrix that could be quantized"
             return trials.whole(graph), _unquantized(kind, reason)
-        return _quantized(trials, weights, found, inputs, kind)
+        return _quantized(trials, weights, candidates, inputs, kind)
 
 
 def _quantized(
-    trials: Trials, weights: Weights, found: Candidates, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind
+    trials: Trials, weights: Weights, candidates: Candidates, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind
 ) -> tuple[onnx.ModelProto, QdqReport]:
-    fit, judged = _divided(inputs)
-    work = matmuls.work(trials, fit)
+    calibrating, judging = _divided(inputs)
+    work = matmuls.work(trials, calibrating)
     total = sum(work.values())
-    shares = {group: sum(work[name] for name in group.results) / total for group in found.groups}
-    print(f"looking at {len(found.groups)} tensors on {len(fit)} samples")
-    scalings = scaled(trials, weights, found.groups, fit, kind)
+    shares = {group: sum(work[name] for name in group.results) / total for group in candidates.groups}
+    print(f"looking at {len(candidates.groups)} tensors on {len(calibrating)} samples")
+    scalings = scaled(trials, weights, candidates.groups, calibrating, kind)
 
     def variant(chosen: Sequence[Group]) -> onnx.ModelProto:
         graph = trials.graph()
         qdq_nodes.insert(graph, weights, {group: scalings[group] for group in chosen}, kind)
         return graph
 
-    selection = sensitivity.select(found.groups, shares, lambda chosen: trials.session(variant(tuple(chosen))), judged)
+    selection = sensitivity.select(
+        candidates.groups, shares, lambda chosen: trials.session(variant(tuple(chosen))), judging
+    )
     convolutions = sum(node.op_type in CONVOLUTIONS for node in trials.graph().graph.node)
     report = replace(
-        _report(found, selection, shares, kind, convolutions),
+        _report(candidates, selection, shares, kind, convolutions),
         smoothed=sum(scalings[group].factors is not None for group in selection.chosen),
-        samples=len(fit),
-        held_out=len(judged),
+        samples=len(calibrating),
+        held_out=len(judging),
     )
     return trials.whole(variant(selection.chosen)), report
 
@@ -103,44 +107,44 @@ def scaled(
     kind: Kind,
     **tried: Any,
 ) -> dict[Group, Scaling]:
-    """Return how each group's tensor is smoothed and scaled; `tried` narrows `activation_ranges.choose` down."""
+    """Return the smoothing and the scale of each group's input; `tried` are arguments of `activation_ranges.choose`."""
     import numpy as np
 
-    seen = activation_ranges.observe(trials, [group.source for group in groups], samples)
+    observations = activation_ranges.observe(trials, [group.source for group in groups], samples)
     readers = [name for group in groups for name in set(group.weights)]
     scalings = {}
     for group in groups:
-        # A weight of several layers would have to be stored once for each of them, were it smoothed.
+        # A smoothed copy of a shared weight would have to be stored for each of its layers.
         shared = any(readers.count(name) > 1 for name in group.weights)
         weight = np.concatenate([weights.array(name) for name in group.weights], axis=1)
         narrowed = {**tried, "alphas": (None,)} if shared else tried
-        scalings[group] = activation_ranges.choose(seen[group.source], weight, kind, **narrowed)
+        scalings[group] = activation_ranges.choose(observations[group.source], weight, kind, **narrowed)
     return scalings
 
 
 def _divided(inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Return the samples that calibrate and those that judge, some of each shortened."""
-    fit, judges = list(inputs), list(inputs)
+    """Return the samples for calibration and the samples for judging, each with some shortened copies."""
+    calibrating, judging = list(inputs), list(inputs)
     if len(inputs) >= _FEW:
-        fit = [sample for number, sample in enumerate(inputs, 1) if number % _HELD_OUT]
-        judges = judges[_HELD_OUT - 1 :: _HELD_OUT]
-        judges = judges[:: -(-len(judges) // _JUDGES)]
+        calibrating = [sample for number, sample in enumerate(inputs, 1) if number % _HOLD_OUT_STRIDE]
+        judging = judging[_HOLD_OUT_STRIDE - 1 :: _HOLD_OUT_STRIDE]
+        judging = judging[:: -(-len(judging) // _JUDGES)]
     return (
-        shortened.with_some(fit, every=_SHORTENED["calibrating"]),
-        shortened.with_some(judges, every=_SHORTENED["judging"]),
+        shortened.with_some(calibrating, every=_SHORTENED["calibrating"]),
+        shortened.with_some(judging, every=_SHORTENED["judging"]),
     )
 
 
 def _report(
-    found: Candidates, selection: GroupSelection, shares: Mapping[Group, float], kind: Kind, convolutions: int
+    candidates: Candidates, selection: GroupSelection, shares: Mapping[Group, float], kind: Kind, convolutions: int
 ) -> QdqReport:
     left = [
-        Left(found.names[result], SENSITIVE, round(error, 6))
+        Left(candidates.names[result], SENSITIVE, round(error, 6))
         for group, error in selection.left.items()
         for result in group.results
     ]
-    left += [Left(found.names[result], reason, None) for result, reason in found.unfit.items()]
-    matmuls = tuple(found.names[result] for group in selection.chosen for result in group.results)
+    left += [Left(candidates.names[result], reason, None) for result, reason in candidates.unfit.items()]
+    matmuls = tuple(candidates.names[result] for group in selection.chosen for result in group.results)
     share = _share(selection.chosen, shares)
     quantized = {kind: Quantized(share=share, matmuls=matmuls, left=tuple(left), convolutions=convolutions)}
     return QdqReport(

@@ -1,4 +1,4 @@
-"""Q/DQ nodes: chosen MatMuls read quantized tensors and weights; where nothing stands in the way, smoothing is free."""
+"""Q/DQ nodes: chosen MatMuls read quantized activations and weights; smoothing is folded into normalizations."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
     import onnx
 
 _SCALED_BY_CHANNEL = {"LayerNormalization": (1, 2), "RMSNormalization": (1,)}
-"""Normalizations whose last inputs multiply, and shift, each channel."""
+"""Normalizations, and the indices of their inputs that multiply or shift each channel."""
 _CONSTANTS = frozenset({"Constant", "Identity", "Transpose"})
 
 
 def insert(model: onnx.ModelProto, weights: Weights, chosen: Mapping[Group, Scaling], kind: Kind) -> None:
-    """Quantize the MatMuls of the chosen groups; `model` is changed, and weights that nobody reads any more go.
+    """Quantize the MatMuls of the chosen groups; `model` is changed, and unread weights are removed.
 
-    A tensor is divided by its smoothing factors in the normalization that makes it, where only these MatMuls read it,
-    and by a Mul where others do. Each tensor is quantized once, however many MatMuls read it, and so is each weight.
+    An activation that only the group reads is divided by its smoothing factors in the normalization in front of it.
+    An activation with other readers is divided in a Mul of its own. Each activation and each weight is quantized once,
+    however many MatMuls read it.
     """
     insertion = _Insertion(model, weights, kind)
     sources = {group.source: (group, scaling) for group, scaling in chosen.items()}
@@ -40,6 +41,8 @@ def insert(model: onnx.ModelProto, weights: Weights, chosen: Mapping[Group, Scal
 
 @dataclass
 class _Insertion:
+    """The graph while nodes are inserted: `tensors` and `quantized` name the quantized activations and weights."""
+
     model: onnx.ModelProto
     weights: Weights
     kind: Kind
@@ -50,11 +53,11 @@ class _Insertion:
     def __post_init__(self) -> None:
         graph = self.model.graph
         self.names = TensorNames(self.model)
-        self.makers = topology.producers(graph)
+        self.producers = topology.producers(graph)
         self.values = {value.name: value for value in (*graph.value_info, *graph.input)}
 
     def quantize(self, node: onnx.NodeProto, group: Group, scaling: Scaling) -> None:
-        """Let a MatMul read the quantized tensor and its quantized weight."""
+        """Let a MatMul read the quantized activation and its quantized weight."""
         if node.input[0] not in self.tensors:
             self.tensors[node.input[0]] = self._activation(group, scaling)
         source = "" if scaling.factors is None else group.source
@@ -64,12 +67,14 @@ class _Insertion:
         node.input[0], node.input[1] = self.tensors[node.input[0]], self.quantized[key]
 
     def finish(self) -> None:
+        """Put the nodes into the model, and remove unread constants."""
         graph = self.model.graph
         del graph.node[:]
         graph.node.extend(self.nodes)
         _prune(self.model)
 
     def _activation(self, group: Group, scaling: Scaling) -> str:
+        """Return the name of the group's activation, smoothed and quantized."""
         name = group.source
         if scaling.factors is not None and not self._folded(group, scaling.factors):
             inverse = self._store(f"{name}_smoothing", 1 / scaling.factors)
@@ -86,36 +91,40 @@ class _Insertion:
         return result
 
     def _weight(self, name: str, factors: np.ndarray | None) -> str:
+        """Return the name of a weight, multiplied by smoothing factors and quantized."""
         values = self.weights.array(name)
         values = values if factors is None else values * factors[:, None]
         scales = low_bits.weight_scales(values, self.kind)
         codes = low_bits.codes(values, low_bits.spread(scales, self.kind), self.kind)
         stored = [self._store(f"{name}_{CODES[self.kind].lower()}", codes), self._store(f"{name}_scale", scales)]
-        how = {"int8": {"axis": 1}, "fp8": {}, "int4": {"axis": 0, "block_size": BLOCK}}[self.kind]
-        return self._node("DequantizeLinear", stored, f"{name}_dequantized", **how)
+        attributes = {"int8": {"axis": 1}, "fp8": {}, "int4": {"axis": 0, "block_size": BLOCK}}[self.kind]
+        return self._node("DequantizeLinear", stored, f"{name}_dequantized", **attributes)
 
     def _folded(self, group: Group, factors: np.ndarray) -> bool:
-        """Divide by the factors in the normalization that makes the tensor; False where others read it, too."""
-        maker = self.makers.get(group.source)
-        if maker is None or not self._alone(group):
+        """Divide the group's activation by the factors in the normalization that produces the activation.
+
+        Returns False, and changes nothing, where the activation has other readers, or where its producer multiplies
+        by no values per channel.
+        """
+        producer = self.producers.get(group.source)
+        if producer is None or not self._alone(group):
             return False
-        places: Sequence[int] = _SCALED_BY_CHANNEL.get(maker.op_type, ())
-        if maker.op_type == "Mul":  # a normalization that is spelled out ends so
-            places = [i for i, name in enumerate(maker.input) if self.weights.shape(name) == factors.shape][:1]
-        places = [place for place in places if place < len(maker.input) and maker.input[place]]
-        if not places or any(self.weights.shape(maker.input[place]) != factors.shape for place in places):
+        places: Sequence[int] = _SCALED_BY_CHANNEL.get(producer.op_type, ())
+        if producer.op_type == "Mul":  # the last node of a normalization that is written in small nodes
+            places = [i for i, name in enumerate(producer.input) if self.weights.shape(name) == factors.shape][:1]
+        places = [place for place in places if place < len(producer.input) and producer.input[place]]
+        if not places or any(self.weights.shape(producer.input[place]) != factors.shape for place in places):
             return False
         for place in places:
-            name = maker.input[place]
-            maker.input[place] = self._store(f"{name}_smoothed", self.weights.array(name) / factors)
+            name = producer.input[place]
+            producer.input[place] = self._store(f"{name}_smoothed", self.weights.array(name) / factors)
         return True
 
     def _alone(self, group: Group) -> bool:
-        """Whether nothing but this group reads its tensor, as it was before anything was inserted."""
-        inner = onnx_files.graphs(self.model.graph)
-        given = {value.name for graph in inner for value in graph.output}
+        """Whether only the MatMuls of this group read its activation."""
+        outputs = {value.name for graph in onnx_files.graphs(self.model.graph) for value in graph.output}
         readers = [node for node in onnx_files.nodes(self.model) if group.source in node.input]
-        return group.source not in given and all(
+        return group.source not in outputs and all(
             node.output[0] in group.results and list(node.input).count(group.source) == 1 for node in readers
         )
 
@@ -127,7 +136,7 @@ class _Insertion:
         return name
 
     def _describe(self, name: str, like: str, dtype: str) -> None:
-        """Say of a new tensor that it has the shape of another, where that is known."""
+        """Give a new tensor the shape of the tensor `like`, if the model states that shape."""
         from onnx import TensorProto
 
         if like in self.values:
@@ -145,7 +154,7 @@ class _Insertion:
 
 
 def _prune(model: onnx.ModelProto) -> None:
-    """Remove constants that nobody reads, and what only handed them on."""
+    """Remove unread constants, and the Identity and Transpose nodes that only such constants pass through."""
     graph = model.graph
     stored = {tensor.name for tensor in graph.initializer}
     while True:
@@ -156,8 +165,8 @@ def _prune(model: onnx.ModelProto) -> None:
         for index in reversed(dead):
             del graph.node[index]
     topology.drop_unread(model)
-    kept = {tensor.name for tensor in graph.initializer}
+    removed = stored - {tensor.name for tensor in graph.initializer}
     for values in (graph.input, graph.value_info):
         for index in reversed(range(len(values))):
-            if values[index].name in stored - kept:
+            if values[index].name in removed:
                 del values[index]

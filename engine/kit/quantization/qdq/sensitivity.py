@@ -1,4 +1,4 @@
-"""Sensitivity: which groups of MatMuls bear few bits, decided by what the model answers without them."""
+"""Sensitivity: which groups of MatMuls tolerate few bits, by the outputs of the model with each group quantized."""
 
 from __future__ import annotations
 
@@ -16,17 +16,22 @@ if TYPE_CHECKING:
     import onnxruntime
 
 GOAL = 0.995
-"""The least cosine, of the worst sample that nothing was made from, at which no more is left out: other texts may be
-twice as far from 1 before they are below 0.99."""
+"""The search ends when the cosine of the worst held-out sample reaches this value.
+
+Other texts may be twice as far from 1, and still reach a cosine of 0.99.
+"""
 LEAST = 0.7
-"""The share of the work that is quantized in any case: whoever wants less of it wants fp16."""
+"""The share of the work that is quantized in any case. With a smaller share, fp16 is the better choice."""
+
+_LEAST_SHARE = 1e-9
+"""The share that a group without work counts as, since errors are divided by shares."""
 
 Open = Callable[[Collection[Group]], "onnxruntime.InferenceSession"]
 
 
 @dataclass(frozen=True)
 class GroupSelection:
-    """The groups to quantize, what they come to, the error that each other one causes alone, and the way there."""
+    """The groups to quantize and their cosines, the error of each left group when quantized alone, and all tries."""
 
     chosen: tuple[Group, ...]
     cosines: Spread
@@ -43,36 +48,37 @@ def select(
     goal: float = GOAL,
     least: float = LEAST,
 ) -> GroupSelection:
-    """Return the groups to quantize: all, or without those that cost the most exactness for their work.
+    """Return the groups to quantize: all groups, or all without the most sensitive ones.
 
-    `shares` are shares of the model's work, `opened` gives a session with the given groups quantized. While the worst
-    sample is below `goal`, the group goes that, quantized alone, did the most harm for its work, as long as `least`
-    of the work stays (of that of all groups, where they do less). Where the goal cannot be had, the best that was seen
-    is taken.
+    `shares` are the groups' shares of the model's work. `opened` returns a session of the model with the given groups
+    quantized. While the worst sample is below the cosine `goal`, the group with the largest error per share of the
+    work is left out; the error of a group is measured with only that group quantized. At least the share `least` of
+    the work stays quantized; where all groups together do less work than `least`, at least that share of their work.
+    Where no try reaches the goal, the try with the best worst cosine is returned.
     """
     cases = [Case(str(number), "", "sample", dict(inputs), {}) for number, inputs in enumerate(samples)]
     truth = fidelity.answered(opened(()), cases)
-    possible = sum(shares[group] for group in groups)
-    floor = least if possible >= least else least * possible
+    total = sum(shares[group] for group in groups)
+    floor = least if total >= least else least * total
     chosen = list(groups)
     tried = [(tuple(chosen), fidelity.measure(truth, opened(chosen)).cosine)]
-    _tell(chosen, shares, tried[-1][1])
+    _print(chosen, shares, tried[-1][1])
     harm: dict[Group, float] = {}
     if tried[-1][1].worst < goal:
         harm = {group: 1 - fidelity.measure(truth, opened((group,))).cosine.worst for group in groups}
-    for group in sorted(harm, key=lambda group: -harm[group] / max(shares[group], 1e-9)):
+    for group in sorted(harm, key=lambda group: -harm[group] / max(shares[group], _LEAST_SHARE)):
         rest = [other for other in chosen if other != group]
         if sum(shares[other] for other in rest) < floor:
             continue
         chosen = rest
         tried.append((tuple(chosen), fidelity.measure(truth, opened(chosen)).cosine))
-        _tell(chosen, shares, tried[-1][1])
+        _print(chosen, shares, tried[-1][1])
         if tried[-1][1].worst >= goal:
             break
     best, cosines = tried[-1] if tried[-1][1].worst >= goal else max(tried, key=lambda each: each[1].worst)
     return GroupSelection(best, cosines, {group: harm[group] for group in groups if group not in best}, tuple(tried))
 
 
-def _tell(chosen: Sequence[Group], shares: Mapping[Group, float], cosines: Spread) -> None:
+def _print(chosen: Sequence[Group], shares: Mapping[Group, float], cosines: Spread) -> None:
     share = sum(shares[group] for group in chosen)
     print(f"{share:.1%} of the work quantized: cosine {cosines.worst:.5f} at worst, {cosines.mean:.5f} in the mean")

@@ -1,4 +1,4 @@
-"""Shortened: samples of text cut to a few tokens, since the shortest texts have outliers of their own."""
+"""Shortened: text samples cut to a few tokens, because very short texts have larger outliers than other texts."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ if TYPE_CHECKING:
     import numpy as np
 
 _LENGTHS = (1, 2, 3, 4)
-"""Tokens between the first and the last, which frame a text."""
+"""The numbers of tokens that are left between a text's first token and its last, such as [CLS] and [SEP]."""
 
 
 def with_some(samples: Sequence[Mapping[str, np.ndarray]], *, every: int) -> list[Mapping[str, np.ndarray]]:
-    """Return the samples, and after one in `every` a copy of it with its first few tokens and its last.
+    """Return the samples, and behind one in `every` a copy of that sample with its first few tokens and its last.
 
-    In few tokens some channels become many times as large as in any longer text, and samples seldom have such texts:
-    on all-MiniLM-L6-v2 what was calibrated without them was worst at "No." and "Great!". What is no text, is padded,
-    or is short already gets no copy.
+    In a text of few tokens some channels are many times as large as in any longer text, and such texts are rare among
+    samples. all-MiniLM-L6-v2, calibrated without short copies, was worst at "No." and "Great!". A sample gets no copy
+    where it is no text, is padded, or is already short.
     """
-    made: list[Mapping[str, np.ndarray]] = []
+    extended: list[Mapping[str, np.ndarray]] = []
     lengths = 0
     for number, sample in enumerate(samples):
-        made.append(sample)
+        extended.append(sample)
         length = _LENGTHS[lengths % len(_LENGTHS)]
         if number % every == every - 1 and _can_be_cut(sample, length):
-            made.append(_cut(sample, length))
+            extended.append(_cut(sample, length))
             lengths += 1
-    return made
+    return extended
 
 
 def _can_be_cut(sample: Mapping[str, np.ndarray], length: int) -> bool:
+    """Whether a sample is a text without padding that has more than `length` tokens between its first and its last."""
     ids = sample.get("input_ids")
     if ids is None or ids.ndim != 2 or ids.shape[1] <= length + 2:  # noqa: PLR2004  [batch, sequence]; its frame
         return False
@@ -39,6 +40,7 @@ def _can_be_cut(sample: Mapping[str, np.ndarray], length: int) -> bool:
 
 
 def _cut(sample: Mapping[str, np.ndarray], length: int) -> dict[str, np.ndarray]:
+    """Return a sample with its first token, `length` tokens behind it, and its last token."""
     import numpy as np
 
     return {name: np.concatenate([array[:, : length + 1], array[:, -1:]], axis=1) for name, array in sample.items()}

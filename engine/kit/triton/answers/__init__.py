@@ -1,1 +1,1 @@
-"""Answers: what is made of a model's outputs before a client sees them, a module for each way."""
+"""Answers: models of a repository that turn a model's outputs into labels, spans or words; a module for each kind."""

@@ -1,4 +1,4 @@
-"""Answers by task: a task names the module that makes its own."""
+"""Answers by task: each task names the module that makes its answers."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 def of(task: str, signature: Signature, checkpoint: Path, text: ServedTokenizer | None) -> Answer | None:
-    """Return what is made of the outputs of a model for a task; None where they are what clients get.
+    """Return how answers to a task are made of the outputs of a model; None where clients get the outputs themselves.
 
-    Where a task is known and its answer cannot be made, the log says why.
+    Where the task has answers but the outputs of the model do not fit them, the log says why.
     """
-    asked = tasks.find(task)
-    if asked.answers is None or (text is None and asked.modality is Modality.TEXT):
+    definition = tasks.find(task)
+    if definition.answers is None or (text is None and definition.modality is Modality.TEXT):
         return None
-    # By its name, so that a maker counts in the keys of the tasks that it is for, and of no others.
-    maker = importlib.import_module(asked.answers)
+    # Imported by its name: so the module counts in the keys of the recipes with this task, and in no other key.
+    maker = importlib.import_module(definition.answers)
     try:
-        made: Answer | None = maker.make(signature, checkpoint, text)
+        answer: Answer | None = maker.make(signature, checkpoint, text)
     except (Unfit, sentences.UnsupportedModules) as reason:
         print(f"the package gives the model's own outputs, no answers to {task}: {reason}")
         return None
-    return made
+    return answer

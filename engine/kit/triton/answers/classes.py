@@ -1,4 +1,4 @@
-"""Classes: labels with scores for each row, best first."""
+"""Classes: the labels of each row with their scores, the best first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def make(signature: Signature, checkpoint: Path, _: ServedTokenizer | None) -> Answer:
-    """Return what makes labels of logits [rows, classes]. Raises Unfit."""
+    """Return how labels are made of logits [rows, classes]. Raises Unfit where the model has no such logits."""
     logits, names = answer.output(signature, "logits", axes=2)
     classes = answer.extent(logits)
     settings = {"labels": labels.names(checkpoint, classes), "scores": labels.score(checkpoint, classes)}

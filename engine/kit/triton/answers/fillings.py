@@ -1,4 +1,4 @@
-"""Fillings: the likeliest words in the place of each mask."""
+"""Fillings: the most likely words for each mask in a text."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.kit.checkpoints import json_files
 from engine.kit.triton import served
+from engine.kit.triton.parts import MASK
 from engine.tasks import answer
 from engine.tasks.answer import Answer, AnswerTensor
 
@@ -15,14 +16,13 @@ if TYPE_CHECKING:
     from engine.kit.triton.text import ServedTokenizer
 
 _COUNT = 5
-"""Words for each mask; `top_k` of the fill-mask pipeline of transformers."""
-MASK = "recipe_mask"
-"""The parameter of a configuration that says how a word to be filled in is written."""
+"""Words for each mask: the default of `top_k` in the fill-mask pipeline of transformers."""
 _MASKS = ("[MASK]", "<mask>")
+"""Mask tokens of common tokenizers, for checkpoints whose settings name none."""
 
 
 def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answer:
-    """Return what makes words of logits [rows, tokens, vocabulary]. Raises Unfit."""
+    """Return how words are made of logits [rows, tokens, vocabulary]. Raises Unfit where the model has none."""
     logits, names = answer.output(signature, "logits", axes=3)
     backend = text.tokenizer.backend
     mask = _mask(checkpoint, backend)
@@ -38,7 +38,7 @@ def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answe
 
 
 def _mask(checkpoint: Path, backend: Any) -> int:
-    """Return the id of the token that stands for a word to fill in. Raises answer.Unfit where there is none."""
+    """Return the id of the tokenizer's mask token. Raises answer.Unfit where the tokenizer has none."""
     own = json_files.settings(checkpoint / "tokenizer_config.json").get("mask_token")
     own = own.get("content") if isinstance(own, dict) else own
     numbers = (backend.token_to_id(token) for token in (own, *_MASKS) if isinstance(token, str))

@@ -1,4 +1,4 @@
-"""Spans: the piece of a context that answers a question."""
+"""Spans: the part of a context that answers a question."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from engine.kit.triton.text import ServedTokenizer
 
 _LONGEST = 15
-"""Tokens; `max_answer_len` of the question-answering pipeline of transformers."""
+"""The most tokens of an answer: the default of `max_answer_len` in the question-answering pipeline of transformers."""
 
 
 def make(signature: Signature, _: Path, __: ServedTokenizer) -> Answer:
-    """Return what makes an answer of the logits of its start and end. Raises Unfit."""
+    """Return how an answer is made of `start_logits` and `end_logits` [rows, tokens]. Raises Unfit without them."""
     for name in ("start_logits", "end_logits"):
         answer.output(signature, name, axes=2, alone=False)
     gives = (

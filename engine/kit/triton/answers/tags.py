@@ -1,4 +1,4 @@
-"""Tags: a label with its score for each token."""
+"""Tags: a label with a score for each token."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answer:
-    """Return what makes labels of logits [rows, tokens, classes]. Raises Unfit."""
+    """Return how labels are made of logits [rows, tokens, classes]. Raises Unfit where the model has no such logits."""
     logits, names = answer.output(signature, "logits", axes=3)
     settings = {"labels": labels.names(checkpoint, answer.extent(logits))}
     gives = (

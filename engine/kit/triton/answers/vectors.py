@@ -1,4 +1,4 @@
-"""Vectors: the one embedding of a sentence, as sentence-transformers makes it."""
+"""Vectors: one embedding for each sentence, as sentence-transformers makes it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ if TYPE_CHECKING:
 
 
 def make(signature: Signature, checkpoint: Path, _: ServedTokenizer) -> Answer | None:
-    """Return what makes a vector of hidden states; None where the checkpoint does not say how. Raises Unfit."""
-    found = sentences.load(checkpoint)
-    if found is None:
+    """Return how a vector is made of hidden states [rows, tokens, hidden].
+
+    None for a checkpoint without the modules of sentence-transformers. Raises Unfit or UnsupportedModules.
+    """
+    modules = sentences.load(checkpoint)
+    if modules is None:
         return None
     if embedding.NAME in signature.outputs:
         return Answer(None, (), (), (embedding.NAME,), {})
     states, names = answer.output(signature, embedding.STATES, axes=3)
     width = states.shape[-1]
-    size = width * len(found.modes) if isinstance(width, int) else -1
+    size = width * len(modules.modes) if isinstance(width, int) else -1
     gives = (AnswerTensor(embedding.NAME, "TYPE_FP32", (size,)),)
-    settings = {"modes": list(found.modes), "normalise": found.normalize}
+    settings = {"modes": list(modules.modes), "normalise": modules.normalize}
     takes = (embedding.STATES, embedding.MASK)
     return Answer(served.EMBED, takes, gives, (embedding.NAME,), settings, names)

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from engine.step import Report, Step
 from fire_steps.helper import joined
-from fire_steps.telling import told
+from fire_steps.telling import announced
 
 
 class Join(Step):
@@ -15,7 +15,7 @@ class Join(Step):
 
     def run(self, out: Path, *, left_half: Path, right_half: Path, taken: Path) -> Report:
         inputs = {"left": left_half, "right": right_half, "taken": taken}
-        with told("join", "", inputs, seconds=0.005) as identity:
+        with announced("join", "", inputs, seconds=0.005) as identity:
             texts = [path.read_text() for folder in inputs.values() for path in sorted(folder.iterdir())]
             (out / "joined.txt").write_text(joined(texts))
         return {"identity": identity}

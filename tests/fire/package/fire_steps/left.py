@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from engine.step import Report, Step
-from fire_steps.telling import told
+from fire_steps.telling import announced
 
 
 class Left(Step):
@@ -13,7 +13,7 @@ class Left(Step):
     makes: ClassVar[str] = "left_half"
 
     def run(self, out: Path, *, seeded: Path) -> Report:
-        with told("left", "", {"seeded": seeded}, seconds=0.05) as identity:
+        with announced("left", "", {"seeded": seeded}, seconds=0.05) as identity:
             (out / "left.txt").write_text("left of " + (seeded / "text.txt").read_text())
         print("the left half")
         return {"identity": identity}

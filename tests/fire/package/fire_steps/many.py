@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from engine.step import Report, Step
-from fire_steps.telling import told
+from fire_steps.telling import announced
 
 
 class Many(Step):
@@ -14,7 +14,7 @@ class Many(Step):
     makes: ClassVar[str] = "several"
 
     def run(self, out: Path, *, seeded: Path) -> Report:
-        with told("many", "", {"seeded": seeded}, seconds=0.002) as identity:
+        with announced("many", "", {"seeded": seeded}, seconds=0.002) as identity:
             for number in range(6):
                 folder = out / f"part{number % 3}"
                 folder.mkdir(exist_ok=True)

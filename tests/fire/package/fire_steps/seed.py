@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from engine.step import Report, Step
-from fire_steps.telling import told
+from fire_steps.telling import announced
 
 
 class Seed(Step):
@@ -14,7 +14,7 @@ class Seed(Step):
     text: str
 
     def run(self, out: Path) -> Report:
-        with told("seed", self.text, {}, seconds=0.001) as identity:
+        with announced("seed", self.text, {}, seconds=0.001) as identity:
             (out / "text.txt").write_text(self.text)
         print(f"wrote {self.text}")
         return {"identity": identity}

@@ -5,7 +5,7 @@ from tempfile import TemporaryFile
 from typing import ClassVar
 
 from engine.step import Report, Step
-from fire_steps.telling import told, tree
+from fire_steps.telling import announced, tree
 
 _DOC_STRING = b"\x32"
 """Field 6 of a ModelProto, a string (onnx.proto); of a field that stands twice the last one counts."""
@@ -20,7 +20,7 @@ class Stamp(Step):
 
     def run(self, out: Path, *, model: Path, joined: Path, several: Path, large: Path) -> Report:
         inputs = {"model": model, "joined": joined, "several": several, "large": large}
-        with told("stamp", "", inputs, seconds=0.01) as identity:
+        with announced("stamp", "", inputs, seconds=0.01) as identity:
             text = "".join(tree(path)[:16] for path in inputs.values()).encode()
             field = _DOC_STRING + bytes([len(text)]) + text
             with TemporaryFile() as scratch:  # as tools do that sort or spill

@@ -15,7 +15,7 @@ PLACE = "XDG_FIRE"
 
 
 @contextmanager
-def told(name: str, option: str, inputs: Mapping[str, Path], *, seconds: float) -> Iterator[str]:
+def announced(name: str, option: str, inputs: Mapping[str, Path], *, seconds: float) -> Iterator[str]:
     """Give the identity of this piece of work, which follows from what it is made of, and tell of both its ends."""
     parts = [name, option, *(f"{key}={tree(path)}" for key, path in sorted(inputs.items()))]
     identity = f"{name}:{hashlib.sha256('|'.join(parts).encode()).hexdigest()[:16]}"

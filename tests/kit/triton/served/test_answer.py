@@ -26,10 +26,10 @@ def test_an_answer_lies_within_the_context_ends_after_it_starts_and_is_not_too_l
 
 
 def test_shares_too_small_for_a_number_still_make_an_answer():
-    told = spans([0, 0, 900, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 2000], LETTERS)
-    assert (told["start"], told["end"], told["score"]) == (4, 6, 0)
+    span = spans([0, 0, 900, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 2000], LETTERS)
+    assert (span["start"], span["end"], span["score"]) == (4, 6, 0)
 
 
 def test_without_a_context_there_is_no_answer():
-    told = spans([1, 2], [2, 1], [(-1, -1)] * 2, text="")
-    assert told == {"answer": b"", "score": 0, "start": -1, "end": -1}
+    span = spans([1, 2], [2, 1], [(-1, -1)] * 2, text="")
+    assert span == {"answer": b"", "score": 0, "start": -1, "end": -1}

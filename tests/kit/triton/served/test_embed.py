@@ -26,7 +26,7 @@ def test_padding_on_either_side_changes_no_pooled_vector(tmp_path, mode, side):
         assert np.allclose(together[row], alone[0], atol=1e-6)
         tokens = torch.from_numpy(own[0])
         places = torch.arange(1, len(tokens) + 1)[:, None]
-        wanted = {
+        expected = {
             "cls": tokens[0],
             "max": tokens.max(0).values,
             "mean": tokens.mean(0),
@@ -34,11 +34,11 @@ def test_padding_on_either_side_changes_no_pooled_vector(tmp_path, mode, side):
             "weightedmean": (tokens * places).sum(0) / places.sum(),
             "lasttoken": tokens[-1],
         }
-        assert np.allclose(alone[0], wanted[mode].numpy(), atol=1e-6)
+        assert np.allclose(alone[0], expected[mode].numpy(), atol=1e-6)
 
 
 def test_several_modes_stand_side_by_side_and_are_normalized_as_one(tmp_path):
     states = np.array([[[3.0, 0.0], [0.0, 4.0]]], dtype=np.float32)
-    given = {"last_hidden_state": states, "attention_mask": np.ones((1, 2))}
-    made = Embed(tmp_path, {"modes": ["cls", "lasttoken"], "normalise": True})(given)["sentence_embedding"]
-    assert np.allclose(made, [[0.6, 0, 0, 0.8]])
+    inputs = {"last_hidden_state": states, "attention_mask": np.ones((1, 2))}
+    vectors = Embed(tmp_path, {"modes": ["cls", "lasttoken"], "normalise": True})(inputs)["sentence_embedding"]
+    assert np.allclose(vectors, [[0.6, 0, 0, 0.8]])

@@ -20,12 +20,12 @@ def prepare(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("crop", "own", "wanted"),
+    ("crop", "own", "expected"),
     [("center", (40, 20), (20, 10)), ("center", (20, 41), (10, 20)), ("squash", (40, 20), (10, 10)),
      ("border", (40, 20), (10, 5))],
 )  # fmt: skip
-def test_images_are_scaled_as_timm_scales_them(prepare, crop, own, wanted):
-    assert prepare(crop=crop).target(*own) == wanted
+def test_images_are_scaled_as_timm_scales_them(prepare, crop, own, expected):
+    assert prepare(crop=crop).target(*own) == expected
 
 
 def test_what_a_border_adds_is_the_mean_and_a_grey_image_has_one_channel(prepare):

@@ -12,10 +12,10 @@ ALL = {"longest": None, "positions": None, "encoder": False, "empty": None}
 
 @pytest.fixture(scope="module")
 def tokenizers(tmp_path_factory):
-    made = tmp_path_factory.mktemp("tokenizers")
+    folder = tmp_path_factory.mktemp("tokenizers")
     for family in generators.FAMILIES:
-        generators.save_tokenizer(made / family, family)
-    return {family: Tokenizer.from_file(str(made / family / "tokenizer.json")) for family in generators.FAMILIES}
+        generators.save_tokenizer(folder / family, family)
+    return {family: Tokenizer.from_file(str(folder / family / "tokenizer.json")) for family in generators.FAMILIES}
 
 
 def grown(pieces, ids):
@@ -30,17 +30,17 @@ def decoder(tokenizer):
 @pytest.mark.parametrize("text", ["日本語 and 👩‍🚀😀!", "The dog, ñ.", "😀"])
 def test_no_piece_holds_half_a_character(tokenizers, family, text):
     ids = tokenizers[family].encode(text).ids
-    made = grown(Pieces(decoder(tokenizers[family])), ids)
-    assert "".join(made) == text
-    assert "\ufffd" not in "".join(made)
-    assert len([piece for piece in made if piece]) > 1 or len(text) == 1
+    shown = grown(Pieces(decoder(tokenizers[family])), ids)
+    assert "".join(shown) == text
+    assert "\ufffd" not in "".join(shown)
+    assert len([piece for piece in shown if piece]) > 1 or len(text) == 1
 
 
 def test_bytes_that_never_become_a_character_are_shown_at_the_end(tokenizers):
     ids = tokenizers["gpt2"].encode("ok 😀").ids[:-1]
-    made = grown(Pieces(decoder(tokenizers["gpt2"])), ids)
-    assert made[-1].endswith("\ufffd")
-    assert "".join(made) == tokenizers["gpt2"].decode(ids)
+    shown = grown(Pieces(decoder(tokenizers["gpt2"])), ids)
+    assert shown[-1].endswith("\ufffd")
+    assert "".join(shown) == tokenizers["gpt2"].decode(ids)
 
 
 def bytewise(ids):
@@ -54,8 +54,8 @@ def bytewise(ids):
 def test_a_character_that_was_sent_is_not_sent_again_when_broken_bytes_take_it_back():
     ids = [*"日本".encode()][:-1]
     assert bytewise(ids) == "\ufffd" * 5
-    made = grown(Pieces(bytewise), ids)
-    assert made == ["", "", "日", "", "\ufffd\ufffd"]
+    shown = grown(Pieces(bytewise), ids)
+    assert shown == ["", "", "日", "", "\ufffd\ufffd"]
     assert grown(Pieces(bytewise), [*"日本".encode()]) == ["", "", "日", "", "", "本"]
 
 
@@ -83,8 +83,8 @@ def test_letters_that_may_become_a_stop_string_are_held_back_until_they_do_not()
     pieces = Pieces(letters, stops=["END", ""])
     assert grown(pieces, [*map(ord, "aENxENDb")][:4]) == ["a", "", "", "ENx"]
     pieces = Pieces(letters, stops=["END"])
-    made = [pieces.next([*map(ord, "aENDb")][:end], finished=False) for end in range(1, 5)]
-    assert made == ["a", "", "", ""]
+    shown = [pieces.next([*map(ord, "aENDb")][:end], finished=False) for end in range(1, 5)]
+    assert shown == ["a", "", "", ""]
     assert pieces.stopped
 
 

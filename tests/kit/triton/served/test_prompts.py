@@ -11,10 +11,10 @@ ALL = {"longest": None, "positions": None, "encoder": False, "empty": None}
 
 @pytest.fixture(scope="module")
 def tokenizers(tmp_path_factory):
-    made = tmp_path_factory.mktemp("tokenizers")
+    folder = tmp_path_factory.mktemp("tokenizers")
     for family in generators.FAMILIES:
-        generators.save_tokenizer(made / family, family)
-    return {family: Tokenizer.from_file(str(made / family / "tokenizer.json")) for family in generators.FAMILIES}
+        generators.save_tokenizer(folder / family, family)
+    return {family: Tokenizer.from_file(str(folder / family / "tokenizer.json")) for family in generators.FAMILIES}
 
 
 LONG = "The dog looked at the cat and slept. " * 4
@@ -22,8 +22,8 @@ LONG = "The dog looked at the cat and slept. " * 4
 
 def test_a_text_that_is_continued_keeps_its_end_and_its_special_tokens(tokenizers):
     ids = tokenizers["llama"].encode(LONG).ids
-    made = Prompts(tokenizers["llama"], {**ALL, "positions": 20}).tokens(LONG, new=8)
-    assert made == [ids[0], *ids[-11:]]
+    tokens = Prompts(tokenizers["llama"], {**ALL, "positions": 20}).tokens(LONG, new=8)
+    assert tokens == [ids[0], *ids[-11:]]
     assert Prompts(tokenizers["llama"], {**ALL, "positions": 20, "longest": 5}).tokens(LONG, new=8) == [
         ids[0],
         *ids[-4:],
@@ -32,8 +32,8 @@ def test_a_text_that_is_continued_keeps_its_end_and_its_special_tokens(tokenizer
 
 def test_a_text_that_an_encoder_reads_keeps_its_beginning_and_its_special_tokens(tokenizers):
     ids = tokenizers["bart"].encode(LONG).ids
-    made = Prompts(tokenizers["bart"], {**ALL, "positions": 20, "longest": 20, "encoder": True}).tokens(LONG, new=19)
-    assert made == [*ids[:19], ids[-1]]
+    tokens = Prompts(tokenizers["bart"], {**ALL, "positions": 20, "longest": 20, "encoder": True}).tokens(LONG, new=19)
+    assert tokens == [*ids[:19], ids[-1]]
 
 
 def test_a_short_text_is_not_cut(tokenizers):

@@ -15,12 +15,12 @@ def words(tmp_path):
 
 
 def test_padding_has_no_label(words):
-    given = {
+    inputs = {
         "logits": np.array([[[0.0, 2.0], [5.0, 0.0]]], dtype=np.float32),
         "input_ids": np.array([[9, 0]]),
         "attention_mask": np.array([[1, 0]]),
     }
-    made = Tag(words, {"labels": ["x", "y"]})(given)
-    assert made["labels"].tolist() == [[b"y", b""]]
-    assert made["tokens"].tolist() == [[b"", b""]]  # an id that the tokenizer does not know, and padding
-    assert np.allclose(made["scores"], [[np.exp(2) / (1 + np.exp(2)), 0]])
+    outputs = Tag(words, {"labels": ["x", "y"]})(inputs)
+    assert outputs["labels"].tolist() == [[b"y", b""]]
+    assert outputs["tokens"].tolist() == [[b"", b""]]  # an id that the tokenizer does not know, and padding
+    assert np.allclose(outputs["scores"], [[np.exp(2) / (1 + np.exp(2)), 0]])

@@ -212,10 +212,10 @@ class Builder:
 
 
 def _problem(network, config):
-    initialised = {tensor.name for tensor in network._model.graph.initializer}
+    initialized = {tensor.name for tensor in network._model.graph.initializer}
     for value in network._model.graph.input:
         dims = value.type.tensor_type.shape.dim
-        if value.name in initialised or all(dim.HasField("dim_value") for dim in dims):
+        if value.name in initialized or all(dim.HasField("dim_value") for dim in dims):
             continue
         if not config._profiles:
             return "Network has dynamic or shape inputs, but no optimization profile has been defined."

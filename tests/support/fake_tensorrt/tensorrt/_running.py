@@ -123,7 +123,7 @@ class IExecutionContext:
     def __init__(self, engine):
         import onnxruntime
 
-        self._engine, self._shapes, self._addresses, self._profile, self._made = engine, {}, {}, 0, None
+        self._engine, self._shapes, self._addresses, self._profile, self._outputs = engine, {}, {}, 0, None
         self._session = onnxruntime.InferenceSession(engine._onnx, providers=["CPUExecutionProvider"])
 
     active_optimization_profile = property(lambda self: self._profile)
@@ -133,7 +133,7 @@ class IExecutionContext:
     def set_optimization_profile_async(self, profile_index, stream_handle):
         if not 0 <= profile_index < self._engine.num_optimization_profiles:
             return False
-        self._profile, self._shapes, self._made = profile_index, {}, None
+        self._profile, self._shapes, self._outputs = profile_index, {}, None
         return True
 
     def set_input_shape(self, name, shape):
@@ -143,7 +143,7 @@ class IExecutionContext:
             if len(shape) != len(least) or any(not a <= n <= b for a, n, b in zip(least, shape, most, strict=True)):
                 complain(f"IExecutionContext::setInputShape: {name} {shape} is not in profile {self._profile}")
                 return False
-        self._shapes[name], self._made = shape, None
+        self._shapes[name], self._outputs = shape, None
         return True
 
     def infer_shapes(self):
@@ -190,13 +190,13 @@ class IExecutionContext:
         }
 
     def _results(self, feed, *, keep=True):
-        if keep and self._made is not None:
-            return self._made
+        if keep and self._outputs is not None:
+            return self._outputs
         names = list(self._engine._outputs)
-        made = dict(zip(names, self._session.run(names, feed), strict=True))
+        outputs = dict(zip(names, self._session.run(names, feed), strict=True))
         if keep:
-            self._made = made
-        return made
+            self._outputs = outputs
+        return outputs
 
 
 _NUMPY = {

@@ -1,0 +1,46 @@
+"""Opsets: the version of ONNX's own domain under both of its names, and models raised to a newer one."""
+
+import graphs
+import onnx
+import pytest
+from graphs import FLOAT
+from onnx import helper
+
+from engine.kit.onnx import opsets
+from engine.kit.onnx.opsets import OpsetError
+
+
+def gemm(opset, *, ir):
+    inputs = [("x", FLOAT, ["n", 8]), ("w", FLOAT, [8, 8]), ("b", FLOAT, [8])]
+    node = helper.make_node("Gemm", ["x", "w", "b"], ["y"])
+    return graphs.graph([node], inputs, [("y", FLOAT, ["n", 8])], opset=opset, ir=ir)
+
+
+@pytest.mark.parametrize("domain", ["", "ai.onnx"])
+def test_onnxs_own_domain_has_two_names(domain):
+    model = helper.make_model(graphs.layers().graph, opset_imports=[helper.make_opsetid(domain, 17)])
+    assert opsets.version(model) == 17
+    assert opsets.versions(model) == {"": 17, "ai.onnx": 17}
+
+
+def test_a_model_without_imports_is_of_version_0():
+    assert opsets.versions(onnx.ModelProto()) == {"": 0, "ai.onnx": 0}
+
+
+def test_a_recent_model_is_returned_as_it_is():
+    model = gemm(17, ir=8)
+    assert opsets.raised(model, 17) is model
+
+
+def test_an_old_model_gets_the_opset_and_the_ir_version_that_goes_with_it():
+    raised = opsets.raised(gemm(8, ir=3), 19)
+    assert opsets.version(raised) == 19
+    assert raised.ir_version == 9
+    onnx.checker.check_model(raised)
+
+
+def test_an_operator_without_a_way_up_is_told_with_both_opsets():
+    model = gemm(8, ir=3)
+    model.graph.node[0].op_type = "Nonsense"
+    with pytest.raises(OpsetError, match="written in opset 8, and cannot be converted to 11"):
+        opsets.raised(model, 11)
