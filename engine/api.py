@@ -58,21 +58,21 @@ def check(recipes: Recipes, **reading: Unpack[Reading]) -> list[Checked]:
     What a model says of itself is checked where it lies here or was fetched before.
     """
     selection = select(recipes, **reading)
-    found = []
+    checks = []
     for variant in variants(selection):
         facts = _model_facts(selection, variant)
         if facts is not None:
             feasibility.check_model(variant.loaded, facts)
-        found.append(Checked(variant, model=facts is not None))
-    return found
+        checks.append(Checked(variant, model=facts is not None))
+    return checks
 
 
 def why(recipes: Recipes, **reading: Unpack[Reading]) -> list[Finding]:
     """Say for every job whether it is cached, or the rows that decided otherwise."""
-    asked = session(recipes, **reading)
-    found = asked.findings()
-    asked.lookup.store.leave()
-    return found
+    current = session(recipes, **reading)
+    findings = current.findings()
+    current.lookup.store.leave()
+    return findings
 
 
 def show(recipes: Recipes, **reading: Unpack[Reading]) -> list[Summary]:
@@ -82,10 +82,10 @@ def show(recipes: Recipes, **reading: Unpack[Reading]) -> list[Summary]:
 
 def reach(recipes: Recipes, **reading: Unpack[Reading]) -> set[Digest]:
     """Return the keys that recipes reach in the store: as things stand, by their last builds, and by their locks."""
-    asked = session(recipes, **reading)
-    now = {finding.record.digest for finding in asked.findings() if finding.record is not None}
-    last = {record.digest for summary in asked.summaries() for record in summary.records.values()}
-    locks = [file.find(file.path_of(path)) for path in asked.selection.paths]
+    current = session(recipes, **reading)
+    now = {finding.record.digest for finding in current.findings() if finding.record is not None}
+    last = {record.digest for summary in current.summaries() for record in summary.records.values()}
+    locks = [file.find(file.path_of(path)) for path in current.selection.paths]
     pinned = {Digest(key) for lock in locks if lock is not None for key in lock.output_keys()}
     return now | last | pinned
 
@@ -118,16 +118,16 @@ def build(
 def session(recipes: Recipes, **reading: Unpack[Reading]) -> Session:
     """Read, check and plan recipes, ready to be built."""
     selection = select(recipes, **reading)
-    found = variants(selection)
+    planned = variants(selection)
     store = Store(selection.store)
     if selection.frozen:
-        locks = locking.locks_of(found)
-        return Session(selection, found, locking.frozen(store, locks), tuple(locks))
+        locks = locking.locks_of(planned)
+        return Session(selection, planned, locking.frozen(store, locks), tuple(locks))
     if selection.locked:
-        locks = locking.locks_of(found)
+        locks = locking.locks_of(planned)
         partly = bool(selection.set or selection.only or selection.to)
-        return Session(selection, found, locking.checked(store, locks, partly=partly), tuple(locks))
-    return Session(selection, found, Lookup(store, refresh=selection.refresh))
+        return Session(selection, planned, locking.checked(store, locks, partly=partly), tuple(locks))
+    return Session(selection, planned, Lookup(store, refresh=selection.refresh))
 
 
 def lock(recipes: Recipes, **reading: Unpack[Reading]) -> list[Locked]:

@@ -68,19 +68,19 @@ class Number:
         """Return a value with its digits, without the unit."""
         return f"{value:.{self.digits}{'g' if self.significant else 'f'}}"
 
-    def told(self, value: object) -> str:
+    def line(self, value: object) -> str:
         """Return what a line says of a value: its label and digits, or what the value makes of them."""
-        if isinstance(value, Told):
-            return value.told(self)
+        if isinstance(value, HasLine):
+            return value.line(self)
         unit = f" {self.unit}" if self.unit else ""
         return f"{self.label} {self.text(cast('float', value))}{unit}"
 
 
 @runtime_checkable
-class Told(Protocol):
+class HasLine(Protocol):
     """A value of several numbers, which knows how a line tells them."""
 
-    def told(self, number: Number) -> str:
+    def line(self, number: Number) -> str:
         """Return it in words; each number with the digits of its field."""
 
 
@@ -103,7 +103,7 @@ def lines(report: TypedReport) -> Iterator[str]:
     """Yield a line for each of the report's own numbers that is known."""
     for name, number in numbers(type(report)).items():
         if (value := getattr(report, name)) is not None:
-            yield number.told(value)
+            yield number.line(value)
 
 
 def _plain(value: Any) -> object:

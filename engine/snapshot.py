@@ -59,10 +59,10 @@ class Candidate:
 
         `notes` tell of this build and change with others: they must only be there, else the next build writes them.
         """
-        fed, made = set(inputs), set(outputs)
+        fed, written = set(inputs), set(outputs)
         self.notes = sorted(notes)
         self.fed = {name: _row_of(name) for name in sorted(fed)}
-        self.made = {name: _row_of(name) for name in sorted(made - fed)}
+        self.written = {name: _row_of(name) for name in sorted(written - fed)}
         self.ways = _ways(links)
 
     def newest_ns(self) -> int:
@@ -85,9 +85,9 @@ class Candidate:
         In the texts a NUL character stands for the seconds of the answering run.
         """
         path = path_of(argv)
-        if path is None or None in self.made.values():
+        if path is None or None in self.written.values():
             return
-        rows = {name: row for name, row in (self.fed | self.made).items() if row is not None}
+        rows = {name: row for name, row in (self.fed | self.written).items() if row is not None}
         names = sorted(set(variables))
         snapshot = {
             "identity": _identity(argv, names),
@@ -215,11 +215,11 @@ def _ways(links: Iterable[str]) -> list[tuple[str, tuple[int, ...] | None]]:
 def _way(name: str) -> tuple[int, ...] | None:
     """Return which folder this is, or the whole row of a link."""
     try:
-        found = os.lstat(name)
+        status = os.lstat(name)
     except OSError:
         return None
-    pick: Callable[[os.stat_result], tuple[int, ...]] = _place if found.st_mode & 0o170000 == 0o040000 else _row  # noqa: PLR2004 - S_ISDIR
-    return pick(found)
+    pick: Callable[[os.stat_result], tuple[int, ...]] = _place if status.st_mode & 0o170000 == 0o040000 else _row  # noqa: PLR2004 - S_ISDIR
+    return pick(status)
 
 
 def _identity(argv: Sequence[str], variables: Iterable[str]) -> tuple[Any, ...]:

@@ -211,14 +211,14 @@ class Step(Frozen, ABC):
 
     def sources(self) -> Mapping[str, Source]:
         """Return the inputs from outside the store by their parameter's name; of a tuple `name_0`, `name_1`, ..."""
-        found: dict[str, Source] = {}
+        sources: dict[str, Source] = {}
         for name in type(self).model_fields:
             value = getattr(self, name)
             if isinstance(value, Source):
-                found[name] = value
+                sources[name] = value
             elif isinstance(value, tuple) and _holds_source(type(self).model_fields[name].annotation):
-                found.update({f"{name}_{number}": each for number, each in enumerate(value)})
-        return found
+                sources.update({f"{name}_{number}": each for number, each in enumerate(value)})
+        return sources
 
     @classmethod
     def step_name(cls) -> str:

@@ -19,7 +19,7 @@ class Part:
     name: str
     share: float | str
 
-    def told(self, number):
+    def line(self, number):
         return f"{number.label} {self.name}"
 
 

@@ -37,10 +37,10 @@ class Attempt:
     def prepare(cls, lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], lock: FileLock) -> Self:
         """Return the attempt with a fresh folder for its output and its log. Raises StoreError."""
         store = lookup.store
-        with contextlib.ExitStack() as held, explained(store.root):
-            held.callback(lock.release)
-            folder = held.enter_context(store.presence.workplace())
-            cleanup = held.pop_all()
+        with contextlib.ExitStack() as resources, explained(store.root):
+            resources.callback(lock.release)
+            folder = resources.enter_context(store.presence.workplace())
+            cleanup = resources.pop_all()
         places = {name: str(lookup.source(source).location) for name, source in job.step.sources().items()}
         places.update({name: str(store.artifact_path(record.artifact)) for name, record in inputs.items()})
         kind = type(job.step)
@@ -82,7 +82,7 @@ class Attempt:
             seconds=outcome.seconds,
             peak_bytes=outcome.peak_bytes,
             machine=self.lookup.machine,
-            log=self._said(),
+            log=self._redacted_log(),
             job=self.job.name,
         )
 
@@ -91,7 +91,7 @@ class Attempt:
         self.log.unlink(missing_ok=True)
         self.cleanup.close()
 
-    def _said(self) -> bytes:
+    def _redacted_log(self) -> bytes:
         """Return the log without the secrets in it."""
         try:
             return environment.redacted(self.log.read_bytes())
@@ -100,7 +100,7 @@ class Attempt:
 
     def _keep_log_of_failure(self) -> None:
         with contextlib.suppress(OSError):  # the error itself is told in any case
-            self.lookup.store.keep_log(digest_of(self.key), self._said(), failed=True)
+            self.lookup.store.keep_log(digest_of(self.key), self._redacted_log(), failed=True)
 
     def _refuse_changed_sources(self) -> None:
         changed = self.lookup.changed_meanwhile(self.job)

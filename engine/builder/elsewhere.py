@@ -42,19 +42,19 @@ class Elsewhere:
 
     def differences(self, record: Record, key: Key, hardware: Hardware) -> list[Change]:
         """Return the rows in which a record differs from what is wanted; what the hardware leaves open is no row."""
-        made, tool = record.key, f"tools.{hardware.tool}"
-        found = [
+        key_there, tool = record.key, f"tools.{hardware.tool}"
+        rows = [
             change
-            for change in changes(_without_machine(made), _without_machine(key))
+            for change in changes(_without_machine(key_there), _without_machine(key))
             if change.row != tool and not _same_release(change) and not self._same_input(change)
         ]
-        for row, (wanted, fits) in _wanted(hardware).items():
-            if row in made and not fits(made[row]):
-                found.append(Change(row, made[row], wanted))
+        for row, (words, fits) in _requirements(hardware).items():
+            if row in key_there and not fits(key_there[row]):
+                rows.append(Change(row, key_there[row], words))
         major, built = f"facts.{hardware.tool}.major", record.machine.get(f"{hardware.tool}.version", "")
-        if major in made and is_later(built, than=hardware.version or ""):
-            found.append(Change(f"facts.{hardware.tool}.version", built, hardware.version))
-        return found
+        if major in key_there and is_later(built, than=hardware.version or ""):
+            rows.append(Change(f"facts.{hardware.tool}.version", built, hardware.version))
+        return rows
 
     def _same_input(self, change: Change) -> bool:
         """Say whether an input differs only by the machine that made it: a reference of another CPU, say."""
@@ -98,14 +98,14 @@ def _without_machine(key: Key) -> Key:
     return {row: value for row, value in key.items() if not row.startswith(_MACHINE)}
 
 
-def _wanted(hardware: Hardware) -> Mapping[str, tuple[str, Callable[[str], bool]]]:
+def _requirements(hardware: Hardware) -> Mapping[str, tuple[str, Callable[[str], bool]]]:
     """Return, for rows about the hardware, what is wanted in words and whether a value is that."""
     names = " or ".join(device.name for device in hardware.devices)
     major = (hardware.version or "").partition(".")[0]
     capabilities = sorted({str(device.sm) for device in hardware.devices})
     return {
-        "facts.device.name": (names, lambda made: any(gpus.matches(made, each.name) for each in hardware.devices)),
-        "facts.device.sm": (" or ".join(capabilities), lambda made: made in capabilities),
-        f"tools.{hardware.tool}": (hardware.version or "any", lambda made: agrees(hardware.version or "", made)),
-        f"facts.{hardware.tool}.major": (major or "any", lambda made: agrees(major, made)),
+        "facts.device.name": (names, lambda value: any(gpus.matches(value, each.name) for each in hardware.devices)),
+        "facts.device.sm": (" or ".join(capabilities), lambda value: value in capabilities),
+        f"tools.{hardware.tool}": (hardware.version or "any", lambda value: agrees(hardware.version or "", value)),
+        f"facts.{hardware.tool}.major": (major or "any", lambda value: agrees(major, value)),
     }

@@ -42,7 +42,7 @@ class Endings:
     def settle(self, ticket: Ticket, record: Record, state: JobState, *, seconds: float = 0.0) -> Ended:
         """Judge what was found or made, and hand it on."""
         ticket.record = record
-        self._note(ticket, is_made=True)
+        self._note(ticket, passed=True)
         step = ticket.job.step
         try:
             self._lookup.accept(ticket.job, record)
@@ -60,7 +60,7 @@ class Endings:
 
     def fail(self, ticket: Ticket, error: UserError, *, seconds: float) -> Ended:
         """End a job that ran and made nothing."""
-        self._note(ticket, is_made=False)
+        self._note(ticket, passed=False)
         return self.end(ticket, "failed", seconds=seconds, error=error)
 
     def end(
@@ -108,9 +108,9 @@ class Endings:
             state = "waiting"
         return Finished(state, round(time.monotonic() - self._started, 3), code, dict(self._packages))
 
-    def _note(self, ticket: Ticket, *, is_made: bool) -> None:
+    def _note(self, ticket: Ticket, *, passed: bool) -> None:
         if ticket.key is not None:
             before = self._heads[ticket.variant.name].jobs.get(ticket.job.name)
             self._notes[ticket.variant.name][ticket.job.name] = job_note(
-                ticket.job, ticket.digest, before, ticket.record if is_made else None
+                ticket.job, ticket.digest, before, ticket.record if passed else None
             )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engine.step import Hardware
 
 _MACHINE = "engine.machine.facts"
-_ASKED_FOR = ("engine.server.fact",)
+_LOADED_LATE = ("engine.server.fact",)
 """Loaded only when no other knows a fact: these take modules that nothing else here needs."""
 
 
@@ -27,7 +27,7 @@ def of(name: str, hardware: Hardware | None = None) -> Known:
 
     Raises KeyError for a fact that nobody knows, and for one of a GPU that is not here.
     """
-    _load(_homes() if name in FACTS else (*_homes(), *_ASKED_FOR), name)
+    _load(_homes() if name in FACTS else (*_homes(), *_LOADED_LATE), name)
     return FACTS[name].tell(hardware)
 
 
@@ -46,8 +46,10 @@ def needed_by(hardware: Hardware) -> Iterator[Known]:
 
 def can_run(hardware: Hardware) -> bool:
     """Say whether this machine has one of the GPUs, and the package that drives it in a version that will do."""
-    found = tools.version_of(hardware.tool)
-    return found != tools.MISSING and agrees(hardware.version or "", found) and local_gpus.local(hardware) is not None
+    version = tools.version_of(hardware.tool)
+    return (
+        version != tools.MISSING and agrees(hardware.version or "", version) and local_gpus.local(hardware) is not None
+    )
 
 
 @cache

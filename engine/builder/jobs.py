@@ -37,20 +37,20 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     Raises StepError where steps cannot be joined: an input that nobody makes, two steps that claim the same
     place, steps that need each other.
     """
-    wanted = {name: step for name, kind in steps.items() if (step := kind.for_recipe(recipe)) is not None}
-    delivering = [name for name, step in wanted.items() if step.delivers]
+    planned = {name: step for name, kind in steps.items() if (step := kind.for_recipe(recipe)) is not None}
+    delivering = [name for name, step in planned.items() if step.delivers]
     if len(delivering) > 1:
         raise StepError(f"two steps make what the user gets: {delivering[0]!r} and {delivering[1]!r}")
-    wiring = _Wiring(steps, wanted)
+    wiring = _Wiring(steps, planned)
     jobs = [
         Job(
             recipe=recipe.name,
             name=name,
             step=step,
             needs=wiring.needs(name),
-            gates=tuple(gate for gate in step.gates if gate in wanted),
+            gates=tuple(gate for gate in step.gates if gate in planned),
         )
-        for name, step in wanted.items()
+        for name, step in planned.items()
     ]
     return _ordered(jobs)
 
@@ -104,11 +104,11 @@ def _cycle(needs: Iterable[tuple[str, tuple[str, ...]]]) -> StepError:
 class _Wiring:
     """Which job fills which input, given all steps and those that the recipe wants."""
 
-    def __init__(self, steps: Mapping[str, type[Step]], wanted: Mapping[str, Step]) -> None:
+    def __init__(self, steps: Mapping[str, type[Step]], planned: Mapping[str, Step]) -> None:
         self.steps = steps
-        self.wanted = wanted
+        self.planned = planned
         self.slotted: dict[str, str] = {}
-        for name in sorted(wanted):
+        for name in sorted(planned):
             place = steps[name].after
             if place is None:
                 continue
@@ -127,7 +127,7 @@ class _Wiring:
     def needs(self, name: str) -> dict[str, str]:
         """Return what fills each input of a wanted step."""
         kind = self.steps[name]
-        used = self.wanted[name].inputs_used()
+        used = self.planned[name].inputs_used()
         filled = {}
         for index, parameter in enumerate(kind.inputs()):
             if parameter not in used:
@@ -148,10 +148,10 @@ class _Wiring:
     def _maker(self, output: str, *, asker: str) -> str | None:
         named = [n for n, kind in self.steps.items() if output == kind.makes and kind.after is None]
         makers = named or [n for n in self.steps if n.replace("-", "_") == output]
-        wanted = [n for n in makers if n in self.wanted]
-        if len(wanted) > 1:
-            raise StepError(f"two steps make {output!r} for {asker!r}: {wanted[0]!r} and {wanted[1]!r}")
-        chosen = (wanted or makers)[:1]
+        in_plan = [n for n in makers if n in self.planned]
+        if len(in_plan) > 1:
+            raise StepError(f"two steps make {output!r} for {asker!r}: {in_plan[0]!r} and {in_plan[1]!r}")
+        chosen = (in_plan or makers)[:1]
         return self._handed_on_by(chosen[0], asker=asker) if chosen else None
 
     def _handed_on_by(self, name: str, *, asker: str) -> str | None:
@@ -159,7 +159,7 @@ class _Wiring:
         slotted = self.slotted.get(name)
         if slotted is not None and slotted != asker:
             return self._handed_on_by(slotted, asker=asker)
-        if name in self.wanted:
+        if name in self.planned:
             return name
         first = next(iter(self.steps[name].inputs()), None)
         return None if first is None else self._maker(first, asker=asker)

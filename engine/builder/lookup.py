@@ -66,7 +66,7 @@ class Lookup:
         """
         step = job.step
         away = self.away(job)
-        found = {name: self.source(source).row for name, source in step.sources().items()}
+        content = {name: self.source(source).row for name, source in step.sources().items()}
         try:
             known = self.facts(step.facts_used(), step.hardware()) if away is None else {}
         except KeyError as unknown:
@@ -77,7 +77,7 @@ class Lookup:
         return key_of(
             options=step.options(),
             code=self.code(step),
-            inputs={**found, **inputs},
+            inputs={**content, **inputs},
             tools=self.tools(tool for tool in step.tools_used() if away is None or tool != away.tool),
             facts=known,
             variables=self.variables(step.variables if away is None else ()),
@@ -91,8 +91,8 @@ class Lookup:
         away = self.away(job)
         if away is None:
             return self._read(job, key)
-        made = self.elsewhere.fitting(key, away)
-        return next((record for each in made if (record := self._read(job, each.key)) is not None), None)
+        records = self.elsewhere.fitting(key, away)
+        return next((record for each in records if (record := self._read(job, each.key)) is not None), None)
 
     def _read(self, job: Job, key: Key) -> Record | None:
         record = self.store.find(key)
@@ -127,9 +127,9 @@ class Lookup:
 
     def code(self, step: Step) -> Digest:
         """Return the digest of the code behind one very job."""
-        found = code.of_step(step)
-        self.note(Known(found.digest, tuple(str(path) for path in found.files)))
-        return found.digest
+        step_code = code.of_step(step)
+        self.note(Known(step_code.digest, tuple(str(path) for path in step_code.files)))
+        return step_code.digest
 
     @cached_property
     def elsewhere(self) -> Elsewhere:

@@ -131,7 +131,7 @@ class _Build:
                 return
         if ticket.digest in self.running:
             self._follow(ticket)
-        elif (record := self._found(ticket)) is not None:
+        elif (record := self._find_record(ticket)) is not None:
             yield self.endings.settle(ticket, record, "cached")
         elif (away := self.lookup.away(ticket.job)) is not None and not self._stopping():
             yield self.endings.end(ticket, "waiting", waits_for=str(away))
@@ -143,16 +143,16 @@ class _Build:
         alone = any(running.ticket.job.step.exclusive for running in self.running.values())
         has = self.board.has
         while has(State.STARTABLE) and not alone and self.executor.busy < self.executor.slots:
-            yield from self._start_unless_made(self.board.take(State.STARTABLE))
+            yield from self._start_or_settle(self.board.take(State.STARTABLE))
         if has(State.STARTABLE_ALONE) and not (has(State.STARTABLE, State.READY) or self.running):
-            yield from self._start_unless_made(self.board.take(State.STARTABLE_ALONE))
+            yield from self._start_or_settle(self.board.take(State.STARTABLE_ALONE))
 
     def _follow(self, ticket: Ticket) -> None:
         """Wait for the worker that makes the same for another variant."""
         self.running[ticket.digest].followers.append(ticket)
         self.board.move(ticket, State.FOLLOWING)
 
-    def _found(self, ticket: Ticket) -> Record | None:
+    def _find_record(self, ticket: Ticket) -> Record | None:
         if ticket.job.name in self.options.force and ticket.digest not in self.forced:
             return None
         self.store.use(ticket.digest)
@@ -162,7 +162,7 @@ class _Build:
             self.store.use(ticket.digest)
         return record
 
-    def _start_unless_made(self, ticket: Ticket) -> Iterator[Event]:
+    def _start_or_settle(self, ticket: Ticket) -> Iterator[Event]:
         """Start a job, unless it is being made or was made since it was looked up."""
         if self._stopping():
             yield self.endings.end(ticket, "skipped")
@@ -176,7 +176,7 @@ class _Build:
                 self.board.move(ticket, State.LOCKED_ELSEWHERE)
                 return
             # Another builder may have made it between the look-up and the lock.
-            record = self._found(ticket)
+            record = self._find_record(ticket)
             if record is None:
                 yield self._start(ticket, lock)
                 return

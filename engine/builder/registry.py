@@ -23,11 +23,11 @@ def folders() -> list[str]:
 
 def changed() -> bool:
     """Say whether there are other steps of ours by now than those that were found."""
-    return _names() != _found_names()
+    return _names() != _first_names()
 
 
 @cache
-def _found_names() -> tuple[str, ...]:
+def _first_names() -> tuple[str, ...]:
     return _names()
 
 
@@ -46,20 +46,20 @@ def steps() -> Mapping[str, type[Step]]:
 
     Raises StepError where another package's step cannot be loaded or takes a name twice.
     """
-    _found_names()
-    found: dict[str, type[Step]] = {}
+    _first_names()
+    kinds: dict[str, type[Step]] = {}
     with lazy.loading():
         for name in ours():
             step = _step_in(importlib.import_module(f"engine.steps.{name}"))
-            found[_named(step, name)] = step
+            kinds[_named(step, name)] = step
     for point in plugins.points(plugins.STEPS):
         step = _load(point)
         name = _named(step, point.name)
-        if name in found:
-            there = f"{found[name].__module__}:{found[name].__name__}"
+        if name in kinds:
+            there = f"{kinds[name].__module__}:{kinds[name].__name__}"
             raise plugins.refuse_twins("step", name, there, f"{point.value} ({plugins.package(point)})")
-        found[name] = step
-    return MappingProxyType(found)
+        kinds[name] = step
+    return MappingProxyType(kinds)
 
 
 def _named(step: type[Step], name: str) -> str:

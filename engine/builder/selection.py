@@ -62,9 +62,9 @@ class Selection:
         return store_of(self.cache, self.paths[0])
 
 
-def store_of(asked: Path | None, recipe: Path) -> Path:
+def store_of(cache: Path | None, recipe: Path) -> Path:
     """Return the store's folder: as asked for, by RECIPE_CACHE, or `cache/` of the recipe's project."""
-    return asked or Path(os.environ.get("RECIPE_CACHE") or project_of(recipe) / "cache")
+    return cache or Path(os.environ.get("RECIPE_CACHE") or project_of(recipe) / "cache")
 
 
 def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
@@ -136,16 +136,16 @@ def _refuse_version(loaded: LoadedRecipe) -> None:
 
 
 def _installed(distribution: str) -> str | None:
-    found = tools.version_of(distribution)
-    return None if found in (tools.MISSING, "") else found
+    version = tools.version_of(distribution)
+    return None if version in (tools.MISSING, "") else version
 
 
 def _refuse_overlap(loaded: LoadedRecipe) -> None:
     """Refuse samples for calibration that are also validated on, as far as their files tell."""
-    asked, validated = loaded.recipe.calibrate, loaded.recipe.validation.samples
-    if asked is None or validated is None:
+    calibration, validated = loaded.recipe.calibrate, loaded.recipe.validation.samples
+    if calibration is None or validated is None:
         return
-    both = overlap.shared(asked.samples, validated, asked.limit)
+    both = overlap.shared(calibration.samples, validated, calibration.limit)
     if both:
         what = f"{len(both)} of the samples in calibrate.samples are also in validate.samples"
         hint = "a model that is validated on what it was calibrated on looks better than it is: keep them apart"

@@ -51,8 +51,8 @@ def resolve(
     if scheme == "file":
         return _local(Path(rest), digest_file, tokenizer=tokenizer)
     if scheme == "python":
-        found, folders = packages.locate(rest)
-        local = _local(found, digest_file, tokenizer=tokenizer)
+        folder, folders = packages.locate(rest)
+        local = _local(folder, digest_file, tokenizer=tokenizer)
         return Resolved(local.row, local.location, tuple(dict.fromkeys((*folders, *local.files))))
     if scheme in {"hf", "timm"}:
         repository = f"timm/{rest}" if scheme == "timm" else rest
@@ -88,9 +88,11 @@ def _directory(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: 
     names, folders = model_files.listing(path)
     chosen = model_files.of_tokenizer(names) if tokenizer else model_files.of_model(names)
     if not chosen:
-        wanted = "tokenizer" if tokenizer else "model"
-        held = ", ".join(sorted(entry.name for entry in path.iterdir())[:12])
-        raise StepError(f"there is no {wanted} in {path}", [f"it holds: {held or 'nothing'}"], "name its own directory")
+        part = "tokenizer" if tokenizer else "model"
+        present = ", ".join(sorted(entry.name for entry in path.iterdir())[:12])
+        raise StepError(
+            f"there is no {part} in {path}", [f"it holds: {present or 'nothing'}"], "name its own directory"
+        )
     tree = digest.of_tree({name: _digest(path / name, digest_file) for name in chosen})
     return Resolved(tree, path, (*folders, *(path / name for name in chosen)))
 
@@ -110,12 +112,12 @@ def _on_hub(repository: str, revision: str, remembered: Callable[[str], str | No
     if _COMMIT.fullmatch(revision):
         named = f"hf:{repository}@{revision}"
         return Resolved(named, named)
-    asked = f"hf:{repository}@{revision}"
-    commit = None if refresh else remembered(asked)
+    moving = f"hf:{repository}@{revision}"
+    commit = None if refresh else remembered(moving)
     if commit is None:
         commit = hub.commit_of(repository, revision)
     named = f"hf:{repository}@{commit}"
-    return Resolved(named, named, resolution=(asked, commit))
+    return Resolved(named, named, resolution=(moving, commit))
 
 
 def _digest(path: Path, digest_file: Callable[[Path], Digest]) -> Digest:

@@ -26,7 +26,7 @@ class Summary:
 
     def report(self, section: Section, kind: type[R]) -> R | None:
         """Return what was reported of one thing; None where that was not made, or is no report of this kind."""
-        return next((found for job in self._about(section) if isinstance(found := self._read(job), kind)), None)
+        return next((report for job in self._about(section) if isinstance(report := self._read(job), kind)), None)
 
     def taken(self, section: Section, name: str) -> Record | None:
         """Return what the job that reports of one thing took as one of its inputs."""
@@ -37,20 +37,20 @@ class Summary:
     def model(self) -> Record | None:
         """The record of the model that is packaged: the last one made before the package."""
         carriers = carrying(self.variant.jobs)
-        return next((self.records[job.name] for job in reversed(self._made) if job.name in carriers), None)
+        return next((self.records[job.name] for job in reversed(self._built) if job.name in carriers), None)
 
     @property
     def facts(self) -> ModelFacts | None:
         """What the model says of itself, None where it was not fetched."""
-        return next((found for job in self._made if isinstance(found := self._read(job), ModelFacts)), None)
+        return next((facts for job in self._built if isinstance(facts := self._read(job), ModelFacts)), None)
 
     @property
     def delivered(self) -> Record | None:
         """The record of what the user gets."""
-        return next((self.records[job.name] for job in self._made if job.step.delivers), None)
+        return next((self.records[job.name] for job in self._built if job.step.delivers), None)
 
     @property
-    def _made(self) -> list[Job]:
+    def _built(self) -> list[Job]:
         return [job for job in self.variant.jobs if job.name in self.records]
 
     def to_json(self) -> dict[str, object]:
@@ -69,7 +69,7 @@ class Summary:
         }
 
     def _about(self, section: Section) -> list[Job]:
-        return [job for job in self._made if job.step.section is section]
+        return [job for job in self._built if job.step.section is section]
 
     def _read(self, job: Job) -> object:
         return reports.read(type(job.step), self.records[job.name])
@@ -81,12 +81,12 @@ class Summary:
 
 def carrying(jobs: Sequence[Job]) -> set[str]:
     """Return the jobs whose output is the model, as far as it has come: who slots in behind one carries it on."""
-    found: set[str] = set()
+    names: set[str] = set()
     for job in jobs:
         taken = next(iter(job.needs.values()), None)
-        if job.step.carries_model or (job.step.after is not None and taken in found):
-            found.add(job.name)
-    return found
+        if job.step.carries_model or (job.step.after is not None and taken in names):
+            names.add(job.name)
+    return names
 
 
 def summarize(lookup: Lookup, variant: PlannedVariant) -> Summary:
@@ -95,8 +95,8 @@ def summarize(lookup: Lookup, variant: PlannedVariant) -> Summary:
     records = {}
     for job in variant.jobs:
         note = notes.get(job.name)
-        found = lookup.store.read(note.key) if note and note.key else None
-        record = None if found is None else reports.current(type(job.step), found)
+        stored = lookup.store.read(note.key) if note and note.key else None
+        record = None if stored is None else reports.current(type(job.step), stored)
         if record is not None:
             records[job.name] = record
     return Summary(variant, records)

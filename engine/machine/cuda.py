@@ -55,8 +55,8 @@ def devices() -> tuple[CudaDevice, ...]:
 
 def runtime() -> Known:
     """Return that version as a fact, with the files of the package that says it."""
-    found = [tools.known(name) for name in _RUNTIME_PACKAGES]
-    return Known(runtime_version(), tuple(path for each in found for path in each.paths))
+    packages = [tools.known(name) for name in _RUNTIME_PACKAGES]
+    return Known(runtime_version(), tuple(path for each in packages for path in each.paths))
 
 
 @cache

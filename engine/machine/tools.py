@@ -34,8 +34,8 @@ def known(distribution: str) -> Known:
 
 def build(distribution: str) -> Known:
     """Return which distribution provides an import that several can provide, or MISSING, with the files behind that."""
-    found = _distribution(distribution)
-    return Known(MISSING if found is None else str(found.metadata["Name"]), _behind(distribution))
+    provider = _distribution(distribution)
+    return Known(MISSING if provider is None else str(provider.metadata["Name"]), _behind(distribution))
 
 
 def version_of(distribution: str) -> str:
@@ -54,8 +54,8 @@ _versions: dict[str, str] = {}
 
 
 def _installed(distribution: str) -> str:
-    found = _distribution(distribution)
-    return MISSING if found is None else found.version
+    provider = _distribution(distribution)
+    return MISSING if provider is None else provider.version
 
 
 @cache
@@ -66,35 +66,35 @@ def _behind(distribution: str) -> tuple[str, ...]:
     return (*filter(None, candidates), *described)
 
 
-def _metadata_file(found: metadata.Distribution) -> str | None:
-    path = Path(str(getattr(found, "_path", ""))) / "METADATA"
+def _metadata_file(provider: metadata.Distribution) -> str | None:
+    path = Path(str(getattr(provider, "_path", ""))) / "METADATA"
     return str(path) if path.is_file() else None
 
 
 def _candidates(name: str) -> list[metadata.Distribution]:
-    found: list[metadata.Distribution] = []
+    distributions: list[metadata.Distribution] = []
     for candidate in (name, *_STAND_INS.get(name, ())):
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found.append(metadata.distribution(candidate))
-    return found
+            distributions.append(metadata.distribution(candidate))
+    return distributions
 
 
 def _distribution(name: str) -> metadata.Distribution | None:
     """Return the distribution that provides an import; of several, the one that the files themselves name."""
-    found = _candidates(name)
-    if len(found) > 1:
+    candidates = _candidates(name)
+    if len(candidates) > 1:
         own = _own_name(name)
-        found.sort(key=lambda distribution: distribution.metadata["Name"] != own)
-    return found[0] if found else None
+        candidates.sort(key=lambda distribution: distribution.metadata["Name"] != own)
+    return candidates[0] if candidates else None
 
 
 def _own_name(module: str) -> str | None:
     """Return what a package that several distributions provide says that it is, without importing it."""
     for folder in _folders(module):
         with contextlib.suppress(OSError):
-            said = re.search(r"package_name = '([\w-]+)'", Path(folder, *_SELF_DESCRIPTION).read_text("utf-8"))
-            if said:
-                return said[1]
+            match = re.search(r"package_name = '([\w-]+)'", Path(folder, *_SELF_DESCRIPTION).read_text("utf-8"))
+            if match:
+                return match[1]
     return None
 
 

@@ -1,1 +1,1 @@
-"""All that lies on disk between builds: artifacts, records, seals, locks and notes."""
+"""The store on disk: artifacts, records, seals, locks and notes that stay between builds."""

@@ -1,4 +1,4 @@
-"""Takes what nobody needs out of a store: by reach, age and size, safe beside running builds."""
+"""Garbage collection of a store: remove records by reach, age and size, safely beside running builds."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from engine.store.store import Record, Store
 
 @dataclass(frozen=True)
 class CollectionLimits:
-    """What may stay. None: no such limit."""
+    """The limits of a collection. None is no limit."""
 
     reach: Collection[Digest] | None = None
-    """Keys that are kept whatever their age; with no other limit, all others go."""
+    """Keys that are kept whatever their age. Without another limit, the records of all other keys are removed."""
     max_bytes: int | None = None
     older_than_seconds: float | None = None
 
 
 @dataclass
 class Collected:
-    """What was taken out, or would be."""
+    """What a collection removed, or in a dry run would remove."""
 
     records: list[tuple[Record, float]] = field(default_factory=list)
-    """With the time of their last use, in seconds since the epoch."""
+    """Removed records, each with the time of its last use in seconds since the epoch."""
     bytes: int = 0
     leftovers: int = 0
-    """Files and folders that no record names: of killed builds, of logs and snapshots, in quarantine."""
+    """The number of removed files and folders that no record names: of killed builds, logs, snapshots, quarantine."""
     in_use: int = 0
-    """Records that were to go, and that a running build relies on."""
+    """The number of records that the limits would remove and that stay because a running build uses them."""
     left_bytes: int = 0
 
 
 def collect(store: Store, limits: CollectionLimits, *, dry_run: bool) -> Collected:
-    """Apply the limits. Raises StoreError where locks do not tell whether a build is running."""
+    """Remove records by the limits. Raises StoreError on a file system without locks, where builds cannot be seen."""
     if not store.locks_work:
         raise StoreError(
             f"nothing can be collected from {store.root}: its file system has no working locks",
@@ -63,7 +63,7 @@ class _Collection:
         self.result = Collected()
 
     def run(self) -> Collected:
-        # Moved in before the gate is shut: moving in goes through it.
+        # `presence` passes through the gate when it is first used, so it comes before the gate is closed.
         staging = self.store.presence.folder.parent
         self.result.leftovers += presence.sweep(staging, self.store.layout.gate)
         records = {record.digest: record for record in self.store.records()}
@@ -84,13 +84,15 @@ class _Collection:
         return self.result
 
     def _unrecord(self, chosen: Sequence[Digest], staging: Path) -> list[Digest]:
-        """Take records out, and put back those that a build has come to rely on meanwhile.
+        """Remove records, and put back those that a build has come to use meanwhile.
 
-        A build names a record before it reads it: whoever read one that we took out had named it by then.
+        A build names a record before reading it. So every removed record that a build has read is named by now.
         """
         raw = {}
         with file_lock.hold(self.store.layout.gate):
-            heads.forget(self.store, set(chosen))  # first: a record that a note still names is missed by `verify`
+            heads.forget(
+                self.store, set(chosen)
+            )  # before the records: `verify` reports a record that a note names and that is gone
             for key in chosen:
                 path = self.store.record_path(key)
                 with contextlib.suppress(FileNotFoundError):
@@ -103,9 +105,9 @@ class _Collection:
         return [key for key in raw if key not in named]
 
     def _clean(self, known: Mapping[Digest, Record]) -> None:
-        """Remove what no record names any more."""
+        """Remove the files and folders that no record names any more."""
         with file_lock.hold(self.store.layout.gate):
-            # Builds have added records meanwhile; while the gate is shut they add none.
+            # Builds may have added records meanwhile. While the gate is closed they add none.
             now = {
                 path.stem: known.get(Digest(path.stem)) or self.store.read(path.stem)
                 for path in self.store.layout.records.glob("*.json")
@@ -121,12 +123,12 @@ class _Collection:
                     folder.rmdir()
 
     def _remove(self, path: Path) -> None:
-        """Take a folder away in one step: if we are killed, no half of it is left where it was."""
+        """Remove a folder by renaming it first, so that a kill leaves no half of the folder in its place."""
         with self.store.presence.workplace() as away:
             os.rename(path, away / path.name)
 
     def _leftovers(self, records: Mapping[Digest, Record]) -> Iterator[Path]:
-        """Yield what no record names: artifacts first, so that the files in them have one name less."""
+        """Yield the files and folders that no record names, artifacts before the pool's files that they link to."""
         named = {record.artifact for record in records.values()}
         at = self.store.layout
         yield from (path for path in at.artifacts.iterdir() if path.name not in named)
@@ -142,6 +144,7 @@ class _Collection:
             yield from (path for path in at.snapshots.iterdir() if not self._is_good(path))
 
     def _is_good(self, path: Path) -> bool:
+        """Say whether a snapshot is whole and all files that it watches exist."""
         try:
             return all(map(os.path.exists, snapshot.names_in(str(path))))
         except (OSError, ValueError, EOFError, TypeError, KeyError):
@@ -153,7 +156,11 @@ class _Collection:
 
 
 def last_uses(store: Store, records: Mapping[Digest, Record]) -> dict[Digest, float]:
-    """Return when each record was last of use: made, found by a build, or behind an up-to-date one. Seconds."""
+    """Return when each record was last used, in seconds since the epoch.
+
+    A record is used when a job makes it, when a build finds it, and when an up-to-date build answers from a snapshot
+    that names it.
+    """
     now = time.time()
     last = {key: record.made_at for key, record in records.items()}
     for key, used in heads.uses(store):
@@ -166,11 +173,11 @@ def last_uses(store: Store, records: Mapping[Digest, Record]) -> dict[Digest, fl
                     key = Digest(os.path.basename(name).removesuffix(".json"))
                     if key in last:
                         last[key] = max(last[key], used)
-    return {key: min(last[key], now) for key in records}  # a clock that was ahead for a while makes nothing eternal
+    return {key: min(last[key], now) for key in records}  # a clock that ran ahead must not keep a record for ever
 
 
 def _choice(records: Mapping[Digest, Record], last: Mapping[Digest, float], limits: CollectionLimits) -> list[Digest]:
-    """Return the records that the limits do not let stay, the longest unused first."""
+    """Return the keys of the records to remove, the longest unused first."""
     reach = set(limits.reach or ())
     oldest = sorted((key for key in records if key not in reach), key=lambda key: (last[key], key))
     if limits.older_than_seconds is None and limits.max_bytes is None:
@@ -187,7 +194,7 @@ def _choice(records: Mapping[Digest, Record], last: Mapping[Digest, float], limi
 def _too_much(
     records: Mapping[Digest, Record], oldest: Sequence[Digest], gone: set[Digest], max_bytes: int
 ) -> list[Digest]:
-    """Return as many of the oldest as must go to come below a size; content that others share frees nothing."""
+    """Return as many of the oldest keys as must go to come below a size; shared content frees no space."""
     contents = Counter[Digest]()
     sizes: dict[Digest, int] = {}
     for key, record in records.items():
@@ -209,4 +216,5 @@ def _too_much(
 
 
 def _size(records: Collection[Record]) -> int:
+    """Return the bytes of the records' files, each content counted once."""
     return sum({content: size for record in records for size, content in record.files.values()}.values())

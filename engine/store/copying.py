@@ -1,4 +1,4 @@
-"""Real copies of files: the content, nothing of the original's mode, times or links."""
+"""Copy the content of files, without mode, times and links."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from engine.errors import StepError
 
 _CLONE = 0x40049409
-"""FICLONE of linux/fs.h: let one file share another's blocks, copy-on-write."""
+"""FICLONE of linux/fs.h: make a file share the blocks of another, copy-on-write."""
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy a file's content to `target`, sharing its blocks where the disk can. Raises StepError."""
+    """Copy a file's content to `target`, sharing blocks where the file system can. Raises StepError."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with source.open("rb") as reader, target.open("wb") as writer:

@@ -1,4 +1,4 @@
-"""Files on a disk that may fill up or fail: linked, flushed, compared, errors explained."""
+"""Link, replace, flush and compare files, and explain the errors of a full or failing disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.errors import StoreError
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """Give a stored file a second name inside the store; a copy where the file system has no hard links."""
+    """Make a hard link to a stored file, or a copy where the file system has no hard links."""
     try:
         os.link(source, target)
     except OSError:
@@ -22,7 +22,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def explained(root: Path) -> Iterator[None]:
-    """Turn an OSError about the store into a StoreError with its cause."""
+    """Turn an OSError inside the block into a StoreError with the cause and a hint."""
     try:
         yield
     except OSError as error:
@@ -58,7 +58,7 @@ def replace(path: Path | str, data: bytes, *, fresh: Path | str, flushed: bool =
 
 
 def flush(path: Path) -> None:
-    """Bring a file, or a folder's list of names, to the disk itself. Raises OSError."""
+    """Write a file's content, or a folder's entries, from the kernel's cache to the disk. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -67,7 +67,7 @@ def flush(path: Path) -> None:
 
 
 def same_file(one: Path, other: Path) -> bool:
-    """Say whether two names are of one file; False where either is not there."""
+    """Say whether two paths are the same file; False where one is missing."""
     try:
         return os.path.samestat(one.stat(), other.stat())
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Which file system holds a path, and whether its time stamps tell of every change."""
+"""The file system of a path, and whether its time stamps show every change."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ _TELLING = {
     "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "jfs", "tmpfs", "ramfs", "overlay",
     "squashfs", "erofs", "iso9660",
 }  # fmt: skip
-"""File systems whose kernel sets the change time at every write, rename and link. Network, FUSE and FAT ones are not
-among them: another machine's writes may come late, or without a change time."""
+"""File systems for which the kernel sets the change time at every write, rename and link.
+
+Network, FUSE and FAT file systems are left out: another machine's writes may come late, or without a change time."""
 
 
 def tells_changes(path: str | Path) -> bool:
@@ -21,7 +22,7 @@ def tells_changes(path: str | Path) -> bool:
 
 
 def kind_of(folder: str | Path) -> str:
-    """Return the type of the file system that holds a folder, as Linux names it; "unknown" where nobody says."""
+    """Return the type of a folder's file system, as Linux names it; "unknown" where the system does not tell."""
     place = os.path.realpath(folder)
     while True:
         if place in _mounts():
@@ -40,7 +41,7 @@ def _tells(folder: str) -> bool:
 
 @cache
 def _mounts() -> dict[str, str]:
-    """Return mount point -> type; a later mount hides an earlier one at the same place (proc(5), mountinfo)."""
+    """Return the file system type of each mount point; a later mount hides an earlier one (proc(5), mountinfo)."""
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read().splitlines()

@@ -1,4 +1,4 @@
-"""What each recipe's last build was: the notes by which `why` explains, `show` finds and the next build plans."""
+"""Notes of each recipe's last build, which `why`, `show` and the next build's schedule read."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ KIND = "heads"
 
 @dataclass(frozen=True)
 class JobNote(TypedReport):
-    """What a job came to when it was last run or found."""
+    """A job's last run or look-up."""
 
     run: Digest
-    """The key of its last run, made or failed: its log is filed under it."""
+    """The key of the job's last run, passed or failed. The log of that run is filed under this key."""
     key: Digest | None = None
-    """The key of what it made last; None where that was nothing, or was collected since."""
+    """The key of the job's last record; None where no run passed, or the record was collected since."""
     needs: Mapping[str, str] | None = None
-    """The jobs that filled its inputs then, by parameter."""
+    """The jobs that filled the inputs in the last build, by parameter."""
     seconds: float | None = None
     gone: bool = False
-    """Whether somebody was told that the record of that key is lost."""
+    """Whether a verification has reported already that the record of `key` is lost."""
 
 
 @dataclass(frozen=True)
@@ -45,18 +45,18 @@ class Head(TypedReport):
 
     name: str
     recipe: Mapping[str, str]
-    """The recipe's fields as rows."""
+    """The fields of the recipe, as dotted names and values."""
     jobs: Mapping[str, JobNote]
     used: float = 0.0
-    """When, in seconds since the epoch."""
+    """The time of the build, in seconds since the epoch."""
 
 
 NEVER = Head(name="", recipe={}, jobs={})
-"""The last build of what was never built."""
+"""The head of a variant that was never built."""
 
 
 class Heads:
-    """The last build of each variant, a note per recipe file: found by file and variant, not by name."""
+    """The last builds of variants, a note for each recipe file. They are looked up by file and variant, not by name."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
@@ -65,12 +65,12 @@ class Heads:
         self._changed: dict[str, dict[str, Head]] = {}
 
     def of(self, loaded: LoadedRecipe) -> Head:
-        """Return the last build of a variant; where its file is new, that of a recipe of the same name; or NEVER."""
+        """Return the last build of a variant; for a new file, the last build of a recipe of the same name, or NEVER."""
         own = self._file(_name_of(loaded.path, loaded.project)).get(loaded.variant)
         return own if own is not None else self._named(loaded.recipe.name)
 
     def keep(self, loaded: LoadedRecipe, jobs: Mapping[str, JobNote]) -> None:
-        """Note what a build made of each job; jobs that it did not get to keep their earlier note."""
+        """Note the jobs of a build. A job that the build did not reach keeps its earlier note."""
         name = _name_of(loaded.path, loaded.project)
         before = self._file(name).get(loaded.variant, NEVER)
         head = Head(loaded.recipe.name, rows_of(loaded), {**before.jobs, **jobs}, round(time.time()))
@@ -79,11 +79,11 @@ class Heads:
             self._changed.setdefault(name, {})[loaded.variant] = head
 
     def path(self, loaded: LoadedRecipe) -> Path:
-        """Return where the note of a recipe file lies."""
+        """Return the path of a recipe file's note."""
         return self._notes.path(KIND, _name_of(loaded.path, loaded.project))
 
     def save(self) -> None:
-        """Write what was noted, beside what other builds of the same file have noted meanwhile."""
+        """Write the new heads; heads that other builds have added to the same note meanwhile stay."""
         for name, heads in self._changed.items():
             _write(self._notes, name, heads)
         self._changed.clear()
@@ -105,7 +105,7 @@ def _every(notes: Notes) -> Iterator[tuple[str, dict[str, Head]]]:
 
 
 def _read(raw: Mapping[str, object]) -> dict[str, Head]:
-    """Return the heads in a note by variant. One of another form is as if it were not there: it explains only."""
+    """Return the heads in a note by variant. A head in an unknown form is left out: heads only explain."""
     heads = {}
     for variant, each in raw.items():
         with suppress(ValueError):
@@ -114,12 +114,12 @@ def _read(raw: Mapping[str, object]) -> dict[str, Head]:
 
 
 def _write(notes: Notes, name: str, heads: Mapping[str, Head]) -> None:
-    """Put heads into a note; the others in it stay, also those of another form."""
+    """Put heads into a note. The other heads in the note stay, also those in an unknown form."""
     notes.keep(KIND, name, {**notes.get(KIND, name), **{variant: head.to_json() for variant, head in heads.items()}})
 
 
 def without_record(store: Store, lost: Collection[str]) -> list[Digest]:
-    """Return the keys of builds' jobs whose record is gone, but those just `lost`; each is told once only."""
+    """Return the keys in heads whose record is gone, without those in `lost`. Each key is returned only once ever."""
     missing: list[Digest] = []
     for name, heads in _every(store.notes):
         gone = {job.key for job in _jobs(heads) if job.key and not job.gone and not store.record_path(job.key).exists()}
@@ -130,19 +130,19 @@ def without_record(store: Store, lost: Collection[str]) -> list[Digest]:
 
 
 def forget(store: Store, keys: Collection[str]) -> None:
-    """Take collected records out of the notes."""
+    """Remove the keys of collected records from the notes."""
     for name, heads in _every(store.notes):
         if any(job.key in keys for job in _jobs(heads)):
             _write(store.notes, name, _edited(heads, keys, lambda job: replace(job, key=None)))
 
 
 def runs(store: Store) -> set[Digest]:
-    """Return the keys of all jobs' last runs, made or failed."""
+    """Return the keys of all jobs' last runs, passed or failed."""
     return {job.run for _, heads in _every(store.notes) for job in _jobs(heads)}
 
 
 def uses(store: Store) -> Iterator[tuple[Digest, float]]:
-    """Yield the key of each job of each last build, and when that build was, in seconds since the epoch."""
+    """Yield the key of each job in each last build, with the time of the build in seconds since the epoch."""
     for _, heads in _every(store.notes):
         for head in heads.values():
             yield from ((job.key, head.used) for job in head.jobs.values() if job.key)
@@ -153,7 +153,7 @@ def _jobs(heads: Mapping[str, Head]) -> Iterator[JobNote]:
 
 
 def _edited(heads: Mapping[str, Head], keys: Collection[str], edit: Callable[[JobNote], JobNote]) -> dict[str, Head]:
-    """Return the heads with a change to all jobs that have one of these keys."""
+    """Return the heads with `edit` applied to the jobs that have one of these keys."""
     return {
         variant: replace(head, jobs={name: edit(job) if job.key in keys else job for name, job in head.jobs.items()})
         for variant, head in heads.items()
@@ -161,21 +161,21 @@ def _edited(heads: Mapping[str, Head], keys: Collection[str], edit: Callable[[Jo
 
 
 def job_note(job: Job, key: Digest, before: JobNote | None, record: Record | None) -> JobNote:
-    """Return the note of a job that ran or was found: in any case its log, with a record what it made."""
+    """Return the note of a job that ran or was found. Without a record only the key of the log is new."""
     if record is not None:
         return JobNote(run=key, key=key, needs=dict(job.needs), seconds=record.seconds)
     return JobNote(run=key) if before is None else replace(before, run=key, gone=False)
 
 
 def rows_of(loaded: LoadedRecipe) -> dict[str, str]:
-    """Return the recipe's fields as rows, as `why` compares them."""
+    """Return the recipe's fields as dotted names and values, which `why` compares."""
     fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
     return {name: str(value) for name, value in leaves("recipe", fields) if not isinstance(value, dict | list)}
 
 
 @cache
 def _name_of(path: Path, project: Path) -> str:
-    """Return the note's name: the recipe's place in its project, so that a copy of the project finds it."""
+    """Return a note's name, from the recipe's path in its project: a copy of the project has the same names."""
     file, root = path.resolve(), project.resolve()
     relative = file.relative_to(root) if file.is_relative_to(root) else file
     return digest.of_bytes(relative.as_posix().encode("utf-8", "surrogateescape"))

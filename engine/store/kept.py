@@ -1,4 +1,4 @@
-"""Files that save a job's work and decide nothing, kept between runs: a builder's timing cache."""
+"""Files kept between runs, such as TensorRT's timing cache: they save time and never change a result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.store.store import Store
 
 
 def name_of(step: type[Step], key: Key) -> str | None:
-    """Return under which name a step's file is kept for a key; None for a step that keeps none."""
+    """Return the name of a step's kept file for a key; None for a step that keeps none."""
     rows = [(row, key[row]) for row in step.kept_by if row in key]
     if not step.kept_by or len(rows) < len(step.kept_by):
         return None
@@ -24,26 +24,26 @@ def name_of(step: type[Step], key: Key) -> str | None:
 
 
 def lend(store: Store, name: str | None, place: Path) -> None:
-    """Copy a kept file to `place`, where there is one and it is as it was kept."""
+    """Copy a kept file to `place`, if it exists and is undamaged."""
     if name is None:
         return
     path = store.layout.kept / name
     with contextlib.suppress(OSError, ValueError):
         place.write_bytes(unsealed_bytes(path.read_bytes()))
-        os.utime(path)  # says when it was last of use
+        os.utime(path)  # the time of the last use
 
 
 def take(store: Store, name: str | None, place: Path) -> None:
-    """Keep what a job left at `place`, if it left anything."""
+    """Keep the file that a job left at `place`, if there is one."""
     if name is None or not place.is_file():
         return
-    with contextlib.suppress(OSError):  # it only saves time
+    with contextlib.suppress(OSError):  # a kept file only saves time
         store.layout.kept.mkdir(exist_ok=True)
         store.write(store.layout.kept / name, sealed_bytes(place.read_bytes()))
 
 
 def damaged(store: Store) -> Iterator[Path]:
-    """Yield the files that are not as they were kept."""
+    """Yield the damaged kept files."""
     for path in _all(store):
         try:
             unsealed_bytes(path.read_bytes())
@@ -54,7 +54,7 @@ def damaged(store: Store) -> Iterator[Path]:
 
 
 def unused(store: Store, seconds: float) -> Iterator[Path]:
-    """Yield the files that no job was lent for so long."""
+    """Yield the kept files that no job has used for so many seconds."""
     before = time.time() - seconds
     yield from (path for path in _all(store) if path.stat().st_mtime < before)
 

@@ -1,4 +1,4 @@
-"""What lies where in a store."""
+"""The files and folders of a store."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ FORMAT = 2
 
 @dataclass(frozen=True)
 class Layout:
-    """The folders of the store at `root`."""
+    """The paths in the store at `root`."""
 
     root: Path
 
     @cached_property
     def artifacts(self) -> Path:
-        """`<digest>/`: what jobs made, by content."""
+        """Artifacts, a folder `<digest of the content>/` for each."""
         return self.root / "artifacts"
 
     @cached_property
     def files(self) -> Path:
-        """`<two digits>/<digest>`: every stored file once, under further names in the artifacts."""
+        """The pool: every stored file once, at `<two digits>/<digest>`. Artifacts hold hard links to these files."""
         return self.root / "files"
 
     @cached_property
     def records(self) -> Path:
-        """`<digest of the key>.json`: what a job made and how."""
+        """Records, a file `<digest of the key>.json` for each."""
         return self.root / "records"
 
     @cached_property
     def logs(self) -> Path:
-        """`<digest of the key>.log`: what a job said."""
+        """Logs of jobs, a file `<digest of the key>.log` for each."""
         return self.root / "logs"
 
     @cached_property
@@ -50,41 +50,41 @@ class Layout:
 
     @cached_property
     def locks(self) -> Path:
-        """Files to be locked."""
+        """Files that builders lock."""
         return self.root / "locks"
 
     @cached_property
     def gate(self) -> Path:
-        """The lock held, shared, by whoever adds to the store, and alone by whoever takes away."""
+        """The lock of the whole store: builders share it while they add files, a collection holds it alone."""
         return self.locks / "gate"
 
     @cached_property
     def kept(self) -> Path:
-        """What saves jobs work and decides nothing, such as timing caches (`engine.store.kept`)."""
+        """Files that save time and never change a result, such as timing caches (`engine.store.kept`)."""
         return self.root / "kept"
 
     @cached_property
     def quarantine(self) -> Path:
-        """What was found damaged."""
+        """Damaged files and folders, where nothing reads them."""
         return self.root / "quarantine"
 
     @cached_property
     def snapshots(self) -> Path:
-        """What up-to-date builds answer from (`engine.snapshot`)."""
+        """Snapshots, from which up-to-date builds answer (`engine.snapshot`)."""
         return self.root / "snapshots"
 
     @cached_property
     def stamp(self) -> Path:
-        """The file that says which version of the layout this is."""
+        """The file with the version of the store's layout."""
         return self.root / "format"
 
     def pooled(self, content: Digest) -> Path:
-        """Return where a content lies in `files/`."""
+        """Return the path in the pool of the file with this content."""
         return self.files / content[:2] / content
 
 
 def prepare(layout: Layout) -> None:
-    """Make the folders that a store has. Raises OSError; StoreError for a store of another version."""
+    """Make the folders and the stamp of a store. Raises OSError; StoreError for a store of another version."""
     folders = (
         layout.artifacts,
         layout.files,
@@ -98,12 +98,12 @@ def prepare(layout: Layout) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     stamp = sealed({"format": FORMAT})
     try:
-        found = layout.stamp.read_bytes()
+        content = layout.stamp.read_bytes()
     except FileNotFoundError:
-        found = b""
-    if found == stamp:
+        content = b""
+    if content == stamp:
         return
-    number = _number(found)
+    number = _number(content)
     if number not in (None, FORMAT):
         raise StoreError(
             f"the store at {layout.root} has format {number}, and this version reads format {FORMAT}",
@@ -115,7 +115,7 @@ def prepare(layout: Layout) -> None:
 
 
 def is_stamped(root: Path) -> bool:
-    """Say whether the store at `root` has its stamp as it was written."""
+    """Say whether the store at `root` has an undamaged stamp."""
     try:
         return Layout(root).stamp.read_bytes() == sealed({"format": FORMAT})
     except OSError:
@@ -123,10 +123,10 @@ def is_stamped(root: Path) -> bool:
 
 
 def _number(stamp: bytes) -> int | None:
-    """Return the version in a stamp; None in one that is missing or damaged: every file tells its own wholeness."""
+    """Return the version in a stamp; None for a missing or damaged stamp, which is written anew."""
     try:
         return int(unsealed(stamp)["format"])
     except (ValueError, KeyError, TypeError):
         pass
-    # The first version wrote the bare number.
+    # The first version of the layout wrote the number without a seal.
     return int(stamp) if stamp.strip().isdigit() else None

@@ -1,4 +1,4 @@
-"""Puts a package under build/: real copies, replaced in one step, restored when somebody touched them."""
+"""Copy a package to build/: replaced in one step, and written anew when its files were changed."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from engine.store.store import Record, Store
 
 
 def materialize(store: Store, record: Record, place: Path) -> None:
-    """Make `place` hold exactly the files of the record's artifact. Raises StoreError.
+    """Make the folder `place` hold exactly the files of the record's artifact. Raises StoreError.
 
-    A place that holds them already is not touched. Builders that want the same place take turns.
+    A folder that holds these files already is not touched. Builders that write the same folder take turns.
     """
     if is_in_place(store, record, place) and not any(left.exists() for left in _beside(place)):
         return
     try:
         with _turn(store, place):
-            for left in _beside(place):  # of a build that was killed
+            for left in _beside(place):  # left by a build that was killed
                 shutil.rmtree(left, ignore_errors=True)
             if not _holds(store, record, place):
                 _refuse_strangers(place)
@@ -39,18 +39,18 @@ def materialize(store: Store, record: Record, place: Path) -> None:
 
 @contextlib.contextmanager
 def _turn(store: Store, place: Path) -> Iterator[None]:
-    """Let no other builder at this place. Raises OSError."""
+    """Keep other builders away from a folder inside the block. Raises OSError."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as turn:
         try:
             turn.enter_context(file_lock.hold(store.layout.locks / digest.of_bytes(os.fsencode(place.absolute()))))
-        except OSError:  # a store that is full, or can only be read: packages come out of it all the same
+        except OSError:  # a full or read-only store has no lock to take, and packages can still be copied out of it
             turn.enter_context(file_lock.hold(place.parent))
         yield
 
 
 def is_in_place(store: Store, record: Record, place: Path) -> bool:
-    """Say whether `place` holds exactly the files of the record's artifact, and is marked as ours."""
+    """Say whether `place` holds exactly the files of the record's artifact, and its marker names the artifact."""
     try:
         return _holds(store, record, place) and marker(place).read_text() == f"{record.artifact}\n"
     except OSError:
@@ -58,16 +58,16 @@ def is_in_place(store: Store, record: Record, place: Path) -> bool:
 
 
 def marker(place: Path) -> Path:
-    """Return the file beside a package that says that we made it, and from which artifact."""
+    """Return the path of a package's marker: the file beside the package that names the artifact it is a copy of."""
     return place.parent / f".{place.name}.artifact"
 
 
 def _holds(store: Store, record: Record, place: Path) -> bool:
-    """Say whether the place holds the artifact: its files by content, and no folder that it does not have."""
+    """Say whether a folder has the artifact's files, by content, and no other file or folder."""
     try:
         if digest.walk(place) != sorted(record.files):
             return False
-        # An empty folder counts, too: Triton would take it for a model.
+        # Empty folders count, because Triton takes each folder for a model.
         folders = {str(path.relative_to(place)) for path in place.rglob("*") if path.is_dir()}
         if folders != {str(parent) for name in record.files for parent in Path(name).parents} - {"."}:
             return False
@@ -77,7 +77,7 @@ def _holds(store: Store, record: Record, place: Path) -> bool:
 
 
 def _refuse_strangers(place: Path) -> None:
-    """Refuse to replace a folder that was not made here."""
+    """Refuse to replace a folder that no build made. Raises StoreError."""
     if not place.exists() or marker(place).exists() or (place.is_dir() and not any(place.iterdir())):
         return
     raise StoreError(
@@ -87,18 +87,18 @@ def _refuse_strangers(place: Path) -> None:
 
 
 def _beside(place: Path) -> tuple[Path, Path]:
-    """Return where the fresh copy is made, and where the old one goes."""
+    """Return the path of the fresh copy, and the path to which the old package is moved."""
     return place.parent / f".{place.name}.fresh", place.parent / f".{place.name}.old"
 
 
 def _replace(store: Store, record: Record, place: Path) -> None:
-    """Make a fresh copy beside the place and swap the two."""
+    """Make a fresh copy beside the package and swap the two."""
     fresh, old = _beside(place)
     fresh.mkdir()
     try:
         for relative in record.files:
             copy(store.artifact_path(record.artifact) / relative, fresh / relative)
-        marker(place).touch()  # ours, from the moment that it is there
+        marker(place).touch()  # before the package, so that a killed build leaves no package without a marker
         if place.exists():
             os.rename(place, old)
         os.rename(fresh, place)

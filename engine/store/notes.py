@@ -1,4 +1,4 @@
-"""Small facts kept between builds: they speed up or explain, and never decide."""
+"""Notes: small files kept between builds that explain or save time, and never change a result."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from engine.errors import StoreError
 from engine.store.sealed import sealed, unsealed
 
 KINDS = ("heads", "stat", "resolutions")
-"""The folders that hold notes: what each recipe's last build was, digests by stat row, commits of moving revisions."""
+"""The folders of notes: last builds of recipes, digests by stat row, and commits of branches and tags of a hub."""
 
 
 class Notes:
-    """The notes of a store. A damaged one reads as if it were not there."""
+    """The notes of a store. A damaged note reads like a missing note."""
 
     def __init__(self, root: Path, write: Callable[[Path, bytes], None]) -> None:
-        """Keep notes below `root`; `write` replaces a file in one step."""
+        """`root` is the store's folder, and `write` replaces a file in one step."""
         self._root = root
         self._write = write
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
-        """Return a note, {} where there is none."""
+        """Return a note; {} for a missing or damaged note."""
         try:
             return self.read(kind, name)
         except (OSError, ValueError):
             return {}
 
     def read(self, kind: str, name: str) -> dict[str, Any]:
-        """Return a note. Raises OSError, ValueError where it is not as it was written, or was written as another."""
+        """Return a note. Raises OSError; ValueError for a damaged note, or one that was moved to this name."""
         return unsealed(self.path(kind, name).read_bytes(), f"{kind}/{name}")
 
     def every(self, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -39,7 +39,7 @@ class Notes:
             yield path.stem, self.get(kind, path.stem)
 
     def keep(self, kind: str, name: str, value: Mapping[str, object]) -> None:
-        """Keep a note until it is replaced. A store that cannot be written keeps none."""
+        """Write a note. Does nothing where the store cannot be written."""
         with contextlib.suppress(OSError, StoreError):
             self._write(self.path(kind, name), sealed(value, f"{kind}/{name}"))
 
@@ -49,5 +49,5 @@ class Notes:
             self.path(kind, name).unlink(missing_ok=True)
 
     def path(self, kind: str, name: str) -> Path:
-        """Return where a note lies."""
+        """Return the path of a note."""
         return self._root / kind / f"{name}.json"

@@ -1,4 +1,4 @@
-"""What a job leaves in its folder -> sealed files: read-only, on the disk itself, each with its digest."""
+"""Output folder of a job -> read-only files that are flushed to the disk, each with its digest."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from engine.errors import StepError
 from engine.store.disk import flush
 
 Files = Mapping[str, tuple[int, Digest]]
-"""Relative path -> size in bytes and content."""
+"""Relative path -> size in bytes and digest of the content."""
 
 
-def take(made: Path) -> Files:
-    """Close the output of a job and return its files. Raises StepError for what is no plain file, OSError."""
-    if made.is_symlink() or not made.is_dir():
+def take(folder: Path) -> Files:
+    """Make a job's output files read-only, flush and return them. Raises OSError; StepError for links and devices."""
+    if folder.is_symlink() or not folder.is_dir():
         raise StepError("a step left no folder as its output", hint="steps write files below the folder they get")
-    return {name: _taken(made / name) for name in digest.walk(made)}
+    return {name: _taken(folder / name) for name in digest.walk(folder)}
 
 
 def tree(files: Files) -> Digest:
-    """Return the digest of an artifact that holds these files."""
+    """Return the digest of an artifact with these files."""
     return digest.of_tree({name: content for name, (_, content) in files.items()})
 
 
@@ -32,9 +32,9 @@ def _taken(path: Path) -> tuple[int, Digest]:
         raise StepError(
             f"a step left {path.name!r} in its output, which is no plain file", hint="steps write plain files only"
         )
-    found = path.stat()
-    if found.st_nlink == 1:  # a file with several names is an input handed on: stored long ago
-        if found.st_mode & 0o777 != 0o444:  # noqa: PLR2004 - read-only for everybody
+    status = path.stat()
+    if status.st_nlink == 1:  # a file with several names is a stored input that the step hands on
+        if status.st_mode & 0o777 != 0o444:  # noqa: PLR2004 - read-only for everybody
             os.chmod(path, 0o444)
         flush(path)
-    return found.st_size, digest.of_file(path)
+    return status.st_size, digest.of_file(path)

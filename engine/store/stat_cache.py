@@ -1,4 +1,4 @@
-"""Digests of files that did not change since they were last read, known by their stat row."""
+"""Digests of files by stat row, so that an unchanged file is not read again."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ TICK_NS = 20_000_000
 COARSE_NS = 2_000_000_000
 """Where time stamps have no fraction of a second: the coarsest in use are FAT's, of two seconds."""
 _MOST = 200_000
-"""Files remembered before those that this build did not meet are forgotten."""
+"""The most files in the cache. Beyond that number, files that this build did not use are forgotten."""
 
 Row = tuple[int, int, int, int, int]
 """Device, inode, size in bytes, modification and change time in ns."""
 
 
 class StatCache:
-    """Remembers inode -> (stat row, digest) in the store's notes, between builds.
+    """Remembers the stat row and the digest of each inode in the store's notes, between builds.
 
-    The rule is that of git's index for files that are "racily clean", on the change time, which no program can set:
-    a file that was hashed within a tick of its last change may have changed again unseen, and is not remembered.
-    Nothing is remembered of file systems that may not tell of every change.
+    A file that was hashed within a clock tick of its last change may change again with the same time stamp, so its
+    digest is not remembered. (The rule is git's for "racily clean" files, but on the change time, which no program can
+    set.) Digests on file systems that may not show every change are not remembered either.
     """
 
     def __init__(self, notes: Notes) -> None:
@@ -38,7 +38,7 @@ class StatCache:
         self._changed = False
 
     def digest(self, path: str | Path) -> Digest:
-        """Return the digest of a file's content, read only where its stat row is new. Raises OSError."""
+        """Return the digest of a file's content; a file with a known stat row is not read. Raises OSError."""
         row = stat_row(path)
         known = self.known(row)
         if known is not None:
@@ -50,22 +50,22 @@ class StatCache:
         return content
 
     def known(self, row: Row) -> Digest | None:
-        """Return the content of the file with this row, None where it must be read."""
+        """Return the digest of the file with this row, None where the file must be read."""
         name = f"{row[0]}:{row[1]}"
-        found = self._entries().get(name)
-        if found is None or tuple(found[:3]) != row[2:]:
+        entry = self._entries().get(name)
+        if entry is None or tuple(entry[:3]) != row[2:]:
             return None
         self._met.add(name)
-        return Digest(str(found[3]))
+        return Digest(str(entry[3]))
 
     def forget(self, row: Row) -> None:
-        """Forget a file that is not what its row promised."""
+        """Forget the digest of a file whose content turned out to be another one."""
         name = f"{row[0]}:{row[1]}"
         self._forgotten.add(name)
         self._changed |= self._entries().pop(name, None) is not None
 
     def save(self) -> None:
-        """Keep what was learned for the next build, beside what others learned meanwhile."""
+        """Write the digests for the next build, merged with those that other builds have written meanwhile."""
         if not self._changed or self._known is None:
             return
         others = {k: v for k, v in self._notes.get("stat", "files").items() if k not in self._forgotten}
@@ -88,20 +88,20 @@ class StatCache:
 
 
 def stat_row(path: str | Path) -> Row:
-    """Return what changes when a file does. Raises OSError."""
+    """Return the stat row of a file. Raises OSError."""
     return row_of(os.stat(path))
 
 
-def row_of(found: os.stat_result) -> Row:
-    """Return the row of a file that was looked at before."""
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+def row_of(status: os.stat_result) -> Row:
+    """Return the row in a stat result."""
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def settled_row(path: str | Path) -> Row:
-    """Return a file's row, but of one that changed just now only when a further change would show. Raises OSError."""
+    """Return a file's row, after waiting until a further change would show in the change time. Raises OSError."""
     row = stat_row(path)
     now = time.time_ns()
-    # Of a time that is yet to come there is nothing to wait for: somebody has set the clock back.
+    # A change time in the future is not waited for: the clock was set back.
     if row[4] <= now and not is_settled(row, now):
         time.sleep((TICK_NS if row[4] % 1_000_000_000 else COARSE_NS) / 1e9)
         return stat_row(path)

@@ -1,4 +1,4 @@
-"""The only writer of cache/: artifacts by content, records by key."""
+"""The store in cache/: artifacts by content and records by key; nothing else writes them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from engine.store.stat_cache import StatCache, stat_row
 
 @dataclass(frozen=True)
 class Record:
-    """What a job made: its key's rows, its artifact, and what was measured while making it."""
+    """The record of a job's run: the rows of its key, its artifact, and the measurements of the run."""
 
     key: Key
     artifact: Digest
@@ -39,15 +39,15 @@ class Record:
     machine: Mapping[str, str] = field(default_factory=dict)
     made_at: float = 0.0
     report_version: int = 1
-    """The version of the report's form; records from before versions are of the first."""
+    """The version of the report's form; records without this field have version 1."""
     log: str = ""
-    """The digest of the log of this run; empty where it said nothing."""
+    """The digest of the run's log; empty for an empty log."""
     job: str = ""
-    """What the job was called that made it: it explains and decides nothing."""
+    """The name of the job, for explanations only."""
 
     @property
     def digest(self) -> Digest:
-        """The digest of its key, under which it is filed."""
+        """The digest of the key, under which the record is filed."""
         return digest_of(self.key)
 
     @property
@@ -56,19 +56,19 @@ class Record:
         return sum(size for size, _ in self.files.values())
 
     def fields(self) -> dict[str, object]:
-        """Return what is filed."""
+        """Return the fields as they are filed."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 class Store:
-    """A cache directory. Everything is written to `staging/` and renamed into place.
+    """A cache directory. Every file is written to `staging/` and renamed into place.
 
-    What is in it is trusted by its stat rows only: a file whose row is not known is read, and what is not what its
-    name says is put aside.
+    A stored file with a known stat row is trusted without reading it. Any other file is read, and put aside if its
+    content does not have the digest that it is stored under.
     """
 
     def __init__(self, root: Path) -> None:
-        """Open the store at `root`, made if it is not there. Raises StoreError."""
+        """Open the store at `root`; a missing store is made. Raises StoreError."""
         self.root = root.absolute()
         self.layout = Layout(self.root)
         self._presence: Presence | None = None
@@ -80,14 +80,17 @@ class Store:
     # -- reading ---------------------------------------------------------------------------------------------
 
     def find(self, key: Key) -> Record | None:
-        """Return the record of a key with a whole artifact, or None. What can be mended is, the rest is put aside."""
+        """Return the record of a key with an undamaged artifact, or None.
+
+        A damaged artifact is mended from the pool where that is possible, and put aside otherwise.
+        """
         record = self.read(digest_of(key))
         if record is None or record.key != key:
             return None
         return record if self.is_whole(record) or self._mended(record) else None
 
     def read(self, key: Digest | str) -> Record | None:
-        """Return the record filed under a key's digest, or None: also where it is not as it was written."""
+        """Return the record filed under a key's digest; None for a missing or damaged record."""
         try:
             raw = unsealed(self.record_path(key).read_bytes())
             files = {name: (int(size), Digest(content)) for name, (size, content) in raw.pop("files").items()}
@@ -105,19 +108,19 @@ class Store:
                 yield record
 
     def record_path(self, key: Digest | str) -> Path:
-        """Return where the record of a key's digest lies."""
+        """Return the path of the record of a key's digest."""
         return self.layout.records / f"{key}.json"
 
     def artifact_path(self, artifact: Digest | str) -> Path:
-        """Return where an artifact lies. Its files are read-only and may share their content with others."""
+        """Return the folder of an artifact. Its files are read-only, and other artifacts may link to the same files."""
         return self.layout.artifacts / artifact
 
     def log_path(self, key: Digest | str, *, failed: bool = False) -> Path:
-        """Return where the log of a job's last run lies: of the one that made its record, or of a failed one."""
+        """Return the path of the log of the run that made a record, or of a failed run."""
         return self.layout.logs / f"{key}{'.failed' if failed else ''}.log"
 
     def is_whole(self, record: Record) -> bool:
-        """Say whether a record's artifact holds its files, as they were stored, and nothing else."""
+        """Say whether a record's artifact holds the record's files, unchanged, and nothing else."""
         folder = self.artifact_path(record.artifact)
         try:
             return all(
@@ -134,7 +137,7 @@ class Store:
             return True
         if self.contents.digest(path) != content:
             return False
-        # Somebody was at this file, or at the pool's name for it: see that the pool has it still.
+        # The unknown row shows that this file, or the pool's link to it, was touched: see that the pool has it still.
         with contextlib.suppress(OSError):
             self.offer(path, content)
         return True
@@ -143,7 +146,7 @@ class Store:
 
     @property
     def presence(self) -> Presence:
-        """This builder's presence, from the first time that it is asked for until `leave`. Raises StoreError."""
+        """This builder's presence, made at the first use and removed by `leave`. Raises StoreError."""
         if self._presence is None:
             with explained(self.root):
                 sweep(self.layout.staging, self.layout.gate)
@@ -151,12 +154,12 @@ class Store:
         return self._presence
 
     def use(self, key: Digest) -> None:
-        """Say that this builder relies on a record, before it is looked up: then nobody collects it."""
+        """Name a record as used by this builder before looking it up, so that no collection removes the record."""
         with contextlib.suppress(OSError, StoreError):  # a full or read-only store can still be read
             self.presence.use(key)
 
     def leave(self) -> None:
-        """Take this builder's things away and keep what was learned about files."""
+        """Remove this builder's presence and save the digests of files."""
         self.contents.save()
         if self._presence is not None:
             self._presence.leave()
@@ -164,23 +167,23 @@ class Store:
 
     @cached_property
     def locks_work(self) -> bool:
-        """Whether builders can keep out of each other's way on this file system."""
+        """Whether locks work on the store's file system."""
         try:
             return file_lock.work(self.layout.locks)
         except OSError:
-            return True  # full or read-only: whoever wants to write will hear of that
+            return True  # a full or read-only store: the first write reports the error
 
     def try_lock(self, name: str) -> FileLock | None:
-        """Take the lock of a key, or return None while another builder holds it. A dead holder frees it."""
+        """Take the lock of a key, or return None while another builder holds it. The lock of a dead builder is free."""
         with explained(self.root):
             return file_lock.try_take(self.layout.locks / name)
 
-    def commit(self, key: Key, made: Path, files: Files, *, report: Mapping[str, object], report_version: int = 1,
+    def commit(self, key: Key, folder: Path, files: Files, *, report: Mapping[str, object], report_version: int = 1,
                seconds: float, peak_bytes: int, machine: Mapping[str, str], log: bytes = b"",
                job: str = "") -> Record:  # fmt: skip
         """Take `made`, which holds `files`, over as the artifact of `key`, and file the record. Raises StoreError.
 
-        The record is written last: it never names what is not stored yet.
+        The record is written last, so that it never names an artifact that is not stored yet.
         """
         record = Record(
             key=key, artifact=output.tree(files), files=files, report=report, report_version=report_version,
@@ -190,8 +193,8 @@ class Store:
         with explained(self.root), file_lock.hold(self.layout.gate, shared=True):
             self.keep_log(record.digest, log)
             for name, (_, content) in files.items():
-                self._pool(made / name, content)
-            self._publish(made, record)
+                self._pool(folder / name, content)
+            self._publish(folder, record)
             self.write(self.record_path(record.digest), sealed(record.fields()))
         return record
 
@@ -208,7 +211,7 @@ class Store:
             self.log_path(key).unlink(missing_ok=True)
 
     def _pool(self, path: Path, content: Digest) -> None:
-        """Make a staged file one with its content in `files/`, where each content is stored once. Raises OSError."""
+        """Replace a staged file by a link to the pool's file of this content, or add it to the pool. Raises OSError."""
         pooled = self.layout.pooled(content)
         if same_file(path, pooled):
             return
@@ -223,13 +226,13 @@ class Store:
         return not self.layout.pooled(content).exists()
 
     def offer(self, path: Path, content: Digest) -> bool:
-        """Give the pool a whole file that it lacks, or has damaged; say whether it took it. Raises OSError."""
+        """Add an undamaged file to a pool that lacks it or has it damaged; say whether it was added. Raises OSError."""
         pooled = self.layout.pooled(content)
         if same_file(path, pooled) or self._is(pooled, content):
             return False
         pooled.parent.mkdir(exist_ok=True)
         pooled.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # no hard links here, or another builder was first
+        with contextlib.suppress(OSError):  # the file system has no hard links, or another builder was first
             os.link(path, pooled)
             return True
         return False
@@ -240,21 +243,21 @@ class Store:
         except OSError:
             return False
 
-    def _publish(self, made: Path, record: Record) -> None:
+    def _publish(self, folder: Path, record: Record) -> None:
         place = self.artifact_path(record.artifact)
         if place.exists():
             if self.is_whole(record):
                 return
             self.put_aside(place)
         try:
-            os.rename(made, place)
+            os.rename(folder, place)
         except OSError:
-            # Another builder published the same content first: as good as ours.
+            # Another builder has published the same content first.
             if not self.is_whole(record):
                 raise
 
     def _mended(self, record: Record) -> bool:
-        """Make a damaged artifact whole from what the pool has of it; where it cannot be, put it aside."""
+        """Mend a damaged artifact with the pool's files, or put it aside; say whether it is whole now."""
         place = self.artifact_path(record.artifact)
         try:
             with self.presence.workplace() as folder, file_lock.hold(self.layout.gate, shared=True):
@@ -269,7 +272,7 @@ class Store:
                     os.rename(fresh, place)
                 return whole
         except OSError:
-            return False  # a store that cannot be written: the job is made again, or fails with the reason
+            return False  # the store cannot be written: the job runs again, or fails with the reason
 
     def _gathered(self, target: Path, stored: Path, content: Digest) -> bool:
         source = next((path for path in (self.layout.pooled(content), stored) if self._is(path, content)), None)
@@ -280,7 +283,7 @@ class Store:
         return True
 
     def put_aside(self, path: Path) -> Path:
-        """Move what is damaged to `quarantine/`, where nothing reads it, and return its new place. Raises OSError."""
+        """Move a damaged file or folder to `quarantine/`, where nothing reads it; return its path. Raises OSError."""
         self.layout.quarantine.mkdir(exist_ok=True)
         for number in range(1 << 20):
             place = self.layout.quarantine / f"{path.name}.{number}"

@@ -1,4 +1,4 @@
-"""Holds everything in a store against its name or seal: damage is put aside, what may be mended is."""
+"""Verify a store: compare every file with its digest or seal, mend damage or put it aside."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ _SAVE_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Damage:
-    """Something that is not as it was stored."""
+    """A damaged file or folder of the store."""
 
     path: Path
     why: str
     mended: bool = False
-    """It is whole again already; all else is made again by the next build that needs it."""
+    """Whether the damage is mended already; otherwise the next build that needs the file makes it again."""
 
 
 @dataclass
 class Verdict:
-    """What a verification found."""
+    """The findings of a verification."""
 
     damages: list[Damage] = field(default_factory=list)
     records: int = 0
     files: int = 0
     bytes: int = 0
     resumed: int = 0
-    """How many of the files an earlier, interrupted verification had read."""
+    """The number of files that an earlier, interrupted verification had read already."""
     orphans: int = 0
-    """Whole artifacts and files that no record names: killed builds leave them, collection takes them."""
+    """The number of undamaged artifacts and files that no record names, left by killed builds for collection."""
     swept: int = 0
 
 
 def verify(root: Path, *, parallel: int, on_progress: Callable[[int, int], None] = lambda *_: None) -> Verdict:
-    """Read all of the store at `root`; put aside, or mend, what is not as it was stored. Raises StoreError.
+    """Read every file of the store at `root`; mend damaged files or put them aside. Raises StoreError.
 
-    Safe beside running builds. An interrupted verification is taken up where it was: `on_progress` gets how many files
-    have been read, and how many there are.
+    Builds may run meanwhile. An interrupted verification goes on where it was. `on_progress` gets the number of files
+    read so far and the number of all files.
     """
     verdict = Verdict()
     stamped = layout.is_stamped(root)
@@ -69,7 +69,7 @@ def verify(root: Path, *, parallel: int, on_progress: Callable[[int, int], None]
 
 
 class _Contents:
-    """The true content of every file under `artifacts/` and `files/`: read, each inode once, by several threads."""
+    """The digest of every file under `artifacts/` and `files/`, each inode read once, by several threads."""
 
     def __init__(self, store: Store, verdict: Verdict, parallel: int, on_progress: Callable[[int, int], None]) -> None:
         self._store = store
@@ -80,7 +80,7 @@ class _Contents:
         self._saved = time.monotonic()
 
     def read(self) -> None:
-        """Read what an earlier, interrupted verification has not."""
+        """Read the files that an earlier, interrupted verification has not read."""
         earlier = self._store.notes.get(*_PROGRESS)
         todo: dict[str, tuple[Path, Row]] = {}
         for path in self._files():
@@ -108,7 +108,7 @@ class _Contents:
             raise
 
     def of(self, path: Path) -> Digest | None:
-        """Return the content of a file as its bytes say, None where it cannot be read."""
+        """Return the digest of a file's bytes, None where the file cannot be read."""
         try:
             row = stat_row(path)
             known = self._read.get(f"{row[0]}:{row[1]}")
@@ -119,7 +119,7 @@ class _Contents:
             return None
 
     def finish(self) -> None:
-        """Forget how far it came: it came to its end."""
+        """Remove the note of the progress, because the verification has ended."""
         self._store.notes.drop(*_PROGRESS)
 
     def _files(self) -> Iterator[Path]:
@@ -142,7 +142,7 @@ def _hashed(item: tuple[str, tuple[Path, Row]]) -> tuple[str, Row, str]:
 
 
 class _Inspection:
-    """One walk over the store, each kind of thing in turn."""
+    """One walk over the store: records, pool, artifacts, logs, notes, kept files and snapshots."""
 
     def __init__(self, store: Store, verdict: Verdict, contents: _Contents) -> None:
         self.store = store
@@ -150,7 +150,7 @@ class _Inspection:
         self.contents = contents
         self.records = {record.digest: record for record in store.records()}
         self.lost: set[str] = set()
-        """Keys whose record is put aside."""
+        """The keys of records that were put aside."""
 
     def run(self) -> None:
         self.verdict.records = len(self.records)
@@ -171,7 +171,7 @@ class _Inspection:
                 continue
             with file_lock.hold(self.store.layout.gate):
                 if self.store.read(path.stem) is not None or not path.exists():
-                    continue  # a builder has replaced or collected it meanwhile
+                    continue  # replaced or collected meanwhile
                 self.store.put_aside(path)
             self.lost.add(path.stem)
             self._say(path, "the record is not as it was written")
@@ -205,7 +205,7 @@ class _Inspection:
                 self._unnamed(path)
 
     def _fault(self, artifact: Digest) -> str | None:
-        """Return what is wrong with an artifact that a record names; afterwards no stat row vouches for it."""
+        """Return the fault of an artifact that a record names, or None. The stat row of a damaged file is forgotten."""
         record = next(record for record in self.records.values() if record.artifact == artifact)
         folder = self.store.artifact_path(artifact)
         if not folder.is_dir():
@@ -222,7 +222,7 @@ class _Inspection:
         return f"{min(strangers)} does not belong to it" if strangers else None
 
     def _unnamed(self, path: Path) -> None:
-        """Look at an artifact that no record names: whole, or not what its name says."""
+        """Count an undamaged artifact that no record names, and put a damaged one aside."""
         files = {name: self.contents.of(path / name) for name in digest.walk(path)} if path.is_dir() else {}
         whole = {name: content for name, content in files.items() if content is not None}
         if path.is_dir() and len(whole) == len(files) and digest.of_tree(whole) == path.name:
@@ -232,7 +232,7 @@ class _Inspection:
             self._say(path, "the artifact is not what its name says, and no record names it")
 
     def _drop(self, key: Digest) -> None:
-        """Put a record aside whose artifact is lost, unless a builder has made it again meanwhile."""
+        """Put aside a record whose artifact is lost, unless a builder has made the artifact again meanwhile."""
         with file_lock.hold(self.store.layout.gate):
             record = self.store.read(key)
             if record is not None and not self.store.artifact_path(record.artifact).exists():
@@ -245,7 +245,7 @@ class _Inspection:
             if record.log and key not in self.lost and self._log_digest(path) != record.log:
                 current = self.store.read(key)
                 if current is None or self._log_digest(path) == current.log:
-                    continue  # made again meanwhile
+                    continue  # the job has run again meanwhile
                 self._say(path, "the log is missing" if not path.exists() else "the log is not as it was written")
                 if path.exists():
                     self.store.put_aside(path)

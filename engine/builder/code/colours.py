@@ -25,13 +25,13 @@ def of(module: str) -> str:
 
 def reached(module: str) -> list[str]:
     """Return a module and all that it leads to, each once."""
-    found = {module: None}
+    modules = {module: None}
     todo = [module]
     while todo:
-        fresh = [each for each in neighbours(reading.read(todo.pop())) if each not in found]
-        found.update(dict.fromkeys(fresh))
+        fresh = [each for each in neighbours(reading.read(todo.pop())) if each not in modules]
+        modules.update(dict.fromkeys(fresh))
         todo += fresh
-    return list(found)
+    return list(modules)
 
 
 def forget() -> None:

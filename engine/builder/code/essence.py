@@ -130,12 +130,12 @@ class _Writer:
         while isinstance(base, ast.Attribute):
             attributes.insert(0, base.attr)
             base = base.value
-        found = scope.here.get(base.id, ()) if isinstance(base, ast.Name) else ()
-        if not found:
+        targets = scope.here.get(base.id, ()) if isinstance(base, ast.Name) else ()
+        if not targets:
             self._fields(node, scope)
             return
         self._say(f"{type(node.ctx).__name__}Led(")
-        for target in found:
+        for target in targets:
             self._lead(ImportTarget(target.module, (*target.names, *attributes), target.runs))
         self._say(")")
 

@@ -51,18 +51,18 @@ def read(module: str) -> Module:
         return Module(digest.of_file(path), files=(path,), before=((path, before),))
     source = _source(path, module)
     shipped = data.declared(source.tree, path) if data.MENTIONED.search(source.text) else data.Declared()
-    found = essence.of(source.tree, source.text, source.scope, lambda target: _follow(target, module), _hands_on)
+    content = essence.of(source.tree, source.text, source.scope, lambda target: _follow(target, module), _hands_on)
     around = [each for each in modules.around(module) if modules.counts(each, module)]
     run_first = {(each, "") for each in around if not read(each).is_empty and not _hands_on(each)}
     initial = [place for each in around if (place := modules.file_of(each)) is not None]
     files = dict.fromkeys((path, *shipped.files, *initial))
     return Module(
-        text=digest.of_rows([("", found.text), *shipped.rows]),
-        leads=tuple(found.leads),
-        reaches=tuple(found.reaches | run_first),
+        text=digest.of_rows([("", content.text), *shipped.rows]),
+        leads=tuple(content.leads),
+        reaches=tuple(content.reaches | run_first),
         files=(*files, *shipped.folders),
         before=((path, source.before), *((each, os.stat(each)) for each in files if each != path)),
-        is_empty=found.is_empty and not shipped.rows,
+        is_empty=content.is_empty and not shipped.rows,
     )
 
 

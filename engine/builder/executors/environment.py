@@ -34,8 +34,8 @@ _URL_LOGIN = re.compile(rb"(://)[^/\s:@]+:[^/\s@]+@")
 
 def for_worker(variables: Iterable[str] = (), environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the clean environment of a worker, with the `variables` that its steps ask for."""
-    wanted = _NAMES.union(variables)
-    kept = {k: v for k, v in environment.items() if k in wanted or k.startswith(_PREFIXES)}
+    names = _NAMES.union(variables)
+    kept = {k: v for k, v in environment.items() if k in names or k.startswith(_PREFIXES)}
     return {**kept, **_FIXED}
 
 

@@ -70,11 +70,11 @@ class LocalExecutor:
         """Wait up to `timeout` seconds for outcomes."""
         done = []
         for event, _ in self._selector.select(timeout):
-            found: _Worker = event.data
-            outcome = self._answer(found)
+            child: _Worker = event.data
+            outcome = self._answer(child)
             if outcome is not None:
-                done.append((found.ident, outcome))
-                found.task = None
+                done.append((child.ident, outcome))
+                child.task = None
         now = time.monotonic()
         if now - self._watched > _POLL_SECONDS:
             self._watched = now
@@ -119,18 +119,18 @@ class LocalExecutor:
             env=environment.for_worker(variables),
             start_new_session=True,
         )
-        made = _Worker(process, variables)
-        self._workers.append(made)
-        self._selector.register(_pipe(process.stdout), selectors.EVENT_READ, made)
-        return made
+        child = _Worker(process, variables)
+        self._workers.append(child)
+        self._selector.register(_pipe(process.stdout), selectors.EVENT_READ, child)
+        return child
 
-    def _answer(self, found: _Worker) -> Outcome | None:
-        line = _pipe(found.process.stdout).readline()
+    def _answer(self, child: _Worker) -> Outcome | None:
+        line = _pipe(child.process.stdout).readline()
         if line.endswith(b"\n"):
             return worker.decode_outcome(line)
-        code = found.process.wait()
-        outcome = _crash(found, code) if found.task is not None else None
-        self._remove(found)
+        code = child.process.wait()
+        outcome = _crash(child, code) if child.task is not None else None
+        self._remove(child)
         return outcome
 
     def _remove(self, dead: _Worker) -> None:
@@ -156,28 +156,28 @@ def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
     return pipe
 
 
-def _outcome(found: _Worker, error: StepError) -> Outcome:
-    return Outcome(None, error, time.monotonic() - found.started, found.peak_bytes)
+def _outcome(child: _Worker, error: StepError) -> Outcome:
+    return Outcome(None, error, time.monotonic() - child.started, child.peak_bytes)
 
 
-def _overtime(found: _Worker) -> Outcome:
-    name = found.task.name if found.task else ""
+def _overtime(child: _Worker) -> Outcome:
+    name = child.task.name if child.task else ""
     return _outcome(
-        found,
+        child,
         StepError(
-            f"the step {name!r} was stopped: it ran longer than its limit of {found.time_limit:g} s",
-            _last_words(found),
+            f"the step {name!r} was stopped: it ran longer than its limit of {child.time_limit:g} s",
+            _last_words(child),
             f"the whole log: recipe logs RECIPE {name}",
         ),
     )
 
 
-def _crash(found: _Worker, code: int) -> Outcome:
-    name = found.task.name if found.task else ""
-    facts = [f"peak memory {sizes.binary(found.peak_bytes)}", *_last_words(found)]
+def _crash(child: _Worker, code: int) -> Outcome:
+    name = child.task.name if child.task else ""
+    facts = [f"peak memory {sizes.binary(child.peak_bytes)}", *_last_words(child)]
     if code == -signal.SIGKILL:
         return _outcome(
-            found,
+            child,
             StepError(
                 f"the worker of step {name!r} was killed from outside (signal 9)",
                 facts,
@@ -186,7 +186,7 @@ def _crash(found: _Worker, code: int) -> Outcome:
         )
     how = f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit code {code}"
     return _outcome(
-        found,
+        child,
         StepError(
             f"the worker of step {name!r} crashed ({how})",
             facts,
@@ -195,10 +195,10 @@ def _crash(found: _Worker, code: int) -> Outcome:
     )
 
 
-def _last_words(found: _Worker) -> list[str]:
-    if found.task is None:
+def _last_words(child: _Worker) -> list[str]:
+    if child.task is None:
         return []
-    lines = last_lines(Path(found.task.log), 3)
+    lines = last_lines(Path(child.task.log), 3)
     return [f"last in its log: {line}" for line in lines]
 
 

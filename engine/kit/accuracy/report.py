@@ -20,7 +20,7 @@ class Worst:
     text: str
     """The beginning of the case's text, where it has one."""
 
-    def told(self, number: Number) -> str:
+    def line(self, number: Number) -> str:
         """Return both numbers and the worst case's name."""
         return f"{number.label} mean {number.text(self.mean)}, worst {number.text(self.worst)} ({self.sample})"
 
@@ -34,7 +34,7 @@ class Agreement:
     """The cases in which it does not."""
     choices: int
 
-    def told(self, number: Number) -> str:
+    def line(self, number: Number) -> str:
         """Return the share."""
         return f"{number.label} {number.text(self.share)}"
 
@@ -48,7 +48,7 @@ class MetricReport:
     original: float
     samples: int
 
-    def told(self, number: Number) -> str:
+    def line(self, number: Number) -> str:
         """Return the built model's value under the metric's own name."""
         return f"{self.name} {number.text(self.value)}"
 
