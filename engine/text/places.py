@@ -28,7 +28,7 @@ class Text:
         return lines[number - 1] if 0 < number <= len(lines) else ""
 
     def line(self, number: int) -> str:
-        """Return line `number` fit for a terminal: each character is replaced by a printable one of the same width."""
+        """Return line `number` for a terminal: unprintable characters are replaced, and each tab becomes one blank."""
         return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", self.raw_line(number)).replace("\t", " ")
 
     def position(self, index: int) -> Position:

@@ -79,7 +79,7 @@ CHECKS = {
 def fits(value, schema, root) -> bool:
     if isinstance(schema, bool):
         return schema
-    return all(CHECKS[keyword](value, said, root, schema) for keyword, said in schema.items())
+    return all(CHECKS[keyword](value, rule, root, schema) for keyword, rule in schema.items())
 
 
 def valid(text: str) -> bool:
