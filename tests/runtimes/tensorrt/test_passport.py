@@ -3,15 +3,15 @@ import pytest
 
 from engine.errors import StepError
 from engine.runtimes.tensorrt import passport
-from engine.runtimes.tensorrt.passport import Here
+from engine.runtimes.tensorrt.passport import LoadingMachine
 
-T4 = Here(kind="tensorrt", gpu="Tesla T4", sm=75, tensorrt="10.13.0.35", os="Linux", arch="x86_64")
-L4 = Here(kind="tensorrt-rtx", gpu="NVIDIA L4", sm=89, tensorrt="1.7.1.116", os="Linux", arch="x86_64")
+T4 = LoadingMachine(kind="tensorrt", gpu="Tesla T4", sm=75, tensorrt="10.13.0.35", os="Linux", arch="x86_64")
+L4 = LoadingMachine(kind="tensorrt-rtx", gpu="NVIDIA L4", sm=89, tensorrt="1.7.1.116", os="Linux", arch="x86_64")
 RTX = {"kind": "tensorrt-rtx", "gpu": ("T4", "L4"), "sms": (75, 89), "tensorrt": "1.7.1.116"}
 
 
 def here(machine=T4, **other):
-    return Here.model_validate({**dict(machine), **other})
+    return LoadingMachine.model_validate({**dict(machine), **other})
 
 
 def refusal(said, machine):
