@@ -1,4 +1,4 @@
-"""Paths in a recipe: relative to the file that says them, inside the project, resolved to URIs."""
+"""The paths that a recipe names: relative to the recipe's own file, inside the project, resolved to URIs."""
 
 from __future__ import annotations
 
@@ -26,19 +26,21 @@ _FORMS = {
 }
 _MODEL_FORMS = ("hf", "python", "timm")
 _OF_THE_WEB = ("http", "https", "file", "s3")
-"""Schemes that no field reads and nobody mistypes: a hint offers none that looks like them."""
+"""Known schemes that no field accepts. They are no misspelling of another scheme."""
 _SAMPLES = (".jsonl", ".npz")
 _LIBRARY = re.compile(r".+\.(so(\.[0-9]+)*|dll)")
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The folders that a recipe's paths may lead into: its project, and what the user allows besides."""
+    """The folders that a recipe's paths may lead into: its project, and the folders that the user allows."""
 
     project: Path
     allowed: tuple[Path, ...]
-    found: dict[tuple[Any, Position, Path], tuple[str, dict[str, str]]] = field(default_factory=dict, compare=False)
-    """What was said where -> its URI and where it leads: the variants of one document say the same again and again."""
+    resolutions: dict[tuple[Any, Position, Path], tuple[str, dict[str, str]]] = field(
+        default_factory=dict, compare=False
+    )
+    """A cache, because the variants of one document share most paths: (path, place, folder) -> (URI, links)."""
 
     def check(self, path: Path, at: Position) -> None:
         """Raise RecipeError where `path`, its symbolic links resolved, leads out of the bounds."""
@@ -54,18 +56,19 @@ class Bounds:
 
 @dataclass(frozen=True)
 class PathField:
-    """A field that may name something on the disk, and what it may name."""
+    """A field of a recipe that may name a file or a folder, and the kinds of files that the field accepts."""
 
     path: tuple[str, ...]
-    """`*` stands for every name of a mapping, or every item of a list."""
+    """The path of the field. `*` stands for every name of a mapping, or every item of a list."""
     forms: Sequence[str] = ()
+    """The schemes that the field accepts beside paths, for example `hf`."""
     kind: Literal["model", "samples", "library", "file"] = "model"
     many: bool = False
-    """It is a list of such names."""
+    """Whether the field is a list of paths."""
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """The name of the field in errors."""
         return dotted(self.path) if "*" not in self.path else self.path[-1]
 
     def is_called(self, name: str) -> bool:
@@ -88,26 +91,26 @@ PATH_FIELDS = (
 
 
 def resolved(root: Node, bounds: Bounds, home: Path, *, must_exist: bool = True) -> tuple[Node, dict[str, str]]:
-    """Return the recipe with `file:/absolute/path` where it names files, and where each path leads.
+    """Return the recipe with URIs `file:/absolute/path` instead of paths, and the paths with their links resolved.
 
-    A path belongs to the folder of the file that says it; what the command line says, to `home`, the recipe's folder.
-    The second value maps each path, made absolute but with its symbolic links, to the same without links.
-    Raises RecipeError at what is not there, unless `must_exist` is false.
+    A path is relative to the folder of its own YAML file. A path of the command line is relative to `home`, the folder
+    of the recipe. The second value maps each absolute path, symbolic links unresolved, to the same path with symbolic
+    links resolved. Raises RecipeError for a missing file, unless `must_exist` is false.
     """
     links: dict[str, str] = {}
     for each, path, node in _named(root):
-        said_in = _folder_of(node, home)
-        place = (node.value, node.at, said_in)
-        if place not in bounds.found:
-            bounds.found[place] = _found(each, node, bounds, said_in, must_exist=must_exist)
-        uri, leads = bounds.found[place]
-        links |= leads
+        folder = _folder_of(node, home)
+        place = (node.value, node.at, folder)
+        if place not in bounds.resolutions:
+            bounds.resolutions[place] = _resolved(each, node, bounds, folder, must_exist=must_exist)
+        uri, own_links = bounds.resolutions[place]
+        links |= own_links
         root = put(root, path, Node(uri, node.at, written=node.written))
     return root, links
 
 
 def _named(root: Node) -> Iterator[tuple[PathField, tuple[str, ...], Node]]:
-    """Yield each value that names something on the disk, with its field and its path in the recipe."""
+    """Yield each value that names a file or a source, with its field and its path in the recipe."""
     for each in PATH_FIELDS:
         pattern = (*each.path, "*") if each.many else each.path
         for path, node in _all(root, (), pattern):
@@ -116,36 +119,38 @@ def _named(root: Node) -> Iterator[tuple[PathField, tuple[str, ...], Node]]:
 
 
 def _all(node: Node | None, above: tuple[str, ...], pattern: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Node]]:
-    """Yield every value that a path with `*` leads to, with its own path."""
+    """Yield every value at `pattern`, a path that may contain `*`, with the value's own path."""
     if node is None:
         return
     if not pattern:
         yield above, node
         return
     head, rest = pattern[0], pattern[1:]
-    named = node.mapping.keys() if node.mapping is not None else map(str, range(len(node.items or ())))
-    for segment in [*named] if head == "*" else [head]:
+    segments = [head] if head != "*" else list(node.mapping or map(str, range(len(node.items or ()))))
+    for segment in segments:
         yield from _all(node.child(segment), (*above, segment), rest)
 
 
-def _found(
+def _resolved(
     field: PathField, node: Node, bounds: Bounds, folder: Path, *, must_exist: bool
 ) -> tuple[str, dict[str, str]]:
     uri = _uri(field, node, bounds, folder, must_exist=must_exist)
-    said = os.path.abspath(folder / str(node.value))
-    return uri, {said: os.path.realpath(said)} if uri.startswith("file:") else {}
+    if not uri.startswith("file:"):
+        return uri, {}
+    path = os.path.abspath(folder / str(node.value))
+    return uri, {path: os.path.realpath(path)}
 
 
 def _folder_of(node: Node, home: Path) -> Path:
-    """Return the folder that a path belongs to: its file's; for one from the command line the recipe's, `home`."""
+    """Return the folder that a path is relative to: the folder of its file, or `home` for the command line."""
     return home if node.at.file == SET else Path(node.at.file).parent
 
 
-def said(root: Node, uri: str, project: Path, home: Path) -> str | None:
-    """Return how a resolved recipe names what became `uri`: a path from the project's root; None for what it does not.
+def portable_name(root: Node, uri: str, project: Path, home: Path) -> str | None:
+    """Return the name of a source of a resolved recipe, or None where the recipe has no source `uri`.
 
-    It is the same wherever the project lies and wherever symbolic links lead. A path outside the project that is
-    written in full stays so.
+    For a path the name is the path from the project's root, so the name does not depend on the project's place or on
+    symbolic links. An absolute path out of the project stays absolute.
     """
     for _, _, node in _named(root):
         if node.value != uri:
@@ -159,17 +164,17 @@ def said(root: Node, uri: str, project: Path, home: Path) -> str | None:
 
 
 def _uri(field: PathField, node: Node, bounds: Bounds, folder: Path, *, must_exist: bool) -> str:
-    said = str(node.value)
+    source = str(node.value)
     name = field.name
 
     def wrong(what: str, hint: str = "") -> RecipeError:
         return RecipeError(f"`{name}` {what}", node.at, hint=hint)
 
-    if match := _SCHEME.fullmatch(said):
+    if match := _SCHEME.fullmatch(source):
         return _remote(field, match[1], match[2], node.at)
-    if not said.strip() or said.startswith("~"):
+    if not source.strip() or source.startswith("~"):
         raise wrong("is no path: ~ and empty text name no file", "write the path from the recipe's folder")
-    path = folder / said
+    path = folder / source
     bounds.check(path, node.at)
     if must_exist or os.path.exists(path):
         _check_kind(field, path, wrong)
@@ -177,7 +182,7 @@ def _uri(field: PathField, node: Node, bounds: Bounds, folder: Path, *, must_exi
 
 
 def _check_kind(field: PathField, path: Path, wrong: Callable[..., RecipeError]) -> None:
-    """Raise RecipeError where nothing is at `path`, or something that the field cannot be about."""
+    """Raise RecipeError where `path` is missing, or has a kind that the field does not accept."""
     try:
         path.stat()
     except FileNotFoundError:
@@ -206,7 +211,7 @@ def _check_kind(field: PathField, path: Path, wrong: Callable[..., RecipeError])
 
 
 def _absolute(path: Path) -> Path:
-    # A file keeps its own name: `model.onnx` may be a link to a blob without a suffix, its companions beside it.
+    # A file keeps its own name: `model.onnx` may be a link to a file without a suffix, with further files beside it.
     if path.is_dir() or path.name == "..":
         return Path(os.path.realpath(path))
     return Path(os.path.realpath(path.parent), path.name)
@@ -223,7 +228,7 @@ def _remote(field: PathField, scheme: str, rest: str, at: Position) -> str:
 
 
 def _schemes(field: PathField, scheme: str) -> str:
-    """Return the hint with the scheme that `scheme` looks like, or with all that the field reads."""
+    """Return the hint for an unknown scheme: a similar scheme, or all schemes that the field accepts."""
     near = suggestions.nearest(scheme, field.forms) if scheme.lower() not in _OF_THE_WEB else []
     if near:
         return suggestions.did_you_mean(f"`{near[0]}`")

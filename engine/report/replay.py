@@ -77,7 +77,7 @@ def _keep(
 
 
 def _changed_meanwhile() -> bool:
-    """Tell whether tools, steps or plugins were installed during the build: their stat rows would be the new ones."""
+    """Tell whether tools, steps or plugins changed during the build: a snapshot would hold their new stat rows."""
     return tools.changed() or registry.changed() or plugins.changed()
 
 
@@ -118,7 +118,8 @@ def _inputs(session: Session) -> Iterator[str]:
         yield from (str(path) for path in code.of_module(module).files)
     yield from plugins.listings()
     ours = Path(engine.__file__).parent.rglob("*")
-    yield from (str(path) for path in ours if "__pycache__" not in path.parts)  # Python writes there as it goes
+    # Python writes into __pycache__ at any time.
+    yield from (str(path) for path in ours if "__pycache__" not in path.parts)
 
 
 def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished) -> Iterator[str]:

@@ -36,8 +36,8 @@ class InContainer(Installation):
     def launch(self, place: Place) -> Launch:
         """Return the command that runs the image.
 
-        The container sees the model repository alone, and cannot write to it. Its ports are published at the address
-        of `place`.
+        The container can read the model repository and nothing else of this machine. The ports of the server are
+        published at the address of `place`.
         """
         outside, inside = place.ports, Ports(*USUAL, address="0.0.0.0")  # noqa: S104 - inside the container alone
         published = [
@@ -122,7 +122,10 @@ def _fetch(tool: str, base: str, image: str, dockerfile: str) -> None:
 
 
 def _run(command: Sequence[str], *, seconds: float, text: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a command with `text` on its standard input; where it cannot run or takes too long, its result says so."""
+    """Run a command with `text` on its standard input.
+
+    Where the command cannot run or takes too long, the exit code is not 0 and the error output says why.
+    """
     try:
         return subprocess.run(  # noqa: S603 - docker or podman, found on the PATH
             command, input=text, capture_output=True, text=True, errors="replace", timeout=seconds, check=False
@@ -134,5 +137,5 @@ def _run(command: Sequence[str], *, seconds: float, text: str = "") -> subproces
 
 
 def _last(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the last line of the error output, else of the output, else the exit code."""
+    """Return the last line that a command wrote to standard error, else to standard output, else its exit code."""
     return (done.stderr.strip() or done.stdout.strip() or f"exit {done.returncode}").splitlines()[-1]

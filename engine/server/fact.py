@@ -24,7 +24,7 @@ _INSIDE = ("numpy", "onnxruntime", "tokenizers")
 def triton_server(hardware: Hardware | None) -> Known:
     """Return the kind and version of the server that would be started for a model on a CPU or a GPU; NONE for none.
 
-    Of the pip-installed server also the versions of the packages that answer requests: its models run in Python.
+    For the pip-installed server, the versions of the packages that answer requests follow: its models run in Python.
     """
     variables = ("PATH", *packaged.VARIABLES)
     return Known(_server(gpu=hardware is not None), tuple(_places()), variables)

@@ -27,7 +27,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Needs:
-    """The needs of all models of a repository together."""
+    """What the models of a repository need of a server, all models together."""
 
     models: tuple[str, ...] = ()
     backends: frozenset[str] = frozenset()

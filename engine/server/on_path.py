@@ -67,7 +67,7 @@ def _version(home: Path) -> str:
 def _tensorrt() -> str:
     """Return the version of the TensorRT beside the server; empty where none is found.
 
-    It is the version of NVIDIA's image, where the server runs in a known one, else in the file name of the library.
+    In a known image of NVIDIA the version is that of the image; elsewhere it is read from the library's file name.
     """
     named = triton_images.read(os.environ.get(_RELEASE, ""))
     if named is not None and named.image is not None:

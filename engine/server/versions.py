@@ -10,9 +10,9 @@ from engine.server.installation import Lacking
 from engine.server.needs import Engine
 
 USUAL = "25.06-py3"
-"""The image for packages without TensorRT engines: the latest in the table of images that has release notes.
+"""The image for packages without TensorRT engines: the latest image in the table that has release notes of Triton.
 
-Every image has the other backends.
+Every image of Triton has the backends for ONNX and Python models.
 """
 
 

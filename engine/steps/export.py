@@ -87,7 +87,7 @@ class Export(Step):
         if model.source.lower().endswith(".onnx"):
             return None
         return cls(
-            task=model.task, num_labels=model.num_labels, random_head=model.random_head, images=images.wanted(recipe)
+            task=model.task, num_labels=model.num_labels, random_head=model.random_head, images=images.of_recipe(recipe)
         )
 
     def code_used(self) -> tuple[str, ...]:
