@@ -13,9 +13,9 @@ from engine.text.places import Position, Text
 MAX_BYTES = sizes.MIB
 """The largest recipe file in bytes: 1 MiB. Hand-written recipes have a few KiB."""
 _MOST_NAMES = 10_000
-"""The most names of a folder that are compared with a missing file's: comparing more would take seconds."""
+"""The most names of a folder that are compared with the name of a missing file."""
 _ALIKE = 0.5
-"""The least similarity of two file names. It is low because their endings are often alike and their stems are not."""
+"""The least similarity of two file names. The limit is low because long names often differ in a whole word."""
 
 
 def shown(value: object, limit: int = 60) -> str:
