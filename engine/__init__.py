@@ -1,4 +1,4 @@
-"""Make for inference artifacts: `build`, `check`, `lock`, `plan`, `why` and `show` as functions."""
+"""A build tool for inference artifacts. The functions `build`, `check`, `lock`, `plan`, `why` and `show` run it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["build", "check", "lock", "plan", "show", "why"]
 
 
 def __getattr__(name: str) -> object:
-    # Imported on first use: the no-op build must not pay for them.
+    # Imported on first use: an up-to-date build does not need these functions, and their imports take time.
     if name in __all__:
         from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""`python -m engine` is the same program as `recipe`."""
+"""The command `python -m engine`, which is the same program as `recipe`."""
 
 from engine.cli import main
 

@@ -1,4 +1,4 @@
-"""argv -> one command; the only place that prints a traceback-free error and exits."""
+"""The command line: runs one command, prints its error without a traceback, and exits."""
 
 from __future__ import annotations
 
@@ -12,32 +12,36 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
+_INTERRUPTED = 130
+"""The exit code after Ctrl-C. Shells use the same code: 128 plus 2, the number of the signal SIGINT."""
+
+
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the program and exit with its code."""
     _leave_own_folder()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to stop
+        sys.stdout.reconfigure(errors="backslashreplace")  # for names that the terminal cannot show
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if words[:1] == ["build"]:
             from engine import snapshot
 
-            answered = snapshot.answer(words[1:])
-            if answered is not None:
-                _exit(answered, at_once=argv is None)
+            code_of_no_op = snapshot.answer(words[1:])
+            if code_of_no_op is not None:
+                _exit(code_of_no_op, at_once=argv is None)
         code = _run(words)
     except KeyboardInterrupt:
         code = _interrupted()
     except OSError as error:
-        code = _unheard(error)
+        code = _output_lost(error)
     sys.exit(code)
 
 
 def _leave_own_folder() -> None:
-    """Take the folder that Python puts in front of the import path off it: tools do not live there.
+    """Remove the folder that Python puts first on the import path.
 
-    It is the working directory or the script's own folder, so that `recipe` and `python -m engine` would differ.
-    It stays where the program itself can be imported from nowhere else.
+    For `python -m engine` that folder is the working directory, and for `recipe` it is the script's folder. Without the
+    removal the two commands could import different tools. The folder stays if it alone contains this program.
     """
     first = sys.path[0] if sys.path else None
     put_there = ("", os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0])))
@@ -47,7 +51,7 @@ def _leave_own_folder() -> None:
 
 
 def _exit(code: int, *, at_once: bool) -> NoReturn:
-    """Exit; `at_once` leaves out taking the interpreter apart, which is a fifth of an up-to-date build's time."""
+    """Exit. With `at_once` the interpreter does not clean up, which saves a fifth of an up-to-date build's time."""
     if at_once:
         os._exit(code)
     sys.exit(code)
@@ -55,15 +59,18 @@ def _exit(code: int, *, at_once: bool) -> NoReturn:
 
 def _interrupted() -> int:
     sys.stderr.write("interrupted\n")
-    return 130
+    return _INTERRUPTED
 
 
-def _unheard(error: OSError) -> int:
-    """Whoever read our output has gone (not our error), or it cannot be written. The flush at exit must not fail."""
+def _output_lost(error: OSError) -> int:
+    """Return the exit code after a failure to write the output: 0 where the reader closed its pipe, else 1.
+
+    The output goes to the null device from here on, so that the flush at exit does not fail.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
         return 0
-    sys.stderr.write(f"error: what to say cannot be written: {error.strerror}\n")
+    sys.stderr.write(f"error: the output cannot be written: {error.strerror}\n")
     return 1
 
 

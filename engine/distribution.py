@@ -1,9 +1,9 @@
-"""The name by which pip knows this project, and the words that install what one of its extras brings."""
+"""The project's name on PyPI, and the commands that install its extras."""
 
 NAME = "recipe-build"
-"""`recipe` is another project's on PyPI. The command is `recipe`, the import `engine`."""
+"""The name differs from the command `recipe` and the import `engine`: on PyPI, `recipe` is another project."""
 
 
 def install(extra: str) -> str:
-    """Return the command that installs an extra, as hints say it."""
+    """Return the command that installs an extra, for hints of errors."""
     return f"pip install '{NAME}[{extra}]'"

@@ -1,4 +1,4 @@
-"""Every error a user can meet: what happened, the facts, a hint."""
+"""The errors that users meet. Each error has a message, facts and a hint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.text.places import Position
 
 
 class Exit(IntEnum):
-    """Exit codes of the program; `worst` knows which one wins when several apply."""
+    """Exit codes of the program. Where several codes apply, `worst` chooses one."""
 
     OK = 0
     FAILED = 1
@@ -20,15 +20,16 @@ class Exit(IntEnum):
 
     @staticmethod
     def worst(codes: Sequence[Exit]) -> Exit:
-        """Return the first code of the precedence 130, 2, 1, 4, 3, 0 that occurs in `codes`."""
+        """Return the code with the highest precedence in `codes`. The precedence is 130, 2, 1, 4, 3, 0."""
         order = (Exit.INTERRUPTED, Exit.USAGE, Exit.FAILED, Exit.JUDGED, Exit.WAITING, Exit.OK)
         return next((code for code in order if code in codes), Exit.OK)
 
 
 class UserError(Exception):
-    """Something that the user can mend: what happened, the facts behind it, and a hint.
+    """An error that the user can repair.
 
-    `facts` are short lines printed under `what`; `hint` says what to do next.
+    `what` is one line about what happened. `facts` are short lines printed under `what`. `hint` tells the user what to
+    do next.
     """
 
     exit = Exit.FAILED
@@ -40,7 +41,7 @@ class UserError(Exception):
         self.hint = hint
 
     def fields(self) -> dict[str, object]:
-        """Return the error as machines read it."""
+        """Return the error as a dictionary for JSON."""
         return {"what": self.what, "facts": list(self.facts), "hint": self.hint}
 
     def __str__(self) -> str:
@@ -51,11 +52,11 @@ class UserError(Exception):
 
 
 class StepError(UserError):
-    """A step could not do its work (exit 1)."""
+    """A step failed (exit 1)."""
 
 
 class JudgementError(UserError):
-    """A measurement misses a bound that the recipe sets (exit 4). The measurement is kept."""
+    """A measurement is outside a bound of the recipe (exit 4). The store keeps the measurement."""
 
     exit = Exit.JUDGED
 
@@ -65,19 +66,19 @@ class StoreError(UserError):
 
 
 class HardwareError(UserError):
-    """What is here is fine, and needs hardware that is not (exit 3)."""
+    """The recipe is right, but a job needs hardware that this machine lacks (exit 3)."""
 
     exit = Exit.WAITING
 
 
 class UsageError(UserError):
-    """The command line asks for something that cannot be (exit 2)."""
+    """The command line is wrong (exit 2)."""
 
     exit = Exit.USAGE
 
 
 class LockError(UserError):
-    """A build asks for its lock, and there is none, or it is not what is here (exit 2)."""
+    """A build with a lock cannot run: the lock is missing, or differs from the present state (exit 2)."""
 
     exit = Exit.USAGE
 

@@ -1,4 +1,4 @@
-"""What is known of a machine: a value with what is behind it, and who knows which fact."""
+"""Facts of the machine: their values with the files behind them, and the functions that read them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Known:
-    """A value, and the files and environment variables that it was read from: while those stay, so does the value.
+    """A value, and the files and environment variables that the value was read from.
 
-    A file that is not there, and would count if it were, belongs to `paths`, too. What the system itself tells (the
-    CPU, the kernel, the driver's files) is not among them: every up-to-date build asks for that again.
+    The value stays the same while those files and variables stay the same. `paths` also names missing files that would
+    change the value if they existed. Answers of the system itself (the CPU, the kernel, the driver's files) are not in
+    `paths`, because every up-to-date build asks the system again.
     """
 
     value: str
@@ -21,26 +22,26 @@ class Known:
 
 
 Tell = Callable[[Any], Known]
-"""Says what a fact is here, for the `Hardware` that a job needs or None.
+"""A function that returns a fact of this machine. Its argument is the `Hardware` that a job needs, or None.
 
-Raises KeyError where this machine has no such thing.
+Raises KeyError where the machine has no such hardware.
 """
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A fact by who tells it. Records keep those that describe the machine as a whole and are cheap to ask for."""
+    """The function that reads a fact. Records keep the facts that describe the whole machine and are quick to read."""
 
     tell: Tell
     describes_machine: bool = False
 
 
 FACTS: dict[str, Fact] = {}
-"""Every fact that somebody has declared so far, by its name."""
+"""All facts that were declared so far, by their names."""
 
 
 def fact(name: str, *, describes_machine: bool = False) -> Callable[[Tell], Tell]:
-    """Declare the function below as the one that knows a fact; steps name it in `facts`, keys have it as a row."""
+    """Declare the decorated function as the reader of a fact. Steps name the fact in `facts`, and keys get its row."""
 
     def declare(tell: Tell) -> Tell:
         FACTS[name] = Fact(tell, describes_machine)

@@ -1,4 +1,4 @@
-"""What other packages bring - steps, runtimes, tasks - by their entry points."""
+"""Entry points: the steps, runtimes and tasks that other installed packages bring."""
 
 from __future__ import annotations
 
@@ -16,78 +16,83 @@ if TYPE_CHECKING:
 
 STEPS, RUNTIMES, TASKS = "recipe.steps", "recipe.runtimes", "recipe.tasks"
 GROUPS = (STEPS, RUNTIMES, TASKS)
-"""The groups of entry points through which other packages join."""
+"""The groups of entry points that this program reads."""
 
 
 def points(group: str) -> Sequence[EntryPoint]:
-    """Return the entry points of one group by name, as they were when this process first looked."""
-    return [point for point in _found() if point.group == group]
+    """Return the entry points of one group, sorted by name. A process reads the entry points only once."""
+    return [point for point in _entry_points() if point.group == group]
 
 
 def load(point: EntryPoint, kind: str) -> Any:
-    """Return what an entry point names; `kind` is what it should be, in one word. Raises StepError where it cannot."""
+    """Return the object that an entry point names. Raises StepError where the import fails.
+
+    `kind` is the object's kind for the error: "step", "runtime" or "task".
+    """
     try:
-        found = point.load()
+        plugin = point.load()
     except Exception as error:
         raise StepError(
             f"the {kind} {point.name!r} of {package(point)} cannot be loaded",
             [f"{point.value}: {type(error).__name__}: {error}"],
             "repair or uninstall that package",
         ) from error
-    _loaded.update((point.module, found.__module__) if isinstance(found, type) else (point.module,))
-    return found
+    _loaded.add(point.module)
+    if isinstance(plugin, type):
+        _loaded.add(plugin.__module__)
+    return plugin
 
 
 def loaded() -> Sequence[str]:
-    """Return the modules of what was loaded: whether a recipe wants it, and how, their code decides."""
+    """Return the modules of all plugins that this process loaded. The code of these modules decides about recipes."""
     return sorted(_loaded)
 
 
 def refuse_twins(kind: str, name: str, first: str, second: str) -> StepError:
-    """Return the error for two things of one kind and name; `first` and `second` say where they come from."""
+    """Return the error for two plugins of one kind and name. `first` and `second` are the places of the two."""
     return StepError(
         f"two {kind}s are called {name!r}", [first, second], "uninstall one of the packages, or rename the entry point"
     )
 
 
 def package(point: EntryPoint) -> str:
-    """Return the distribution that an entry point belongs to, in words."""
+    """Return the name and version of the distribution that an entry point belongs to."""
     return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
 
 
 def listings() -> list[str]:
-    """Return the files in which installed packages list their entry points, those of all packages that may have one."""
-    found = []
+    """Return the path of `entry_points.txt` of every installed package, also where a package has no such file."""
+    files = []
     for entry in sys.path:
         with contextlib.suppress(OSError):
-            found += [
+            files += [
                 os.path.join(entry, name, "entry_points.txt")
                 for name in os.listdir(entry or ".")
                 if name.endswith((".dist-info", ".egg-info"))
             ]
-    return found
+    return files
 
 
 def changed() -> bool:
-    """Say whether other packages bring other things by now than when this process first looked."""
-    return _names(_look()) != _names(_found())
+    """Tell whether the installed entry points differ from those that this process read first."""
+    return _names(_read()) != _names(_entry_points())
 
 
 _loaded: set[str] = set()
 
 
 @cache
-def _found() -> tuple[EntryPoint, ...]:
-    return _look()
+def _entry_points() -> tuple[EntryPoint, ...]:
+    return _read()
 
 
-def _look() -> tuple[EntryPoint, ...]:
-    from importlib.metadata import entry_points  # reads the metadata of all that is installed
+def _read() -> tuple[EntryPoint, ...]:
+    from importlib.metadata import entry_points  # imported late: the module is slow to import
 
     every = entry_points()
-    found = (point for group in GROUPS for point in every.select(group=group))
-    return tuple(sorted(found, key=lambda point: point.name))
+    ours = (point for group in GROUPS for point in every.select(group=group))
+    return tuple(sorted(ours, key=lambda point: point.name))
 
 
-def _names(found: Sequence[EntryPoint]) -> list[str]:
-    return sorted(f"{point.group}:{point.name}={point.value}" for point in found)
+def _names(points: Sequence[EntryPoint]) -> list[str]:
+    return sorted(f"{point.group}:{point.name}={point.value}" for point in points)

@@ -1,4 +1,4 @@
-"""What tests of a step, a runtime or a task of one's own need: run it as a build would, and see where it joins."""
+"""Helpers to test steps, runtimes and tasks of other packages: run a step, plan a recipe, install an entry point."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from engine.store.output import Files
 __all__ = ["VERSION", "Job", "StepOutput", "install", "plan_of", "run_step"]
 
 VERSION = 1
-"""The version of what this module offers: see docs/stability.md."""
+"""The version of this module's names. docs/stability.md tells what a version promises."""
 
 
 @dataclass(frozen=True)
 class StepOutput:
-    """What a step made."""
+    """The output and the report of a step."""
 
     out: Path
-    """The folder with its output, read-only as in a store."""
+    """The folder with the step's output, read-only as in a store."""
     report: Mapping[str, Any]
-    """What it reported, as it is filed: JSON values."""
+    """The step's report as a record keeps it: JSON values."""
     files: Files
-    """Relative path -> size in bytes and content."""
+    """Relative path of each file -> its size in bytes and the digest of its content."""
 
 
 def run_step(step: Step, folder: Path, **inputs: Path | str) -> StepOutput:
-    """Run a step as a worker does, with its options written as JSON and read back; its output goes to `folder/out`.
+    """Run a step as a worker does and return its output, which lies in `folder/out`.
 
-    Raises StepError where a build would: for what the step raises itself, a report that JSON cannot hold, an output
-    that holds links, or an input that it changed.
+    The step's options are written as JSON and read back, as in a build. Raises StepError where a build would: for
+    errors of the step itself, a report that JSON cannot hold, links in the output, or an input that the step changed.
     """
     before = {name: _content(place) for name, place in inputs.items()}
     kind = type(step)
@@ -52,36 +52,37 @@ def run_step(step: Step, folder: Path, **inputs: Path | str) -> StepOutput:
         out=str(folder / "out"),
         log=str(folder / "log"),
     )
-    known = os.environ.get(KEY_VARIABLE)
+    key_before = os.environ.get(KEY_VARIABLE)
     try:
         report = perform(task, kind)
     finally:
         os.environ.pop(KEY_VARIABLE, None)
-        os.environ.update({} if known is None else {KEY_VARIABLE: known})
-    made = output.take(Path(task.out))
+        if key_before is not None:
+            os.environ[KEY_VARIABLE] = key_before
+    files = output.take(Path(task.out))
     for name, place in inputs.items():
         if _content(place) != before[name]:
             raise StepError(
                 f"the step {task.name!r} damaged its input {name!r}",
                 hint="a step must work on a copy of what it changes",
             )
-    return StepOutput(Path(task.out), report, made)
+    return StepOutput(Path(task.out), report, files)
 
 
 def plan_of(recipe: Mapping[str, Any], *kinds: type[Step]) -> tuple[Job, ...]:
-    """Return the jobs of a recipe, said as in YAML, with steps of one's own beside those that are installed.
+    """Return the jobs of a recipe, with the steps `kinds` beside all installed steps.
 
-    Raises StepError where they cannot be joined.
+    `recipe` has the fields of the YAML file. Raises StepError where the steps do not fit together.
     """
     own = {kind.step_name(): kind for kind in kinds}
     return jobs.plan(Recipe.model_validate(dict(recipe), by_alias=True, by_name=False), {**registry.steps(), **own})
 
 
 def install(folder: Path, group: str, name: str, value: str) -> Path:
-    """Let a folder on the import path bring something, as an installed package does; return its metadata's folder.
+    """Install an entry point into a folder, without pip; return the folder of the metadata.
 
-    `group` is `recipe.steps`, `recipe.runtimes` or `recipe.tasks`; `value` is "module:object". A program that is
-    started with the folder in PYTHONPATH has it.
+    `group` is `recipe.steps`, `recipe.runtimes` or `recipe.tasks`, and `value` is "module:object". Programs with
+    `folder` in PYTHONPATH then see the entry point.
     """
     if group not in plugins.GROUPS:
         raise ValueError(f"{group} is none of {', '.join(plugins.GROUPS)}")

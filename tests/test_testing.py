@@ -1,4 +1,4 @@
-"""A step of one's own is run as a build would run it, and seen to join the plan."""
+"""The helpers for steps of other packages: a step runs as in a build, and joins the plan."""
 
 import re
 import shutil
@@ -18,7 +18,7 @@ from engine.step import Step
 from engine.testing import install, plan_of, run_step
 
 ROOT = Path(engine.__file__).parent.parent
-SAID = re.search(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)
+EXAMPLE = re.search(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL)
 RECIPE = {"name": "m", "model": {"source": "model.onnx"}, "steps": {"prune": {"outputs": ["one"]}}}
 
 
@@ -38,12 +38,12 @@ class Tell(Step):
 
 
 def test_a_step_runs_and_its_output_and_report_are_at_hand(tmp_path):
-    made = run_step(toy.Begin(text="some words"), tmp_path)
-    assert made.report == {"length": 10}
-    assert (made.out / "text.txt").read_text() == "some words"
-    assert {name: size for name, (size, _) in made.files.items()} == {"text.txt": 10}
+    output = run_step(toy.Begin(text="some words"), tmp_path)
+    assert output.report == {"length": 10}
+    assert (output.out / "text.txt").read_text() == "some words"
+    assert {name: size for name, (size, _) in output.files.items()} == {"text.txt": 10}
     (tmp_path / "next").mkdir()
-    assert run_step(toy.Shout(), tmp_path / "next", text=made.out).files.keys() == {"text.txt"}
+    assert run_step(toy.Shout(), tmp_path / "next", text=output.out).files.keys() == {"text.txt"}
 
 
 def test_what_a_build_would_refuse_is_refused(tmp_path):
@@ -63,7 +63,7 @@ def test_what_a_build_would_refuse_is_refused(tmp_path):
 
 def prune():
     names = {}
-    exec(compile(SAID[1].replace("from __future__ import annotations\n", ""), "prune.py", "exec"), names)
+    exec(compile(EXAMPLE[1].replace("from __future__ import annotations\n", ""), "prune.py", "exec"), names)
     return names["Prune"]
 
 
@@ -76,9 +76,9 @@ def test_the_step_that_contributing_shows_works(tmp_path):
     onnx.save(
         onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", numbers[:1], numbers[1:])), model / "model.onnx"
     )
-    made = run_step(prune()(outputs=["one"]), tmp_path, model=model)
-    assert made.report == {"dropped": 1}
-    assert [each.name for each in onnx.load(made.out / "model.onnx").graph.output] == ["one"]
+    output = run_step(prune()(outputs=["one"]), tmp_path, model=model)
+    assert output.report == {"dropped": 1}
+    assert [each.name for each in onnx.load(output.out / "model.onnx").graph.output] == ["one"]
 
 
 def test_it_is_seen_where_it_joins():
@@ -87,7 +87,7 @@ def test_it_is_seen_where_it_joins():
     assert needs["fuse"] == {"shaped": "prune"}
 
 
-def told(*words, path):
+def stdout_of(*words, path):
     command = [sys.executable, "-m", "engine", *words]
     done = subprocess.run(command, cwd=path, env={"PYTHONPATH": str(path)}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -103,16 +103,16 @@ def project(tmp_path):
 
 def test_a_new_step_of_ours_is_one_file(project):
     shutil.copytree(ROOT / "engine", project / "engine", ignore=shutil.ignore_patterns("__pycache__"))
-    (project / "engine" / "steps" / "prune.py").write_text(SAID[1])
-    assert "prune          model -> pruned, after shape-infer" in told("steps", path=project)
-    assert " shape-infer prune fuse " in told("check", "r.yaml", path=project)
+    (project / "engine" / "steps" / "prune.py").write_text(EXAMPLE[1])
+    assert "prune          model -> pruned, after shape-infer" in stdout_of("steps", path=project)
+    assert " shape-infer prune fuse " in stdout_of("check", "r.yaml", path=project)
 
 
 def test_a_step_of_another_package_is_one_file_and_an_entry_point(project):
-    (project / "my_steps.py").write_text(SAID[1])
+    (project / "my_steps.py").write_text(EXAMPLE[1])
     install(project, "recipe.steps", "prune", "my_steps:Prune")
-    assert "prune          model -> pruned, after shape-infer  [my_steps]" in told("steps", path=project)
-    assert " shape-infer prune fuse " in told("check", "r.yaml", path=project)
+    assert "prune          model -> pruned, after shape-infer  [my_steps]" in stdout_of("steps", path=project)
+    assert " shape-infer prune fuse " in stdout_of("check", "r.yaml", path=project)
 
 
 def test_only_what_is_named_can_be_joined(tmp_path):

@@ -1,4 +1,4 @@
-"""The commands: a file for each, with thin functions. This module joins them to one command line."""
+"""The commands of the program: a module for each command. This module joins them to one command line."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.report import Report
 
 _NOT_REPEATABLE = ("force", "refresh", "dry_run")
-"""Options with which a second run of the same command may do something: its output is not kept for a replay."""
+"""Options with which a second run of the same command may build again: no snapshot of its output is kept."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ _TOOLS = {
     "transformers": "Hugging Face models",
     "huggingface_hub": "hf: sources",
 }
-"""Package -> what it is needed for, with every runtime. The tools of a runtime are named by the runtime."""
+"""Python packages that are needed with every runtime, and their purposes. Each runtime names the packages it needs."""
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:

@@ -89,7 +89,7 @@ def _print_table(chosen: Sequence[Gpu]) -> None:
     from engine.gpus import UNSUPPORTED
     from engine.report import grid
 
-    # The refused GPUs stand in a table of their own with the same columns.
+    # The table of refused GPUs has columns of the same widths.
     rows = [_TITLES, *map(_row, chosen)]
     refused = [(gpu.name, str(gpu.sm), "", gpu.why) for gpu in UNSUPPORTED]
     widths = [max(len(row[column]) for row in (*rows, *refused)) for column in range(3)]

@@ -1,4 +1,4 @@
-"""What the hardware and the model cannot do, said before anything is built, with the nearest thing that works."""
+"""Feasibility: refuses what the hardware or the model cannot do before anything is built, and names the nearest way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["check", "check_model", "profiles", "usual"]
 
 
 def check(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError for what the target's hardware cannot do, then for what no step can do yet."""
+    """Raise RecipeError for what the target's hardware cannot do, or for what no step supports yet."""
     devices = target.check(loaded)
     precision.check(loaded, devices)
     options.check(loaded, devices)

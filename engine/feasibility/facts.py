@@ -1,4 +1,4 @@
-"""What a model says of itself: what `fetch` reports, and what feasibility holds a recipe against."""
+"""Facts of a model: `fetch` reports them, and feasibility checks a recipe against them."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from dataclasses import dataclass, field
 from engine.reporting import WRITTEN, TypedReport
 
 Axes = tuple[int | str, ...]
-"""The sizes of a tensor's axes, and the names of those that may have any size."""
+"""A tensor's shape: for each axis its size, or its name where the axis may have any size."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphFacts(TypedReport):
-    """What the weights and the configuration, or the ONNX graph, tell."""
+    """Facts that come from weights and config of a checkpoint, or from an ONNX graph."""
 
     architecture: str = field(default="unknown", metadata=WRITTEN)
     parameters: int | None = field(default=None, metadata=WRITTEN)
     axes: Mapping[str, Axes] = field(default_factory=dict, metadata=WRITTEN)
-    """Of each input; none where nothing is known of them."""
+    """The shape of each input by name; empty where the inputs are not known."""
     width: int | None = field(default=None, metadata=WRITTEN)
-    """Numbers per token between two layers."""
+    """The hidden size: how many numbers each token has between two layers."""
     types: Mapping[str, str] = field(default_factory=dict)
     """The dtype of each input of an ONNX graph."""
     outputs: Mapping[str, tuple[str, Axes | None]] = field(default_factory=dict)
-    """The dtype of each output of an ONNX graph, and its shape where its rank is known."""
+    """The dtype and the shape of each output of an ONNX graph; the shape is None where the rank is not known."""
     operators: Mapping[str, tuple[str, ...]] | None = None
-    """Of an ONNX graph: by domain, the operators that are not ONNX's own."""
+    """The operators of an ONNX graph that are not ONNX's own, by domain; None for a checkpoint."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFacts(GraphFacts):
-    """What is known of a model without reading a tensor."""
+    """All facts of a model; none of them needs a tensor's values."""
 
     kind: str
     """The kind of checkpoint: transformers, timm or onnx."""
     task: str | None = field(default=None, metadata=WRITTEN)
-    """What the model says that it is for."""
+    """The task that the model's config names; None where it names no task."""
     max_sequence: int | None = field(default=None, metadata=WRITTEN)
-    """The tokens that it has positions for; None where there is no limit."""
+    """The largest number of tokens that the model has position embeddings for; None for no limit."""
     bytes: int = field(default=0, metadata=WRITTEN)
-    """The size of the weights."""
+    """The size of the weights in bytes."""
     source: str | None = None
-    """Where it was fetched from; None for a model that was only looked at."""
+    """Where the model was fetched from; None for a model that was inspected and not fetched."""
 
     @property
     def dynamic(self) -> tuple[str, ...] | None:
-        """The names of the axes that may have any size; None where nothing is known of axes."""
+        """The names of the axes that may have any size; None where the inputs are not known."""
         if not self.axes:
             return None
         return tuple(dict.fromkeys(axis for shape in self.axes.values() for axis in shape if isinstance(axis, str)))

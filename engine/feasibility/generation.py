@@ -1,4 +1,4 @@
-"""Text that is to be generated: by what model, on what, and within how many tokens."""
+"""Text generation: refuses models, targets and lengths with which no text can be generated."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
-    """Raise RecipeError for a model that generates text where that cannot be, or for more text than it has room for."""
+    """Raise RecipeError where the model generates no text, the target cannot, or the text has more tokens than fit."""
     recipe = loaded.recipe
     task = recipe.model.task or facts.task
     if task is None or not tasks.generates(task):
         if recipe.generate:
-            said = f"is for {task}" if task else "does not say that it is for generating text"
+            model_is = f"is for {task}" if task else "does not say that it is for generating text"
             hint = "take `generate` out; or say `task:` under `model:`, if that is what the model is for"
-            raise loaded.error(f"the recipe says how text is generated, and the model {said}", "generate", hint=hint)
+            what = f"the recipe says how text is generated, and the model {model_is}"
+            raise loaded.error(what, "generate", hint=hint)
         return
     if supported.off_the_cpu(recipe):
         what = f"not supported yet: generating text {supported.where(recipe)}; the model is for {task}"
@@ -33,7 +34,10 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
 
 
 def _room(loaded: LoadedRecipe, task: str, longest: int | None) -> None:
-    """Refuse answers that do not fit: with a decoder alone the prompt is in the same row."""
+    """Raise RecipeError where new tokens are more than the model's positions.
+
+    In a model that continues a text, the prompt and the new tokens share the positions.
+    """
     new = loaded.recipe.generate.get("max_new_tokens")
     if longest is None:
         return
@@ -43,11 +47,10 @@ def _room(loaded: LoadedRecipe, task: str, longest: int | None) -> None:
     one_row = tasks.find(task).generates is Generates.CONTINUES
     shapes = loaded.recipe.bench.shapes if loaded.recipe.bench and one_row else ()
     for index, shape in enumerate(shapes):
-        made = tasks.MEASURED if new is None else new
+        new_tokens = tasks.MEASURED if new is None else new
         prompt = shape.axes.get("sequence", 1)
-        if prompt <= longest < prompt + made:
-            what = (
-                f"a prompt of {prompt} tokens and {made} new ones are more than the model has positions for: {longest}"
-            )
-            hint = f"measure at most {max(longest - made, 1)} tokens, or lower generate.max_new_tokens"
+        if prompt <= longest < prompt + new_tokens:
+            tokens = f"a prompt of {prompt} tokens and {new_tokens} new ones"
+            what = f"{tokens} are more than the model has positions for: {longest}"
+            hint = f"measure at most {max(longest - new_tokens, 1)} tokens, or lower generate.max_new_tokens"
             raise loaded.error(what, "bench", "shapes", index, "sequence", hint=hint)

@@ -1,4 +1,4 @@
-"""What the model, by the report of its fetch, cannot do: its memory, its axes, its operators."""
+"""Checks of the fetched model: whether memory, axes and operators fit the recipe's target."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from engine.recipe.schema import Profile
 
 _BYTES = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0, "int8": 1.0, "fp8": 1.0, "int4": 0.5}
-"""Bytes that one parameter takes."""
+"""Bytes of one parameter by precision."""
 _WORKING = {"fp32": 4}
-"""Bytes of a number between two layers; 2 in every other precision."""
+"""Bytes of a number between two layers by precision; every other precision has 2."""
 
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
-    """Raise RecipeError for what the model cannot do."""
+    """Raise RecipeError for what the fetched model cannot do on the recipe's target."""
     generation.check_model(loaded, facts)
     if facts.operators:
         registry.of(loaded.recipe).refuse_operators(loaded, facts.operators)
@@ -61,17 +61,17 @@ def _weights(loaded: LoadedRecipe, facts: ModelFacts) -> float:
 
 
 def _least(loaded: LoadedRecipe, profile: Profile, facts: ModelFacts) -> float:
-    """Return bytes that a profile's largest shape needs at the very least, beside the weights.
+    """Return the bytes that a profile's largest shape needs at least, besides the weights.
 
-    Counted are the inputs at four bytes a number, and where the width is known one layer's input and output.
+    The inputs count with four bytes a number. Where the width is known, input and output of one layer count as well.
     """
     largest = {axis: extents.max for axis, extents in profile.items()}
-    given = sum(
+    inputs = sum(
         4 * prod(axis if isinstance(axis, int) else largest.get(axis, 1) for axis in shape)
         for shape in facts.axes.values()
     )
     tokens = largest.get("batch", 1) * largest.get("sequence", 1)
-    return given + 2 * tokens * (facts.width or 0) * _WORKING.get(loaded.recipe.precision, 2)
+    return inputs + 2 * tokens * (facts.width or 0) * _WORKING.get(loaded.recipe.precision, 2)
 
 
 def _has(gpu: Gpu) -> str:
@@ -79,7 +79,7 @@ def _has(gpu: Gpu) -> str:
 
 
 def _larger(loaded: LoadedRecipe, needed: float) -> str:
-    """Return a hint with GPUs that have the memory, and do what the recipe asks for, the smallest first."""
+    """Return a hint with the three smallest GPUs that have the memory, the precision and the runtime of the recipe."""
     recipe = loaded.recipe
     able = [
         gpu

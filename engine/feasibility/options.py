@@ -1,4 +1,4 @@
-"""Options of runtimes, refused where they would be without effect or cannot be."""
+"""Options of runtimes: refuses those without effect, and values that the runtime does not allow."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from engine.recipe.load import LoadedRecipe
 
 _SECTIONS = ("tensorrt",)
-"""Sections of a recipe that are about runtimes alone."""
+"""Sections of a recipe that hold nothing but options of a runtime."""
 
 
 def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
-    """Raise RecipeError at the first option that cannot be, or would be silently without effect."""
+    """Raise RecipeError at the first option that has no effect, or that the runtime does not allow."""
     recipe, runtime = loaded.recipe, registry.of(loaded.recipe)
     for section in _SECTIONS:
         if getattr(recipe, section) and section not in runtime.sections(recipe.target):
@@ -33,10 +33,10 @@ def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
 
 
 def _own(loaded: LoadedRecipe) -> None:
-    """Hold the options under `runtimes` against the runtime's own model of them."""
+    """Check the options under `runtimes` with the runtime's `options_model`."""
     runtime = registry.of(loaded.recipe)
-    said = loaded.recipe.runtimes.get(runtime.name)
-    if said is None:
+    options = loaded.recipe.runtimes.get(runtime.name)
+    if options is None:
         return
     if runtime.options_model is None:
         what = f"the runtime {runtime.name} takes no options under `runtimes`"
@@ -44,6 +44,6 @@ def _own(loaded: LoadedRecipe) -> None:
     from pydantic import ValidationError
 
     try:
-        runtime.options_model.model_validate(said)
+        runtime.options_model.model_validate(options)
     except ValidationError as error:
         raise loaded.complaint(error, "runtimes", runtime.name) from None

@@ -1,4 +1,4 @@
-"""What a recipe overrides in Triton's configuration, refused at its place before anything is built."""
+"""Overrides of Triton's configuration in a recipe: refuses wrong ones at their place before anything is built."""
 
 from __future__ import annotations
 
@@ -17,55 +17,55 @@ if TYPE_CHECKING:
     from engine.errors import RecipeError
     from engine.recipe.load import LoadedRecipe
 
-_LATER = (("model_metrics",), ("ensemble_scheduling", "max_inflight_requests"))
+_LATER_FIELDS = (("model_metrics",), ("ensemble_scheduling", "max_inflight_requests"))
 _LAST_WITHOUT = "24.10"
-"""The last release of which it is known that its model_config.proto (tritonclient 2.51) lacks these fields."""
+"""The last release of Triton that is known to lack `_LATER_FIELDS`. Source: model_config.proto of tritonclient 2.51."""
 
 
 def check(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError for an override that Triton would refuse, as far as the recipe alone can tell."""
+    """Raise RecipeError for an override that Triton would refuse, as far as the recipe alone shows it."""
     for part, path, overrides in known.sections(loaded.recipe):
         if part != "model":
-            _there(loaded, part, path)
-        _hold(loaded, path, overrides, known.of_recipe(loaded.recipe, part))
-        _known_to_image(loaded, path, overrides)
+            _refuse_missing_part(loaded, part, path)
+        _check(loaded, path, overrides, known.of_recipe(loaded.recipe, part))
+        _refuse_later_fields(loaded, path, overrides)
 
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
-    """Raise RecipeError for an override that does not fit the model, by the report of its fetch."""
+    """Raise RecipeError for an override that does not fit the fetched model."""
     about = known.of_model(loaded.recipe, facts)
     if about is None:
         return
-    _free(loaded, facts.axes)
+    _refuse_fixed_batch(loaded, facts.axes)
     for part, path, overrides in known.sections(loaded.recipe):
         if part == "model":
-            _hold(loaded, path, overrides, about)
+            _check(loaded, path, overrides, about)
 
 
-def _known_to_image(loaded: LoadedRecipe, path: tuple[str | int, ...], overrides: Mapping[str, Any]) -> None:
-    """Refuse fields that the Triton of the recipe's image does not know: it would not read the configuration."""
-    named = triton_images.read(loaded.recipe.package.triton.image or "")
-    for field in _LATER if named is not None and named.release <= _LAST_WITHOUT else ():
-        said: Any = overrides
+def _refuse_later_fields(loaded: LoadedRecipe, path: tuple[str | int, ...], overrides: Mapping[str, Any]) -> None:
+    """Raise RecipeError for a field that the Triton of the recipe's image lacks: it could not read the file."""
+    tag = triton_images.read(loaded.recipe.package.triton.image or "")
+    for field in _LATER_FIELDS if tag is not None and tag.release <= _LAST_WITHOUT else ():
+        value: Any = overrides
         for segment in field:
-            said = said.get(segment) if isinstance(said, Mapping) else None
-        if said is not None and named is not None:
-            what = f"Triton {named.release} has no `{field[-1]}` yet"
+            value = value.get(segment) if isinstance(value, Mapping) else None
+        if value is not None and tag is not None:
+            what = f"Triton {tag.release} has no `{field[-1]}` yet"
             hint = f"leave it out, or use an image later than {_LAST_WITHOUT}"
             raise loaded.error(what, *path, *field, hint=hint, at_key=True)
 
 
-def _free(loaded: LoadedRecipe, axes: Mapping[str, Sequence[int | str]]) -> None:
-    """Refuse batches of a model whose first axes are not free."""
-    asked = loaded.recipe.package.triton.max_batch_size
+def _refuse_fixed_batch(loaded: LoadedRecipe, axes: Mapping[str, Sequence[int | str]]) -> None:
+    """Raise RecipeError for a max_batch_size where an input's first axis has a fixed size."""
+    batch = loaded.recipe.package.triton.max_batch_size
     for name, shape in axes.items():
-        if asked and not (shape and isinstance(shape[0], str)):
-            what = f"the model takes no batches of {asked}: the first axis of its input {name} is not free"
+        if batch and not (shape and isinstance(shape[0], str)):
+            what = f"the model takes no batches of {batch}: the first axis of its input {name} is not free"
             facts = [f"{name}: {' x '.join(map(str, shape)) or 'a number'}"]
             raise loaded.error(what, "package", "triton", "max_batch_size", facts=facts, hint="use max_batch_size: 0")
 
 
-def _hold(loaded: LoadedRecipe, path: tuple[str | int, ...], overrides: Mapping[str, Any], about: About) -> None:
+def _check(loaded: LoadedRecipe, path: tuple[str | int, ...], overrides: Mapping[str, Any], about: About) -> None:
     try:
         triton.check(overrides, about)
     except Fault as fault:
@@ -76,13 +76,13 @@ def _error(loaded: LoadedRecipe, path: tuple[str | int, ...], fault: Fault) -> R
     return loaded.error(fault.what, *path, *fault.path, facts=fault.facts, hint=fault.hint, at_key=fault.at_key)
 
 
-def _there(loaded: LoadedRecipe, part: str, path: tuple[str | int, ...]) -> None:
-    """Refuse the overrides of a model that the package will not hold."""
-    said, task = loaded.recipe.package.triton, loaded.recipe.model.task
-    if part == "tokenizer" and not said.tokenizer:
+def _refuse_missing_part(loaded: LoadedRecipe, part: str, path: tuple[str | int, ...]) -> None:
+    """Raise RecipeError for overrides of a part that the package will not have."""
+    triton_section, task = loaded.recipe.package.triton, loaded.recipe.model.task
+    if part == "tokenizer" and not triton_section.tokenizer:
         what, hint = "the package has no tokenizer: the recipe says tokenizer: false", "leave one of them out"
         raise loaded.error(what, *path, hint=hint, at_key=True)
-    have = tasks.find(task).parts if task is not None else None
-    if have is not None and part not in have:
+    parts = tasks.find(task).parts if task is not None else None
+    if parts is not None and part not in parts:
         what = f"a package for {task} has no model `{part}`"
-        raise loaded.error(what, *path, hint=suggestions.hint(part, have), at_key=True)
+        raise loaded.error(what, *path, hint=suggestions.hint(part, parts), at_key=True)

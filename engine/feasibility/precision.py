@@ -1,4 +1,4 @@
-"""Which precisions the devices and their runtime compute in, and what calibration is for."""
+"""Precision: refuses precisions that a device or its runtime does not compute in, and useless calibration."""
 
 from __future__ import annotations
 
@@ -22,47 +22,51 @@ _NEAREST: Mapping[str, Sequence[str]] = {
     "fp8": ("int8", "fp16"),
     "int4": ("int8", "fp16"),
 }
+"""For each precision the precisions that a hint proposes instead, the nearest first."""
 
 
 def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
-    """Raise RecipeError for a precision that the target does not compute in; `devices` are its GPUs, none for a cpu."""
-    recipe, asked = loaded.recipe, loaded.recipe.precision
+    """Raise RecipeError for a precision that the target does not compute in; `devices` are the GPUs, none for a cpu."""
+    recipe, requested = loaded.recipe, loaded.recipe.precision
     runtime = registry.of(recipe)
     kernels = runtime.kernels(recipe.target)
     if kernels is not None:
         by = f"the provider {recipe.target.provider} does not compute" if devices else "no cpu is built for"
-        better = bool(kernels.instead) and asked in _able(loaded, devices)
+        better = bool(kernels.instead) and requested in _able(loaded, devices)
         more = f", or {kernels.instead}" if better else ""
-        _hold(loaded, kernels.precisions, f"{by} in {asked}", kernels.fact, more=more)
+        _refuse(loaded, kernels.precisions, f"{by} in {requested}", kernels.fact, more=more)
     else:
         for gpu in devices:
-            lacking = f" with {runtime.name}" if asked in gpu.dtypes else ""
-            what = f"{called([gpu])} cannot compute in {asked}{lacking}"
-            _hold(loaded, _of(gpu, runtime), what, "it computes in", nearest=_able(loaded, devices))
+            lacking = f" with {runtime.name}" if requested in gpu.dtypes else ""
+            what = f"{called([gpu])} cannot compute in {requested}{lacking}"
+            _refuse(loaded, _of(gpu, runtime), what, "it computes in", nearest=_able(loaded, devices))
     _calibration(loaded, devices)
 
 
-def _hold(
+def _refuse(
     loaded: LoadedRecipe, able: Sequence[str], what: str, fact: str, *, nearest: Sequence[str] = (), more: str = ""
 ) -> None:
-    """Raise RecipeError where the recipe's precision is not among those of `able`."""
-    asked = loaded.recipe.precision
-    if asked in able:
+    """Raise RecipeError where `able`, the possible precisions, lack the recipe's precision.
+
+    `nearest` limits the precisions that the hint may propose; `more` is a further hint.
+    """
+    requested = loaded.recipe.precision
+    if requested in able:
         return
-    choice = next((dtype for dtype in _NEAREST[asked] if dtype in (nearest or able)), able[-1])
-    hint = f"the nearest that works is precision: {choice}{more}"
+    nearest_precision = next((dtype for dtype in _NEAREST[requested] if dtype in (nearest or able)), able[-1])
+    hint = f"the nearest that works is precision: {nearest_precision}{more}"
     at = ("precision",) if loaded.position("precision") else ("target", "runtime")
     raise loaded.error(what, *at, facts=[f"{fact} {', '.join(able)}"], hint=hint)
 
 
 def _able(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> Sequence[str]:
-    """Return what all of the GPUs compute in."""
+    """Return the precisions that all of the GPUs compute in with the recipe's runtime."""
     runtime = registry.of(loaded.recipe)
     return [dtype for dtype in _PRECISIONS if all(dtype in _of(gpu, runtime) for gpu in devices)]
 
 
 def _of(gpu: Gpu, runtime: Runtime) -> Sequence[str]:
-    """Return what a GPU computes in with a runtime."""
+    """Return the precisions that one GPU computes in with a runtime."""
     lacks = runtime.lacks(gpu)
     return [dtype for dtype in _PRECISIONS if dtype in gpu.dtypes and dtype not in lacks]
 

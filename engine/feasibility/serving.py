@@ -1,4 +1,4 @@
-"""What a recipe says of Triton, held against what the package runs on and the TensorRT that builds its engine."""
+"""Serving: checks `package.triton` against the profiles, and against the TensorRT that builds the engine."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ if TYPE_CHECKING:
 
 
 def check(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError for what Triton would not load."""
+    """Raise RecipeError for an image, a max_batch_size or an override with which Triton would not load the package."""
     _image(loaded)
     _batches(loaded)
     overrides.check(loaded)
 
 
 def _image(loaded: LoadedRecipe) -> None:
-    """Refuse an image that is none, or that does not load what is built."""
-    said = loaded.recipe.package.triton.image
-    if said is None:
+    """Raise RecipeError for a name that is no image of Triton, or an image that does not load what is built."""
+    name = loaded.recipe.package.triton.image
+    if name is None:
         return
-    named = triton_images.read(said)
-    if named is None:
+    tag = triton_images.read(name)
+    if tag is None:
         hint = f'write the release, "24.05", or the whole name, {REPOSITORY}:24.05-py3'
-        raise loaded.error(f"`image` is none of Triton's: {said!r}", *RECIPE_PATH, hint=hint)
-    registry.of(loaded.recipe).refuse_image(loaded, named)
+        raise loaded.error(f"`image` is none of Triton's: {name!r}", *RECIPE_PATH, hint=hint)
+    registry.of(loaded.recipe).refuse_image(loaded, tag)
 
 
 def _batches(loaded: LoadedRecipe) -> None:
-    """Refuse batches that no profile takes: an engine would not load, any other model was not validated with them."""
+    """Raise RecipeError for a max_batch_size above all profiles.
+
+    An engine would not load with it; any other model is not validated with larger batches than its profiles.
+    """
     recipe = loaded.recipe
     largest = greatest(recipe.profiles).get("batch")
     batch = recipe.package.triton.max_batch_size

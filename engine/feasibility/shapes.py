@@ -1,4 +1,4 @@
-"""Profiles and shapes to measure: within each other, and within what the model takes."""
+"""Shapes: checks the shapes of `bench` against the profiles, and both against the axes of the model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError for a shape to measure that a TensorRT engine of these profiles cannot take."""
+    """Raise RecipeError for a shape of `bench` that no profile takes, where the runtime takes nothing else."""
     _within(loaded, loaded.recipe.profiles)
 
 
@@ -28,9 +28,9 @@ def _within(loaded: LoadedRecipe, profiles: Sequence[Profile]) -> None:
         return
     for index, shape in enumerate(recipe.bench.shapes):
         if not any(_takes(profile, shape.axes) for profile in profiles):
-            said = ", ".join(f"{axis} {size}" for axis, size in shape.axes.items())
+            sizes = ", ".join(f"{axis} {size}" for axis, size in shape.axes.items())
             hint = "widen a profile, or measure a shape inside one"
-            raise loaded.error(f"no profile takes {said}", "bench", "shapes", index, hint=hint)
+            raise loaded.error(f"no profile takes {sizes}", "bench", "shapes", index, hint=hint)
 
 
 def _takes(profile: Mapping[str, Range], axes: Mapping[str, int]) -> bool:
@@ -38,7 +38,7 @@ def _takes(profile: Mapping[str, Range], axes: Mapping[str, int]) -> bool:
 
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
-    """Raise RecipeError for axes that the model lacks or that are left open, and for too many tokens."""
+    """Raise RecipeError for axes that the model lacks, for axes without a size, and for too many tokens."""
     dynamic = facts.dynamic
     if dynamic is None:
         return
@@ -55,7 +55,10 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
 
 
 def _served(loaded: LoadedRecipe, profiles: Sequence[Profile]) -> None:
-    """Refuse shapes to measure through a server that the package does not take: it would refuse them, or cut texts."""
+    """Raise RecipeError for a shape to measure through a server that is above the package's limits.
+
+    The server would refuse such a request or truncate its texts.
+    """
     recipe = loaded.recipe
     if recipe.bench is None or not supported.served(recipe):
         return
@@ -71,17 +74,17 @@ def _served(loaded: LoadedRecipe, profiles: Sequence[Profile]) -> None:
 
 
 def profiles(recipe: Recipe | LoadedRecipe, facts: ModelFacts) -> tuple[Profile, ...]:
-    """Return the profiles of a recipe; where it has none, one that suits a text or image model.
+    """Return the profiles of a recipe; where the recipe has none, the usual profile of a text or image model.
 
-    The default takes 1 to 8 inputs at once, of 1 token up to 512 or as many as the model has positions for. There is
-    none for an ONNX file, whose axes may be anything.
+    The usual profile takes 1 to 8 inputs at once, of 1 token up to 512 or to the model's limit. An ONNX file has no
+    usual profile: its axes may mean anything.
     """
-    said = recipe.profiles if isinstance(recipe, Recipe) else recipe.recipe.profiles
-    return said or usual(facts)
+    own = recipe.profiles if isinstance(recipe, Recipe) else recipe.recipe.profiles
+    return own or usual(facts)
 
 
 def usual(facts: ModelFacts) -> tuple[Profile, ...]:
-    """Return the profile of a recipe that has none, by what the model says of itself."""
+    """Return the profile of a recipe without profiles, by the facts of the model; empty for an ONNX file."""
     return () if facts.kind == "onnx" else usual_profiles(facts.dynamic or (), facts.max_sequence)
 
 
@@ -92,7 +95,7 @@ def _check_axes(
     facts: ModelFacts,
     dynamic: Sequence[str],
 ) -> None:
-    """Hold the sizes of a profile (its largest) or of a bench shape against the model's axes."""
+    """Check the largest sizes of a profile, or the sizes of a bench shape, against the model's axes."""
     for axis, size in sizes.items():
         if axis not in dynamic:
             hint = suggestions.hint(axis, dynamic)
@@ -113,7 +116,7 @@ def _about(dynamic: Sequence[str]) -> list[str]:
 
 
 def _proposal(dynamic: Sequence[str], facts: ModelFacts) -> str:
-    """Return a profile for these axes as one would write it; what cannot be guessed is left in capitals."""
+    """Return a profile for these axes as a recipe writes it; sizes that cannot be guessed are MIN, OPT and MAX."""
     usual = usual_ranges(facts.max_sequence)
     guesses = {"batch": in_words(usual["batch"]), "seq": in_words(usual["sequence"])}
     pairs = (

@@ -1,4 +1,4 @@
-"""Which devices the package is for, and which runtime can run on them."""
+"""Target: the devices of the package, and whether the runtime runs on them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def check(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
-    """Return the GPUs that the recipe names; none for a cpu. Raises RecipeError where the target cannot be."""
+    """Return the GPUs that the recipe names, none for a cpu. Raises RecipeError for a target that is not possible."""
     recipe = loaded.recipe
     target = recipe.target
     runtime = registry.of(recipe)
     if target.provider is not None and target.provider not in runtime.providers:
         owners = [each for each in registry.runtimes().values() if target.provider in each.providers]
-        what = f"`provider` is {registry.named(owners)}'s; this recipe uses {target.runtime}"
+        what = f"`provider` is {registry.in_words(owners)}'s; this recipe uses {target.runtime}"
         raise loaded.error(what, "target", "provider", hint="leave it out")
     if target.device == "cpu":
         runtime.refuse_cpu(loaded)
@@ -38,12 +38,12 @@ def check(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
 
 
 def devices(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
-    """Return the GPUs that the recipe names, in its order. Raises RecipeError at a name that is none."""
+    """Return the GPUs that the recipe names, in its order. Raises RecipeError at a name that is no GPU."""
     return tuple(_gpu(loaded, index) for index in range(len(loaded.recipe.target.devices)))
 
 
 def place(loaded: LoadedRecipe, index: int) -> tuple[str | int, ...]:
-    """Return where a device is said: `target.device`, or one of its items."""
+    """Return the path of a device in the recipe: `target.device`, or one item of that list."""
     one = isinstance(loaded.recipe.target.device, str)
     return ("target", "device") if one else ("target", "device", index)
 
@@ -68,13 +68,13 @@ def _gpu(loaded: LoadedRecipe, index: int) -> Gpu:
 def _several(loaded: LoadedRecipe, named: Sequence[Gpu], runtime: Runtime) -> None:
     for index, gpu in enumerate(named):
         if gpu in named[:index]:
-            says = loaded.recipe.target.devices
-            what = f"the {gpu.name} is named twice: {says[named.index(gpu)]} and {says[index]}"
+            names = loaded.recipe.target.devices
+            what = f"the {gpu.name} is named twice: {names[named.index(gpu)]} and {names[index]}"
             raise loaded.error(what, *place(loaded, index), hint="leave one out")
     if len(named) > 1 and not runtime.several:
         able = [each for each in registry.runtimes().values() if each.several]
         fitting = [each for each in able if all(each.builds_for(gpu) for gpu in named)]
-        hint = f"use runtime: {registry.named(fitting)}"
+        hint = f"use runtime: {registry.in_words(fitting)}"
         if not fitting:
             hint = f"make a recipe of each: matrix: {{target.device: [{', '.join(gpu.name for gpu in named)}]}}"
         what = f"{runtime.name} builds for one device; {len(named)} are named"

@@ -1,4 +1,4 @@
-"""The catalogue of GPUs: name, SM, memory, dtypes each can compute in, and where that is written."""
+"""The catalogue of GPUs: name, SM, memory, dtypes that the GPU computes in, and the sources of these facts."""
 
 from engine.gpus.catalogue import CATALOGUE, UNSUPPORTED
 from engine.gpus.gpu import AMPERE, DTYPES, SOURCES, Gpu, UnsupportedGpu

@@ -1,7 +1,7 @@
-"""The GPUs that people deploy on, a line each."""
+"""The catalogue: one line for each GPU that people deploy on."""
 
-# Compute capabilities: "cuda-gpus" of gpu.SOURCES. That list does not name laptops' and cloud providers' own GPUs: they
-# have the capability of the chip they are made of. Memory: the document that each line names.
+# The source of the compute capabilities is "cuda-gpus" in gpu.SOURCES. That list leaves out the GPUs of laptops and of
+# cloud providers: these have the compute capability of their chip. The source of the memory is named in each line.
 
 from __future__ import annotations
 
@@ -10,19 +10,25 @@ from collections.abc import Iterator
 from engine.gpus.gpu import Gpu, UnsupportedGpu
 
 
-def _geforce(sm: int, sizes: str, *, laptop: bool = False) -> Iterator[Gpu]:
-    """Yield GeForce RTX GPUs from `name=GiB, ...`; those of laptops are sold under the same names, as other chips."""
-    for size in sizes.split(","):
-        name, memory = size.strip().split("=")
-        end = " Laptop" if laptop else ""
-        yield Gpu(f"RTX {name}{end}", sm, int(memory), "laptop" if laptop else "geforce")
+def _geforce(sm: int, memory_by_name: str, *, laptop: bool = False) -> Iterator[Gpu]:
+    """Yield GeForce RTX GPUs from `name=GiB, ...`. Laptop GPUs share the names of desktop GPUs and are other chips."""
+    for name, memory_gib in _pairs(memory_by_name):
+        if laptop:
+            yield Gpu(f"RTX {name} Laptop", sm, memory_gib, "laptop")
+        else:
+            yield Gpu(f"RTX {name}", sm, memory_gib, "geforce")
 
 
-def _workstation(sm: int, sizes: str, form: str) -> Iterator[Gpu]:
-    """Yield workstation GPUs from `name=GiB, ...`; `form` says where the name stands: `RTX {} Ada`."""
-    for size in sizes.split(","):
-        name, memory = size.strip().split("=")
-        yield Gpu(form.format(name), sm, int(memory), "workstation")
+def _workstation(sm: int, memory_by_name: str, form: str) -> Iterator[Gpu]:
+    """Yield workstation GPUs from `name=GiB, ...`. `form` is `RTX {} Ada`, with `{}` for the name."""
+    for name, memory_gib in _pairs(memory_by_name):
+        yield Gpu(form.format(name), sm, memory_gib, "workstation")
+
+
+def _pairs(memory_by_name: str) -> Iterator[tuple[str, int]]:
+    for pair in memory_by_name.split(","):
+        name, memory_gib = pair.strip().split("=")
+        yield name, int(memory_gib)
 
 
 CATALOGUE = (
@@ -33,13 +39,13 @@ CATALOGUE = (
     Gpu("TITAN RTX", 75, 24, "geforce"),
     *_workstation(75, "4000=8, 5000=16, 6000=24, 8000=48", "Quadro RTX {}"),
     # Ampere
-    Gpu("A100-40GB", 80, 40, "data-center", ("A100", "A100 PCIE 40GB")),  # the smaller where nothing says 80 GB
+    Gpu("A100-40GB", 80, 40, "data-center", ("A100", "A100 PCIE 40GB")),  # A100 without a size means the smaller one
     Gpu("A100-80GB", 80, 80, "data-center", ("A100 80GB PCIe", "A100 PCIE 80GB")),
     Gpu("A30", 80, 24, "data-center"),
     Gpu("A2", 86, 16, "data-center"),
     Gpu("A10", 86, 24, "data-center"),
     Gpu("A10G", 86, 24, "aws-g5"),
-    Gpu("A16", 86, 16, "data-center"),  # a quarter of the board
+    Gpu("A16", 86, 16, "data-center"),  # one of the four GPUs of the board
     Gpu("A40", 86, 48, "data-center"),
     *_workstation(86, "A2000=6, A2000 12GB=12, A4000=16, A4500=20, A5000=24, A5500=24, A6000=48", "RTX {}"),
     *_geforce(86, "3050=8, 3060=12, 3060 Ti=8, 3070=8, 3070 Ti=8, 3080=12, 3080 Ti=12, 3090=24, 3090 Ti=24"),

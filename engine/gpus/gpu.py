@@ -1,4 +1,4 @@
-"""What is known of one kind of GPU, and the documents that say so."""
+"""One row of the catalogue of GPUs, and the documents behind the rows."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 DTYPES = ("fp32", "tf32", "fp16", "bf16", "int8", "fp8", "fp4", "int4")
-"""Types of numbers that matrix products are computed in; int4 are weights of 4 bits, multiplied in fp16."""
+"""Number types of matrix products. For int4, the weights have 4 bits and the multiplication is in fp16."""
 
 AMPERE = 80
-"""The compute capability, times ten, of the first GPUs of the Ampere architecture."""
+"""The SM (compute capability times ten) of the first GPUs of the Ampere architecture."""
 
 _FIRST_SM = {"tf32": AMPERE, "bf16": AMPERE, "int4": AMPERE, "fp8": 89, "fp4": 100}
 _ARCHITECTURES = {75: "Turing", 80: "Ampere", 86: "Ampere", 87: "Ampere", 89: "Ada Lovelace", 90: "Hopper"}
@@ -63,16 +63,17 @@ _DOCUMENTS = (
     ),
 )
 SOURCES: Mapping[str, tuple[str, str]] = {tag: (title, address) for tag, title, address in _DOCUMENTS}
-"""Tag -> title and address of a document that a row of the catalogue is taken from."""
+"""Tag -> title and address of a document that rows of the catalogue are taken from."""
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One kind of GPU; `sm` is its compute capability times ten, `memory_gib` that of one GPU as sold.
+    """One kind of GPU.
 
-    What the driver reports of the memory is a little less. Where cards of one name come with different memory, it is
-    the largest: what does not fit there fits none of them. `sold` tags the document that says the memory, `aliases`
-    are other names that mean it, as NVML or people have them, `dla` whether it has deep-learning accelerators.
+    `sm` is the compute capability times ten. `memory_gib` is the memory of one GPU as sold; the driver reports a
+    little less. Where cards of one name have different memory, `memory_gib` is the largest: a model that is too large
+    for the largest card is too large for all. `sold` is the tag of the document with the memory. `aliases` are other
+    names of the GPU, from NVML or from people. `dla` tells whether the GPU has deep-learning accelerators.
     """
 
     name: str
@@ -84,32 +85,32 @@ class Gpu:
 
     @property
     def architecture(self) -> str:
-        """The name of its generation."""
+        """The name of the GPU's architecture, for example Hopper."""
         return _ARCHITECTURES.get(self.sm, "Blackwell")
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """What TensorRT computes in on it.
+        """The number types that TensorRT computes in on this GPU.
 
-        tf32 and bf16 came with Ampere (SM80), fp8 with Ada (SM89), fp4 with Blackwell (SM100); weights of 4 bits need
-        SM80. Sources: the support matrices of TensorRT and TensorRT-RTX ("Hardware and Precision"), Model Optimizer's
-        ("W4A16"), and what TensorRT-RTX 1.7 answers when it is asked to build for each SM.
+        tf32 and bf16 came with Ampere (SM80), fp8 with Ada (SM89), and fp4 with Blackwell (SM100). Weights of 4 bits
+        need SM80. Sources: the support matrices of TensorRT and TensorRT-RTX ("Hardware and Precision"), the support
+        matrix of Model Optimizer ("W4A16"), and test builds with TensorRT-RTX 1.7 for each SM.
         """
         return tuple(dtype for dtype in DTYPES if self.sm >= _FIRST_SM.get(dtype, 0))
 
     @property
     def tensorrt(self) -> str:
-        """The first version of TensorRT 10 or later that builds for it. Source: TensorRT's release notes."""
+        """The first version of TensorRT, from 10 on, that builds for this GPU. Source: TensorRT's release notes."""
         return _TENSORRT_FROM.get(self.sm, "10.0")
 
     @property
     def tensorrt_rtx(self) -> bool:
-        """Whether TensorRT-RTX builds for it. Source: `ComputeCapability` of tensorrt-rtx 1.7."""
+        """Whether TensorRT-RTX builds for this GPU. Source: the enum `ComputeCapability` of tensorrt-rtx 1.7."""
         return self.sm in _RTX_SMS
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The tags of the documents behind this row: of its SM, its memory, its dtypes, its first TensorRT."""
+        """The tags of the documents with the GPU's SM, memory, dtypes and first version of TensorRT."""
         first = {"10.8": ("tensorrt-10.8",), "10.14.1": ("tensorrt-10.14",)}.get(self.tensorrt, ())
         rtx = ("tensorrt-rtx",) if self.tensorrt_rtx else ()
         return ("cuda-gpus", self.sold, "tensorrt", "quantization", *rtx, *first)
@@ -117,7 +118,10 @@ class Gpu:
 
 @dataclass(frozen=True)
 class UnsupportedGpu:
-    """A GPU that people ask for and that nothing is built for: its name, its SM, why, and where that is written."""
+    """A GPU that people ask for and that this program cannot build for.
+
+    `why` is the reason, and `sources` are the tags of the documents with the reason.
+    """
 
     name: str
     sm: int

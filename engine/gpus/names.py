@@ -1,4 +1,4 @@
-"""What people, recipes and drivers call a GPU -> the GPU."""
+"""Names of GPUs: finds the GPU that a person, a recipe or a driver names."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from engine.text import suggestions
 _NOISE = ("nvidia", "tesla", "geforce", "gpu", "sxm", "sxm4", "sxm5", "generation", "nvgpu")
 _MIG = re.compile(r"[\s-]+MIG[\s-]+([0-9]+g)\.([0-9]+)gb((?:\+[a-z.]+)?)$", re.IGNORECASE)
 _DIVISIBLE = (80, 90, 100, 103)
-"""The SMs of the data center GPUs that MIG divides: A30 and A100, and from Hopper on all (NVIDIA, MIG User Guide)."""
+"""The SMs of the data center GPUs with MIG: A30, A100, and all from Hopper on. Source: NVIDIA, MIG User Guide."""
 _ALSO_DIVISIBLE = "RTX PRO 6000 Blackwell"
 _FAMILIES = {"orin": 87, "thor": 110}
-"""What NVML calls all modules of a Jetson family: it does not tell them apart. -> their SM."""
+"""Name of a Jetson family -> the SM of its modules. NVML gives all modules of a family this one name."""
 
 
 def find(name: str) -> Gpu:
-    """Return the GPU that a recipe, NVML or a person calls so: "T4", "Tesla T4", "NVIDIA GeForce RTX 3090".
+    """Return the GPU with this name: "T4", "Tesla T4", "NVIDIA GeForce RTX 3090".
 
-    Of a part of a GPU, "NVIDIA A100-SXM4-40GB MIG 1g.5gb", the memory is that of the part. Raises UsageError with the
-    names that come near, or with the reason why nothing is built for this one.
+    For a part of a GPU, such as "NVIDIA A100-SXM4-40GB MIG 1g.5gb", `memory_gib` is the memory of the part. Raises
+    UsageError for an unknown name, with similar names, and for an unsupported GPU, with the reason.
     """
     if part := _MIG.search(name):
         whole = find(name[: part.start()])
@@ -47,31 +47,31 @@ def find(name: str) -> Gpu:
 
 
 def near(name: str) -> str:
-    """Return a hint with the names in the catalogue that look like `name`."""
+    """Return a hint with names of the catalogue that look like `name`."""
     simple = _simple(name)
-    begin_so = [gpu.name for gpu in CATALOGUE if simple and _simple(gpu.name).startswith(simple + "-")]
+    longer = [gpu.name for gpu in CATALOGUE if simple and _simple(gpu.name).startswith(simple + "-")]
     family = [gpu.name for gpu in CATALOGUE if gpu.sm == _FAMILIES.get(simple)]
-    alike = [_BY_NAME[match].name for match in suggestions.nearest(simple, _BY_NAME, count=3)]
-    names = list(dict.fromkeys(family or begin_so or alike))
+    similar = [_BY_NAME[match].name for match in suggestions.nearest(simple, _BY_NAME, count=3)]
+    names = list(dict.fromkeys(family or longer or similar))
     return suggestions.did_you_mean(*names) if names else "`recipe gpus` lists those that are known"
 
 
-def matches(local: str, wanted: str) -> bool:
-    """Tell whether the GPU that the driver calls `local` is the one that a recipe calls `wanted`."""
+def matches(local: str, target: str) -> bool:
+    """Tell whether two names mean one GPU: `local` comes from the driver, and `target` from a recipe."""
     try:
-        meant = find(wanted)
+        target_gpu = find(target)
     except UsageError:
         return False
     if family := _FAMILIES.get(_simple(local)):
-        return meant.sm == family
+        return target_gpu.sm == family
     try:
-        return find(local) == meant
+        return find(local) == target_gpu
     except UsageError:
         return False
 
 
 def _simple(name: str) -> str:
-    """Return a name without its makers' words, case and punctuation: `NVIDIA A100-SXM4-40GB` -> `a100-40gb`."""
+    """Return a name in lower case, without brands and punctuation: `NVIDIA A100-SXM4-40GB` -> `a100-40gb`."""
     words = re.split(r"[^a-z0-9]+", name.lower().replace("with max-q design", "laptop"))
     return "-".join(word for word in words if word and word not in _NOISE)
 
@@ -86,5 +86,5 @@ def with_capability(name: str, sm: int) -> str:
 
 
 def called(named: Sequence[Gpu]) -> str:
-    """Return GPUs in words: `the T4 (SM75) and the A10 (SM86)`."""
+    """Return a text with the names of GPUs: `the T4 (SM75) and the A10 (SM86)`."""
     return " and ".join(f"the {gpu.name} (SM{gpu.sm})" for gpu in named)

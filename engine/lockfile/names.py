@@ -26,7 +26,7 @@ def name_of(source: Source, variant: PlannedVariant) -> str:
     """
     if is_on_hub(source):
         return f"{source.uri}@{source.revision or 'main'}"
-    name = variant.loaded.said(source.uri) or _inside(variant.loaded.project, source.uri)
+    name = variant.loaded.portable_name(source.uri) or _inside(variant.loaded.project, source.uri)
     return name if source.part == "all" else f"{name} ({source.part})"
 
 
@@ -57,6 +57,6 @@ def recipe_rows(variant: PlannedVariant) -> dict[str, str]:
     fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
     rows = {name: text_of(value) for name, value in leaves("", fields)}
     return {
-        name: (loaded.said(value) or value) if any(each.is_called(name) for each in PATH_FIELDS) else value
+        name: (loaded.portable_name(value) or value) if any(each.is_called(name) for each in PATH_FIELDS) else value
         for name, value in rows.items()
     }

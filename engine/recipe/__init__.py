@@ -1,1 +1,1 @@
-"""A recipe: YAML text -> frozen values, with places for errors."""
+"""Recipes: YAML text becomes frozen values, and each error has a place in the text."""

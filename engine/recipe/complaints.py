@@ -1,4 +1,4 @@
-"""The schema's complaints -> one error in plain words, at the first place that is wrong."""
+"""Errors of pydantic become one error in plain words, at the first wrong place of the recipe."""
 
 from __future__ import annotations
 
@@ -38,42 +38,43 @@ _TYPES = {
     "finite_number": "a finite number is meant",
 }
 _KEY = "[key]"
-"""How pydantic marks a complaint about a key instead of its value."""
+"""Pydantic's mark in a path: the error is about a key, not about the key's value."""
 
 
 def complaint(
     error: ValidationError, root: Node, files: Sequence[Path], below: Sequence[str | int] = ()
 ) -> RecipeError:
-    """Return the error for what a model finds wrong with `root`: the first by place, the rest counted.
+    """Return one error for all validation errors of `root`: the first in the text, with the number of the others.
 
-    `below` is the path of the part that was validated, where it was not the whole recipe.
+    `files` are the recipe and its parents, and the errors are sorted in the order of these files. `below` is the path
+    of the validated part where only a part of the recipe was validated.
     """
     details: list[Any] = [
         {**detail, "loc": (*below, *detail["loc"])} for detail in error.errors(include_url=False, include_input=False)
     ]
-    found = [detail for detail in details if not _follows(detail, details)]
+    causes = [detail for detail in details if not _follows(detail, details)]
     order = {str(file): index for index, file in enumerate(files)}
 
     def first_in_text(detail: Any) -> tuple[int, int, int, bool]:
         position = _position(detail, root)
-        # What is there comes before what is missing at the same place.
+        # At one place, an error about a present field comes before an error about a missing field.
         missing = detail["type"] == "missing"
         return order.get(position.file, len(order)), position.line, position.column, missing
 
-    found.sort(key=first_in_text)
-    detail = found[0]
+    causes.sort(key=first_in_text)
+    detail = causes[0]
     what, hint = _in_words(detail, root)
-    places = {(_position(other, root), other["type"] == "missing") for other in found}
+    places = {(_position(other, root), other["type"] == "missing") for other in causes}
     facts = [f"and {len(places) - 1} more"] if len(places) > 1 else []
     return RecipeError(what, _position(detail, root), facts=facts, hint=hint)
 
 
 def _follows(detail: Any, details: Sequence[Any]) -> bool:
-    """Tell whether a complaint is only the consequence of another one."""
+    """Tell whether a validation error is only the consequence of another one."""
     place, depth = detail["loc"], len(detail["loc"])
-    if detail["type"] == "too_short":  # an item that is wrong makes its list too short
+    if detail["type"] == "too_short":  # pydantic does not count a wrong item of a list
         return any(len(other["loc"]) > depth and other["loc"][:depth] == place for other in details)
-    if detail["type"] == "missing":  # the field is there, misspelt
+    if detail["type"] == "missing":  # the field is present and misspelt
         beside = [other["loc"] for other in details if other["type"] == "extra_forbidden"]
         return bool(suggestions.nearest(place[-1], [str(loc[-1]) for loc in beside if loc[:-1] == place[:-1]]))
     return False
@@ -86,7 +87,7 @@ def _path(detail: Any) -> list[str | int]:
 
 
 def _position(detail: Any, root: Node) -> Position:
-    """Return the place of the field, of the key where the key is wrong, of the nearest section where it is missing."""
+    """Return the place of an error: of the wrong value, of the wrong key, or of the section that lacks a field."""
     path = list(walk_down(root, _path(detail)))
     if path and (detail["type"] == "extra_forbidden" or _KEY in detail["loc"]):
         parent = root.find(path[:-1])
@@ -96,25 +97,27 @@ def _position(detail: Any, root: Node) -> Position:
 
 
 def _in_words(detail: Any, root: Node) -> tuple[str, str]:
-    """Return what is wrong, and a hint."""
+    """Return the message of a validation error, and a hint."""
     path = _path(detail)
-    said = list(walk_down(root, path))
-    node = root.find(said) or root
+    existing = list(walk_down(root, path))
+    node = root.find(existing) or root
     kind, context = detail["type"], detail.get("ctx", {})
-    name = f"`{dotted(said)}`" if said else "the recipe"
+    name = f"`{dotted(existing)}`" if existing else "the recipe"
     if kind == "missing":
-        return f"`{dotted([*said, path[-1]])}` is missing", _example(str(path[-1]))
+        return f"`{dotted([*existing, path[-1]])}` is missing", _example(str(path[-1]))
     if kind == "extra_forbidden" or _KEY in detail["loc"]:
-        known = fields_at(said[:-1]) or ()
-        return f"unknown field `{shown(str(path[-1]))}`{_inside(said[:-1])}", suggestions.hint(str(path[-1]), known)
+        fields = fields_at(existing[:-1]) or ()
+        return f"unknown field `{shown(str(path[-1]))}`{_inside(existing[:-1])}", suggestions.hint(
+            str(path[-1]), fields
+        )
     if kind == "recipe":
         return f"{name} {context['what']}", context["hint"]
     if kind == "string_type" and node.written and not isinstance(node.value, str):
-        return f"{name} is text, and unquoted {found_there(node)} is not", f'quote it: "{shown(node.written)}"'
+        return f"{name} is text, and unquoted {description(node)} is not", f'quote it: "{shown(node.written)}"'
     if kind == "literal_error":
         choices = re.findall(r"'([^']*)'", context["expected"])
-        return f"{name} cannot be {found_there(node)}", suggestions.hint(shown(node.written), choices)
-    return f"{name} is {found_there(node)}; {_meant(kind, context)}", ""
+        return f"{name} cannot be {description(node)}", suggestions.hint(shown(node.written), choices)
+    return f"{name} is {description(node)}; {_meant(kind, context)}", ""
 
 
 def _meant(kind: str, context: Mapping[str, Any]) -> str:
@@ -138,8 +141,8 @@ _LIMITS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 }
 
 
-def found_there(node: Node) -> str:
-    """Return what stands there, short enough for a line."""
+def description(node: Node) -> str:
+    """Return a short description of a value for an error: `a list of 3`, `the text 'tiny'`, `true`."""
     if node.mapping is not None:
         return "a mapping" if node.mapping else "an empty mapping"
     if node.items is not None:

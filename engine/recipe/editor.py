@@ -1,4 +1,4 @@
-"""The JSON Schema of a recipe file, with its short forms, for editors."""
+"""The JSON Schema of a recipe file for editors, with all short forms and all fields of Triton's ModelConfig."""
 
 from __future__ import annotations
 
@@ -7,42 +7,46 @@ import re
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from engine.recipe import triton_schema
 from engine.recipe.extends import VERSION, VERSION_FIELD
-from engine.recipe.model_config import Part
+from engine.recipe.fields import LARGEST_SIZE
+from engine.recipe.matrix import MAX_RULES
+from engine.recipe.model_config import ENUMS, MESSAGES, ONE_OF, Part
 from engine.recipe.schema import Recipe
 
 _SECTION = re.compile(r"\b(Bench|Graph|Package|Target|TensorRT)Section\b")
-_SIZE = {"type": "integer", "minimum": 1, "maximum": 1_000_000}
+"""Classes whose definitions are published under shorter names: editors and users know these names."""
+_SIZE = {"type": "integer", "minimum": 1, "maximum": LARGEST_SIZE}
 _NUMBER = {"type": "number"}
 _BY_INPUT = {"type": "string", "pattern": "^[0-9]+(x[0-9]+)*$"}
+_WHOLE_TEXT = {"type": "string", "pattern": "^-?[0-9]+$"}
+_LARGEST_INTEGER = {"int32": (1 << 31) - 1, "uint32": (1 << 32) - 1, "int64": (1 << 63) - 1, "uint64": (1 << 64) - 1}
 
 _SHORT_FORMS: Mapping[str, list[dict[str, Any]]] = {
     "Range": [
         _SIZE,
         {"type": "array", "items": _SIZE, "minItems": 3, "maxItems": 3},
-        _BY_INPUT,  # trtexec's form of a profile names shapes by input
+        _BY_INPUT,  # a profile in the form of trtexec: shapes by input
         {"type": "array", "items": _BY_INPUT, "minItems": 3, "maxItems": 3},
     ],
     "Bound": [_NUMBER],
     "Metric": [_NUMBER],
 }
-"""What may stand for a mapping, by the definition that has it."""
+"""Definition -> the short forms that a recipe may write instead of a mapping."""
 
 
 def editor_schema() -> dict[str, Any]:
-    """Return the schema of what a user types: with `recipe`, `extends`, `matrix`, and short forms."""
+    """Return the schema of a recipe as users type it: with `recipe`, `extends`, `matrix`, and short forms."""
     schema = _with_published_names(Recipe.model_json_schema(by_alias=True, ref_template="#/$defs/{model}"))
     definitions = schema["$defs"]
     for name, forms in _SHORT_FORMS.items():
         definitions[name] = {"anyOf": [definitions[name], *forms]}
-    definitions |= triton_schema.definitions()
+    definitions |= _messages()
     definitions["Triton"] = _with_tritons_fields(definitions["Triton"])
     definitions["Shape"] = _shape(definitions["Shape"])
     schema["properties"] |= {"extends": {"type": "string", "description": "A recipe to lay this one over."}}
     schema["properties"] |= {"matrix": _matrix()}
     schema["properties"] |= {VERSION_FIELD: {"const": VERSION, "description": "The version of the recipe language."}}
-    # A variant's name has places: minilm-${target.device}.
+    # The name of a recipe with a matrix may have placeholders: minilm-${target.device}.
     schema["properties"]["name"] = {"type": "string", "minLength": 1, "maxLength": 512}
     needed = schema.pop("required")
     schema["anyOf"] = [{"required": ["extends"]}, {"required": ["matrix"]}, {"required": needed}]
@@ -61,7 +65,7 @@ def _with_published_names(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_tritons_fields(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of `package.triton` with ModelConfig's own fields, also under each model that it names."""
+    """Return the schema of `package.triton` with the fields of ModelConfig, also for each entry of `models`."""
     config = {"$ref": "#/$defs/Triton.ModelConfig"}
     models = {
         "type": "object",
@@ -69,7 +73,7 @@ def _with_tritons_fields(schema: dict[str, Any]) -> dict[str, Any]:
         "properties": dict.fromkeys(get_args(Part), config),
         "additionalProperties": False,
     }
-    properties = {**triton_schema.fields("ModelConfig"), **schema["properties"], "models": models}
+    properties = {**_fields("ModelConfig"), **schema["properties"], "models": models}
     return {**schema, "properties": properties, "additionalProperties": False}
 
 
@@ -84,7 +88,7 @@ def _shape(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _matrix() -> dict[str, Any]:
-    rules = {"type": "array", "items": {"type": "object"}, "maxItems": 256}
+    rules = {"type": "array", "items": {"type": "object"}, "maxItems": MAX_RULES}
     return {
         "type": "object",
         "description": "Lists of values by path, as target.device: each combination is a recipe of its own.",
@@ -95,12 +99,59 @@ def _matrix() -> dict[str, Any]:
 
 
 def _or_nothing(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a field's schema that takes null, too: over a parent's it removes the field."""
-    about = {key: schema[key] for key in ("title", "description", "default") if key in schema}
-    return {**about, "anyOf": [{k: v for k, v in schema.items() if k not in about}, {"type": "null"}]}
+    """Return the schema of a field that may also be null: null removes the field of a parent."""
+    about, rest = _about_and_rest(schema)
+    return {**about, "anyOf": [rest, {"type": "null"}]}
 
 
 def _or_one(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a list's schema that takes a single item without its dash, too."""
+    """Return the schema of a list that may also be a single item without a dash."""
+    about, rest = _about_and_rest(schema)
+    return {**about, "anyOf": [rest, schema["items"]]}
+
+
+def _about_and_rest(schema: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split the schema of a field: title, description and default, and the rest."""
     about = {key: schema[key] for key in ("title", "description", "default") if key in schema}
-    return {**about, "anyOf": [{k: v for k, v in schema.items() if k not in about}, schema["items"]]}
+    return about, {key: value for key, value in schema.items() if key not in about}
+
+
+def _messages() -> dict[str, object]:
+    """Return the schema of each protobuf message of Triton's ModelConfig, under its name with the prefix `Triton.`."""
+    return {f"Triton.{name}": _message(name) for name in MESSAGES}
+
+
+def _fields(message: str) -> dict[str, object]:
+    """Return the schema of each field of a message. The value `null` removes the field from the package."""
+    return {name: {"anyOf": [_kind(kind), {"type": "null"}]} for name, kind in MESSAGES[message].items()}
+
+
+def _message(name: str) -> dict[str, object]:
+    schema: dict[str, object] = {
+        "type": "object",
+        "properties": _fields(name),
+        "additionalProperties": False,
+    }
+    for group in ONE_OF.get(name, ()):
+        schema["description"] = f"One of {', '.join(group)} at most."
+    return schema
+
+
+def _kind(kind: str) -> dict[str, object]:
+    if kind.startswith("["):
+        return {"type": "array", "items": _kind(kind[1:-1])}
+    if kind.startswith("{"):
+        return {"type": "object", "additionalProperties": _kind(kind[1:-1].split(":")[1])}
+    if kind in MESSAGES:
+        return {"$ref": f"#/$defs/Triton.{kind}"}
+    if kind in ENUMS:
+        return {"enum": [choice for choice in ENUMS[kind] if choice != "TYPE_INVALID"]}
+    return _scalar(kind)
+
+
+def _scalar(kind: str) -> dict[str, object]:
+    if kind in _LARGEST_INTEGER:
+        most = _LARGEST_INTEGER[kind]
+        least = 0 if kind.startswith("u") else -most - 1
+        return {"anyOf": [{"type": "integer", "minimum": least, "maximum": most}, _WHOLE_TEXT]}
+    return {"type": {"string": "string", "bool": "boolean"}.get(kind, "number")}

@@ -1,35 +1,47 @@
-"""One document -> its variants: `matrix`, names, `--set` and `--only`."""
+"""Variants: expands a document with `matrix` into one document for each variant, and names the variants."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from engine.errors import RecipeError
 from engine.recipe.matrix import Combination, combinations
-from engine.recipe.names import label, named, written
 from engine.recipe.node import Node, plain, put, without
+from engine.recipe.outline import suggestion
 from engine.recipe.overrides import Assignment, applied, meaning, selects
 
 MAX_VALUES_TOGETHER = 1_000_000
-"""How many values all variants of a recipe may hold together."""
+"""The most values that all variants of a recipe may hold together. Reading that many takes several seconds."""
+
+_PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
+_MAX_SLUG = 48
+"""The most characters of one value in the name of a variant. The number of a longer value in its axis replaces it."""
+_LISTED = 12
+"""The most values of a path that an error lists."""
 
 Numbers = Mapping[str, Mapping[str, int]]
-"""Axis -> what a value of it says -> which one it is."""
+"""Axis of a matrix -> value of the axis, as text -> number of the value in the axis, from 1."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One recipe of a matrix: its values' label and its whole document. Without a matrix the label is empty."""
+    """One recipe of a matrix: the label with the variant's values, and the whole document.
+
+    Without a matrix the label is empty.
+    """
 
     label: str
     root: Node
 
 
 def variants(root: Node, sets: Sequence[Assignment], only: Sequence[Assignment]) -> list[Variant]:
-    """Return the variants of a document that are wanted. Raises RecipeError.
+    """Return the variants of a document that `only` selects. Raises RecipeError.
 
-    Two variants of one name are refused, whether wanted or not. What `--set` says of an axis stands for all its values.
+    `sets` replace the values of an axis with the same path. All names are compared, also those of variants that `only`
+    does not select: two variants of one name are an error.
     """
     matrix = root.child("matrix")
     base = without(root, "matrix")
@@ -38,12 +50,12 @@ def variants(root: Node, sets: Sequence[Assignment], only: Sequence[Assignment])
         what = f"{len(combined):,} variants of {base.size:,} values are more than {MAX_VALUES_TOGETHER:,} together"
         raise RecipeError(what, root.keys["matrix"], hint="split the recipe")
     numbers = _numbers(matrix)
-    made = [_variant(base, combination, numbers, sets) for combination in combined]
-    _told_apart(made)
-    wanted = [variant for variant in made if selects(variant.root, only)]
-    if not wanted:
-        raise _nothing_left(made, only)
-    return wanted
+    every = [_variant(base, combination, numbers, sets) for combination in combined]
+    _check_names(every)
+    selected = [variant for variant in every if selects(variant.root, only)]
+    if not selected:
+        raise _nothing_selected(every, only)
+    return selected
 
 
 def _variant(base: Node, combination: Combination, numbers: Numbers, sets: Sequence[Assignment]) -> Variant:
@@ -55,43 +67,86 @@ def _variant(base: Node, combination: Combination, numbers: Numbers, sets: Seque
             raise RecipeError(f"`matrix` cannot vary `{path}`: {error.args[0]}", value.at) from None
     root = applied(root, sets)
     combination = {path: root.find(path.split(".")) or value for path, value in combination.items()}
-    return Variant(label(combination), named(root, combination, _places(combination, numbers)))
+    numbered = {path: numbers.get(path, {}).get(meaning(value), 1) for path, value in combination.items()}
+    return Variant(_label(combination), _named(root, combination, numbered))
 
 
 def _numbers(matrix: Node | None) -> Numbers:
-    """Return for each axis which of its values is which, from 1."""
     axes = (matrix.mapping if matrix else None) or {}
     return {
         path: {meaning(item): index for index, item in enumerate(axis.items or (), 1)} for path, axis in axes.items()
     }
 
 
-def _places(combination: Combination, numbers: Numbers) -> Mapping[str, int]:
-    """Return for each value which one of its axis it is, from 1."""
-    return {path: numbers.get(path, {}).get(meaning(value), 1) for path, value in combination.items()}
-
-
-def _told_apart(made: Sequence[Variant]) -> None:
-    seen: dict[str, str] = {}
-    for variant in made:
+def _check_names(every: Sequence[Variant]) -> None:
+    """Raise RecipeError where two variants have one name."""
+    labels: dict[str, str] = {}
+    for variant in every:
         name = variant.root.find(["name"])
         if name is None or not isinstance(name.value, str):
             continue
-        if name.value in seen:
+        if name.value in labels:
             raise RecipeError(
                 f"two variants are called `{name.value}`",
                 name.at,
-                facts=[seen[name.value], variant.label],
+                facts=[labels[name.value], variant.label],
                 hint="let `name` say what differs: name: my-model-${target.device}-${precision}",
             )
-        seen[name.value] = variant.label
+        labels[name.value] = variant.label
 
 
-def _nothing_left(made: Sequence[Variant], only: Sequence[Assignment]) -> RecipeError:
-    there = []
+def _nothing_selected(every: Sequence[Variant], only: Sequence[Assignment]) -> RecipeError:
+    facts = []
     for path in dict.fromkeys(assignment.path for assignment in only):
-        found = (variant.root.find(path) for variant in made)
-        values = dict.fromkeys(written(plain(node)) for node in found if node is not None)
-        there.append(f"{'.'.join(path)}: {', '.join(list(values)[:12]) or 'not said'}")
+        nodes = (variant.root.find(path) for variant in every)
+        values = list(dict.fromkeys(written(plain(node)) for node in nodes if node is not None))
+        facts.append(f"{'.'.join(path)}: {', '.join(values[:_LISTED]) or 'not said'}")
     hint = "choose one of the values that the recipe has"
-    return RecipeError("no variant of the recipe has these values", only[0].at, facts=there, hint=hint)
+    return RecipeError("no variant of the recipe has these values", only[0].at, facts=facts, hint=hint)
+
+
+def _label(combination: Mapping[str, Node]) -> str:
+    """Return the values of a variant in the order of the matrix: `target.device=T4,precision=fp16`."""
+    return ",".join(f"{path}={written(plain(value))}" for path, value in combination.items())
+
+
+def written(value: Any) -> str:
+    """Return a value as YAML of one line: a list in square brackets, a mapping in braces."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {written(below)}" for key, below in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(written(item) for item in value) + "]"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
+
+
+def _named(root: Node, combination: Mapping[str, Node], numbers: Mapping[str, int]) -> Node:
+    """Return a variant's document with the placeholders `${path}` of its name replaced. Raises RecipeError.
+
+    A name without placeholders gets all values of the matrix appended. `numbers` are the numbers of the values in their
+    axes. A value that is too long for a name is replaced by its number.
+    """
+    node = root.find(["name"])
+    if node is None or not isinstance(node.value, str):
+        return root  # the schema complains about the name
+    template = node.value
+    if "${" not in template and "name" not in combination:
+        template += "".join(f"-${{{path}}}" for path in combination)
+
+    def value_of(placeholder: re.Match[str]) -> str:
+        path = placeholder[1].strip()
+        value = combination.get(path) or root.find(path.split("."))
+        if value is None:
+            what = f"`name` asks for ${{{placeholder[1]}}}, which this recipe does not say"
+            raise RecipeError(what, node.at, hint=suggestion(path.split(".")))
+        slug = _slug(written(plain(value)))
+        return slug if len(slug) <= _MAX_SLUG else f"{path.split('.')[-1]}{numbers.get(path, 1)}"
+
+    name = _PLACEHOLDER.sub(value_of, template)
+    return put(root, ["name"], Node(name, node.at, written=name))
+
+
+def _slug(text: str) -> str:
+    """Return a text fit for the name of a file: letters, digits, `.` and `_` stay, all else becomes single dashes."""
+    return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-")

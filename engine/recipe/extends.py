@@ -1,4 +1,4 @@
-"""`extends`: a recipe laid over its parents, each part still knowing the file that says it."""
+"""`extends`: merges a recipe with its parents. Each part keeps its place in the file where it was written."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import RecipeError
-from engine.recipe.complaints import found_there
+from engine.recipe.complaints import description
 from engine.recipe.node import Node, merged, without
 from engine.recipe.paths import Bounds
 from engine.recipe.text import near_names, read
@@ -16,35 +16,36 @@ from engine.recipe.yaml_text import parse
 from engine.text.places import Position
 
 MAX_PARENTS = 16
+"""The most files that a recipe may extend, directly and through its parents."""
 VERSION = 1
-"""The version of the language of recipes that is read here."""
+"""The version of the recipe language that this program reads."""
 VERSION_FIELD = "recipe"
-"""Where a file may say which version it is written in; it is no part of what it says."""
+"""The field of a file with its version of the recipe language. The field is not part of the recipe itself."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """A recipe with its parents merged into it; `files` are those that were read, the recipe first."""
+    """A recipe merged with its parents. `files` are all files that were read: the recipe, then its parents."""
 
     root: Node
     files: tuple[Path, ...]
 
 
 def document(path: Path, bounds: Bounds) -> Document:
-    """Read a recipe and all that it extends. Raises RecipeError."""
+    """Read a recipe and all files that it extends, and merge them. Raises RecipeError."""
     layers: list[Node] = []
     files: list[Path] = []
-    following: Path | None = path
-    while following is not None:
-        text = read(following, str(following))
-        files.append(following)
+    file: Path | None = path
+    while file is not None:
+        text = read(file, str(file))
+        files.append(file)
         layer = parse(text)
         if layer.mapping is None:
-            what = f"{text.name} holds {found_there(layer)}; a recipe is a mapping"
+            what = f"{text.name} holds {description(layer)}; a recipe is a mapping"
             raise RecipeError(what, layer.at, hint="a recipe starts with: name: my-model")
         _check_version(layer)
         layers.append(without(without(layer, VERSION_FIELD), "extends"))
-        following = _parent(layer, files, bounds)
+        file = _parent(layer, files, bounds)
     root = layers.pop()
     while layers:
         root = merged(root, layers.pop())
@@ -53,23 +54,23 @@ def document(path: Path, bounds: Bounds) -> Document:
 
 def _check_version(layer: Node) -> None:
     node = layer.child(VERSION_FIELD)
-    if node is not None and (type(node.value), node.value) != (int, VERSION):
+    if node is not None and (type(node.value) is not int or node.value != VERSION):
         hint = f"write `{VERSION_FIELD}: {VERSION}`, or install the release that reads it"
-        what = f"`{VERSION_FIELD}` is {found_there(node)}; this program reads version {VERSION} of recipes"
+        what = f"`{VERSION_FIELD}` is {description(node)}; this program reads version {VERSION} of recipes"
         raise RecipeError(what, node.at, hint=hint)
 
 
 def _parent(layer: Node, files: Sequence[Path], bounds: Bounds) -> Path | None:
-    """Return the file that a recipe extends; None without one."""
+    """Return the file that a recipe extends, or None. Raises RecipeError."""
     node = layer.child("extends")
     if node is None:
         return None
     if not isinstance(node.value, str) or not node.value.isprintable() or not node.value:
-        what = f"`extends` is {found_there(node)}; one path to a recipe is meant"
+        what = f"`extends` is {description(node)}; one path to a recipe is meant"
         raise RecipeError(what, node.at, hint="extends: base.yaml")
     parent = files[-1].parent / node.value
     real = os.path.realpath(parent)
-    if real in [os.path.realpath(file) for file in files]:
+    if real in map(os.path.realpath, files):
         chain = " -> ".join([*(file.name for file in files), parent.name])
         raise RecipeError("`extends` goes in a circle", node.at, facts=[chain], hint="leave one of them out")
     if len(files) > MAX_PARENTS:

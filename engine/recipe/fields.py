@@ -1,55 +1,70 @@
-"""The bounded building blocks of the schema: names, sizes, numbers, and the short forms that stand for them."""
+"""The types of the schema's fields: names, sizes, numbers, with their bounds and short forms."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, Strict, StringConstraints, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    Strict,
+    StringConstraints,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError, core_schema
 
 from engine.text import sizes
+
+if TYPE_CHECKING:
+    from pydantic.json_schema import JsonSchemaValue
 
 PATTERNS = {
     r"^[A-Za-z0-9][A-Za-z0-9._-]*$": "letters, digits, '.', '_' and '-', starting with a letter or a digit",
     r"^[^\x00-\x1f\x7f]+$": "printable text on one line",
     r"^[^\s\x00-\x1f\x7f]+$": "printable text without spaces",
 }
-"""What each pattern of a text means, in words for errors."""
+"""Pattern of a text -> the meaning of the pattern in words, for errors."""
 _FILE_NAME, _PRINTABLE, _WORD = PATTERNS
 
 Name = Annotated[str, StringConstraints(pattern=_FILE_NAME, max_length=128)]
-"""A name that is safe as a file name."""
+"""A name that can be the name of a file."""
 Text = Annotated[str, StringConstraints(pattern=_PRINTABLE, max_length=4096)]
-"""A line of text."""
+"""A text of one line."""
 Word = Annotated[str, StringConstraints(pattern=_WORD, max_length=256)]
-"""A word: an axis, a revision, a version."""
+"""A text without spaces: an axis, a revision, a version."""
 Flag = Annotated[bool, Strict()]
-"""true or false, nothing that could be taken for it."""
-Size = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
-"""One extent of an axis, or a count: from 1 to a million."""
+"""The value true or false. Other values are errors, also 0 and 1."""
+LARGEST_SIZE = 1_000_000
+"""The largest size of an axis, and the largest count."""
+Size = Annotated[int, Field(strict=True, ge=1, le=LARGEST_SIZE)]
+"""The size of an axis, or a count: from 1 to a million."""
 Small = Annotated[int, Field(strict=True, ge=0, le=1024)]
-"""A level or a small count, from 0 to 1024."""
+"""A level or a small count: from 0 to 1024."""
 Number = Annotated[float, Strict(), Field(allow_inf_nan=False, ge=-1e12, le=1e12)]
-"""A finite number."""
+"""A finite number, at most a million million in either direction."""
 Milliseconds = Annotated[float, Strict(), Field(allow_inf_nan=False, gt=0, le=1e9)]
-"""A time in milliseconds, more than nothing and less than two weeks."""
+"""A time in milliseconds: more than 0, and at most a thousand million, which is under two weeks."""
 
 
 def wrong(what: str, hint: str = "") -> PydanticCustomError:
-    """Return the error for a value that has the right type and still cannot be; `what` follows the field's name."""
-    # The texts travel as context: as a message template their braces would be taken for places to fill.
+    """Return the error for a value of the right type that is wrong. `what` follows the field's name in the message."""
+    # The texts are context, not the template: pydantic would take braces in a template for placeholders.
     return PydanticCustomError("recipe", "{what}", {"what": what, "hint": hint})
 
 
 def unknown(name: str) -> PydanticCustomError:
-    """Return the error for a field that is not known, as pydantic's own is called."""
+    """Return the error for an unknown field. The error has the same type as pydantic's own."""
     return PydanticCustomError("extra_forbidden", "unknown field", {"key": name})
 
 
 def _memory(value: Any) -> Any:
-    """Return a size in bytes for `2GiB`; anything else as it is, for the type check to judge."""
+    """Return the bytes of a text such as `2GiB`. Return other values unchanged: pydantic checks their type."""
     if not isinstance(value, str):
         return value
     try:
@@ -64,22 +79,26 @@ Memory = Annotated[
     BeforeValidator(_memory),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}),
 ]
-"""A size in bytes, at most 4 TiB; `2GiB` and `512MB` are understood."""
+"""A size in bytes, at most 4 TiB. A recipe may also write `2GiB` or `512MB`."""
+
+
+_EXTENTS = ("min", "opt", "max")
+"""The sizes of an axis in a profile, in the order of the short form [min, opt, max]."""
 
 
 def spread(value: Any) -> Any:
-    """Return {min, opt, max} for a single size or for [min, opt, max]."""
+    """Return {min, opt, max} for a single size or for [min, opt, max]. Return other values unchanged."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return {"min": value, "opt": value, "max": value}
+        return dict.fromkeys(_EXTENTS, value)
     if isinstance(value, list | tuple):
-        if len(value) != 3:  # noqa: PLR2004
+        if len(value) != len(_EXTENTS):
             raise wrong(f"has {len(value)} numbers; three are meant", "write [min, opt, max], or one number")
-        return dict(zip(("min", "opt", "max"), value, strict=True))
+        return dict(zip(_EXTENTS, value, strict=True))
     return value
 
 
 def one_sided(side: str) -> Callable[[Any], Any]:
-    """Return what turns a bare number into a bound on `side` (`at_least` or `at_most`)."""
+    """Return the function that turns a bare number into a bound on `side`, which is `at_least` or `at_most`."""
 
     def short_form(value: Any) -> Any:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -89,7 +108,7 @@ def one_sided(side: str) -> Callable[[Any], Any]:
 
 
 def limits_within(low: float, high: float) -> Callable[[Any], Any]:
-    """Return the check that both sides of a bound lie in what the measured number can be at all."""
+    """Return the check that both sides of a bound lie from `low` to `high`, the range of the measured number."""
 
     def check(bound: Any) -> Any:
         for side in (bound.at_least, bound.at_most):
@@ -101,51 +120,56 @@ def limits_within(low: float, high: float) -> Callable[[Any], Any]:
 
 
 _SHAPE = re.compile(r"[0-9]{1,7}(x[0-9]{1,7})*")
+_TEXT_RANK = 2
+"""The number of axes of a text input: batch and sequence."""
 _TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 
 
 def axes_of_profile(value: Any) -> Any:
-    """Return a profile by axis where it is given by input, as trtexec has it: `input_ids: [1x16, 1x128, 8x512]`.
+    """Return a profile by axis for a profile by input, trtexec's form: `input_ids: [1x16, 1x128, 8x512]`.
 
-    A text input has the axes batch and sequence; all inputs of a profile must say the same.
+    The axes of a text input are batch and sequence. All inputs of a profile must have the same sizes. A profile by axis
+    is returned unchanged.
     """
     if not isinstance(value, Mapping):
         return value
-    axes: dict[Any, Any] = {key: said for key, said in value.items() if not _by_input(said)}
-    for key, said in value.items():
-        if _by_input(said):
-            for axis, extents in _text_axes(key, said).items():
-                if axes.setdefault(axis, extents) != extents:
-                    raise wrong(
-                        f"says two different things about {axis}", "inputs share their axes: say each axis once"
-                    )
+    axes: dict[Any, Any] = {name: extents for name, extents in value.items() if not _are_shapes(extents)}
+    for name, shapes in value.items():
+        if not _are_shapes(shapes):
+            continue
+        for axis, extents in _text_axes(name, shapes).items():
+            if axes.setdefault(axis, extents) != extents:
+                raise wrong(f"says two different things about {axis}", "inputs share their axes: say each axis once")
     return axes
 
 
-def _by_input(said: Any) -> bool:
-    words = said if isinstance(said, list | tuple) else [said]
+def _are_shapes(value: Any) -> bool:
+    words = value if isinstance(value, list | tuple) else [value]
     return any(isinstance(word, str) and _SHAPE.fullmatch(word) and "x" in word for word in words)
 
 
-def _text_axes(name: str, said: Any) -> dict[str, list[int]]:
+def _text_axes(name: str, value: Any) -> dict[str, list[int]]:
+    """Return the minimal, usual and maximal size of each axis of a text input. Raises pydantic's error."""
     hint = "say it by axis: {batch: [1, 8, 32], sequence: [1, 128, 512]}"
     if name not in _TEXT_INPUTS:
         raise wrong(f"gives shapes for the input {name!r}, whose axes have no names that are known here", hint)
-    words = list(said) if isinstance(said, list | tuple) else [said] * 3
-    shapes = [[int(n) for n in w.split("x")] for w in words if isinstance(w, str) and _SHAPE.fullmatch(w)]
-    if len(words) != 3 or [len(shape) for shape in shapes] != [2, 2, 2]:  # noqa: PLR2004
+    words = list(value) if isinstance(value, list | tuple) else [value] * len(_EXTENTS)
+    shapes = [
+        [int(size) for size in word.split("x")] for word in words if isinstance(word, str) and _SHAPE.fullmatch(word)
+    ]
+    if len(words) != len(_EXTENTS) or [len(shape) for shape in shapes] != [_TEXT_RANK] * len(_EXTENTS):
         raise wrong(f"gives {name!r} something else than three shapes BATCHxSEQUENCE", "as in [1x16, 1x128, 8x512]")
     batch, sequence = zip(*shapes, strict=True)
     return {"batch": list(batch), "sequence": list(sequence)}
 
 
 def as_list(value: Any) -> Any:
-    """Return a list for a single mapping: one profile needs no dash."""
+    """Put a single mapping into a list, so that one profile needs no dash. Return other values unchanged."""
     return [value] if isinstance(value, Mapping) else value
 
 
 def once_each(items: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Refuse a list that says the same twice."""
+    """Return `items`. Raise pydantic's error where two items are equal."""
     for index, item in enumerate(items):
         if item in items[:index]:
             raise wrong(f"says the same twice: items {items.index(item)} and {index}, counted from 0", "leave one out")
@@ -153,3 +177,28 @@ def once_each(items: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 Distinct = AfterValidator(once_each)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """A field that is one of several names, looked up at validation because packages may add names.
+
+    Validation and errors are those of a `Literal` with these names.
+    """
+
+    names: Callable[[], Sequence[str]]
+
+    def __get_pydantic_core_schema__(self, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._name)
+
+    def __get_pydantic_json_schema__(
+        self, _schema: core_schema.CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"enum": list(self.names()), "type": "string"}
+
+    def _name(self, value: Any) -> str:
+        names = self.names()
+        if not isinstance(value, str) or value not in names:
+            expected = ", ".join(map(repr, names))
+            raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": expected})
+        return value

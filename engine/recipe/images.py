@@ -1,4 +1,4 @@
-"""Images: whether a recipe's model takes images, by way of timm, and how they come."""
+"""Images: the layout and size of the images that a recipe's model takes, and whether timm builds the model."""
 
 from __future__ import annotations
 
@@ -13,46 +13,47 @@ from engine.tasks import Modality
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
-SAID = ("layout", "size")
-"""What of `preprocess` decides the model's input; the rest is about what happens to an image before."""
+_INPUT_OPTIONS = ("layout", "size")
+"""The options of `preprocess` that change the model's input tensor. The others change only the values in it."""
 
 _REPOSITORIES = ("timm:", "hf:timm/")
 
 
 class Images(RecipePart):
-    """The input of an image model: where its channels stand, and how many pixels each side has."""
+    """The input of an image model: the order of its axes, and the pixels of each side of the square image."""
 
     layout: Literal["NCHW", "NHWC"] = "NCHW"
     size: Annotated[int, Field(ge=1)] | None = None
-    """None: what the model's own settings say."""
+    """The pixels of each side of the image. With None, the model's own settings decide."""
 
 
-def wanted(recipe: Recipe) -> Images | None:
-    """Return how images come to the recipe's model; None for a model that timm has nothing to do with."""
+def of_recipe(recipe: Recipe) -> Images | None:
+    """Return the input of the recipe's image model. For a model that timm does not build, return None."""
     if not of_timm(recipe.model):
         return None
-    return Images.model_validate({name: value for name, value in recipe.preprocess.items() if name in SAID})
+    return Images.model_validate({name: value for name, value in recipe.preprocess.items() if name in _INPUT_OPTIONS})
 
 
 def of_timm(model: ModelSection) -> bool:
-    """Whether timm builds the model: it comes from timm's repositories, or is a checkpoint that classifies images.
+    """Tell whether timm builds the model. Timm builds models of its own repositories, and checkpoints with its tasks.
 
-    A directory may hold anything; so that the right packages count in the keys, the recipe says what it is for.
+    The recipe must name the task of a directory: the directory can hold any architecture, and the keys must count the
+    right packages before the directory is read.
     """
     source = model.source.lower()
     return source.startswith(_REPOSITORIES) or (_for_timm(model.task) and not source.endswith(".onnx"))
 
 
 def _for_timm(task: str | None) -> bool:
-    """Whether timm builds a checkpoint that is for this task; None is no task that is known yet."""
+    """Tell whether timm builds a checkpoint for this task. None stands for a task that is not known yet."""
     return task is not None and tasks.find(task).by_timm
 
 
 def modality(images: Images | None) -> Modality:
-    """Return what a checkpoint's model takes, by a step's options: `images` says how they come, where they do."""
+    """Return the input of a checkpoint's model: images where a step's option `images` is set, else text."""
     return Modality.TEXT if images is None else Modality.IMAGE
 
 
 def library(images: Images | None) -> str:
-    """Return the distribution that builds a checkpoint's model, by the same options."""
+    """Return the distribution that builds a checkpoint's model: timm for images, transformers for text."""
     return "timm" if modality(images) is Modality.IMAGE else "transformers"

@@ -1,4 +1,4 @@
-"""A recipe file -> its variants, validated, with places for errors."""
+"""Loads a recipe file: returns its validated variants, which know the place of each field."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.recipe.expand import Variant, variants
 from engine.recipe.extends import Document, document
 from engine.recipe.node import Node, place, plain
 from engine.recipe.overrides import ONLY, SET, assignments
-from engine.recipe.paths import Bounds, resolved, said
+from engine.recipe.paths import Bounds, portable_name, resolved
 from engine.recipe.project import project_of
 from engine.recipe.schema import Recipe
 from engine.text.places import Position
@@ -24,9 +24,10 @@ from engine.text.places import Position
 class LoadedRecipe:
     """One variant of a recipe file.
 
-    `path` is the file as it was given, `project` the root of its project, `variant` the values of its matrix
-    ("target.device=T4,precision=fp16", empty without one), `files` the YAML files that were read,
-    `links` the paths that they say, made absolute, with where these lead once symbolic links are followed.
+    `path` is the path of the file, as the caller wrote the path. `project` is the root of the file's project. `variant`
+    is the label with the variant's values, "target.device=T4,precision=fp16", and empty without a matrix. `files` are
+    all YAML files that were read. `links` maps each path that the recipe names, made absolute, to the same path with
+    its symbolic links followed.
     """
 
     recipe: Recipe
@@ -38,28 +39,39 @@ class LoadedRecipe:
     _root: Node = field(repr=False)
 
     def position(self, *path: str | int) -> Position | None:
-        """Return where a field of the YAML is said (`"validate", "cosine"`); None where it is not."""
+        """Return the place of a field of the YAML, such as `"validate", "cosine"`, or None for a missing field."""
         return place(self._root, path)
 
-    def said(self, uri: str) -> str | None:
-        """Return how the recipe names what became `uri`, the same on every machine; None for what it does not name."""
-        return said(self._root, uri, self.project, self.path.parent)
+    def portable_name(self, uri: str) -> str | None:
+        """Return the name of a source that is the same on every machine, or None where the recipe has no such source.
+
+        For a path the name is the path from the project's root.
+        """
+        return portable_name(self._root, uri, self.project, self.path.parent)
 
     def error(
         self, what: str, *path: str | int, facts: Sequence[str] = (), hint: str = "", at_key: bool = False
     ) -> RecipeError:
-        """Return the error about a field, at its place or at that of the nearest section around it.
+        """Return the error about a field, at the place of the field or of the nearest section around a missing field.
 
-        With `at_key` it is the name that is wrong, not what it says: the place is the name's.
+        With `at_key` the field's name is wrong, not its value, and the error is at the place of the name.
         """
-        near = next(found for end in range(len(path), -1, -1) if (found := place(self._root, path[:end])))
+        at = self._nearest(path)
         section = self._root.find(path[:-1]) if at_key else None
-        near = section.keys.get(str(path[-1]), near) if section is not None else near
+        if section is not None:
+            at = section.keys.get(str(path[-1]), at)
         facts = (*facts, f"variant: {self.variant}") if self.variant else facts
-        return RecipeError(what, near, facts=facts, hint=hint)
+        return RecipeError(what, at, facts=facts, hint=hint)
+
+    def _nearest(self, path: Sequence[str | int]) -> Position:
+        """Return the place of a field, or of the nearest section around a missing field."""
+        for end in range(len(path), 0, -1):
+            if (at := place(self._root, path[:end])) is not None:
+                return at
+        return self._root.at
 
     def complaint(self, error: ValidationError, *path: str | int) -> RecipeError:
-        """Return what a model of pydantic's finds wrong with the part at `path`, in plain words, at its place."""
+        """Return the error in plain words for the validation error of a pydantic model about the part at `path`."""
         return complaint(error, self._root, self.files, path)
 
 
@@ -73,17 +85,16 @@ def load(
 ) -> tuple[LoadedRecipe, ...]:
     """Read a recipe file and return its variants. Raises RecipeError at the first place that is wrong.
 
-    `set` and `only` are K=V as on the command line; `allow` are folders outside the project that paths may lead into.
-    Nothing but the recipe, its parents and the existence of the files that it names is looked at; with `must_exist`
-    false they may be missing.
+    `set` and `only` are assignments K=V, as on the command line. Paths may lead into the project and into the folders
+    `allow`. Only the recipe and its parents are read; of files that the recipe names, only the kind is checked. If
+    `must_exist` is false, these files may be missing.
     """
     project = project_of(path)
     bounds = Bounds(project, tuple(allow))
     read = document(path, bounds)
     sets = assignments(SET, set)
-    wanted = assignments(ONLY, only)
-    found = variants(read.root, sets, wanted)
-    return tuple(_loaded(variant, read, bounds, path, must_exist=must_exist) for variant in found)
+    selected = variants(read.root, sets, assignments(ONLY, only))
+    return tuple(_loaded(variant, read, bounds, path, must_exist=must_exist) for variant in selected)
 
 
 def _loaded(variant: Variant, read: Document, bounds: Bounds, path: Path, *, must_exist: bool) -> LoadedRecipe:

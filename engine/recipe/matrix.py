@@ -1,4 +1,4 @@
-"""`matrix`: the combinations of values that one recipe stands for, with include and exclude."""
+"""`matrix`: the combinations of values that one recipe stands for, with `include` and `exclude`."""
 
 from __future__ import annotations
 
@@ -7,78 +7,85 @@ from itertools import product
 from math import prod
 
 from engine.errors import RecipeError
-from engine.recipe.complaints import found_there
+from engine.recipe.complaints import description
 from engine.recipe.node import Node
 from engine.recipe.outline import is_known, suggestion
 from engine.recipe.overrides import Assignment, meaning, same
 from engine.text.places import Position
 
 MAX_VARIANTS = 100_000
+"""The most combinations of a matrix before `exclude`. They are counted before any combination is made."""
 MAX_RULES = 256
-"""How many entries `include` and `exclude` may have."""
+"""The most entries of `include` and of `exclude`: each entry is compared with each combination."""
 
 Combination = dict[str, Node]
 """Dotted path -> value, in the order of the matrix."""
 
 
 def combinations(matrix: Node, pinned: Sequence[Assignment]) -> list[Combination]:
-    """Return what each variant sets. Raises RecipeError.
+    """Return one combination of values for each variant. Raises RecipeError.
 
-    As in GitHub Actions: `exclude` removes the combinations that have all of an entry's values; then each entry of
-    `include` is added to every combination whose own values it leaves as they are, or stands alone where none is.
-    `pinned` (`--set`) stands for the values of an axis of the same path.
+    The rules are those of GitHub Actions. `exclude` removes each combination that has all values of one of its entries.
+    An entry of `include` is then added to every combination whose axes keep their values; where there is no such
+    combination, the entry is a variant of its own. An assignment of `pinned` (`--set`) replaces the values of the axis
+    with its path.
     """
     if not matrix.mapping:
-        what = f"`matrix` is {found_there(matrix)}; lists of values by path are meant"
+        what = f"`matrix` is {description(matrix)}; lists of values by path are meant"
         raise RecipeError(what, matrix.at, hint="matrix: {target.device: [T4, L4], precision: [fp32, fp16]}")
     axes = {path: _values(path, matrix) for path in matrix.mapping if path not in ("include", "exclude")}
-    axes |= {path: [item.value] for item in pinned if (path := ".".join(item.path)) in axes}
+    for assignment in pinned:
+        path = ".".join(assignment.path)
+        if path in axes:
+            axes[path] = [assignment.value]
     included, excluded = _rules("include", matrix), _rules("exclude", matrix)
-    _bound(prod(len(values) for values in axes.values()) + len(included), matrix.at)
+    _check_count(prod(len(values) for values in axes.values()) + len(included), matrix.at)
     for rule in excluded:
-        _only_axes(rule, axes)
-    made = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())] if axes else []
-    kept = [one for one in made if not any(_has(one, rule.mapping or {}) for rule in excluded)]
-    result = _with_included(kept, included)
+        _check_axes(rule, axes)
+    every = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())] if axes else []
+    remaining = [one for one in every if not any(_has(one, rule.mapping or {}) for rule in excluded)]
+    result = _with_included(remaining, included)
     if not result:
         raise RecipeError("`exclude` leaves no variant", matrix.keys["exclude"], hint="leave one of its entries out")
     return result
 
 
-def _with_included(kept: Sequence[Combination], included: Sequence[Node]) -> list[Combination]:
-    result = [dict(one) for one in kept]
+def _with_included(combined: Sequence[Combination], included: Sequence[Node]) -> list[Combination]:
+    result = [dict(one) for one in combined]
     alone: list[Combination] = []
     for rule in included:
         entry = rule.mapping or {}
-        own = [{path: value for path, value in entry.items() if path in one} for one in kept]
-        fits = [index for index, one in enumerate(kept) if _has(one, own[index])]
-        for index in fits:
+        # Only the axes count here: what another entry of `include` added may be replaced.
+        on_axes = [{path: value for path, value in entry.items() if path in one} for one in combined]
+        matches = [index for index, one in enumerate(combined) if _has(one, on_axes[index])]
+        for index in matches:
             result[index] |= entry
-        if not fits:
+        if not matches:
             alone.append(dict(entry))
     return result + alone
 
 
-def _has(one: Combination, entry: Mapping[str, Node]) -> bool:
-    return all(same(one.get(path), value) for path, value in entry.items())
+def _has(combination: Combination, entry: Mapping[str, Node]) -> bool:
+    return all(same(combination.get(path), value) for path, value in entry.items())
 
 
 def _values(path: str, matrix: Node) -> Sequence[Node]:
-    _known(path, matrix.keys[path])
+    """Return the values of an axis. Raises RecipeError unless they are a list of different values."""
+    _check_path(path, matrix.keys[path])
     node = matrix.child(path)
     if node is None or not node.items:
-        found = found_there(node or matrix)
-        raise RecipeError(f"`{path}` in `matrix` is {found}; a list of values is meant", matrix.keys[path])
-    seen: set[str] = set()
+        what = f"`{path}` in `matrix` is {description(node or matrix)}; a list of values is meant"
+        raise RecipeError(what, matrix.keys[path])
+    meanings: set[str] = set()
     for item in node.items:
-        said = meaning(item)
-        if said in seen:
+        if meaning(item) in meanings:
             raise RecipeError(f"`{path}` in `matrix` lists a value twice", item.at, hint="leave one out")
-        seen.add(said)
+        meanings.add(meaning(item))
     return node.items
 
 
 def _rules(name: str, matrix: Node) -> Sequence[Node]:
+    """Return the entries of `include` or `exclude`. Raises RecipeError."""
     node = matrix.child(name)
     if node is None:
         return ()
@@ -89,24 +96,24 @@ def _rules(name: str, matrix: Node) -> Sequence[Node]:
         raise RecipeError(f"`{name}` has {len(node.items)} entries; at most {MAX_RULES} are meant", node.at)
     for item in node.items:
         for path, at in item.keys.items():
-            _known(path, at)
+            _check_path(path, at)
     return node.items
 
 
-def _known(path: str, at: Position) -> None:
+def _check_path(path: str, at: Position) -> None:
     segments = path.split(".")
     if not is_known(segments):
         raise RecipeError(f"`matrix` varies `{path}`, which no recipe has", at, hint=suggestion(segments))
 
 
-def _only_axes(rule: Node, axes: Mapping[str, Sequence[Node]]) -> None:
+def _check_axes(rule: Node, axes: Mapping[str, Sequence[Node]]) -> None:
     for path, at in rule.keys.items():
         if path not in axes:
             hint = "an entry of `exclude` names values of: " + ", ".join(axes)
             raise RecipeError(f"`exclude` names `{path}`, which the matrix does not vary", at, hint=hint)
 
 
-def _bound(count: int, at: Position) -> None:
+def _check_count(count: int, at: Position) -> None:
     if count > MAX_VARIANTS:
         what = f"the matrix stands for {count:,} variants; at most {MAX_VARIANTS:,} are meant"
         raise RecipeError(what, at, hint="split it into several recipes")

@@ -1,7 +1,7 @@
-"""Triton's ModelConfig, message by message: the fields that `package.triton` takes verbatim, and their types."""
+"""The fields and types of Triton's ModelConfig, which a recipe writes under `package.triton` unchanged."""
 
-# Source: model_config.proto of triton-inference-server/common, as tritonclient 2.73 carries it (a test compares).
-# It stands here because reading a recipe, and the schema for editors, must not need tritonclient.
+# Source: model_config.proto of triton-inference-server/common, in the version of tritonclient 2.73. A test compares the
+# two. This copy exists because a recipe must be readable without tritonclient.
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ _ENUMS = {
 MESSAGES: Mapping[str, Mapping[str, str]] = {
     message: dict(field.split("=") for field in fields.split()) for message, fields in _MESSAGES.items()
 }
-"""Message -> field -> type: a scalar, a message or an enum by name, `[TYPE]` a list, `{KEY:TYPE}` a map."""
+"""Message -> field -> type. A type is the name of a scalar, message or enum, `[TYPE]` a list, `{KEY:TYPE}` a map."""
 ENUMS: Mapping[str, tuple[str, ...]] = {name: tuple(values.split()) for name, values in _ENUMS.items()}
 ONE_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "ModelConfig": (("dynamic_batching", "sequence_batching", "ensemble_scheduling"),),
@@ -152,11 +152,11 @@ ONE_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "ModelSequenceBatching.InitialState": (("zero_data", "data_file"),),
     "ModelWarmup.Input": (("zero_data", "random_data", "input_data_file"),),
 }
-"""Message -> fields of which it has one at most."""
+"""Message -> groups of fields. A message may have one field of each group."""
 MODEL_CONFIG = tuple(MESSAGES["ModelConfig"])
 
 Part = Literal["tokenizer", "preprocess", "postprocess", "ensemble", "encoder", "decoder", "generate", "stream"]
-"""What a package may hold beside the model itself, as `package.triton.models` names it."""
+"""The models that a package may hold beside the main model, by their names in `package.triton.models`."""
 GraphPart = Literal["model", "encoder", "decoder"]
 GRAPH_PARTS: tuple[GraphPart, ...] = get_args(GraphPart)
-"""The parts of a package that are the built model: the model itself, or its two graphs."""
+"""The parts of a package that are the built model: the single model, or the encoder and the decoder."""

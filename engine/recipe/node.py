@@ -1,4 +1,4 @@
-"""A YAML value with the place of each of its parts."""
+"""Nodes: YAML values with the places of their parts, and the functions that merge and change nodes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from engine.text.places import Position
 
 Scalar = str | int | float | bool | None
 Path = Sequence[str | int]
-"""The way from the root of a document to one of its values: keys of mappings, indices of lists."""
+"""The path from the root of a document to a value: keys of mappings and indices of lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A scalar, a list or a mapping; `at` is where it starts, `keys` where each key of a mapping stands.
+    """A scalar, a list or a mapping of a YAML text.
 
-    `written` is a scalar as it was typed; `size` counts this value and all below it.
+    `at` is the place of the value's first character. `keys` are the places of a mapping's keys. `written` is the text
+    of a scalar as the user typed the scalar. `size` is the number of values in this node, itself included.
     """
 
     value: Scalar | Sequence[Node] | Mapping[str, Node]
@@ -28,17 +29,17 @@ class Node:
 
     @property
     def mapping(self) -> Mapping[str, Node] | None:
-        """The entries of a mapping; None for anything else."""
+        """The entries of a mapping, or None for other values."""
         return self.value if isinstance(self.value, Mapping) else None
 
     @property
     def items(self) -> Sequence[Node] | None:
-        """The items of a list; None for anything else."""
+        """The items of a list, or None for other values."""
         value = self.value
         return value if isinstance(value, Sequence) and not isinstance(value, str) else None
 
     def child(self, segment: str | int) -> Node | None:
-        """Return the value under a key or an index (`"0"` is one, too); None where there is none."""
+        """Return the value of a key or of an index, which may be a text such as `"0"`. Without a value, return None."""
         if self.mapping is not None:
             return self.mapping.get(str(segment))
         if self.items is not None and str(segment).isdecimal() and int(segment) < len(self.items):
@@ -46,7 +47,7 @@ class Node:
         return None
 
     def find(self, path: Path) -> Node | None:
-        """Return the value at `path`; None where there is none."""
+        """Return the value at `path`, or None for a missing value."""
         node: Node | None = self
         for segment in path:
             node = node.child(segment) if node else None
@@ -54,7 +55,7 @@ class Node:
 
 
 def plain(node: Node) -> Any:
-    """Return the value without its places: dicts, lists and scalars."""
+    """Return the value of a node as dicts, lists and scalars, without places."""
     if node.mapping is not None:
         return {key: plain(child) for key, child in node.mapping.items()}
     if node.items is not None:
@@ -63,19 +64,19 @@ def plain(node: Node) -> Any:
 
 
 def mapping_node(entries: Mapping[str, Node], keys: Mapping[str, Position], at: Position) -> Node:
-    """Return a mapping of `entries`."""
+    """Return the node of a mapping."""
     return Node(entries, at, keys, size=1 + sum(child.size for child in entries.values()))
 
 
 def list_node(items: Sequence[Node], at: Position) -> Node:
-    """Return a list of `items`."""
+    """Return the node of a list."""
     return Node(tuple(items), at, size=1 + sum(child.size for child in items))
 
 
 def merged(parent: Node, child: Node) -> Node:
-    """Return `parent` with what `child` says laid over it: mappings merge, anything else replaces.
+    """Return `parent` merged with `child`: mappings are merged, other values of the child replace those of the parent.
 
-    A `null` in the child takes away what the parent says. Every part keeps the place where it was written.
+    A `null` in the child removes the parent's value. Each part keeps the place where it was written.
     """
     if parent.mapping is None or child.mapping is None:
         return child
@@ -91,15 +92,16 @@ def merged(parent: Node, child: Node) -> Node:
 
 
 def without(node: Node, *names: str) -> Node:
-    """Return a mapping without these keys."""
+    """Return a mapping without the keys `names`."""
     entries = {key: child for key, child in (node.mapping or {}).items() if key not in names}
     return mapping_node(entries, {key: node.keys[key] for key in entries}, node.at)
 
 
 def put(node: Node | None, path: Path, value: Node) -> Node:
-    """Return `node` with `value` at `path`, mappings on the way made as needed; `null` removes.
+    """Return a copy of `node` with `value` at `path`. A `null` removes the value at `path`.
 
-    Raises LookupError where the way leads through a scalar or past the end of a list.
+    Missing mappings on the path are added. Raises LookupError where the path leads through a scalar or past the end of
+    a list.
     """
     if not path:
         return value
@@ -128,33 +130,38 @@ def put(node: Node | None, path: Path, value: Node) -> Node:
 
 
 def place(root: Node, path: Path) -> Position | None:
-    """Return where the value at `path` is said: a scalar's or a `[...]`'s own place, a block's key."""
+    """Return the place that an error about the value at `path` shows, or None for a missing value.
+
+    For a block of several lines the place is the key above the block. For all other values it is the value itself.
+    """
     node = root.find(path)
     if node is None or not path:
         return node.at if node else None
     parent = root.find(path[:-1])
     key = parent.keys.get(str(path[-1])) if parent else None
-    starts_below = key is not None and (node.at.file, node.at.line) != (key.file, key.line)
-    # The block under `target:` starts a line below the word that a reader looks for.
-    if key is not None and starts_below and (node.mapping is not None or node.items is not None):
-        return key
-    return node.at
+    if key is None or (node.mapping is None and node.items is None):
+        return node.at
+    # The block of `target:` starts on the line below `target:`, and a reader looks for the word `target`.
+    is_block = (node.at.file, node.at.line) != (key.file, key.line)
+    return key if is_block else node.at
 
 
 def walk_down(root: Node, path: Path) -> Iterator[str | int]:
-    """Yield the segments of `path` that exist in `root`, without those that only the schema knows.
+    """Yield the segments of a pydantic path that exist in `root`.
 
-    A schema's way has names that the text lacks: a number stands for `{min, opt, max}`, axes stand beside `budget`.
+    Pydantic's paths have segments that the text lacks, because of short forms: a number stands for `{min, opt, max}`,
+    and the axes of a shape stand beside `budget`.
     """
     node = root
     for segment in path:
-        found = node.child(segment)
-        if found is None and segment in _RANGE and node.items is not None:
-            segment = _RANGE.index(str(segment))  # noqa: PLW2901  [1, 16, 128] is {min: 1, opt: 16, max: 128}
-            found = node.child(segment)
-        if found is not None:
-            node = found
-            yield segment
+        existing = segment
+        if node.items is not None and segment in _RANGE:
+            existing = _RANGE.index(str(segment))
+        child = node.child(existing)
+        if child is not None:
+            node = child
+            yield existing
 
 
 _RANGE = ("min", "opt", "max")
+"""The fields that the short form of a profile, [1, 16, 128], has as items."""

@@ -1,4 +1,4 @@
-"""Options of the tools behind a recipe, under the tools' own names."""
+"""The sections `tensorrt`, `generate` and `preprocess` of a recipe, with the names of the tools behind them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TensorRTSection(TypedDict, total=False):
     avg_timing_iterations: Annotated[int, Field(strict=True, ge=1, le=1024)]
     timing_cache: Text
     plugins: Annotated[tuple[Text, ...], Field(min_length=1, max_length=64), Distinct]
-    """Libraries of plugins, by path."""
+    """Paths of libraries with TensorRT plugins."""
     refit: Flag
     strip_plan: Flag
     weight_streaming: Flag
@@ -56,19 +56,20 @@ class TensorRTSection(TypedDict, total=False):
 
 
 def _levels_apart(value: Any) -> Any:
-    """Return the options with `compatibility: version-compatible` said as the flag that it is.
+    """Return the options with `version_compatible: true` instead of `compatibility: version-compatible`.
 
-    The builder has two things by that name, which go together: a level for hardware, and a flag for versions.
+    `compatibility` is TensorRT's level of compatibility with other hardware. Compatibility with other versions of
+    TensorRT is a separate flag, which users write under either name.
     """
     if not isinstance(value, Mapping) or value.get("compatibility") != _VERSIONS:
         return value
     if value.get("version_compatible") is False:
         raise wrong("says that it is version-compatible and that it is not", "leave `version_compatible` out")
-    return {**{name: said for name, said in value.items() if name != "compatibility"}, "version_compatible": True}
+    return {**{name: option for name, option in value.items() if name != "compatibility"}, "version_compatible": True}
 
 
 TensorRTOptions = Annotated[TensorRTSection, BeforeValidator(_levels_apart)]
-"""The section `tensorrt` of a recipe."""
+"""The section `tensorrt` of a recipe, with both ways to write `version_compatible`."""
 
 
 class Generate(TypedDict, total=False):

@@ -1,4 +1,4 @@
-"""Which fields there are at a path of the schema: for suggestions, `--set`, `--only` and `matrix`."""
+"""The fields at each path of the schema, for hints and for the checks of `--set`, `--only` and `matrix`."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ _ALIKE_BELOW = 0.75
 
 
 def fields_at(path: Sequence[str | int]) -> Sequence[str] | None:
-    """Return the fields that a recipe may have at `path`; None where any name goes or there is no mapping."""
+    """Return the fields that a recipe may have at `path`. Return None where any name is allowed, or no mapping is."""
     kind = _kind_at(path)
     return None if kind is None else _names(kind)
 
 
 def is_known(path: Sequence[str | int]) -> bool:
-    """Tell whether a recipe may say something at `path`."""
+    """Tell whether a recipe may have a value at `path`."""
     return bool(path) and _kind_at(path) is not None
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """Return a path as `--set` and `matrix` write it: `target.device`, `profiles.0.batch`."""
+    """Return a path with dots, as in `--set` and `matrix`: `target.device`, `profiles.0.batch`."""
     return ".".join(str(segment) for segment in path)
 
 
 def suggestion(path: Sequence[str | int]) -> str:
-    """Return a hint for a path that no recipe has: the nearest one, or the fields where it goes wrong."""
+    """Return the hint for an unknown path: the nearest known path, or the fields beside the first unknown segment."""
     for end in range(len(path)):
-        known = fields_at(path[:end])
+        fields = fields_at(path[:end])
         word = str(path[end])
-        if known is None or word in known:
+        if fields is None or word in fields:
             continue
-        if near := suggestions.nearest(word, known):
+        if near := suggestions.nearest(word, fields):
             return suggestions.did_you_mean(f"`{dotted((*path[:end], near[0], *path[end + 1 :]))}`")
         if end == 0 and (deep := suggestions.nearest(word, _leaves(), least=_ALIKE_BELOW)):
             return suggestions.did_you_mean(f"`{_leaves()[deep[0]]}`")
         where = f"in `{dotted(path[:end])}`" if end else "here"
-        return f"known {where}: " + ", ".join(known)
+        return f"known {where}: " + ", ".join(fields)
     return "a path looks like target.device or package.triton.name"
 
 
 def _leaves() -> Mapping[str, str]:
-    """Return the second level of fields by their bare names: `device` -> `target.device`."""
+    """Return the fields of all sections: name -> dotted path, `device` -> `target.device`."""
     return {name: f"{section}.{name}" for section in _names(Recipe) or () for name in fields_at([section]) or ()}
 
 
@@ -65,7 +65,7 @@ def _kind_at(path: Sequence[str | int]) -> Any:
 
 
 def _below(kind: Any, segment: str) -> Any:
-    """Return the type of what lies under `segment` in a value of type `kind`; None where nothing can."""
+    """Return the type of the value under `segment` in a value of type `kind`, or None where no value is allowed."""
     if kind is _ANYTHING:
         return _ANYTHING
     fields = _fields(kind)
@@ -85,7 +85,7 @@ def _below(kind: Any, segment: str) -> Any:
 
 
 def _fields(kind: Any) -> dict[str, object] | None:
-    """Return the fields of a model by the names that YAML knows; None for what is no model."""
+    """Return the fields of a model or of a TypedDict, by their names in YAML. For other types, return None."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return {field.alias or name: field.annotation for name, field in kind.model_fields.items() if name != "axes"}
     if is_typeddict(kind):
@@ -106,7 +106,7 @@ def _names(kind: Any) -> Sequence[str] | None:
 
 
 def _bare(kind: Any) -> Any:
-    """Return a type without its annotations and without `| None`."""
+    """Return a type without `Annotated` and without `| None`."""
     while True:
         if get_origin(kind) is Annotated:
             kind = get_args(kind)[0]

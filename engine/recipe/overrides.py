@@ -1,4 +1,4 @@
-"""`--set K=V` and `--only K=V`: what the command line says about a recipe."""
+"""`--set K=V` and `--only K=V`: assignments of the command line that change a recipe or select variants."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from engine.recipe.yaml_text import parse
 from engine.text.places import Position, Text
 
 SET, ONLY = "--set", "--only"
-"""The names that errors call these texts by; each argument is a line of its text."""
+"""The names of these options' texts in errors. Each argument of an option is a line of the option's text."""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """One K=V: the path, and the value with its place in the argument."""
+    """One argument K=V: the path K, and the value V with its place in the argument."""
 
     path: tuple[str, ...]
     value: Node
@@ -48,7 +48,7 @@ def _assignment(argument: str, at: Position) -> Assignment:
 
 
 def _value(value: str, at: Position) -> Node:
-    """Return the value of an argument, which starts at `at`."""
+    """Return the value V of an argument K=V. The value starts at `at`."""
     before = "\n" * (at.line - 1) + " " * (at.column - 1)
     try:
         return parse(at.text, before + value)
@@ -60,7 +60,7 @@ def _value(value: str, at: Position) -> Node:
 
 
 def applied(root: Node, overrides: Sequence[Assignment]) -> Node:
-    """Return the recipe with each override laid over it; `null` takes a field away. Raises RecipeError."""
+    """Return the recipe with the values of all overrides. The value `null` removes a field. Raises RecipeError."""
     for override in overrides:
         try:
             root = put(root, override.path, override.value)
@@ -69,21 +69,21 @@ def applied(root: Node, overrides: Sequence[Assignment]) -> Node:
     return root
 
 
-def selects(root: Node, wanted: Sequence[Assignment]) -> bool:
-    """Tell whether a variant has one of the wanted values for each of the wanted paths."""
+def selects(root: Node, only: Sequence[Assignment]) -> bool:
+    """Tell whether `only` selects a variant: for each path of `only`, the variant has one of the path's values."""
     choices: dict[tuple[str, ...], list[Node]] = {}
-    for assignment in wanted:
+    for assignment in only:
         choices.setdefault(assignment.path, []).append(assignment.value)
     return all(any(same(root.find(path), value) for value in values) for path, values in choices.items())
 
 
 def same(one: Node | None, other: Node | None) -> bool:
-    """Tell whether two values say the same; 1 and true are different words."""
-    if one is None or other is None:
+    """Tell whether two values are equal. A missing value equals only a missing value; 1 and true differ."""
+    if one is None or other is None or one is other:
         return one is other
-    return one is other or meaning(one) == meaning(other)
+    return meaning(one) == meaning(other)
 
 
 def meaning(node: Node) -> str:
-    """Return what a value says, as text: two values that say the same have the same."""
+    """Return a value as JSON with sorted keys. Two values are equal exactly if their texts are equal."""
     return json.dumps(plain(node), sort_keys=True, default=str)

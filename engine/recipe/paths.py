@@ -1,4 +1,4 @@
-"""Paths in a recipe: relative to the file that says them, inside the project, resolved to URIs."""
+"""The paths that a recipe names: relative to the recipe's own file, inside the project, resolved to URIs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.errors import RecipeError
 from engine.recipe.node import Node, put
 from engine.recipe.outline import dotted
 from engine.recipe.overrides import SET
-from engine.recipe.text import near_names, shown
+from engine.recipe.text import near_names, reason_of, shown, shown_path
 from engine.text import suggestions
 from engine.text.places import Position
 
@@ -26,46 +26,49 @@ _FORMS = {
 }
 _MODEL_FORMS = ("hf", "python", "timm")
 _OF_THE_WEB = ("http", "https", "file", "s3")
-"""Schemes that no field reads and nobody mistypes: a hint offers none that looks like them."""
+"""Known schemes that no field accepts. They are no misspelling of another scheme."""
 _SAMPLES = (".jsonl", ".npz")
 _LIBRARY = re.compile(r".+\.(so(\.[0-9]+)*|dll)")
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The folders that a recipe's paths may lead into: its project, and what the user allows besides."""
+    """The folders that a recipe's paths may lead into: its project, and the folders that the user allows."""
 
     project: Path
     allowed: tuple[Path, ...]
-    found: dict[tuple[Any, Position, Path], tuple[str, dict[str, str]]] = field(default_factory=dict, compare=False)
-    """What was said where -> its URI and where it leads: the variants of one document say the same again and again."""
+    resolutions: dict[tuple[Any, Position, Path], tuple[str, dict[str, str]]] = field(
+        default_factory=dict, compare=False
+    )
+    """A cache, because the variants of one document share most paths: (path, place, folder) -> (URI, links)."""
 
     def check(self, path: Path, at: Position) -> None:
         """Raise RecipeError where `path`, its symbolic links resolved, leads out of the bounds."""
         real = Path(os.path.realpath(path))
         if not any(real.is_relative_to(os.path.realpath(folder)) for folder in (self.project, *self.allowed)):
             raise RecipeError(
-                f"the path {shown(path, 200)} leads out of the project",
+                f"the path {shown_path(path)} leads out of the project",
                 at,
-                facts=[f"it is {shown(real, 200)}", f"the project is {self.project}"],
-                hint=f"if that is meant, allow it on the command line: --allow-path {shown(real.parent, 200)}",
+                facts=[f"it is {shown_path(real)}", f"the project is {self.project}"],
+                hint=f"if that is meant, allow it on the command line: --allow-path {shown_path(real.parent)}",
             )
 
 
 @dataclass(frozen=True)
 class PathField:
-    """A field that may name something on the disk, and what it may name."""
+    """A field of a recipe that may name a file or a folder, and the kinds of files that the field accepts."""
 
     path: tuple[str, ...]
-    """`*` stands for every name of a mapping, or every item of a list."""
+    """The path of the field. `*` stands for every name of a mapping, or every item of a list."""
     forms: Sequence[str] = ()
+    """The schemes that the field accepts beside paths, for example `hf`."""
     kind: Literal["model", "samples", "library", "file"] = "model"
     many: bool = False
-    """It is a list of such names."""
+    """Whether the field is a list of paths."""
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """The name of the field in errors."""
         return dotted(self.path) if "*" not in self.path else self.path[-1]
 
     def is_called(self, name: str) -> bool:
@@ -88,26 +91,26 @@ PATH_FIELDS = (
 
 
 def resolved(root: Node, bounds: Bounds, home: Path, *, must_exist: bool = True) -> tuple[Node, dict[str, str]]:
-    """Return the recipe with `file:/absolute/path` where it names files, and where each path leads.
+    """Return the recipe with URIs `file:/absolute/path` instead of paths, and the paths with their links resolved.
 
-    A path belongs to the folder of the file that says it; what the command line says, to `home`, the recipe's folder.
-    The second value maps each path, made absolute but with its symbolic links, to the same without links.
-    Raises RecipeError at what is not there, unless `must_exist` is false.
+    A path is relative to the folder of its own YAML file. A path of the command line is relative to `home`, the folder
+    of the recipe. The second value maps each absolute path, symbolic links unresolved, to the same path with symbolic
+    links resolved. Raises RecipeError for a missing file, unless `must_exist` is false.
     """
     links: dict[str, str] = {}
     for each, path, node in _named(root):
-        said_in = _folder_of(node, home)
-        place = (node.value, node.at, said_in)
-        if place not in bounds.found:
-            bounds.found[place] = _found(each, node, bounds, said_in, must_exist=must_exist)
-        uri, leads = bounds.found[place]
-        links |= leads
+        folder = _folder_of(node, home)
+        place = (node.value, node.at, folder)
+        if place not in bounds.resolutions:
+            bounds.resolutions[place] = _resolved(each, node, bounds, folder, must_exist=must_exist)
+        uri, own_links = bounds.resolutions[place]
+        links |= own_links
         root = put(root, path, Node(uri, node.at, written=node.written))
     return root, links
 
 
 def _named(root: Node) -> Iterator[tuple[PathField, tuple[str, ...], Node]]:
-    """Yield each value that names something on the disk, with its field and its path in the recipe."""
+    """Yield each value that names a file or a source, with its field and its path in the recipe."""
     for each in PATH_FIELDS:
         pattern = (*each.path, "*") if each.many else each.path
         for path, node in _all(root, (), pattern):
@@ -116,36 +119,44 @@ def _named(root: Node) -> Iterator[tuple[PathField, tuple[str, ...], Node]]:
 
 
 def _all(node: Node | None, above: tuple[str, ...], pattern: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Node]]:
-    """Yield every value that a path with `*` leads to, with its own path."""
+    """Yield every value at `pattern`, a path that may contain `*`, with the value's own path."""
     if node is None:
         return
     if not pattern:
         yield above, node
         return
     head, rest = pattern[0], pattern[1:]
-    named = node.mapping.keys() if node.mapping is not None else map(str, range(len(node.items or ())))
-    for segment in [*named] if head == "*" else [head]:
+    for segment in _segments(node) if head == "*" else [head]:
         yield from _all(node.child(segment), (*above, segment), rest)
 
 
-def _found(
+def _segments(node: Node) -> Sequence[str]:
+    """Return the names of a mapping, or the indices of a list."""
+    if node.mapping is not None:
+        return list(node.mapping)
+    return [str(index) for index in range(len(node.items or ()))]
+
+
+def _resolved(
     field: PathField, node: Node, bounds: Bounds, folder: Path, *, must_exist: bool
 ) -> tuple[str, dict[str, str]]:
     uri = _uri(field, node, bounds, folder, must_exist=must_exist)
-    said = os.path.abspath(folder / str(node.value))
-    return uri, {said: os.path.realpath(said)} if uri.startswith("file:") else {}
+    if not uri.startswith("file:"):
+        return uri, {}
+    path = os.path.abspath(folder / str(node.value))
+    return uri, {path: os.path.realpath(path)}
 
 
 def _folder_of(node: Node, home: Path) -> Path:
-    """Return the folder that a path belongs to: its file's; for one from the command line the recipe's, `home`."""
+    """Return the folder that a path is relative to: the folder of its file, or `home` for the command line."""
     return home if node.at.file == SET else Path(node.at.file).parent
 
 
-def said(root: Node, uri: str, project: Path, home: Path) -> str | None:
-    """Return how a resolved recipe names what became `uri`: a path from the project's root; None for what it does not.
+def portable_name(root: Node, uri: str, project: Path, home: Path) -> str | None:
+    """Return the name of a source of a resolved recipe, or None where the recipe has no source `uri`.
 
-    It is the same wherever the project lies and wherever symbolic links lead. A path outside the project that is
-    written in full stays so.
+    For a path the name is the path from the project's root, so the name does not depend on the project's place or on
+    symbolic links. An absolute path out of the project stays absolute.
     """
     for _, _, node in _named(root):
         if node.value != uri:
@@ -159,17 +170,17 @@ def said(root: Node, uri: str, project: Path, home: Path) -> str | None:
 
 
 def _uri(field: PathField, node: Node, bounds: Bounds, folder: Path, *, must_exist: bool) -> str:
-    said = str(node.value)
+    source = str(node.value)
     name = field.name
 
     def wrong(what: str, hint: str = "") -> RecipeError:
         return RecipeError(f"`{name}` {what}", node.at, hint=hint)
 
-    if match := _SCHEME.fullmatch(said):
+    if match := _SCHEME.fullmatch(source):
         return _remote(field, match[1], match[2], node.at)
-    if not said.strip() or said.startswith("~"):
+    if not source.strip() or source.startswith("~"):
         raise wrong("is no path: ~ and empty text name no file", "write the path from the recipe's folder")
-    path = folder / said
+    path = folder / source
     bounds.check(path, node.at)
     if must_exist or os.path.exists(path):
         _check_kind(field, path, wrong)
@@ -177,26 +188,24 @@ def _uri(field: PathField, node: Node, bounds: Bounds, folder: Path, *, must_exi
 
 
 def _check_kind(field: PathField, path: Path, wrong: Callable[..., RecipeError]) -> None:
-    """Raise RecipeError where nothing is at `path`, or something that the field cannot be about."""
+    """Raise RecipeError where `path` is missing, or has a kind that the field does not accept."""
     try:
         path.stat()
     except FileNotFoundError:
-        raise wrong(f"names {shown(path, 200)}, which is not there", near_names(path)) from None
+        raise wrong(f"names {shown_path(path)}, which is not there", near_names(path)) from None
     except OSError as error:
-        raise wrong(
-            f"names {shown(path, 200)}, which cannot be read: {(error.strerror or 'unknown reason').lower()}"
-        ) from None
+        raise wrong(f"names {shown_path(path)}, which cannot be read: {reason_of(error)}") from None
     if field.kind == "samples" and (path.suffix not in _SAMPLES or not path.is_file()):
-        raise wrong(f"names {shown(path, 200)}, which is no samples file", "samples are a .jsonl or an .npz file")
+        raise wrong(f"names {shown_path(path)}, which is no samples file", "samples are a .jsonl or an .npz file")
     if field.kind == "library" and not (_LIBRARY.fullmatch(path.name) and path.is_file()):
-        raise wrong(f"names {shown(path, 200)}, which is no library", "a library of plugins is a file: libplugins.so")
+        raise wrong(f"names {shown_path(path)}, which is no library", "a library of plugins is a file: libplugins.so")
     if field.kind == "file" and not path.is_file():
-        raise wrong(f"names {shown(path, 200)}, which is no file")
+        raise wrong(f"names {shown_path(path)}, which is no file")
     if field.kind == "model" and not path.is_dir() and not path.is_file():
-        raise wrong(f"names {shown(path, 200)}, which is neither a file nor a directory")
+        raise wrong(f"names {shown_path(path)}, which is neither a file nor a directory")
     if field.path == ("model", "source") and path.is_dir() and path.suffix.lower() == ".onnx":
         raise wrong(
-            f"names {shown(path, 200)}, a directory that is called like a file", "rename it: .onnx means a file"
+            f"names {shown_path(path)}, a directory that is called like a file", "rename it: .onnx means a file"
         )
     if field.path == ("model", "source") and path.is_file() and path.suffix != ".onnx":
         raise wrong(
@@ -206,7 +215,7 @@ def _check_kind(field: PathField, path: Path, wrong: Callable[..., RecipeError])
 
 
 def _absolute(path: Path) -> Path:
-    # A file keeps its own name: `model.onnx` may be a link to a blob without a suffix, its companions beside it.
+    # A file keeps its own name: `model.onnx` may be a link to a file without a suffix, with further files beside it.
     if path.is_dir() or path.name == "..":
         return Path(os.path.realpath(path))
     return Path(os.path.realpath(path.parent), path.name)
@@ -223,7 +232,7 @@ def _remote(field: PathField, scheme: str, rest: str, at: Position) -> str:
 
 
 def _schemes(field: PathField, scheme: str) -> str:
-    """Return the hint with the scheme that `scheme` looks like, or with all that the field reads."""
+    """Return the hint for an unknown scheme: a similar scheme, or all schemes that the field accepts."""
     near = suggestions.nearest(scheme, field.forms) if scheme.lower() not in _OF_THE_WEB else []
     if near:
         return suggestions.did_you_mean(f"`{near[0]}`")

@@ -1,4 +1,4 @@
-"""Which project a recipe belongs to; imports next to nothing, for the no-op path."""
+"""The project of a recipe: the root folder and its store. Up-to-date builds import this file, so it imports little."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MARKS = (".git", "pyproject.toml", os.path.join("cache", "format"))
-"""What only the root of a project holds; the last is the store of an earlier build."""
+"""Files and folders that mark the root of a project. The last one marks the store of an earlier build."""
 
 
 def project_of(path: Path) -> Path:
-    """Return the root of the project that the recipe file `path` belongs to, absolute, symbolic links resolved.
+    """Return the root of the project of the recipe file `path`: an absolute path without symbolic links.
 
-    It is the nearest folder above the file that holds `.git`, `pyproject.toml` or a store called `cache`; without
-    any, the recipe's own folder, or its parent where that folder is called `recipes`.
+    The root is the nearest folder above the file with `.git`, `pyproject.toml` or a store called `cache`. Without such
+    a folder the root is the recipe's own folder, or the parent of a folder called `recipes`.
     """
     return type(path)(_root_of(str(path)))
 
 
 def cache_of(recipe: str) -> str:
-    """Return the folder of the default store of a recipe's project."""
+    """Return the folder `cache` of a recipe's project, which is the default store."""
     return os.path.join(_root_of(recipe), "cache")
 
 

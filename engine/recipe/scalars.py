@@ -1,32 +1,34 @@
-"""What an unquoted word of YAML means; what readers of YAML disagree on is refused."""
+"""The values of unquoted words of YAML. Words that YAML 1.1 and 1.2 read differently are errors."""
 
 from __future__ import annotations
 
 import re
 
 from engine.recipe.node import Scalar
+from engine.recipe.text import shown
 
 _MAX_DIGITS = 400
-# The core schema of YAML 1.2 (10.3.2), less the number forms that 1.1 and 1.2 read differently.
+"""Characters. No field needs a longer number, and Python itself refuses to convert more than 4,300 digits."""
+# The core schema of YAML 1.2 (10.3.2), without the forms of numbers that YAML 1.1 and 1.2 read differently.
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 _SPECIAL = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _WORDS: dict[str, Scalar] = {"": None, **dict.fromkeys(("null", "Null", "NULL"))}
 _WORDS |= dict.fromkeys(("true", "True", "TRUE"), True) | dict.fromkeys(("false", "False", "FALSE"), False)
 
-# What YAML 1.1 takes for a truth, a number or a date, and 1.2 for text, or the other way round.
+# Words that are a truth value, a number or a date in YAML 1.1 and a text in YAML 1.2, or the other way round.
 _TRUTH = re.compile(r"yes|Yes|YES|no|No|NO|on|On|ON|off|Off|OFF")
 _NUMBER = re.compile(
-    r"[-+]?0[0-9_]+(\.[0-9_]*)?([eE][-+]?[0-9]+)?"  # 0123: octal 83 to some
+    r"[-+]?0[0-9_]+(\.[0-9_]*)?([eE][-+]?[0-9]+)?"  # 0123 is 83 in YAML 1.1: octal
     r"|[-+]?0[xob][0-9a-fA-F_]+"
-    r"|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?"  # 1:30: ninety to some
+    r"|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?"  # 1:30 is 90 in YAML 1.1: base 60
     r"|[-+]?[0-9]*_[0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9]+)?",
 )
 _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?")
 
 
 class UnclearError(ValueError):
-    """A word that means different things to different readers; `hint` says how to be plain."""
+    """A word that readers of YAML understand differently. `hint` tells how to write the word clearly."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)
@@ -34,7 +36,7 @@ class UnclearError(ValueError):
 
 
 def resolve(word: str) -> Scalar:
-    """Return what an unquoted word means. Raises UnclearError where readers of YAML disagree."""
+    """Return the value of an unquoted word. Raises UnclearError where readers of YAML disagree about the word."""
     if word in _WORDS:
         return _WORDS[word]
     first = word[0]
@@ -59,16 +61,12 @@ def _number(word: str) -> Scalar:
         return float(word.replace(".", ""))
     if _NUMBER.fullmatch(word):
         raise UnclearError(
-            f"`{_shortened(word)}` unquoted is text to some readers of YAML and an odd number to others",
-            f'where text is meant, quote it: "{_shortened(word)}"; else write a plain decimal number',
+            f"`{shown(word)}` unquoted is text to some readers of YAML and an odd number to others",
+            f'where text is meant, quote it: "{shown(word)}"; else write a plain decimal number',
         )
     if _DATE.fullmatch(word):
         raise UnclearError(
-            f"`{_shortened(word)}` unquoted is a date to some readers of YAML and text to others",
-            f'quote it: "{_shortened(word)}"',
+            f"`{shown(word)}` unquoted is a date to some readers of YAML and text to others",
+            f'quote it: "{shown(word)}"',
         )
     return word
-
-
-def _shortened(word: str) -> str:
-    return word if len(word) <= 60 else word[:60] + "…"  # noqa: PLR2004  half a terminal's line

@@ -1,4 +1,4 @@
-"""What a recipe may say: frozen models of every field, with their bounds."""
+"""The schema of a recipe: a frozen pydantic model for each section, with the bounds of each field."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from engine.recipe.fields import (
     Milliseconds,
     Name,
     Number,
+    OneOf,
     Size,
     Text,
     Word,
@@ -27,7 +28,6 @@ from engine.recipe.fields import (
     wrong,
 )
 from engine.recipe.model_config import MODEL_CONFIG, Part
-from engine.recipe.one_of import OneOf
 from engine.recipe.options import Generate, Preprocess, TensorRTOptions
 from engine.runtimes import registry
 
@@ -35,7 +35,7 @@ Precision = Literal["fp32", "fp16", "bf16", "int8", "fp8", "int4"]
 
 
 class RecipePart(BaseModel):
-    """Every part of a recipe: immutable, and no field but the declared ones."""
+    """The base of all parts of a recipe. A part is immutable and accepts only its declared fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -52,13 +52,13 @@ class Range(RecipePart):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if not self.min <= self.opt <= self.max:
-            said = f"min {self.min}, opt {self.opt}, max {self.max}"
-            raise wrong(f"is out of order: {said}", "a profile needs min <= opt <= max")
+            what = f"is out of order: min {self.min}, opt {self.opt}, max {self.max}"
+            raise wrong(what, "a profile needs min <= opt <= max")
         return self
 
 
 Profile = Annotated[Mapping[Word, Range], Field(min_length=1, max_length=64), BeforeValidator(axes_of_profile)]
-"""Axis name (`batch`, `sequence`, or what the model calls it) -> the extents it may take."""
+"""Name of an axis (`batch`, `sequence`, or the model's own name) -> the sizes that the axis may have."""
 Profiles = Annotated[tuple[Profile, ...], Field(max_length=64), BeforeValidator(as_list), Distinct]
 
 
@@ -76,7 +76,7 @@ class ModelSection(RecipePart):
 
 
 def _one_or_several(value: Any) -> str:
-    """Return which form of `device` a value is meant as, so that complaints are about that one alone."""
+    """Return the form of a value of `device`. Pydantic then reports the errors of this form only."""
     return "several" if isinstance(value, list | tuple) else "one"
 
 
@@ -88,7 +88,7 @@ class TargetSection(RecipePart):
     """What the package is for."""
 
     device: Annotated[_OneDevice | _Devices, Discriminator(_one_or_several)] = "cpu"
-    """One name, or several that one engine is for (tensorrt-rtx)."""
+    """The name of one device, or of several devices that share one engine (tensorrt-rtx)."""
     runtime: Annotated[str, OneOf(registry.targets)] = "onnxruntime"
     provider: Annotated[str, OneOf(registry.providers)] | None = None
     isa: Literal["avx2", "avx512", "avx512_vnni", "avx_vnni", "amx", "neon"] | None = None
@@ -123,7 +123,7 @@ class Metric(Bound):
 _AtLeast = BeforeValidator(one_sided("at_least"))
 _AtMost = BeforeValidator(one_sided("at_most"))
 _Share = AfterValidator(limits_within(0, 2))
-# Above 1 nothing passes, which is one way to withhold a package; above 2 somebody meant per cent.
+# A share above 1 lets no model pass, and users may want that. A share above 2 was meant as a percentage.
 
 
 class Validation(RecipePart):
@@ -200,17 +200,17 @@ class Triton(RecipePart):
     image: Word | None = None
     max_batch_size: Annotated[int, Field(strict=True, ge=0, le=65536)] | None = None
     models: Annotated[Mapping[Part, Mapping[str, Any]], Field(max_length=16)] = {}
-    """ModelConfig's fields for the other models of the package; those beside it are the model's own."""
+    """ModelConfig's fields for the other models of the package. The fields beside `models` are for the main model."""
 
     @model_validator(mode="after")
-    def _known(self) -> Self:
+    def _check_fields(self) -> Self:
         for name in self.model_extra or {}:
             if name not in MODEL_CONFIG:
                 raise unknown(name)
         return self
 
     @model_validator(mode="after")
-    def _told_apart(self) -> Self:
+    def _check_names(self) -> Self:
         if self.name is not None and self.name == self.ensemble:
             raise wrong(f"calls the model and the ensemble {self.name!r}", "they need two names")
         return self
@@ -239,5 +239,5 @@ class Recipe(RecipePart):
     generate: Generate = {}
     preprocess: Preprocess = {}
     runtimes: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=16)] = {}
-    """Options of runtimes that other packages bring, by their names; each is validated by its own model."""
+    """Options of runtimes of other packages, by the runtime's name. The runtime's own model validates its options."""
     steps: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=256)] = {}

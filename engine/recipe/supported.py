@@ -1,4 +1,4 @@
-"""What a recipe may say already and no step does yet: refused by name, never ignored."""
+"""Fields that a recipe may have and no step supports yet. They are errors and never ignored."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ ON_A_CPU = "device: cpu with runtime: onnxruntime"
 
 
 def _rivals(recipe: Recipe) -> bool:
-    """Tell whether a rival is asked for in a precision that it cannot be had in."""
+    """Tell whether a rival in `bench.against` cannot run in its precision."""
     against = recipe.bench.against if recipe.bench else ()
     return any(rival.precision not in registry.find(rival.runtime).rival_precisions for rival in against)
 
 
 def off_the_cpu(recipe: Recipe) -> bool:
-    """Tell whether the model is for anything else than what generates text: ONNX Runtime's CPU provider."""
+    """Tell whether the recipe's target cannot generate text. Only ONNX Runtime's CPU provider can."""
     return not registry.of(recipe).generates(recipe.target)
 
 
 def served(recipe: Recipe) -> bool:
-    """Tell whether something is to be measured through a server."""
-    return recipe.bench is not None and bool(set(recipe.bench.via) - {"in-process"})
+    """Tell whether the bench of a recipe measures through a server."""
+    return recipe.bench is not None and any(way != "in-process" for way in recipe.bench.via)
 
 
 def _generating() -> str:
@@ -42,7 +42,7 @@ def _generating_there(recipe: Recipe) -> str:
 
 
 def where(recipe: Recipe) -> str:
-    """Return where text cannot be generated: on a GPU, or by another runtime on a CPU."""
+    """Return the target of the recipe in words, for errors: on a GPU, or with another runtime on a CPU."""
     return "on a GPU" if recipe.target.device != "cpu" else f"with {recipe.target.runtime}"
 
 
@@ -51,7 +51,8 @@ def _of_timm() -> str:
 
 
 Row = tuple[str, Callable[[Recipe], object], str | Callable[[Recipe], str], str | Callable[[], str]]
-# The field, when it is refused, what is not supported, what works instead. A step that learns one takes its line out.
+# The columns: the field, when the field is an error, the unsupported feature, and what works instead. Whoever makes a
+# step support a field removes the field's row.
 _ROWS: tuple[Row, ...] = (
     ("model.task", lambda r: tasks.generates(r.model.task) and off_the_cpu(r), _generating_there, ON_A_CPU),
     ("model.trust_remote_code", lambda r: r.model.trust_remote_code, "running a model's own code",
@@ -70,7 +71,7 @@ _ROWS: tuple[Row, ...] = (
 
 
 def check(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError at the first field whose step is not there yet."""
+    """Raise RecipeError at the first field that no step supports yet."""
     recipe = loaded.recipe
     for each in _unsupported(recipe):
         path = each.field.split(".")
@@ -83,6 +84,6 @@ def _unsupported(recipe: Recipe) -> Iterator[Unsupported]:
         yield runtime.planned
     for path, refuses, what, instead in _ROWS:
         if refuses(recipe):
-            said = what if isinstance(what, str) else what(recipe)
-            yield Unsupported(path, said, instead if isinstance(instead, str) else instead())
+            feature = what if isinstance(what, str) else what(recipe)
+            yield Unsupported(path, feature, instead if isinstance(instead, str) else instead())
     yield from runtime.unsupported(recipe)

@@ -1,4 +1,4 @@
-"""A text that errors point into: read from a file with bounds, shown line by line."""
+"""Reads a recipe file, with limits on its size, and shows texts of users in errors."""
 
 from __future__ import annotations
 
@@ -7,33 +7,52 @@ import stat
 from pathlib import Path
 
 from engine.errors import RecipeError
-from engine.text import suggestions
+from engine.text import sizes, suggestions
 from engine.text.places import Position, Text
 
-MAX_BYTES = 1 << 20
-"""The largest recipe that is read: 1 MiB."""
+MAX_BYTES = sizes.MIB
+"""The largest recipe file in bytes: 1 MiB. Hand-written recipes have a few KiB."""
+_MOST_NAMES = 10_000
+"""The most names of a folder that are compared with the name of a missing file."""
 _ALIKE = 0.5
-"""The least similarity of two file names. It is low because their endings are often alike and their stems are not."""
+"""The least similarity of two file names. The limit is low because long names often differ in a whole word."""
+
+_COLUMNS = 60
+"""The most characters of a text that an error shows: half a line of a terminal."""
+_PATH_COLUMNS = 200
+"""The most characters of a path that an error shows."""
 
 
-def shown(value: object, limit: int = 60) -> str:
-    """Return a text fit for a line of a terminal: unprintable characters replaced, cut after `limit`."""
+def shown(value: object, limit: int = _COLUMNS) -> str:
+    """Return a value as text for a terminal: unprintable characters are replaced, and the text is cut at `limit`."""
     text = str(value)
     clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:limit])
     return clean + "…" if len(text) > limit else clean
 
 
-def read(path: Path, name: str) -> Text:
-    """Read a recipe file of at most 1 MiB of UTF-8; a byte order mark at its start is dropped.
+def shown_path(path: Path) -> str:
+    """Return a path as text for a terminal. A path is cut later than other texts, because its end matters most."""
+    return shown(path, _PATH_COLUMNS)
 
-    Anything but a readable regular file raises RecipeError, without waiting for a pipe's writer.
+
+def reason_of(error: OSError | ValueError) -> str:
+    """Return the system's reason for a failed access to a file, in lower case."""
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return (reason or "unknown reason").lower()
+
+
+def read(path: Path, name: str) -> Text:
+    """Read a recipe file of at most 1 MiB in UTF-8, without a byte order mark at the start.
+
+    Raises RecipeError where the file is too large, unreadable, or no regular file. A pipe raises at once: reading it
+    would wait for a writer.
     """
     return _decoded(_bytes_of(path, name), name)
 
 
 def _bytes_of(path: Path, name: str) -> bytes:
     try:
-        # O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+        # Without O_NONBLOCK, opening a pipe that has no writer would wait for ever.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         raise _unreadable(path, name, error) from None
@@ -71,8 +90,7 @@ def _decoded(data: bytes, name: str) -> Text:
 def _unreadable(path: Path, name: str, error: OSError | ValueError) -> RecipeError:
     if isinstance(error, FileNotFoundError):
         return _whole_file(name, f"there is no file {name}", hint=near_names(path))
-    reason = error.strerror if isinstance(error, OSError) else str(error)
-    return _whole_file(name, f"{name} cannot be read: {(reason or 'unknown reason').lower()}")
+    return _whole_file(name, f"{name} cannot be read: {reason_of(error)}")
 
 
 def _whole_file(name: str, what: str, hint: str = "") -> RecipeError:
@@ -80,15 +98,15 @@ def _whole_file(name: str, what: str, hint: str = "") -> RecipeError:
 
 
 def near_names(path: Path) -> str:
-    """Return a hint with the names in the folder of `path` that look like its name, or with the folder that lacks."""
+    """Return the hint for a missing file: similar names in the same folder, or the missing folder."""
     folder = path.parent
     try:
-        with os.scandir(folder) as found:
-            names = [entry.name for entry, _ in zip(found, range(10_000), strict=False)]
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry, _ in zip(entries, range(_MOST_NAMES), strict=False)]
     except (OSError, ValueError):
         missing = next((parent for parent in folder.parents if parent.is_dir()), folder)
-        return f"there is no folder {shown(folder, 200)}; {shown(missing, 200)} exists"
+        return f"there is no folder {shown_path(folder)}; {shown_path(missing)} exists"
     near = suggestions.nearest(path.name, names, count=3, least=_ALIKE)
     if near:
         return suggestions.did_you_mean(*map(shown, near))
-    return f"{shown(folder, 200)} holds no name like it"
+    return f"{shown_path(folder)} holds no name like it"

@@ -1,4 +1,4 @@
-"""YAML text -> values with their places, in one bounded pass over the parser's events."""
+"""Parses YAML text into nodes with places, in one pass over the parser's events, with limits on depth and size."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from engine.recipe.node import Node, list_node, mapping_node
 from engine.recipe.scalars import UnclearError, resolve
 from engine.text.places import UNPRINTABLE, Position, Text
 
-LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C parser is six times as fast
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C is six times as fast
 
 MAX_DEPTH = 32
-"""How deeply lists and mappings may lie in each other."""
+"""The most levels of lists and mappings inside each other. The limit bounds the recursion over nodes."""
 MAX_VALUES = 20_000
-"""How many values a recipe may hold, each use of an alias counted in full."""
+"""The most values of a recipe: more values are data, not a recipe. Each alias counts all values of its anchor."""
 
 _HINTS = (
     ("mapping values are not allowed", "text that holds `: ` must be quoted; a list item or key may lack its space"),
@@ -30,11 +30,13 @@ _HINTS = (
 
 
 def parse(text: Text, content: str | None = None) -> Node:
-    """Return the one document of `text`. Raises RecipeError at the offending place.
+    """Return the one document of `text`. Raises RecipeError at the wrong place.
 
-    To parse a part of a text, pass as `content` that part behind as many blanks and line breaks as stand before it.
-    Refused: empty text, several documents, duplicate and non-text keys, merge keys, tags, aliases into themselves,
-    more than MAX_DEPTH levels or MAX_VALUES values, and words that readers of YAML disagree on.
+    Errors are: empty text, several documents, duplicate keys, keys that are no text, merge keys, tags, an alias inside
+    its own anchor, more than MAX_DEPTH levels or MAX_VALUES values, and words that YAML 1.1 and 1.2 read differently.
+
+    `content` is parsed instead of the whole text. It is a part of `text` after blanks and line breaks, which give the
+    part the line and column that it has in `text`.
     """
     content = text.content if content is None else content
     if match := UNPRINTABLE.search(content):
@@ -47,7 +49,7 @@ def parse(text: Text, content: str | None = None) -> Node:
 
 
 class _Reader:
-    """The state of one pass: the events to come, the anchors seen, the values counted."""
+    """The state of one pass: the remaining events, the anchors so far, and the number of values so far."""
 
     def __init__(self, text: Text, content: str) -> None:
         self.text = text
@@ -69,7 +71,7 @@ class _Reader:
         return root
 
     def next(self) -> Any:
-        """Return the parser's next event, or raise what it complains of in our words."""
+        """Return the parser's next event. Raises RecipeError for the parser's errors."""
         try:
             return next(self.events)
         except yaml.MarkedYAMLError as error:
@@ -79,7 +81,7 @@ class _Reader:
             raise RecipeError(f"not valid YAML: {problem}", self.text.marked(None)) from None
 
     def node(self, event: Any, depth: int) -> Node:
-        """Return the value that starts with `event`."""
+        """Return the node that starts with `event`."""
         self.count(event, 1)
         if depth > MAX_DEPTH:
             self.refuse(f"lists and mappings lie more than {MAX_DEPTH} deep", event, "a recipe is flat")
@@ -108,7 +110,7 @@ class _Reader:
         return self.mapping(event, depth)
 
     def mapping(self, event: Any, depth: int) -> Node:
-        """Return a mapping; its keys are text, each there once."""
+        """Return the node of a mapping. Raises RecipeError for a key that is no text or that the mapping has twice."""
         entries: dict[str, Node] = {}
         keys: dict[str, Position] = {}
         while not isinstance(key := self.next(), yaml.MappingEndEvent):
@@ -137,7 +139,7 @@ class _Reader:
         return value
 
     def scalar(self, event: Any) -> Node:
-        """Return a scalar: quoted and block text as it is, an unquoted word by its meaning."""
+        """Return the node of a scalar. Quoted and block text stays text; an unquoted word may be a number."""
         at = self.at(event)
         if not event.implicit[0]:
             return Node(event.value, at, written=event.value)
@@ -147,7 +149,7 @@ class _Reader:
             raise RecipeError(str(error), at, hint=error.hint) from None
 
     def alias(self, event: Any) -> Node:
-        """Return what an alias stands for, with each of its values counted again."""
+        """Return the node of an alias: a copy of its anchor's node, whose values are counted again."""
         node = self.anchors.get(event.anchor)
         if node is None and event.anchor in self.anchors:
             self.refuse(f"the alias *{event.anchor} stands inside its own anchor", event, "write the value out")
@@ -159,14 +161,14 @@ class _Reader:
         return replace(node, at=self.at(event))
 
     def count(self, event: Any, size: int) -> None:
-        """Add to the values seen."""
+        """Add `size` to the number of values. Raises RecipeError where the number gets too large."""
         self.values += size
         if self.values > MAX_VALUES:
             what = f"the recipe holds more than {MAX_VALUES:,} values, aliases counted in full"
             self.refuse(what, event, "data belongs into a file that the recipe names")
 
     def at(self, event: Any) -> Position:
-        """Return where an event starts."""
+        """Return the place where an event starts."""
         return self.text.marked(event.start_mark)
 
     def refuse(self, what: str, event: Any, hint: str, *facts: str) -> NoReturn:
@@ -174,12 +176,12 @@ class _Reader:
         raise RecipeError(what, self.at(event), facts=facts, hint=hint)
 
     def syntax(self, error: yaml.MarkedYAMLError) -> RecipeError:
-        """Return the error for text that is no YAML, worded alike for the parsers in C and in Python."""
+        """Return the error for text that is no YAML. The parsers in C and in Python give the same message."""
         problem = (error.problem or "unreadable").removeprefix("did not find ").split(", but ")[0]
         context = error.context or ""
         at = self.text.marked(error.problem_mark)
         if context and not self.text.line(at.line).strip():
-            at = self.text.marked(error.context_mark)  # what the end of the text cuts off: show where it began
+            at = self.text.marked(error.context_mark)  # the text ends too early: show where the open part begins
         line = self.text.raw_line(at.line)
         if "\t" in line[: len(line) - len(line.lstrip())]:
             return RecipeError("not valid YAML: a tab as indentation", at, hint="indent with spaces, never with tabs")

@@ -1,4 +1,4 @@
-"""Events and records -> terminal, plain lines, JSON lines."""
+"""Reports: the events and records of a build on a terminal, as plain lines, or as lines of JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grid: rows of cells -> lines of plain text with aligned columns, laid out by rich."""
+"""Grid: tables for people, as lines of plain text with aligned columns, laid out by rich."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _UNLIMITED = 1_000_000_000
-"""The width of the page, in characters: rich wraps and cuts cells that do not fit, and here every cell fits."""
+"""The width of the page in characters. rich wraps or cuts cells that do not fit on a page; here every cell fits."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: whether its cells stand at its right edge, and the least number of characters that it takes."""
+    """The layout of a column: `right` aligns its cells to the right, `width` is its least width in characters."""
 
     right: bool = False
     width: int = 0

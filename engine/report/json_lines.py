@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from engine.builder.summary import Summary
 
 VERSION = 1
-"""The version of the form, in the first line of each recipe: see docs/stability.md."""
+"""The version of the JSON lines, which the first line of each recipe holds: see docs/stability.md."""
 
 
 class JsonReport:

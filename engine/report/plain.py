@@ -51,7 +51,10 @@ def data(finished: Finished, summaries: Sequence[Summary]) -> str:
 
 
 def lines(event: Event, *, many: bool, reasons: Reasons | None = None) -> list[str]:
-    """Return the lines of an event. With `many` recipes each line names its recipe. `reasons` are printed already."""
+    """Return the lines of an event; with `many` recipes each line names its recipe.
+
+    `reasons` are the errors that were printed before.
+    """
     match event:
         case Noticed():
             return [f"note: {event.text}"]
@@ -71,7 +74,7 @@ def last_line(state: str, seconds: str, code: int) -> str:
 
 
 def how_to_continue(waits_for: str) -> str:
-    """Return the remark at a job that waits for hardware: what to do about it."""
+    """Return a remark that says how to continue with a job that waits for hardware."""
     return f"waits for: {waits_for}; run the same command there with this cache (copy cache/ along, or share it)"
 
 

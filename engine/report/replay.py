@@ -59,7 +59,7 @@ def _keep(
     if candidate.newest_ns() > began_ns - TICK_NS or not _is_whole(session, summaries, finished):
         return
     last = _repeated(finished)
-    repeated = [again for event in events[:-1] if (again := _again(event)) is not None]
+    repeated = [event for event in map(_again, events[:-1]) if event is not None]
     many = len(session.variants) > 1
     talk = [line for event in repeated for line in plain.lines(event, many=many)]
     talk.append(plain.last_line(last.state, "\0", int(last.exit)))
@@ -77,7 +77,7 @@ def _keep(
 
 
 def _changed_meanwhile() -> bool:
-    """Tell whether tools, steps or plugins were installed during the build: their stat rows would be the new ones."""
+    """Tell whether tools, steps or plugins changed during the build: a snapshot would hold their new stat rows."""
     return tools.changed() or registry.changed() or plugins.changed()
 
 
@@ -85,11 +85,14 @@ def _is_whole(session: Session, summaries: Sequence[Summary], finished: Finished
     """Tell whether all artifacts and packages are whole. Files that changed just now are read again."""
     store = session.lookup.store
     records = {record.digest: record for summary in summaries for record in summary.records.values()}
+    if not all(store.is_whole(record) for record in records.values()):
+        return False
     packages = {summary.variant.name: summary.delivered for summary in summaries}
-    return all(store.is_whole(record) for record in records.values()) and all(
-        (record := packages[name]) is not None and is_in_place(store, record, place)
-        for name, place in finished.packages.items()
-    )
+    for name, place in finished.packages.items():
+        package = packages[name]
+        if package is None or not is_in_place(store, package, place):
+            return False
+    return True
 
 
 def _repeated(finished: Finished) -> Finished:
@@ -118,7 +121,8 @@ def _inputs(session: Session) -> Iterator[str]:
         yield from (str(path) for path in code.of_module(module).files)
     yield from plugins.listings()
     ours = Path(engine.__file__).parent.rglob("*")
-    yield from (str(path) for path in ours if "__pycache__" not in path.parts)  # Python writes there as it goes
+    # Python writes into __pycache__ at any time.
+    yield from (str(path) for path in ours if "__pycache__" not in path.parts)
 
 
 def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished) -> Iterator[str]:

@@ -17,9 +17,9 @@ from engine.step import Section
 from engine.text import sizes
 
 _NOISY = 0.5
-"""The noise from which a bench is called busy: the middle half of its rounds spreads over half of the median."""
+"""The least noise of a busy machine. Noise is the spread of the middle half of the rounds, as a share of the median."""
 _BEFORE, _BEHIND = ("shape", "runtime", "via", "size", "cosine"), ("speed-up",)
-"""The columns before and behind the measured numbers, whose titles are in the fields of a row."""
+"""The columns before and after those of the measured numbers, which are fields of a row of bench."""
 _USUAL = "ms"
 """The unit of all columns without a unit in their title; the line below the table names it."""
 
@@ -47,7 +47,8 @@ def table(summary: Summary) -> str:
     if bench is not None and bench.rows:
         lines += _measured(summary, bench, validated)
     quantized = summary.report(Section.PRECISION, QuantizeReport)
-    lines += precisions.lines(quantized) if quantized is not None else []
+    if quantized is not None:
+        lines += precisions.lines(quantized)
     if validated is not None:
         lines += _validation(validated)
     elif checked is not None:  # no machine with the device has run the model yet

@@ -1,4 +1,4 @@
-"""Triton's backends, as its configurations call them: not the runtimes of recipes, though some share a name."""
+"""Triton's backends and accelerators by their names in configurations. Some runtimes of recipes share a name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum, StrEnum
 
 
 class Backend(Enum):
-    """What serves a model of a package: `backend`, `platform` and `default_model_filename` of its ModelConfig."""
+    """A backend of Triton: `backend`, `platform` and `default_model_filename` of a ModelConfig."""
 
     ONNXRUNTIME = ("onnxruntime", "onnxruntime_onnx", "model.onnx")
     TENSORRT = ("tensorrt", "tensorrt_plan", "model.plan")
@@ -18,12 +18,12 @@ class Backend(Enum):
 
     @classmethod
     def of_platform(cls, platform: str) -> Backend:
-        """Return the backend of a platform; python models have none."""
+        """Return the backend of a platform; PYTHON for an unknown platform, as python models have no platform."""
         return next((each for each in cls if each.platform == platform), cls.PYTHON)
 
 
 class Accelerator(StrEnum):
-    """What Triton's ONNX Runtime backend hands a graph to. Source: README of its repository."""
+    """An accelerator of Triton's ONNX Runtime backend, which runs the graph. Source: README of its repository."""
 
     TENSORRT = "tensorrt"
     CUDA = "cuda"

@@ -1,4 +1,4 @@
-"""The GPU that a job computes on: one of those that CUDA shows this process, or a clear error."""
+"""Devices: chooses the GPU that a job computes on among the GPUs that CUDA shows this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.step import Hardware
 
 @dataclass(frozen=True)
 class CudaGpu:
-    """A GPU by the number that CUDA gives it in this process, its name and its compute capability times ten."""
+    """A GPU: its number in CUDA in this process, its name, and its compute capability times ten."""
 
     index: int
     name: str
@@ -20,14 +20,14 @@ class CudaGpu:
 
 
 def chosen(hardware: Hardware) -> CudaGpu:
-    """Return the first GPU here that is one of those wanted.
+    """Return the first GPU of this machine that is one of `hardware`.
 
-    The CUDA driver is asked, which is what runtimes ask: a program that lists GPUs, or a package that could drive
-    one, proves nothing. Raises StepError where there is no driver or none of the GPUs.
+    The CUDA driver lists the GPUs, since runtimes ask the same driver: `nvidia-smi` or an installed package would not
+    prove that a GPU can be used. Raises StepError where there is no driver, or no GPU of `hardware`.
     """
     here = cuda.devices()
     for index, device in enumerate(here):
-        if any(gpus.matches(device.name, wanted.name) for wanted in hardware.devices):
+        if any(gpus.matches(device.name, allowed.name) for allowed in hardware.devices):
             return CudaGpu(index, device.name, device.sm)
     if not here:
         raise StepError(

@@ -1,4 +1,4 @@
-"""Execution: what runs the built model of a recipe, where, and all that its answers and latencies depend on."""
+"""Execution: the runtime, the device and the options with which the built model of a recipe is run."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from engine.recipe.schema import Recipe
-from engine.runtimes import hardware as gpus
+from engine.runtimes import hardware as gpu_hardware
 from engine.runtimes import registry
 from engine.runtimes.runtime import Runtime
 from engine.step import Frozen, Hardware
 
 
 class Execution(Frozen):
-    """A runtime with its options. Only those that it has are set: the others must not change a key."""
+    """A runtime with its options. Options of other runtimes are left out: they must not change a key."""
 
     runtime: str = "onnxruntime"
     on_gpu: bool = False
     hardware: Hardware | None = None
-    """The GPU that runs the model; None for a CPU, and for what is the same on whichever GPU."""
+    """The GPU that runs the model; None for a CPU, and for a job whose result is the same on every GPU."""
     options: Mapping[str, Any] = {"provider": "cpu"}
-    """As the runtime's `execution` gives them."""
+    """The options that the runtime's `execution` returns."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
-        """Return how the model of a recipe is run."""
+        """Return the execution of a recipe's model."""
         runtime = registry.of(recipe)
-        gpu = gpus.wanted(recipe)
+        gpu = gpu_hardware.required(recipe)
         return cls(
             runtime=runtime.name,
             on_gpu=gpu is not None,
@@ -35,7 +35,7 @@ class Execution(Frozen):
         )
 
     def anywhere(self) -> Self:
-        """Return it without the device, for what is the same whichever one it is."""
+        """Return a copy without the GPU, for a job whose result is the same on every GPU."""
         return self.model_copy(update={"hardware": None})
 
     @property
@@ -45,20 +45,20 @@ class Execution(Frozen):
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The distributions that run it."""
+        """The distributions that outputs of the model depend on."""
         return self.by.tools(self)
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What chooses the kernels."""
+        """The facts of the machine that outputs of the model depend on: they choose the kernels."""
         return self.by.facts(self)
 
     @property
     def code(self) -> tuple[str, ...]:
-        """The modules that run it, whose code counts in the keys of jobs that do."""
+        """The modules that run the model. Their code counts in the keys of jobs that run it."""
         return self.by.code()
 
     @property
     def code_to_serve(self) -> tuple[str, ...]:
-        """The modules that say how it is served, whose code counts in the keys of packages."""
+        """The modules that tell how the model is served. Their code counts in the keys of packages."""
         return self.by.code_to_serve()

@@ -1,4 +1,4 @@
-"""Which of the ways to run models on a GPU are open here, and what each of them lacks."""
+"""Ways to run models on a GPU, for `recipe doctor`: what each way lacks on this machine."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ _DRIVER = "an NVIDIA driver that shows a GPU (libcuda.so.1)"
 
 
 def missing(way: Way, installed: Callable[[str], bool]) -> list[str]:
-    """Return what a way lacks to run a model here, nothing where it should; `installed` knows distributions."""
-    lacks = [name for name in way.distributions if not installed(name)]
-    lacks += [name for name, module in way.modules if not _found(module)]
-    lacks += [name for name in way.libraries if not _loads(name)]
-    return lacks if cuda.devices() else [_DRIVER, *lacks]
+    """Return what a way lacks on this machine; empty where it can run models.
+
+    `installed` tells whether a distribution is installed.
+    """
+    absent = [name for name in way.distributions if not installed(name)]
+    absent += [name for name, module in way.modules if not _can_import(module)]
+    absent += [name for name in way.libraries if not _loads(name)]
+    return absent if cuda.devices() else [_DRIVER, *absent]
 
 
 def table(installed: Callable[[str], bool]) -> Mapping[str, list[str]]:
@@ -27,10 +30,10 @@ def table(installed: Callable[[str], bool]) -> Mapping[str, list[str]]:
     return {way.name: missing(way, installed) for way in ways}
 
 
-def _found(module: str) -> bool:
+def _can_import(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # of the package that it is in
+    except ModuleNotFoundError:  # the package around the module is not installed
         return False
 
 

@@ -1,4 +1,4 @@
-"""Which hardware the built model of a recipe runs on."""
+"""Hardware: the GPUs that the built model of a recipe runs on."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
 
-def wanted(recipe: Recipe) -> Hardware | None:
-    """Return the GPUs that the recipe's model runs on, with the package that drives them; None for a CPU.
+def required(recipe: Recipe) -> Hardware | None:
+    """Return the GPUs that the recipe's model needs, with the package that runs models on them; None for a CPU.
 
     Raises UsageError for a GPU that the catalogue does not know.
     """
@@ -24,6 +24,6 @@ def wanted(recipe: Recipe) -> Hardware | None:
 
 
 def on(names: Sequence[str], *, tool: str, version: str | None = None) -> Hardware:
-    """Return the hardware of these names. Raises UsageError for one that the catalogue does not know."""
-    found = [gpus.find(name) for name in names]
-    return Hardware(devices=tuple(Device(name=gpu.name, sm=gpu.sm) for gpu in found), tool=tool, version=version)
+    """Return the GPUs of these names. Raises UsageError for a name that the catalogue does not know."""
+    named = [gpus.find(name) for name in names]
+    return Hardware(devices=tuple(Device(name=gpu.name, sm=gpu.sm) for gpu in named), tool=tool, version=version)

@@ -1,15 +1,15 @@
-"""How a graph is prepared for a runtime: how its precision comes into it, what is fused."""
+"""Preparation of a graph for a runtime: how its precision is set, and which operators are fused."""
 
 from __future__ import annotations
 
 from enum import Enum
 
 CONTRIBUTED = "com.microsoft"
-"""The domain of ONNX Runtime's own operators; those that fusion puts into a graph are among them."""
+"""The ONNX domain of ONNX Runtime's own operators. Fused operators belong to it."""
 
 
 class Lowering(Enum):
-    """How the precision of a recipe comes into the graph."""
+    """The way in which a graph gets the precision of a recipe."""
 
     DYNAMIC = "int8 weights ahead of time, activations quantized while it runs"
     IN_THE_GRAPH = "the graph says the precision of every tensor"

@@ -21,19 +21,19 @@ _EXAMPLE = Range(min=1, opt=8, max=32)
 
 Shape = tuple[int, ...]
 Shapes = Mapping[str, tuple[Shape, Shape, Shape]]
-"""Of one profile: input -> least, usual and greatest shape. Inputs without a free axis are not in it."""
+"""The shapes of one profile: input -> (min, opt, max). Inputs whose axes are all fixed are left out."""
 
 
 def shapes(inputs: Mapping[str, Input], profiles: Sequence[Profile]) -> list[Shapes]:
-    """Return the shapes of each profile; one empty mapping where neither model nor recipe leaves anything open.
+    """Return the shapes of each profile; one empty mapping for a model of fixed axes and a recipe without profiles.
 
-    Raises StepError where a profile says nothing about an axis, or the model has no such axis.
+    Raises StepError where a profile leaves out a free axis of the model, or names an axis that the model lacks.
     """
     return [_shapes(inputs, profile) for profile in profiles or ({},)]
 
 
 def greatest(profiles: Sequence[Profile]) -> dict[str, int]:
-    """Return the most that any profile allows of each axis."""
+    """Return for each axis the largest size that any profile allows."""
     sizes: dict[str, int] = {}
     for profile in profiles:
         for axis, extent in profile.items():
@@ -42,9 +42,9 @@ def greatest(profiles: Sequence[Profile]) -> dict[str, int]:
 
 
 def usual(free: Sequence[str], longest: int | None) -> tuple[Profile, ...]:
-    """Return the profile that suits most text models, for their free axes; none where an axis is another.
+    """Return the usual profile for the axes `batch` and `sequence`; no profile where another axis is free.
 
-    It takes 1 to 8 inputs at once, of 1 token up to 512, or `longest` where that is less.
+    The usual profile takes 1 to 8 inputs at once, of 1 token up to 512, or up to `longest` where that is less.
     """
     if not free or not set(free) <= {"batch", "sequence"}:
         return ()

@@ -1,4 +1,4 @@
-"""What a runtime reads of a recipe and of how it is run: the schema lies above, and asks for the runtimes' names."""
+"""Views: protocols with the fields that a runtime reads of a recipe. The real classes import the runtimes."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from engine.errors import RecipeError
 
 
 class TargetView(Protocol):
-    """The section `target` of a recipe."""
+    """The fields of a recipe's section `target` (`engine.recipe.schema.Target`)."""
 
     @property
     def device(self) -> str | tuple[str, ...]:
-        """One name, or several that one engine is for."""
+        """The device's name; a tuple of names for an engine that runs on several devices."""
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The names of all devices."""
+        """The names of all devices, also where `device` is a single name."""
 
     @property
     def runtime(self) -> str:
@@ -25,59 +25,59 @@ class TargetView(Protocol):
 
     @property
     def provider(self) -> str | None:
-        """The provider, where the recipe says one."""
+        """The execution provider of ONNX Runtime; None where the recipe names no provider."""
 
 
 class RecipeView(Protocol):
-    """One variant of a recipe; the fields are those of `engine.recipe.schema.Recipe`."""
+    """The fields of one variant of a recipe (`engine.recipe.schema.Recipe`)."""
 
     @property
     def target(self) -> TargetView:
-        """What the package is for."""
+        """The section `target`: device, runtime and provider."""
 
     @property
     def precision(self) -> str:
-        """The precision of the build."""
+        """The precision of the build: "fp32", "fp16", "int8", ..."""
 
     @property
     def profiles(self) -> Sequence[Mapping[str, Any]]:
-        """The extents of each axis, by profile."""
+        """The profiles: each maps an axis to its min, opt and max."""
 
     @property
     def runtimes(self) -> Mapping[str, Mapping[str, Any]]:
-        """Options of runtimes that other packages bring."""
+        """Options by the name of a runtime; runtimes of other packages have theirs here."""
 
     @property
     def tensorrt(self) -> Any:
-        """Options of TensorRT's builder, those that the recipe says."""
+        """The section `tensorrt`: the options of TensorRT's builder that the recipe sets."""
 
     @property
     def bench(self) -> Any:
-        """What is measured; None where nothing is."""
+        """The section `bench`; None where nothing is measured."""
 
     @property
     def package(self) -> Any:
-        """What is handed over."""
+        """The section `package`."""
 
 
 class LoadedRecipeView(Protocol):
-    """A recipe with the places of all that it says."""
+    """A recipe with the line and column of each of its fields (`engine.recipe.load.LoadedRecipe`)."""
 
     @property
     def recipe(self) -> Any:
-        """The recipe, as the schema has it."""
+        """The recipe itself."""
 
     def error(
         self, what: str, *path: str | int, facts: Sequence[str] = (), hint: str = "", at_key: bool = False
     ) -> RecipeError:
-        """Return the error about a field, at its place or at that of the nearest section around it."""
+        """Return an error about a field. Its place is the field's, or that of the nearest section around the field."""
 
     def position(self, *path: str | int) -> object | None:
-        """Return where a field is said; None where it is not."""
+        """Return the place of a field in the recipe; None where the recipe does not set the field."""
 
 
 class ExecutionView(Protocol):
-    """How a model is run: `engine.runtimes.execution.Execution`."""
+    """The fields of how a model is run (`engine.runtimes.execution.Execution`)."""
 
     @property
     def runtime(self) -> str:
@@ -85,15 +85,15 @@ class ExecutionView(Protocol):
 
     @property
     def on_gpu(self) -> bool:
-        """Whether a GPU runs it."""
+        """Whether a GPU runs the model."""
 
     @property
     def hardware(self) -> Any:
-        """The GPU; None for a CPU, and for what is the same on whichever GPU."""
+        """The GPU; None for a CPU, and for a job whose result is the same on every GPU."""
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """As the runtime's `execution` gives them."""
+        """The options that the runtime's `execution` returns."""
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return it with other fields."""

@@ -1,4 +1,4 @@
-"""The runtimes that there are: our own, a package each, and those that other packages bring."""
+"""Registry: all runtimes, those of engine/runtimes and those that other packages declare as entry points."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
 
 _SPEC = "spec"
-"""The module of a runtime's package that says what it is."""
+"""The module that declares the runtime, in each package of engine/runtimes."""
 
 
 @cache
 def runtimes() -> Mapping[str, Runtime]:
-    """Return every runtime by its name, ours first. Raises StepError where another package's cannot be loaded."""
-    found: dict[str, Runtime] = {}
+    """Return every runtime by its name, ours first. Raises StepError where an entry point cannot be loaded."""
+    by_name: dict[str, Runtime] = {}
     for package in pkgutil.iter_modules(engine.runtimes.__path__, "engine.runtimes."):
         if package.ispkg:
             for kind in _kinds(importlib.import_module(f"{package.name}.{_SPEC}")):
-                found[kind.name] = kind()
+                by_name[kind.name] = kind()
     for point in plugins.points(plugins.RUNTIMES):
         kind = _loaded(point)
-        if kind.name in found:
-            there = type(found[kind.name])
+        if kind.name in by_name:
+            first = type(by_name[kind.name])
             theirs = f"{point.value} ({plugins.package(point)})"
-            raise plugins.refuse_twins("runtime", kind.name, f"{there.__module__}:{there.__name__}", theirs)
-        found[kind.name] = kind()
-    return MappingProxyType(found)
+            raise plugins.refuse_twins("runtime", kind.name, f"{first.__module__}:{first.__name__}", theirs)
+        by_name[kind.name] = kind()
+    return MappingProxyType(by_name)
 
 
 def find(name: str) -> Runtime:
@@ -60,22 +60,22 @@ def of(recipe: RecipeView) -> Runtime:
 
 
 def targets() -> tuple[str, ...]:
-    """Return what `target.runtime` may be, in the order in which people meet it."""
+    """Return the allowed values of `target.runtime`, in the order in which messages list them."""
     return tuple(name for name, each in runtimes().items() if each.targets)
 
 
 def rivals() -> tuple[str, ...]:
-    """Return what `bench.against` may name."""
+    """Return the runtimes that `bench.against` may name."""
     return tuple(name for name, each in runtimes().items() if each.rival_of is not None)
 
 
 def providers() -> tuple[str, ...]:
-    """Return what `target.provider` may be."""
+    """Return the allowed values of `target.provider`."""
     return tuple(dict.fromkeys(provider for each in runtimes().values() for provider in each.providers))
 
 
-def named(matching: Iterable[Runtime]) -> str:
-    """Return the names of runtimes for a sentence: `onnxruntime or tensorrt`."""
+def in_words(matching: Iterable[Runtime]) -> str:
+    """Return the names of runtimes, joined for a sentence: `onnxruntime or tensorrt`."""
     return " or ".join(each.name for each in matching)
 
 

@@ -9,15 +9,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class RivalModel:
-    """The model before anything was done to it: as ONNX, and as a checkpoint where there is one."""
+    """The original model that a rival runs: exported to ONNX, and as a checkpoint where there is a checkpoint."""
 
     exported: Path
     checkpoint: Path | None = None
     task: str | None = None
-    """What the recipe says that it is for; None where the checkpoint says it."""
+    """The task that the recipe names; None where the checkpoint's config names the task."""
     num_labels: int | None = None
     random_head: bool = False
     images: Any = None
-    """How images come to a model of timm."""
+    """The section `images` of the recipe, for a model of timm: size, mean, standard deviation and so on."""
     new_tokens: int | None = None
-    """How many tokens a call generates where the model generates text."""
+    """The number of tokens that a call generates; None for a model that generates no text."""

@@ -1,4 +1,4 @@
-"""A runner: whatever answers inputs with outputs, behind one face."""
+"""Runner: one interface to a model that is ready to run, whichever runtime runs it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Runner:
-    """A model, ready to run.
+    """A model that is ready to run.
 
-    `run` answers inputs with outputs by name. `prepare` does all that need not be timed and returns a call for the
-    same inputs, which ends when the answer is there. `active` is the context in which prepared calls are made.
+    `run` takes inputs by name and returns outputs by name. `prepare` takes inputs, does all work that is not timed, and
+    returns a call that computes the outputs of those inputs and waits for them. `active` is the context in which
+    prepared calls are made.
     """
 
     name: str
@@ -26,4 +27,4 @@ class Runner:
     prepare: Callable[[Tensors], Callable[[], object]]
     active: Callable[[], AbstractContextManager[object]] = nullcontext
     takes: Callable[[Mapping[str, tuple[int, ...]]], bool] = lambda _: True
-    """Whether it takes inputs of these shapes, by name: an engine takes what its profiles allow."""
+    """Whether the model takes inputs of these shapes, by name. An engine takes the shapes that its profiles allow."""

@@ -1,4 +1,4 @@
-"""Served: how a built model is served, as its runtime tells it to whoever writes a package."""
+"""Served: what the writer of a package must know of a built model. Its runtime returns it."""
 
 from __future__ import annotations
 
@@ -13,40 +13,41 @@ if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
 
 Shapes = Mapping[str, Sequence[int]]
-"""Input -> extents."""
+"""The shape of each input."""
 
 
 @dataclass(frozen=True)
 class Served:
-    """A built model for a server.
+    """A built model, ready to be put into a package.
 
-    `inputs` and `outputs` are what it takes and gives, nothing where its graph says it; `files` the names of its files
-    that a server needs.
+    `inputs` and `outputs` are its tensors by name, empty where the graph describes them. `files` are the names of the
+    files that a server needs.
     """
 
     backend: Backend | None
-    """None where no backend of Triton runs it: its package is a plain folder."""
+    """Triton's backend for the model; None where Triton has no backend for it, and the package is a plain folder."""
     inputs: Mapping[str, Input]
     outputs: Mapping[str, Input]
     files: tuple[str, ...]
     largest: Mapping[str, int] = field(default_factory=dict)
-    """The most that its own profiles allow, by axis; nothing where it has none."""
+    """The largest size of each axis in the model's own profiles; empty where the model has no profiles."""
     on_gpu: bool = False
     level: str = "all"
     """ONNX Runtime's level of graph optimization."""
     profiles: int | None = None
-    """How many profiles an engine has."""
+    """The number of profiles of an engine; None for another model."""
     cuda_graphs: Sequence[Shapes] | None = None
-    """The usual shapes of each profile, to capture CUDA graphs for; None for no such graphs."""
+    """The usual shapes of each profile, for which Triton captures CUDA graphs; None for no CUDA graphs."""
     accelerator: Callable[[str], tuple[str, Mapping[str, str]]] | None = None
-    """What Triton's ONNX Runtime backend hands the model to, with parameters, by the model's name in the repository."""
+    """Returns, for the model's name in the repository, the accelerator of Triton's ONNX Runtime backend and its
+    parameters; None for no accelerator."""
     why_plain: str = ""
-    """Where no backend runs it: why, in words for the log."""
+    """The reason for the log why no backend of Triton runs the model; empty where a backend does."""
     needs: tuple[str, ...] = ()
-    """Where no backend runs it: the packages that do, as in requirements.txt."""
+    """The packages that run the model where no backend of Triton does, written as in requirements.txt."""
 
 
 def plain(directory: Path, why: str) -> Served:
-    """Return how a model is handed over that only a program of one's own runs: with all of its files."""
+    """Return a model that no backend of Triton runs: all files of `directory` go into a plain folder."""
     files = tuple(sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()))
     return Served(None, {}, {}, files, why_plain=why)

@@ -1,8 +1,7 @@
-"""Triton's container images: which TensorRT each of them loads engines with."""
+"""Triton's container images, with the TensorRT version of each: engines run with that version only."""
 
-# NVIDIA's full table is the "Frameworks Support Matrix" (docs.nvidia.com/deeplearning/frameworks/support-matrix). Here
-# is what could be read of it in the documents that SOURCES names, and nothing else: where an image is not listed, the
-# recipe has to say the version.
+# NVIDIA's full table is the "Frameworks Support Matrix" (docs.nvidia.com/deeplearning/frameworks/support-matrix). The
+# table here has only what the documents in SOURCES say. For any other image, the recipe must set the version.
 
 from __future__ import annotations
 
@@ -62,7 +61,7 @@ SOURCES: Mapping[str, tuple[str, str]] = {
         "https://docs.nvidia.com/deeplearning/triton-inference-server/release-notes/rel-24-05.html",
     ),
 }
-"""Tag -> title and address of a document that a row is taken from."""
+"""Key of a document -> its title and address. Rows of `IMAGES` name these keys."""
 
 
 _NO_ENGINES = ("trtllm-python-py3", "vllm-python-py3", "py3-sdk", "py3-min")

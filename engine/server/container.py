@@ -24,6 +24,11 @@ _SHARED_MEMORY = "1g"
 """The size of /dev/shm, where the python backend passes tensors. docker's default of 64 MB is too small for it."""
 _MODELS = "/models"
 _ANSWER_SECONDS, _PULL_SECONDS = 20, 7200
+"""How long docker may take to answer a question, and to pull or build an image of several gigabytes."""
+_TIMED_OUT, _CANNOT_RUN = 124, 126
+"""Exit codes for a command that takes too long or cannot run, as of timeout(1) and of shells."""
+_DIGEST_LENGTH = 12
+"""Characters of a digest in the tag of a derived image."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +41,8 @@ class InContainer(Installation):
     def launch(self, place: Place) -> Launch:
         """Return the command that runs the image.
 
-        The container sees the model repository alone, and cannot write to it. Its ports are published at the address
-        of `place`.
+        The container can read the model repository and nothing else of this machine. The ports of the server are
+        published at the address of `place`.
         """
         outside, inside = place.ports, Ports(*USUAL, address="0.0.0.0")  # noqa: S104 - inside the container alone
         published = [
@@ -65,7 +70,7 @@ def find(needs: Needs, named: str | None, *, pull: bool) -> InContainer:
     tag = versions.tag_for(needs.engines, named)
     base = versions.address_of(tag)
     dockerfile = _dockerfile(base, needs)
-    image = f"{_DERIVED}:{tag}-{digest.of_bytes(dockerfile.encode())[:12]}" if needs.requirements else base
+    image = f"{_DERIVED}:{tag}-{digest.of_bytes(dockerfile.encode())[:_DIGEST_LENGTH]}" if needs.requirements else base
     here = _has(tool, image)
     if not here and pull:
         _fetch(tool, base, image, dockerfile)
@@ -122,17 +127,20 @@ def _fetch(tool: str, base: str, image: str, dockerfile: str) -> None:
 
 
 def _run(command: Sequence[str], *, seconds: float, text: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a command with `text` on its standard input; where it cannot run or takes too long, its result says so."""
+    """Run a command with `text` on its standard input.
+
+    Where the command cannot run or takes too long, the exit code is not 0 and the error output says why.
+    """
     try:
         return subprocess.run(  # noqa: S603 - docker or podman, found on the PATH
             command, input=text, capture_output=True, text=True, errors="replace", timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 124, "", f"no answer within {seconds:.0f} s")
+        return subprocess.CompletedProcess(command, _TIMED_OUT, "", f"no answer within {seconds:.0f} s")
     except OSError as error:
-        return subprocess.CompletedProcess(command, 126, "", str(error))
+        return subprocess.CompletedProcess(command, _CANNOT_RUN, "", str(error))
 
 
 def _last(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the last line of the error output, else of the output, else the exit code."""
+    """Return the last line that a command wrote to standard error, else to standard output, else its exit code."""
     return (done.stderr.strip() or done.stdout.strip() or f"exit {done.returncode}").splitlines()[-1]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 TAIL_BYTES = 200_000
-"""How much of the end of a log is read."""
+"""How many bytes at the end of a log are read."""
 _SHOWN = 12
 """The most lines of a log that an error shows."""
 _SIGNALLED = 128

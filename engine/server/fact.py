@@ -24,7 +24,7 @@ _INSIDE = ("numpy", "onnxruntime", "tokenizers")
 def triton_server(hardware: Hardware | None) -> Known:
     """Return the kind and version of the server that would be started for a model on a CPU or a GPU; NONE for none.
 
-    Of the pip-installed server also the versions of the packages that answer requests: its models run in Python.
+    For the pip-installed server, the versions of the packages that answer requests follow: its models run in Python.
     """
     variables = ("PATH", *packaged.VARIABLES)
     return Known(_server(gpu=hardware is not None), tuple(_places()), variables)
@@ -45,7 +45,8 @@ def _places() -> Iterator[str]:
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         yield from (os.path.join(folder, name) for name in (on_path.PROGRAM, *container.TOOLS))
     program = shutil.which(on_path.PROGRAM)
-    yield from [os.path.realpath(program)] if program else []
+    if program is not None:
+        yield os.path.realpath(program)
     environment = packaged.place_of_environment()
     yield str(environment / packaged.READY)
     yield str(environment / "lib" / f"python{packaged.PYTHON}" / "site-packages")

@@ -16,14 +16,14 @@ from engine.server.installation import Lacking
 from engine.store import file_lock
 
 NUMPY = "numpy==1.26.4"
-"""Not numpy 2: with it the python backend of this server loads models, and then fails on every request."""
+"""numpy 1: with numpy 2 the python backend of this server loads models, and then fails on every request."""
 _LIKE_HERE = dict(pin.split("==") for pin in ("onnxruntime==1.31.1", "tokenizers==0.23.3", "pillow==13.0.0"))
-"""The packages that python models need, with the versions to install where this environment has none.
+"""Packages that python models need, and the version of each to install where this environment lacks the package.
 
-Where this environment has one, its version is installed: that is the version which packages are pinned to.
+Where this environment has the package, the same version is installed for Triton: built packages are pinned to it.
 """
 _SECONDS = 1800
-"""How long one command may take: half an hour."""
+"""How many seconds one command may take: half an hour."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ KIND_NAMES: Mapping[str, str] = {"path": "on the PATH", "container": "in a conta
 _CACHE_BYTES = 256 << 20
 """The size of the server's cache of responses: 256 MiB for all models together."""
 _EXIT_SECONDS = 10
-"""How long Triton waits, once it was asked to end, for requests that are being answered."""
+"""How many seconds Triton waits for requests in progress when it is asked to end."""
 
 
 class Lacking(Exception):  # noqa: N818 - a reason to look further, not an error yet
@@ -59,7 +59,7 @@ class Installation(ABC):
     version: str
     why: str
     passed: tuple[str, ...] = field(default=(), kw_only=True)
-    """For each kind of server that was tried before this kind: the reason why it cannot be used."""
+    """For each kind of server that was tried before this kind: the reason why that kind cannot be used."""
 
     stand_in = False
     """Whether a stand-in for Triton's onnxruntime backend answers for ONNX models."""
@@ -81,8 +81,8 @@ def options(place: Place, repository: str, ports: Ports) -> list[str]:
         f"--http-port={ports.http}",
         f"--grpc-port={ports.grpc}",
         f"--metrics-port={ports.metrics}",
-        f"--id={place.name}",  # `/v2` answers with this name: another server on the port has another
-        # The server stays up when a model fails to load, and answers which model and why.
+        f"--id={place.name}",  # Triton returns this name at `/v2`, so another server on the port is noticed
+        # A server with a model that fails to load stays up, and tells which model failed and why.
         "--exit-on-error=false",
         f"--exit-timeout-secs={_EXIT_SECONDS}",
         f"--backend-config=python,shm-region-prefix-name={place.name}_",

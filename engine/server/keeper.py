@@ -1,9 +1,9 @@
-"""The keeper: the process above a server. It ends the server when its own parent ends, and cleans up after it."""
+"""The keeper: a process that starts a server, ends the server with the program that serves, and cleans up after it."""
 
-# `server.py` starts this file as `python -I -S keeper.py FOLDER LOCK`; the keeper imports nothing of the package.
-# On its standard input "q" or the end of the file asks for a clean stop, "k" for an immediate one. The server's log is
-# its standard error. Processes that the server leaves behind become children of the keeper, which ends them. Where the
-# keeper itself is killed, the kernel ends the server.
+# `server.py` starts this file as `python -I -S keeper.py FOLDER LOCK`; the keeper imports nothing of the package. On
+# the keeper's standard input "q" or the end of the file asks for a clean stop, "k" for an immediate one. The keeper's
+# standard error is the server's log. Processes that the server leaves behind become children of the keeper, which ends
+# them. Where the keeper itself is killed, the kernel ends the server.
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ PLAN = "plan.json"
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where Triton's python backend keeps its regions
 _POLL_SECONDS = 0.1
 _CLEANING_SECONDS = 60
-"""How long each command that cleans up may take."""
+"""How many seconds each command that cleans up may take."""
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
-"""Options of prctl(2) of Linux."""
+"""The numbers of the options PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of Linux's prctl(2)."""
 
 
 def main(folder: Path, lock: int) -> int:
@@ -75,7 +75,7 @@ def clear(plan: Mapping[str, Any]) -> None:
 
 
 def _watch(server: subprocess.Popen[bytes], stopping: list[int], patience: float) -> None:
-    """Wait until the server has ended. Ask it to end when standard input says so or is closed, or on SIGTERM.
+    """Wait until the server has ended. On "q", at the end of standard input, and on SIGTERM ask the server to end.
 
     A server that does not end within `patience` seconds is killed.
     """

@@ -34,8 +34,9 @@ class BuiltPackage:
 def together(packages: Sequence[BuiltPackage], beside: Path) -> Iterator[Path]:
     """Write one repository with the models of all packages: a folder in `beside`, removed when the block ends.
 
-    Its files are links to the files of the packages: nothing is copied. Its folders are its own: files that a server
-    writes beside a model, such as compiled Python, get into no package. Repositories of killed processes are removed.
+    The files of the repository are links to the files of the packages: nothing is copied. The folders of the repository
+    are new, so that a file which a server writes beside a model, such as compiled Python, gets into no package.
+    Repositories of killed processes are removed.
     Raises UsageError where two packages hold a model of one name, StepError for a package that Triton cannot load.
     """
     _refuse_collisions(packages)
@@ -95,6 +96,7 @@ def _sweep(beside: Path) -> None:
     """Remove the repositories of dead processes: a living process holds a lock on its folder."""
     with contextlib.suppress(OSError):  # where nothing can be written, making the new repository says why
         dead = [folder for folder in beside.glob(f"{_PREFIX}*") if not file_lock.is_locked(folder)]
-        if dead and file_lock.work(beside):  # without locks, nothing tells the dead from the living
+        # Without file locks, the repositories of dead and of living processes look the same.
+        if dead and file_lock.work(beside):
             for folder in dead:
                 shutil.rmtree(folder, ignore_errors=True)

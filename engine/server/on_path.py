@@ -31,7 +31,8 @@ class OnPath(Installation):
         command = [self.program, *options(place, str(place.repository), place.ports)]
         command += [f"--backend-directory={self.backends}"]
         caches = self.backends.parent / "caches"
-        command += [f"--cache-directory={caches}"] if place.needs.cached and caches.is_dir() else []
+        if place.needs.cached and caches.is_dir():
+            command.append(f"--cache-directory={caches}")
         return Launch(command, dict(os.environ))
 
 
@@ -67,7 +68,7 @@ def _version(home: Path) -> str:
 def _tensorrt() -> str:
     """Return the version of the TensorRT beside the server; empty where none is found.
 
-    It is the version of NVIDIA's image, where the server runs in a known one, else in the file name of the library.
+    In a known image of NVIDIA the version is that of the image; elsewhere it is read from the library's file name.
     """
     named = triton_images.read(os.environ.get(_RELEASE, ""))
     if named is not None and named.image is not None:

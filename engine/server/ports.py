@@ -1,4 +1,4 @@
-"""The ports of a server: a port that the user names must be free, the others are chosen."""
+"""The ports of a server: ports that the user names, and free ports that are chosen for the rest."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Scratch:
 
     @property
     def name(self) -> str:
-        """A name that no other server has."""
+        """The name of the server, which no other server has."""
         return f"recipe_{self.folder.name}"
 
     def write_plan(self, plan: Mapping[str, Any]) -> None:
@@ -67,7 +67,7 @@ def sweep() -> int:
 
 def _sweep(root: Path) -> int:
     if not file_lock.work(root):
-        return 0  # nothing tells the dead from the living
+        return 0  # without file locks, dead and living servers look the same
     dead = [folder for folder in root.iterdir() if folder.is_dir() and not _lives(folder)]
     for folder in dead:
         try:

@@ -23,12 +23,12 @@ from engine.server.ports import Ports
 from engine.server.scratch import Scratch
 
 STOP_SECONDS = 20.0
-"""How long a server may take to end after it was asked to; then the keeper kills it."""
+"""How many seconds a server may take to end after it was asked to; then the keeper kills the server."""
 _CLEARED_SECONDS = 90.0
-"""How long the keeper may take to clean up after the server."""
+"""How many seconds the keeper may take to clean up after the server."""
 _POLL_SECONDS = 0.05
 _TRIES = 3
-"""How often a server is started where another program takes one of its ports."""
+"""How many times a server is started at most, where another program takes one of its ports."""
 _LOG = "server.log"
 
 
@@ -103,7 +103,7 @@ class Keeping:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A server to start: which installation, and the arguments of `start`."""
+    """A server to start: the installation of Triton, and the arguments of `start`."""
 
     installation: Installation
     repository: Path
@@ -146,7 +146,7 @@ def start(
 
 
 def _started(plan: _Plan) -> Server:
-    """Start the server. Where a freely chosen port is taken meanwhile, start again with other ports."""
+    """Start the server; where another program takes a freely chosen port meanwhile, start again with other ports."""
     for _ in range(_TRIES - 1 if plan.ports is None else 0):
         with contextlib.suppress(_PortTakenError):
             return _try(plan)
@@ -203,7 +203,10 @@ def _start_keeper(plan: _Plan, own: Scratch, ports: Ports, log: Path) -> Keeping
 
 
 def _ready(plan: _Plan, name: str, keeping: Keeping, ports: Ports, log: Path) -> Server:
-    """Wait until the server of that name has loaded its models. Raises StepError where it ends or a model fails."""
+    """Wait until the server has loaded its models. Raises StepError where the server ends or a model fails to load.
+
+    `name` is the name that the server itself returns: another server on the port has another name.
+    """
     pid = int((keeping.process.stdout.readline() if keeping.process.stdout else b"") or 0)
     host = "127.0.0.1" if ports.address == "0.0.0.0" else ports.address  # noqa: S104 - where to ask, not to listen
     http = f"{host}:{ports.http}"

@@ -10,9 +10,9 @@ from engine.server.installation import Lacking
 from engine.server.needs import Engine
 
 USUAL = "25.06-py3"
-"""The image for packages without TensorRT engines: the latest in the table of images that has release notes.
+"""The image for packages without TensorRT engines: the latest image in the table that has release notes of Triton.
 
-Every image has the other backends.
+Every image of Triton has the backends for ONNX and Python models.
 """
 
 
@@ -38,9 +38,9 @@ def tag_for(engines: Sequence[Engine], name: str | None) -> str:
     if image is not None:
         return image.tag
     built = ", ".join(sorted({f"TensorRT {engine.tensorrt} ({engine.model})" for engine in engines}))
-    known = ", ".join(f"{image.tag} has {image.tensorrt}" for image in IMAGES)
+    table = ", ".join(f"{image.tag} has {image.tensorrt}" for image in IMAGES)
     raise Lacking(
-        f"no image is known for engines of {built}: {known}",
+        f"no image is known for engines of {built}: {table}",
         "name the image that has it: package: {triton: {image: YY.MM}}",
     )
 

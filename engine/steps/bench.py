@@ -98,7 +98,7 @@ class Bench(Step):
             task=model.task if original else None,
             num_labels=model.num_labels if original else None,
             random_head=model.random_head if original else False,
-            images=images.wanted(recipe) if original else None,
+            images=images.of_recipe(recipe) if original else None,
             new_tokens=recipe.generate.get("max_new_tokens"),
             via=bench.via,
             serving=Serving.for_recipe(recipe) if set(bench.via) - {IN_PROCESS} else None,

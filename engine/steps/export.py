@@ -87,7 +87,7 @@ class Export(Step):
         if model.source.lower().endswith(".onnx"):
             return None
         return cls(
-            task=model.task, num_labels=model.num_labels, random_head=model.random_head, images=images.wanted(recipe)
+            task=model.task, num_labels=model.num_labels, random_head=model.random_head, images=images.of_recipe(recipe)
         )
 
     def code_used(self) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ class Export(Step):
         raw.mkdir(parents=True)
         _export(exporter, module, example, raw / onnx_files.MODEL, opset=self.opset)
         model = onnx_files.load(raw)
-        if modules.is_one(module) and (names := tied.untwin(model)):
+        if modules.generates(module) and (names := tied.untwin(model)):
             print(f"stored once with the table that it is tied to: {', '.join(names)}")
         onnx_files.save(model, normal, threshold=self.inline_limit)
 
@@ -183,7 +183,7 @@ def _export(
     import torch
 
     names, results = list(module.input_names), list(module.output_names)
-    axes = {name: _free_axes(module.wanted[name].shape) for name in names}
+    axes = {name: _free_axes(module.input_specs[name].shape) for name in names}
     shared: dict[str, object] = {
         "input_names": names,
         "output_names": results,
@@ -206,8 +206,8 @@ def _free_axes(shape: tuple[int | str, ...]) -> dict[int, str]:
 
 def _output_axes(module: torch.nn.Module, example: dict[str, np.ndarray]) -> dict[str, dict[int, str]]:
     """Return the dynamic axes of the outputs: where an extent is the example's number of tokens, it is that."""
-    if modules.is_one(module) and module.given is not None:
-        return {name: _free_axes(value.shape) for name, value in module.given.items()}
+    if modules.generates(module) and module.output_specs is not None:
+        return {name: _free_axes(value.shape) for name, value in module.output_specs.items()}
     tokens = example["input_ids"].shape[1] if "input_ids" in example else None
     answers = torch_models.call(module, example)
     return {
@@ -225,7 +225,7 @@ def _difference(module: torch.nn.Module, answer: Answer, longest: int | None) ->
             if got.shape != expected.shape:
                 return f"{name} is {list(got.shape)} instead of {list(expected.shape)}, {kind}"
             # A token that is masked out looks at all the others there are, which are fewer in a model with a past.
-            real = outputs.positions(name, expected, inputs) if modules.is_one(module) else None
+            real = outputs.positions(name, expected, inputs) if modules.generates(module) else None
             off = abs(got - expected) if real is None else abs(got - expected)[real]
             worst = float(off.max())
             if not worst <= _TOLERANCE * max(1.0, float(abs(expected).max())):

@@ -69,7 +69,7 @@ class Reference(Step):
         """Always wanted. Profiles only count where random tensors have to be drawn within them."""
         model, found = recipe.model, recipe.validation.samples
         onnx = model.source.lower().endswith(".onnx")
-        shown = images.wanted(recipe)
+        shown = images.of_recipe(recipe)
         drawn = (onnx or shown is not None) and found is None and model.tokenizer is None
         return cls(
             samples=None if found is None else Source(uri=found),

@@ -106,11 +106,11 @@ class TrtBuild(Step, BuilderOptions):
         """Return the GPUs that a native engine is for: only they can build one. TensorRT-RTX builds anywhere."""
         if self.sms:
             return None
-        return hardware.on(self.devices, tool=trt_api.meant(self.runtime).module, version=self.version)
+        return hardware.on(self.devices, tool=trt_api.engine_runtime(self.runtime).module, version=self.version)
 
     def tools_used(self) -> tuple[str, ...]:
         """Return the TensorRT that is meant; of a version-compatible engine only its major counts, which is a fact."""
-        own = () if self.version_compatible else (trt_api.meant(self.runtime).module,)
+        own = () if self.version_compatible else (trt_api.engine_runtime(self.runtime).module,)
         return (*self.tools, *own)
 
     def facts_used(self) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class TrtBuild(Step, BuilderOptions):
 
     def code_used(self) -> tuple[str, ...]:
         """Return this module, and what the runtime says of itself: what runs an engine changes none."""
-        return (*super().code_used(), type(trt_api.meant(self.runtime)).__module__)
+        return (*super().code_used(), type(trt_api.engine_runtime(self.runtime)).__module__)
 
     def options(self) -> Mapping[str, Any]:
         """Return the rows: all but what facts and inputs say already."""
@@ -163,7 +163,7 @@ class TrtBuild(Step, BuilderOptions):
         print(f"building with {self.runtime} {found} for {' and '.join(self.devices)}; {order.forecast}", flush=True)
         built = trt_builder.build(order)
         layers, unknown = (
-            (None, "only where it runs can TensorRT-RTX tell") if self.sms else trt_inspector.found(built.plan)
+            (None, "only where it runs can TensorRT-RTX tell") if self.sms else trt_inspector.layer_types(built.plan)
         )
         out.mkdir(parents=True, exist_ok=True)
         (out / passport.PLAN).write_bytes(built.plan)

@@ -11,7 +11,7 @@ from engine.errors import UsageError
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "expected"),
     [
         ("T4", "T4"),
         ("t4", "T4"),
@@ -47,8 +47,8 @@ from engine.errors import UsageError
         ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000 Blackwell"),
     ],
 )
-def test_a_gpu_is_found_by_the_names_that_people_and_drivers_use(name, found):
-    assert gpus.find(name).name == found
+def test_a_gpu_is_found_by_the_names_that_people_and_drivers_use(name, expected):
+    assert gpus.find(name).name == expected
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_the_command_speaks_json(capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "error"),
     [
         ("T4 MIG 1g.5gb", "the T4 cannot be divided"),
         ("NVIDIA GeForce RTX 3090 MIG 1g.5gb", "the RTX 3090 cannot be divided"),
@@ -168,6 +168,6 @@ def test_the_command_speaks_json(capsys):
         ("A100 MIG 0g.0gb", "no part of 0 GB"),
     ],
 )
-def test_a_part_that_no_gpu_has_is_none(name, told):
-    with pytest.raises(UsageError, match=told):
+def test_a_part_that_no_gpu_has_is_none(name, error):
+    with pytest.raises(UsageError, match=error):
         gpus.find(name)

@@ -1,4 +1,4 @@
-"""Whatever a file holds, reading it ends in a recipe or in one error with a place."""
+"""Random files: reading a file returns a recipe or raises one error with a place."""
 
 import os
 import string
@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from engine import feasibility
 from engine.errors import RecipeError
+from engine.recipe.expand import written
 from engine.recipe.load import load
-from engine.recipe.names import written
 
 FIELDS = (
     *("name", "model", "source", "target", "device", "runtime", "precision", "profiles", "batch", "sequence", "min"),

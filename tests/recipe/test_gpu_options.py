@@ -1,4 +1,4 @@
-"""What a recipe says of GPUs: several devices, files that TensorRT reads, levels of compatibility."""
+"""The options of a recipe for GPUs: several devices, files that TensorRT reads, levels of compatibility."""
 
 import pytest
 
@@ -16,10 +16,10 @@ def files(project):
 def test_plugins_and_a_timing_cache_are_files_that_the_recipe_names(files):
     text = MINIMAL + "tensorrt: {plugins: [libs/libmine.so, libs/libother.so.2], timing_cache: libs/t4.cache}"
     loaded = files.one(text)
-    said = loaded.recipe.tensorrt
-    assert said["plugins"] == tuple(f"file:{files.root}/libs/{name}" for name in ("libmine.so", "libother.so.2"))
-    assert said["timing_cache"] == f"file:{files.root}/libs/t4.cache"
-    assert [loaded.said(uri) for uri in said["plugins"]] == ["libs/libmine.so", "libs/libother.so.2"]
+    options = loaded.recipe.tensorrt
+    assert options["plugins"] == tuple(f"file:{files.root}/libs/{name}" for name in ("libmine.so", "libother.so.2"))
+    assert options["timing_cache"] == f"file:{files.root}/libs/t4.cache"
+    assert [loaded.portable_name(uri) for uri in options["plugins"]] == ["libs/libmine.so", "libs/libother.so.2"]
     assert f"{files.root}/libs/libmine.so" in loaded.links
 
 
@@ -31,7 +31,7 @@ def test_a_parents_plugins_belong_to_the_parent(files):
 
 
 @pytest.mark.parametrize(
-    ("said", "what"),
+    ("option", "what"),
     [
         ("plugins: [libs/libmine.so, libs/libmine.so]", "says the same twice"),
         ("plugins: [libs]", "which is no library"),
@@ -42,8 +42,8 @@ def test_a_parents_plugins_belong_to_the_parent(files):
         ("timing_cache: libs/t5.cache", "which is not there"),
     ],
 )
-def test_what_they_cannot_name(files, said, what):
-    assert what in files.error(MINIMAL + f"tensorrt: {{{said}}}").what
+def test_what_they_cannot_name(files, option, what):
+    assert what in files.error(MINIMAL + f"tensorrt: {{{option}}}").what
 
 
 def test_version_compatible_is_a_flag_by_either_name(project):

@@ -1,4 +1,4 @@
-"""What a good recipe becomes."""
+"""Loading a correct recipe: the values of its fields, its defaults and its places."""
 
 import os
 import pickle
@@ -76,10 +76,10 @@ def test_a_single_shape_of_an_input_is_fixed(project):
 
 
 @pytest.mark.parametrize(
-    ("said", "size"), [("2GiB", 2 << 30), ("512MiB", 512 << 20), ("1.5GB", 1_500_000_000), ("4096", 4096)]
+    ("text", "size"), [("2GiB", 2 << 30), ("512MiB", 512 << 20), ("1.5GB", 1_500_000_000), ("4096", 4096)]
 )
-def test_memory_has_units(project, said, size):
-    recipe = project.one(MINIMAL + f"tensorrt: {{memory_pool: {{workspace: {said}}}}}").recipe
+def test_memory_has_units(project, text, size):
+    recipe = project.one(MINIMAL + f"tensorrt: {{memory_pool: {{workspace: {text}}}}}").recipe
     assert recipe.tensorrt["memory_pool"]["workspace"] == size
 
 

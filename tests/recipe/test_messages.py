@@ -1,4 +1,4 @@
-"""What a user reads, in full."""
+"""The whole error messages of wrong recipes, as snapshots."""
 
 import pytest
 import yaml
@@ -61,10 +61,10 @@ def test_message(project, snapshot, old, new):
 @pytest.mark.parametrize("case", ["a duplicate key", "an unclosed bracket", "a tab", "an unquoted revision"])
 def test_the_parser_in_python_says_the_same(project, monkeypatch, case):
     text = RECIPE.replace(*CASES[case])
-    said = str(project.error(text))
+    message = str(project.error(text))
     monkeypatch.setattr(yaml_text, "LOADER", yaml.SafeLoader)
     assert yaml_text.LOADER is not yaml.CSafeLoader
-    assert str(project.error(text)) == said
+    assert str(project.error(text)) == message
 
 
 def checked(path):

@@ -1,4 +1,4 @@
-"""A recipe may say which version of the language it is written in; it means the same without."""
+"""The field `recipe`, which is the version of the recipe language. The field is optional."""
 
 import pytest
 
@@ -20,9 +20,9 @@ def test_parents_and_recipes_with_a_matrix_may_say_it_too(project):
     assert len(project.load("recipe: 1\nextends: base.yaml\nmatrix: {precision: [fp32, int8]}\n")) == 2
 
 
-@pytest.mark.parametrize("said", ["2", "0", "true", "'1'", "1.0", "[1]", "{a: 1}", "", "null"])
-def test_another_version_is_one_error_at_its_place(project, said):
-    error = project.error(f"name: tiny\nrecipe: {said}\nnext_years_field: {{a: b}}\n")
+@pytest.mark.parametrize("version", ["2", "0", "true", "'1'", "1.0", "[1]", "{a: 1}", "", "null"])
+def test_another_version_is_one_error_at_its_place(project, version):
+    error = project.error(f"name: tiny\nrecipe: {version}\nnext_years_field: {{a: b}}\n")
     assert "this program reads version 1 of recipes" in error.what
     assert str(error.position).startswith("recipe.yaml:2:")
     assert error.hint == "write `recipe: 1`, or install the release that reads it"

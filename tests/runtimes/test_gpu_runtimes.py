@@ -15,20 +15,20 @@ def test_without_a_driver_no_runtime_works_and_each_says_what_else_it_lacks():
 
 def test_with_a_driver_and_all_packages_nothing_is_missing(monkeypatch):
     monkeypatch.setattr(cuda, "devices", lambda: ("a GPU",))
-    monkeypatch.setattr(gpu_runtimes, "_found", lambda _: True)
+    monkeypatch.setattr(gpu_runtimes, "_can_import", lambda _: True)
     monkeypatch.setattr(gpu_runtimes, "_loads", lambda _: True)
     assert set(map(tuple, gpu_runtimes.table(lambda _: True).values())) == {()}
     assert gpu_runtimes.table(lambda name: name != "tensorrt")["tensorrt"] == ["tensorrt"]
 
 
 def test_a_package_inside_one_that_is_not_there_is_not_found():
-    assert not gpu_runtimes._found("no_such_package.inner")
-    assert gpu_runtimes._found("json.decoder")
+    assert not gpu_runtimes._can_import("no_such_package.inner")
+    assert gpu_runtimes._can_import("json.decoder")
 
 
 def test_the_doctor_tells_of_every_runtime(capsys):
     from engine.commands import doctor
 
     doctor.run(None)
-    said = capsys.readouterr().out
-    assert [way in said for way in gpu_runtimes.table(bool)] == [True] * 4
+    printed = capsys.readouterr().out
+    assert [way in printed for way in gpu_runtimes.table(bool)] == [True] * 4

@@ -1,4 +1,4 @@
-"""Overrides of Triton's configuration, held against what Triton would refuse, or take and not do."""
+"""Checks of a recipe's overrides of Triton's configuration: what Triton refuses, or accepts and then ignores."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ _RULES: tuple[Rule, ...] = (
     sizes.rule,
 )
 _NEEDED = ("input", "output", "platform", "backend", "name", "ensemble_scheduling", "model_transaction_policy")
-"""Fields that a package cannot do without."""
+"""Fields that every package needs: `null` must not remove them."""
 
 
 def check(overrides: Mapping[str, Any], about: About) -> None:
-    """Raise Fault for the first override that Triton would refuse, or take and not do."""
+    """Raise Fault for the first override that Triton would refuse, or accept and ignore."""
     fault = next(faults(overrides, about), None)
     if fault is not None:
         raise fault
 
 
 def faults(overrides: Mapping[str, Any], about: About) -> Iterator[Fault]:
-    """Yield what is wrong with the overrides of one model; what does not even fit its type is raised."""
-    said = typed(overrides)
+    """Yield each fault in the overrides of one model. Raises Fault for a value of the wrong type."""
+    values = typed(overrides)
     for name in _NEEDED:
         if name in overrides and overrides[name] is None:
             yield Fault(f"`{name}: null` takes out what the package needs", (name,), "leave it out", at_key=True)
-    yield from _kept(overrides.get("parameters", {}), about)
-    if "max_batch_size" in said and about.part != "model":
-        yield from _batches(said["max_batch_size"], about)
+    yield from _parameters(overrides.get("parameters", {}), about)
+    if "max_batch_size" in values and about.part != "model":
+        yield from _batches(values["max_batch_size"], about)
     for rule in _RULES:
-        yield from rule(said, about)
+        yield from rule(values, about)
 
 
-def _kept(parameters: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:
-    """Refuse to take out the parameters by which clients and the package find their way."""
+def _parameters(parameters: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:
+    """Yield a fault for each `null` that would remove a parameter that clients or the package read."""
     if parameters is None and about.parameters:
         what = f"`parameters: null` takes out what the package needs: {', '.join(about.parameters)}"
         yield Fault(what, ("parameters",), "leave it out", at_key=True)
@@ -56,7 +56,7 @@ def _kept(parameters: Mapping[str, Any] | None, about: About) -> Iterator[Fault]
 
 
 def _batches(size: int, about: About) -> Iterator[Fault]:
-    """Refuse a part that takes other batches than the model: the ensemble hands all of them on."""
+    """Yield a fault where a part has another max_batch_size than the model: the ensemble passes whole batches on."""
     if size < 0 or (about.most is not None and size > about.most) or about.batch not in (None, size):
         most = about.batch if about.batch is not None else f"at most {about.most}"
         what = f"max_batch_size: {size} for the {about.part}, and the package is made for {most}"

@@ -1,4 +1,4 @@
-"""A fault of an override, and what is known of the model that it is about."""
+"""Fault: an error in a recipe's overrides of Triton's configuration; About: the model that the overrides are for."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from engine.runtimes.backends import Accelerator, Backend
 from engine.text import suggestions
 
 Path = tuple[str | int, ...]
+"""The keys and indices that lead to a value."""
 FREE = -1
 """A dimension of any size, as config.pbtxt writes it."""
 
 
 class Fault(Exception):  # noqa: N818 - it becomes an error of the recipe or of the step
-    """What Triton would refuse, or take and not do.
+    """An override that Triton refuses, or accepts without doing what the override says.
 
-    `path` leads from the model's overrides to the value; `at_key` tells that the name there is wrong, not its value.
+    `path` leads from the model's overrides to the value. `at_key` is true where the key at that path is wrong, not the
+    value.
     """
 
     def __init__(
@@ -30,13 +32,16 @@ class Fault(Exception):  # noqa: N818 - it becomes an error of the recipe or of 
 
 @dataclass(frozen=True)
 class ConfigTensor:
-    """A tensor as config.pbtxt has it; None for what is not known. `dims` are without the batch that Triton makes."""
+    """An input or output in the terms of config.pbtxt; a field that is not known is None.
+
+    `dims` leave out the batch axis, which Triton adds by itself.
+    """
 
     data_type: str | None = None
     dims: tuple[int, ...] | None = None
-    """As the model takes it."""
+    """The shape that the model takes."""
     sent: tuple[int, ...] | None = None
-    """As clients send it, where that is reshaped."""
+    """The shape that clients send, where Triton reshapes it to `dims`."""
     optional: bool = False
     axes: tuple[str | None, ...] = ()
     """The model's name of each of `dims` that may have any size; empty where the names are not known."""
@@ -52,33 +57,33 @@ class ConfigTensor:
 
 @dataclass(frozen=True)
 class About:
-    """What is known of the model that overrides are about; None for what only its files will tell."""
+    """The model that overrides are for; a field is None where only the model's files tell its value."""
 
     backend: Backend
     part: str = "model"
     """`model`, or one of the parts that `package.triton.models` names."""
     name: str | None = None
     on_gpu: bool = False
-    """The package is for a GPU."""
+    """Whether the package is for a GPU."""
     accelerator: Accelerator | None = None
-    """What ONNX Runtime hands the model to, where it was validated so."""
+    """The accelerator of ONNX Runtime with which the model is validated; None for no accelerator."""
     batch: int | None = None
-    """Its max_batch_size."""
+    """The model's max_batch_size."""
     most: int | None = None
-    """The most that max_batch_size can be: what the profiles allow."""
+    """The largest max_batch_size that the profiles allow."""
     profiles: int | None = None
-    """How many profiles the TensorRT engine has."""
+    """The number of profiles of the TensorRT engine; None for a model that is no engine."""
     decoupled: bool = False
     inputs: Mapping[str, ConfigTensor] | None = None
     outputs: Mapping[str, ConfigTensor] | None = None
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """The least and the most that the profiles take, by axis."""
+    """By axis: the smallest and the largest size in any profile."""
     parameters: Mapping[str, str] = field(default_factory=dict)
-    """Parameters by which the package finds its own way."""
+    """Parameters that the package itself needs: clients read some, and models of the package read others."""
 
     @property
     def largest(self) -> int | None:
-        """The largest batch that can ever be sent."""
+        """The largest batch that Triton can send to the model; None where it is not known."""
         return self.batch if self.batch is not None else self.most
 
     @property
@@ -88,12 +93,12 @@ class About:
         return f"{source} is {self.largest}"
 
 
-Said = Mapping[str, Any]
-"""Overrides of one model whose types are right, without nulls."""
-Rule = Callable[[Said, About], Iterator[Fault]]
+Overrides = Mapping[str, Any]
+"""Overrides of one model, after `typed` has checked their types and dropped nulls."""
+Rule = Callable[[Overrides, About], Iterator[Fault]]
 
 
-def listed(tensors: Iterable[str]) -> str:
+def tensor_names(tensors: Iterable[str]) -> str:
     """Return a fact for an error: the names of the model's tensors."""
     return f"it has: {', '.join(tensors)}"
 
@@ -101,7 +106,7 @@ def listed(tensors: Iterable[str]) -> str:
 def unknown_tensor(kind: str, name: str, path: Path, tensors: Iterable[str], *, at_key: bool = False) -> Fault:
     """Return the fault of a name that no input or output (`kind`) of the model has."""
     what = f"the model has no {kind} {name!r}"
-    return Fault(what, path, suggestions.hint(name, tensors), facts=[listed(tensors)], at_key=at_key)
+    return Fault(what, path, suggestions.hint(name, tensors), facts=[tensor_names(tensors)], at_key=at_key)
 
 
 def not_of_an_ensemble(field: str, why: str = "Triton refuses it") -> Fault:
@@ -111,7 +116,7 @@ def not_of_an_ensemble(field: str, why: str = "Triton refuses it") -> Fault:
 
 
 def twice(names: Iterable[Any]) -> Iterator[int]:
-    """Yield the index of each item that was there before."""
+    """Yield the index of each item that also stands earlier in the list."""
     seen: set[Any] = set()
     for index, name in enumerate(names):
         if name in seen:

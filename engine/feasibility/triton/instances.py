@@ -1,19 +1,19 @@
-"""Instance groups: how many, and on what."""
+"""Instance groups: how many instances of a model Triton starts, and on which devices."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Said, not_of_an_ensemble, twice
+from engine.feasibility.triton.fault import About, Fault, Overrides, not_of_an_ensemble, twice
 from engine.runtimes.backends import Backend
 
 _GROUPS = "instance_group"
 
 
-def rule(said: Said, about: About) -> Iterator[Fault]:
-    """Yield groups that Triton refuses, or that run on something else than what was built and measured."""
-    groups = said.get(_GROUPS)
+def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
+    """Yield a fault for each group that Triton refuses, or whose device is not that of the package."""
+    groups = overrides.get(_GROUPS)
     if groups is None:
         return
     if about.backend is Backend.ENSEMBLE:

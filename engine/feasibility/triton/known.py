@@ -1,4 +1,4 @@
-"""What a recipe, and its model where it is here, tell of the models that overrides are about."""
+"""Where `About` comes from: the recipe, and the facts of the model once it is fetched."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ if TYPE_CHECKING:
     from engine.recipe.schema import Profile, Recipe
 
 _USUAL = {"transformers": "int64", "timm": "float32"}
-"""What inputs are, by the kind of checkpoint: tokens, or images."""
+"""The type of the inputs by the kind of checkpoint: token ids (int64) or images (float32)."""
 
 
 def sections(recipe: Recipe) -> Iterator[tuple[str, tuple[str | int, ...], Mapping[str, Any]]]:
-    """Yield the overrides of each model: the part's name, the path to them in the recipe, and what they say."""
-    said = recipe.package.triton
+    """Yield the overrides of each part of the package: the part's name, their path in the recipe, and the overrides."""
+    triton = recipe.package.triton
     above = ("package", "triton")
-    if said.model_extra:
-        yield "model", above, said.model_extra
-    for part, overrides in said.models.items():
+    if triton.model_extra:
+        yield "model", above, triton.model_extra
+    for part, overrides in triton.models.items():
         yield part, (*above, "models", part), overrides
 
 
 def of_recipe(recipe: Recipe, part: str) -> About:
-    """Return what a recipe says of a part before its model is read."""
-    said, target = recipe.package.triton, recipe.target
+    """Return what the recipe alone tells of a part, before the model is fetched."""
+    triton, target = recipe.package.triton, recipe.target
     runtime = registry.of(recipe)
     by_engine = runtime.backend is Backend.TENSORRT
-    limits = (said.max_batch_size, greatest(recipe.profiles).get("batch"))
+    limits = (triton.max_batch_size, greatest(recipe.profiles).get("batch"))
     several = part == "ensemble" and not tasks.generates(recipe.model.task)
     other = Backend.ENSEMBLE if several else Backend.PYTHON
     return About(
         backend=(runtime.backend or Backend.PYTHON) if part in GRAPH_PARTS else other,
         part=part,
-        name=(said.name or recipe.name) if part == "model" else None,
+        name=(triton.name or recipe.name) if part == "model" else None,
         on_gpu=target.device != "cpu",
         accelerator=runtime.accelerator(target),
-        batch=said.max_batch_size,
+        batch=triton.max_batch_size,
         most=min((limit for limit in limits if limit is not None), default=None),
         profiles=max(1, len(recipe.profiles)) if by_engine else None,
         decoupled=part == "stream",
@@ -55,7 +55,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
 
 
 def of_model(recipe: Recipe, facts: ModelFacts) -> About | None:
-    """Return what is known of the model itself by the report of its fetch; None where that tells no tensors."""
+    """Return what the facts of the fetched model tell of it; None where they list no inputs."""
     if not facts.axes or tasks.generates(recipe.model.task or facts.task):
         return None
     about = of_recipe(recipe, "model")
@@ -68,21 +68,23 @@ def of_model(recipe: Recipe, facts: ModelFacts) -> About | None:
     return replace(about, batch=batch, inputs=inputs, outputs=outputs or None, sizes=_sizes(profiles(recipe, facts)))
 
 
-def _sizes(taken: Sequence[Profile]) -> dict[str, tuple[int, int]]:
-    """Return what profiles take of each axis, from the least to the most."""
-    axes = {axis for profile in taken for axis in profile}
-    ranges = {axis: [profile[axis] for profile in taken if axis in profile] for axis in axes}
-    return {axis: (min(each.min for each in said), max(each.max for each in said)) for axis, said in ranges.items()}
+def _sizes(profiles: Sequence[Profile]) -> dict[str, tuple[int, int]]:
+    """Return for each axis the smallest and the largest size that any profile takes."""
+    axes = {axis for profile in profiles for axis in profile}
+    ranges = {axis: [profile[axis] for profile in profiles if axis in profile] for axis in axes}
+    return {
+        axis: (min(each.min for each in extents), max(each.max for each in extents)) for axis, extents in ranges.items()
+    }
 
 
 def _batch(recipe: Recipe, facts: ModelFacts) -> int | None:
-    """Return the max_batch_size that the package will have; None where it cannot be told yet."""
+    """Return the max_batch_size that the package will have; None where only the graph can tell."""
     axis = (next(iter(facts.axes.values())) or (0,))[0]
     if not isinstance(axis, str) or not is_batch(axis):
         return 0
     outputs = [shape for _, shape in facts.outputs.values()]
     if any(shape is None or shape[:1] != (axis,) for shape in (*facts.axes.values(), *outputs)):
-        return None  # an output's axis may have no name: the graph will tell
+        return None  # an axis of an output may have no name here; the exported graph has all names
     return greatest(profiles(recipe, facts)).get(axis)
 
 
@@ -92,5 +94,5 @@ def _tensor(kind: str | None, shape: Axes | None, *, batch: int | None) -> Confi
     row = shape[1:] if batch else shape
     dims = tuple(size if isinstance(size, int) else -1 for size in row)
     axes = tuple(size if isinstance(size, str) else None for size in row)
-    # Triton has no tensors without dimensions: one number a row is [1].
+    # Triton has no tensors without dimensions: an output of one number per row has the dims [1].
     return ConfigTensor(TYPES.get(kind or ""), dims or None, axes=axes)

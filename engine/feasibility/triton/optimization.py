@@ -9,39 +9,40 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Path, Said, not_of_an_ensemble, unknown_tensor
+from engine.feasibility.triton.fault import About, Fault, Overrides, Path, not_of_an_ensemble, unknown_tensor
 from engine.runtimes.backends import ON_CPU, ON_GPU, Accelerator, Backend
 from engine.text import suggestions
 
 _FIELD = "optimization"
 _LEVELS = (-1, 0, 1, 2)
+"""Values of `optimization.graph.level` that the ONNX Runtime backend knows: basic, all, extended, none."""
 _NUMBERS = (
     "intra_op_thread_count", "inter_op_thread_count", "execution_mode", "enable_mem_arena", "enable_mem_pattern",
 )  # fmt: skip
-"""Parameters that ONNX Runtime's backend reads as whole numbers, none of them negative."""
+"""Parameters that Triton's ONNX Runtime backend reads as whole numbers from 0."""
 
 
-def rule(said: Said, about: About) -> Iterator[Fault]:
-    """Yield what a backend refuses, or silently leaves undone."""
-    yield from _parameters(said, about)
-    yield from _metrics(said)
-    asked = said.get(_FIELD)
-    if asked is None:
+def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
+    """Yield a fault for each field that a backend refuses or silently ignores."""
+    yield from _parameters(overrides, about)
+    yield from _metrics(overrides)
+    optimization = overrides.get(_FIELD)
+    if optimization is None:
         return
     if about.backend is Backend.ENSEMBLE:
         yield not_of_an_ensemble(_FIELD)
         return
-    yield from _graph(asked, about)
-    yield from _cuda(asked.get("cuda"), about)
+    yield from _graph(optimization, about)
+    yield from _cuda(optimization.get("cuda"), about)
     for side in ("gpu_execution_accelerator", "cpu_execution_accelerator"):
-        for index, each in enumerate(asked.get("execution_accelerators", {}).get(side, ())):
+        for index, each in enumerate(optimization.get("execution_accelerators", {}).get(side, ())):
             yield from _accelerator(each, (_FIELD, "execution_accelerators", side, index), about)
 
 
-def _graph(asked: Mapping[str, Any], about: About) -> Iterator[Fault]:
-    if "graph" not in asked:
+def _graph(optimization: Mapping[str, Any], about: About) -> Iterator[Fault]:
+    if "graph" not in optimization:
         return
-    level, at = asked["graph"].get("level", 0), (_FIELD, "graph", "level")
+    level, at = optimization["graph"].get("level", 0), (_FIELD, "graph", "level")
     if about.backend is not Backend.ONNXRUNTIME:
         yield Fault("`graph.level` is about ONNX Runtime, and this model is not run by it", at, "leave it out")
     elif level not in _LEVELS:
@@ -49,8 +50,8 @@ def _graph(asked: Mapping[str, Any], about: About) -> Iterator[Fault]:
         yield Fault(f"ONNX Runtime has no optimization level {level}: it would take all of them", at, meant)
 
 
-def _cuda(asked: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:
-    if asked is None:
+def _cuda(cuda: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:
+    if cuda is None:
         return
     at: Path = (_FIELD, "cuda")
     if not about.on_gpu:
@@ -58,7 +59,7 @@ def _cuda(asked: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:
     elif about.backend is not Backend.TENSORRT:
         what = "`cuda` is about TensorRT engines, and this model is none"
         yield Fault(what, at, "leave it out, or use runtime: tensorrt", at_key=True)
-    for index, spec in enumerate(asked.get("graph_spec", ())):
+    for index, spec in enumerate(cuda.get("graph_spec", ())):
         path = (*at, "graph_spec", index)
         for name in spec.get("input", {}):
             if about.inputs is not None and name not in about.inputs:
@@ -69,8 +70,8 @@ def _cuda(asked: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:
             yield Fault(f"a CUDA graph of batch {size}", (*path, "batch_size"), limit)
 
 
-def _accelerator(said: Mapping[str, Any], path: Path, about: About) -> Iterator[Fault]:
-    name, at = said.get("name", ""), (*path, "name")
+def _accelerator(accelerator: Mapping[str, Any], path: Path, about: About) -> Iterator[Fault]:
+    name, at = accelerator.get("name", ""), (*path, "name")
     side = str(path[2])
     if about.backend is not Backend.ONNXRUNTIME:
         what = f"`{side}` is about ONNX Runtime, and this model is not run by it: it would be ignored"
@@ -90,13 +91,14 @@ def _accelerator(said: Mapping[str, Any], path: Path, about: About) -> Iterator[
     if name == Accelerator.TENSORRT and about.accelerator is not Accelerator.TENSORRT:
         what = "the accelerator tensorrt, and the model was validated and measured without it"
         yield Fault(what, at, "say target: {provider: tensorrt}")
-    if name == Accelerator.TENSORRT and said.get("parameters", {}).get("precision_mode", "FP32") != "FP32":
-        what = f"`precision_mode: {said['parameters']['precision_mode']}` computes otherwise than what was validated"
+    precision = accelerator.get("parameters", {}).get("precision_mode", "FP32")
+    if name == Accelerator.TENSORRT and precision != "FP32":
+        what = f"`precision_mode: {precision}` computes otherwise than what was validated"
         yield Fault(what, (*path, "parameters", "precision_mode"), "leave it out: the recipe's `precision` decides")
 
 
-def _parameters(said: Said, about: About) -> Iterator[Fault]:
-    for name, value in said.get("parameters", {}).items():
+def _parameters(overrides: Overrides, about: About) -> Iterator[Fault]:
+    for name, value in overrides.get("parameters", {}).items():
         text, at = value.get("string_value"), ("parameters", name)
         if text is None:
             yield Fault(f"the parameter {name!r} has no value", at, "as in {string_value: text}")
@@ -109,11 +111,11 @@ def _parameters(said: Said, about: About) -> Iterator[Fault]:
             yield Fault(what, (*at, "string_value"), 'as in "1"')
 
 
-def _metrics(said: Said) -> Iterator[Fault]:
-    for index, control in enumerate(said.get("model_metrics", {}).get("metric_control", ())):
+def _metrics(overrides: Overrides) -> Iterator[Fault]:
+    for index, control in enumerate(overrides.get("model_metrics", {}).get("metric_control", ())):
         at = ("model_metrics", "metric_control", index)
         buckets = control.get("histogram_options", {}).get("buckets", [])
         if not control.get("metric_identifier", {}).get("family"):
-            yield Fault("this says not which metric it is about", at, "add metric_identifier: {family: ...}")
+            yield Fault("this does not say which metric it is about", at, "add metric_identifier: {family: ...}")
         if any(later <= earlier for earlier, later in pairwise(buckets)):
             yield Fault(f"the buckets {buckets} do not rise", (*at, "histogram_options", "buckets"), "sort them")

@@ -1,41 +1,43 @@
-"""Sizes: what overrides make of the model's free axes, held against the profiles and against each other."""
+"""Sizes: checks that overrides give free axes a size within the profiles, and one axis the same size everywhere."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from engine.feasibility.triton.fault import About, ConfigTensor, Fault, Path, Said
+from engine.feasibility.triton.fault import About, ConfigTensor, Fault, Overrides, Path
 
 Shapes = Sequence[tuple[str, Sequence[int], Path]]
-"""Tensors that are sent together: the name of each, its dims, and where they are said."""
+"""The tensors of one request: the name of each, its dims, and the path of the dims in the overrides."""
 
 _OF_TEXTS, _TEXT, _MOST_TEXTS = ("tokenizer", "ensemble"), "TEXT", 2
+"""The parts of a package that take texts, the input of texts, and the largest number of texts in a row (a pair)."""
 
 
-def rule(said: Said, about: About) -> Iterator[Fault]:
-    """Yield sizes that no profile takes, and one axis that has two sizes in one request."""
-    for shapes in _together(said):
+def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
+    """Yield a fault for each size that no profile takes, and for each axis that has two sizes in one request."""
+    for shapes in _together(overrides):
         yield from _sizes(shapes, about)
 
 
-def _together(said: Said) -> Iterator[Shapes]:
-    inputs = said.get("input", ())
+def _together(overrides: Overrides) -> Iterator[Shapes]:
+    """Yield the tensors of each request that the overrides describe: `input`, each warm-up, each CUDA graph."""
+    inputs = overrides.get("input", ())
     yield [
         (tensor.get("name", ""), _taken(tensor), ("input", index, "reshape" if "reshape" in tensor else "dims"))
         for index, tensor in enumerate(inputs)
     ]
     reshaped = {tensor.get("name") for tensor in inputs if "reshape" in tensor}
-    for number, sample in enumerate(said.get("model_warmup", ())):
+    for number, sample in enumerate(overrides.get("model_warmup", ())):
         within: Path = ("model_warmup", number, "inputs")
-        sent = {name: given for name, given in sample.get("inputs", {}).items() if name not in reshaped}
-        yield [(name, given.get("dims", ()), (*within, name, "dims")) for name, given in sent.items()]
-    for number, spec in enumerate(said.get("optimization", {}).get("cuda", {}).get("graph_spec", ())):
+        tensors = {name: tensor for name, tensor in sample.get("inputs", {}).items() if name not in reshaped}
+        yield [(name, tensor.get("dims", ()), (*within, name, "dims")) for name, tensor in tensors.items()]
+    for number, spec in enumerate(overrides.get("optimization", {}).get("cuda", {}).get("graph_spec", ())):
         within = ("optimization", "cuda", "graph_spec", number, "input")
         yield [(name, shape.get("dim", ()), (*within, name, "dim")) for name, shape in spec.get("input", {}).items()]
 
 
-def _taken(tensor: Said) -> Sequence[int]:
-    """Return the dims that reach the model."""
+def _taken(tensor: Overrides) -> Sequence[int]:
+    """Return the dims that the model takes: those after a reshape, where the tensor has one."""
     dims: Sequence[int] = tensor["reshape"].get("shape", ()) if "reshape" in tensor else tensor.get("dims", ())
     return dims
 

@@ -1,4 +1,4 @@
-"""Types: overrides as YAML has them, held against the messages of Triton's ModelConfig."""
+"""Types: checks values of a recipe against the message types of Triton's ModelConfig (model_config.proto)."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ _OTHER_NAMES = {
     "FLOAT32": "TYPE_FP32", "FLOAT": "TYPE_FP32", "FLOAT16": "TYPE_FP16", "HALF": "TYPE_FP16", "FLOAT64": "TYPE_FP64",
     "DOUBLE": "TYPE_FP64", "BFLOAT16": "TYPE_BF16", "BYTES": "TYPE_STRING", "STR": "TYPE_STRING", "INT": "TYPE_INT64",
 }  # fmt: skip
-"""What others call the types of tensors."""
+"""Names of tensor types in other libraries, and Triton's name of each."""
 
 
 def typed(value: Any, kind: str = "ModelConfig", path: Path = ()) -> Any:
-    """Return a value as protobuf would hold it, in plain Python and without nulls.
+    """Return a value as protobuf would store it, in plain Python types and without nulls.
 
-    Whole numbers may be text, as in JSON. Raises Fault at the first that does not fit.
+    `kind` is the type in model_config.proto: a message, an enum or a scalar; "[X]" is a list of X, "{K:V}" a map.
+    A whole number may be text, as in protobuf's JSON. Raises Fault for the first value that does not fit.
     """
     if kind.startswith("["):
         return _list(value, kind[1:-1], path)
@@ -56,20 +57,20 @@ def _message(value: Any, kind: str, path: Path) -> dict[str, object]:
         name = f"{path[-1]}: " if isinstance(path[-1], str) else ""
         hint = f'write {{string_value: "{value}"}}' if kind == "ModelParameter" else f"as in {name}{shape}"
         raise Fault(f"{_of(path)} is {_shown(value)}; a mapping of fields is meant", path, hint)
-    found = {}
+    fields_set = {}
     for name, inner in value.items():
         if name not in MESSAGES[kind]:
             where = f" in `{path[-1]}`" if path and isinstance(path[-1], str) else ""
             what = f"unknown field `{name}`{where}: Triton's {kind.rpartition('.')[2]} has none of this name"
             raise Fault(what, (*path, str(name)), suggestions.hint(str(name), MESSAGES[kind]), at_key=True)
         if inner is not None:
-            found[name] = typed(inner, MESSAGES[kind][name], (*path, name))
+            fields_set[name] = typed(inner, MESSAGES[kind][name], (*path, name))
     for group in ONE_OF.get(kind, ()):
-        both = [name for name in found if name in group]
+        both = [name for name in fields_set if name in group]
         if len(both) > 1:
             what = f"`{both[1]}` and `{both[0]}` exclude each other: Triton's {kind.rpartition('.')[2]} has one of them"
             raise Fault(what, (*path, both[1]), "leave one out", at_key=True)
-    return found
+    return fields_set
 
 
 def _list(value: Any, kind: str, path: Path) -> list[Any]:
@@ -132,7 +133,7 @@ def _real(value: Any, kind: str, path: Path) -> float:
 
 
 def _of(path: Path) -> str:
-    """Return what a place is called: the last name on the way, with the numbers behind it."""
+    """Return the name of a path in an error: its last field, with the indices that follow: `` `dims[1]` ``."""
     names = [index for index, segment in enumerate(path) if isinstance(segment, str)]
     if not names:
         return "the section"

@@ -1,4 +1,4 @@
-"""Warm-up: requests that Triton sends to a model before it calls it ready."""
+"""Warm-up: requests that Triton sends to a model before it reports the model as ready."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from engine.feasibility.triton.fault import (
     About,
     ConfigTensor,
     Fault,
+    Overrides,
     Path,
-    Said,
     not_of_an_ensemble,
     twice,
     unknown_tensor,
@@ -20,13 +20,13 @@ from engine.runtimes.backends import Backend
 
 _FIELD = "model_warmup"
 _ASKING = ("generate", "stream")
-"""Parts that ask others: Triton warms up before it lets models ask each other, and ends with a stream that does."""
+"""Parts that send requests to other models. Triton cannot warm them up: it allows such requests only after warm-up."""
 _DATA = ("zero_data", "random_data", "input_data_file")
 
 
-def rule(said: Said, about: About) -> Iterator[Fault]:
-    """Yield samples that the model would not take: Triton then refuses to load it."""
-    samples = said.get(_FIELD)
+def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
+    """Yield a fault for each warm-up request that the model would not take: Triton then refuses to load the model."""
+    samples = overrides.get(_FIELD)
     if samples is None:
         return
     if about.backend is Backend.ENSEMBLE:
@@ -36,7 +36,7 @@ def rule(said: Said, about: About) -> Iterator[Fault]:
         what = f"the {about.part} cannot be warmed up: it asks the package's graphs, which answer when all is loaded"
         yield Fault(what, (_FIELD,), "warm up the graphs themselves", at_key=True)
         return
-    tensors = _as_sent(said, about)
+    tensors = _as_sent(overrides, about)
     for index, sample in enumerate(samples):
         path = (_FIELD, index)
         if not sample.get("name"):
@@ -48,12 +48,12 @@ def rule(said: Said, about: About) -> Iterator[Fault]:
         yield Fault(f"two warm-ups are called {names[index]!r}", (_FIELD, index, "name"), "name one otherwise")
 
 
-def _as_sent(said: Said, about: About) -> Mapping[str, ConfigTensor] | None:
-    """Return the inputs as a request has them: as the recipe says, else as the package does."""
+def _as_sent(overrides: Overrides, about: About) -> Mapping[str, ConfigTensor] | None:
+    """Return the inputs with the dims that clients send: those of the overrides, else those of the package."""
     if about.inputs is None:
         return None
     own = {name: replace(tensor, dims=tensor.sent or tensor.dims) for name, tensor in about.inputs.items()}
-    for tensor in said.get("input", ()):
+    for tensor in overrides.get("input", ()):
         name = tensor.get("name")
         if name in own and tensor.get("dims"):
             own[name] = replace(own[name], dims=tuple(tensor["dims"]))
@@ -74,31 +74,31 @@ def _batch(sample: Mapping[str, Any], path: Path, about: About) -> Iterator[Faul
 
 
 def _inputs(inputs: Mapping[str, Any], path: Path, tensors: Mapping[str, ConfigTensor] | None) -> Iterator[Fault]:
-    for name, given in inputs.items():
+    for name, sample in inputs.items():
         at = (*path, "inputs", name)
         if tensors is not None and name not in tensors:
             yield unknown_tensor("input", name, at, tensors, at_key=True)
             continue
-        yield from _data(given, at)
-        yield from _tensor(given, at, tensors[name] if tensors is not None else ConfigTensor())
+        yield from _data(sample, at)
+        yield from _tensor(sample, at, tensors[name] if tensors is not None else ConfigTensor())
     for name, tensor in (tensors or {}).items():
         if name not in inputs and not tensor.optional:
             yield Fault(f"the warm-up lacks the input {name!r}", path, "add it under inputs")
 
 
-def _data(given: Mapping[str, Any], at: Path) -> Iterator[Fault]:
-    chosen = [field for field in _DATA if field in given]
+def _data(sample: Mapping[str, Any], at: Path) -> Iterator[Fault]:
+    chosen = [field for field in _DATA if field in sample]
     if not chosen:
         yield Fault("the warm-up has no data for this input", at, "add zero_data: true or random_data: true")
     for field in chosen:
-        if given[field] is False:
+        if sample[field] is False:
             yield Fault(f"`{field}: false` is no data", (*at, field), "true is meant, or another source of data")
-        elif not given[field]:
+        elif not sample[field]:
             yield Fault("the file has no name", (*at, field), "name a file beside the recipe")
 
 
-def _tensor(given: Mapping[str, Any], at: Path, own: ConfigTensor) -> Iterator[Fault]:
-    kind, dims = given.get("data_type"), given.get("dims", [])
+def _tensor(sample: Mapping[str, Any], at: Path, own: ConfigTensor) -> Iterator[Fault]:
+    kind, dims = sample.get("data_type"), sample.get("dims", [])
     if kind is None:
         yield Fault("the warm-up does not say this input's data_type", at, f"add data_type: {own.data_type or '...'}")
     elif own.data_type is not None and kind != own.data_type:
@@ -109,4 +109,4 @@ def _tensor(given: Mapping[str, Any], at: Path, own: ConfigTensor) -> Iterator[F
         yield Fault(what, (*at, "dims"), "as in dims: [16]")
     elif own.dims is not None and not own.takes(dims):
         what = f"the input cannot be {dims}: the model has {list(own.dims)}, the batch apart"
-        yield Fault(what, (*at, "dims") if "dims" in given else at, "say a size for each dimension")
+        yield Fault(what, (*at, "dims") if "dims" in sample else at, "say a size for each dimension")

@@ -1,4 +1,4 @@
-"""What a checkpoint directory says of itself: its kind, task, length limit and tokenizer."""
+"""Checkpoint directories: their layout, config, task, length limit, inputs and tokenizer file."""
 
 from __future__ import annotations
 
@@ -17,27 +17,30 @@ _OFFSET_POSITIONS = frozenset(
         "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
     }
 )  # fmt: skip
-"""Model types that count positions from `pad_token_id + 1`, so that so many of their positions are never used."""
+"""Model types that count positions from `pad_token_id + 1`: their first `pad_token_id + 1` positions are never used."""
 
 IMAGES = "images"
 """The name of the only input of a timm model, as `export` names it."""
 
+_LINES = 8
+"""The most lines of a library's message that an error quotes."""
+
 _TWO_TYPES = frozenset({"albert", "bert", "electra"})
-"""Model types that have two token types where config.json does not say."""
+"""Model types with two token types where config.json has no `type_vocab_size`."""
 
 
 def kind(checkpoint: Path) -> Literal["transformers", "onnx", "timm"]:
-    """Return which of the three layouts the directory has. Raises StepError where it has none of them."""
+    """Return the layout of a checkpoint directory. Raises StepError where the directory has none of the three."""
     if (checkpoint / "model.onnx").is_file():
         return "onnx"
-    settings = config(checkpoint)
-    return "timm" if "architecture" in settings and "model_type" not in settings else "transformers"
+    fields = config(checkpoint)
+    return "timm" if "architecture" in fields and "model_type" not in fields else "transformers"
 
 
 def config(checkpoint: Path) -> dict[str, Any]:
-    """Return `config.json`, {} for an ONNX file.
+    """Return the content of `config.json`; {} for an ONNX file.
 
-    Raises StepError where it is missing, no JSON object, or names its model type by anything but a text.
+    Raises StepError where the file is missing or no JSON object, or where its `model_type` is no text.
     """
     if (checkpoint / "model.onnx").is_file():
         return {}
@@ -48,110 +51,127 @@ def config(checkpoint: Path) -> dict[str, Any]:
             ["without it nobody can tell which architecture the weights belong to"],
             "save the model with save_pretrained(), or name an .onnx file as the source",
         )
-    settings = json_files.load(path)
-    if not isinstance(settings, dict):
+    fields = json_files.load(path)
+    if not isinstance(fields, dict):
+        raise StepError(f"config.json holds a {type(fields).__name__}, not a JSON object", hint="save the model again")
+    if not isinstance(fields.get("model_type"), str | None):
         raise StepError(
-            f"config.json holds a {type(settings).__name__}, not a JSON object", hint="save the model again"
+            "the model_type in config.json is no name", [repr(fields["model_type"])[:80]], "save the model again"
         )
-    if not isinstance(settings.get("model_type"), str | None):
-        raise StepError(
-            "the model_type in config.json is no name", [repr(settings["model_type"])[:80]], "save the model again"
-        )
-    return settings
+    return fields
 
 
-def task(checkpoint: Path, asked: str | None) -> str:
-    """Return the name of what the model is for: what the recipe asks, else what its `architectures` say.
+def timm_config(checkpoint: Path) -> dict[str, Any]:
+    """Return what timm calls the `pretrained_cfg` of a model: newer files nest it in config.json, older ones do not."""
+    fields = config(checkpoint)
+    nested: dict[str, Any] = fields.get("pretrained_cfg", fields)
+    return nested
 
-    A plain ONNX file without a task is for "tensors". Raises StepError where the task is not supported by this version
-    or cannot be told.
+
+def task(checkpoint: Path, requested: str | None) -> str:
+    """Return the name of the model's task: the one that the recipe requests, else the one that config.json names.
+
+    The task of a plain ONNX file is "tensors" by default. Raises StepError where neither names a task, or where this
+    version does not support the task for such a checkpoint.
     """
-    if asked is not None:
-        _refuse_unsupported(asked, "the recipe asks for it", checkpoint)
-        return asked
-    said = own_task(checkpoint)
-    if said is None:
+    if requested is not None:
+        _refuse_unsupported(requested, "the recipe asks for it", checkpoint)
+        return requested
+    named = own_task(checkpoint)
+    if named is None:
         raise StepError(
             "the model does not say what it is for",
             [_because(checkpoint), f"supported: {', '.join(_of_transformers())}"],
             "say `task:` under `model:` in the recipe",
         )
-    if said != TENSORS.name:
-        _refuse_unsupported(said, _because(checkpoint), checkpoint)
-    return said
+    if named != TENSORS.name:
+        _refuse_unsupported(named, _because(checkpoint), checkpoint)
+    return named
 
 
 def own_task(checkpoint: Path) -> str | None:
-    """Return the name of the task that the model's own files name, supported or not; None where they do not say."""
+    """Return the name of the task that the checkpoint's own files name, supported or not; None where they name none."""
     layout = kind(checkpoint)
     if layout == "onnx":
         return TENSORS.name
     if layout == "timm":
         return heads.TIMM
-    settings = config(checkpoint)
+    fields = config(checkpoint)
     return heads.named(
-        _architectures(settings),
-        encoder_decoder=bool(settings.get("is_encoder_decoder")),
-        vocabulary="vocab_size" in settings,
+        _architectures(fields),
+        encoder_decoder=bool(fields.get("is_encoder_decoder")),
+        vocabulary="vocab_size" in fields,
         sentences=sentences.has_pooling(checkpoint),
     )
 
 
 def max_sequence(checkpoint: Path) -> int | None:
-    """Return how many tokens the position embeddings have room for; None where there is no limit or none is known.
+    """Return the most tokens that the position embeddings have room for; None where the config names no limit.
 
-    RoBERTa and its kin start to count positions behind the padding token's id, so they lose `pad_token_id + 1`
+    RoBERTa and similar models start to count positions behind the padding token's id, so they lose `pad_token_id + 1`
     of `max_position_embeddings` (`create_position_ids_from_input_ids` in transformers).
     """
-    settings = config(checkpoint)
-    nested = settings.get("text_config")
-    settings = nested if isinstance(nested, dict) else settings
-    limit = settings.get("max_position_embeddings", settings.get("n_positions"))
-    if settings.get("model_type") == "t5" or not isinstance(limit, int) or limit <= 0:
+    fields = config(checkpoint)
+    nested = fields.get("text_config")
+    fields = nested if isinstance(nested, dict) else fields
+    limit = fields.get("max_position_embeddings", fields.get("n_positions"))
+    if fields.get("model_type") == "t5" or not isinstance(limit, int) or limit <= 0:
         return None
-    if settings.get("model_type") not in _OFFSET_POSITIONS:
+    if fields.get("model_type") not in _OFFSET_POSITIONS:
         return limit
-    padding = 1 if settings["model_type"] == "mpnet" else settings.get("pad_token_id")
+    padding = 1 if fields["model_type"] == "mpnet" else fields.get("pad_token_id")
     return limit - (padding if isinstance(padding, int) else 1) - 1
 
 
 def axes(checkpoint: Path) -> dict[str, list[int | str]]:
     """Return the extents or axis names of each input of a transformers or timm model, as `export` will name them.
 
-    `token_type_ids` counts where the model tells more than one type apart: RoBERTa's embedding of types has one row.
-    A model that takes no text has none that are known before it is loaded.
+    {} for a transformers model without a vocabulary: its inputs are known only once it is loaded.
     """
-    settings = config(checkpoint)
+    fields = config(checkpoint)
     if kind(checkpoint) == "timm":
-        sizes = settings.get("pretrained_cfg", settings).get("input_size", [3, "height", "width"])
-        return {IMAGES: ["batch", *sizes]}
-    if "vocab_size" not in settings:
+        return {IMAGES: ["batch", *timm_config(checkpoint).get("input_size", [3, "height", "width"])]}
+    if "vocab_size" not in fields:
         return {}
-    types = settings.get("type_vocab_size", 2 if settings.get("model_type") in _TWO_TYPES else 0)
-    names = ["input_ids", "attention_mask", *(["token_type_ids"] if isinstance(types, int) and types > 1 else [])]
-    return {name: ["batch", "sequence"] for name in names}
+    types = fields.get("type_vocab_size", 2 if fields.get("model_type") in _TWO_TYPES else 0)
+    return {name: ["batch", "sequence"] for name in token_inputs(types if isinstance(types, int) else 0)}
+
+
+def token_inputs(types: int) -> tuple[str, ...]:
+    """Return the names of the inputs of a text model with so many token types.
+
+    `token_type_ids` is an input only where there are two types or more: RoBERTa's embedding of types has one row.
+    """
+    return ("input_ids", "attention_mask", *(["token_type_ids"] if types > 1 else []))
 
 
 def tokenizer_file(checkpoint: Path) -> Path | None:
-    """Return `tokenizer.json`, the whole tokenizer in one file, or None."""
+    """Return the path of `tokenizer.json`, which holds the whole tokenizer; None where there is no such file."""
     path = checkpoint / "tokenizer.json"
     return path if path.is_file() else None
 
 
-def _architectures(settings: Mapping[str, Any]) -> list[str]:
-    named = settings.get("architectures")
-    return [name for name in named if isinstance(name, str)] if isinstance(named, list) else []
+def error_lines(error: Exception, checkpoint: Path) -> list[str]:
+    """Return the lines of a library's error message that are not empty, without the path of the checkpoint."""
+    lines = str(error).replace(f"{checkpoint}/", "").splitlines()
+    return [line.strip() for line in lines if line.strip()][:_LINES]
+
+
+def _architectures(fields: Mapping[str, Any]) -> list[str]:
+    names = fields.get("architectures")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def _because(checkpoint: Path) -> str:
-    """Return what the model's own files say, in words."""
-    settings = config(checkpoint)
+    """Return the entry of config.json that names the architecture, for an error."""
+    fields = config(checkpoint)
     if kind(checkpoint) == "timm":
-        return f"config.json is timm's, architecture {settings['architecture']}"
-    return f"config.json has architectures: {', '.join(_architectures(settings)) or 'none'}"
+        return f"config.json is timm's, architecture {fields['architecture']}"
+    return f"config.json has architectures: {', '.join(_architectures(fields)) or 'none'}"
 
 
 def _refuse_unsupported(name: str, because: str, checkpoint: Path) -> None:
+    """Raise StepError where a checkpoint of this layout cannot have the task; `because` is where its name is from."""
     task = tasks.known(name)
     if tasks.generates(name) and kind(checkpoint) != "transformers":
         raise StepError(
@@ -169,4 +189,4 @@ def _refuse_unsupported(name: str, because: str, checkpoint: Path) -> None:
 
 
 def _of_transformers() -> list[str]:
-    return [each.name for each in tasks.every() if each.auto_class is not None]
+    return [task.name for task in tasks.every() if task.auto_class is not None]

@@ -1,4 +1,4 @@
-"""Labels: what a checkpoint calls its classes, and what makes a score of a logit."""
+"""Labels: the names of a checkpoint's classes, and how a logit becomes a score."""
 
 from __future__ import annotations
 
@@ -9,27 +9,45 @@ from typing import Any, Literal
 from engine.kit.checkpoints import checkpoint as checkpoints
 
 Score = Literal["softmax", "sigmoid", "number"]
+_DEFAULT_LABELS = 2
+"""The number of classes where config.json names none: the default of `PreTrainedConfig.num_labels` in transformers."""
 
 
 def names(checkpoint: Path, classes: int) -> list[str]:
-    """Return a name for each class.
+    """Return a name for each class: from transformers' `id2label` or timm's `label_names` in config.json.
 
-    As config.json has them: transformers' `id2label`, timm's `label_names`. Where it names none, or not as many:
-    LABEL_0, LABEL_1, ..., which is what transformers calls them then, and bare numbers for any other model.
+    Where config.json has another number of names than there are classes, transformers' own defaults are returned,
+    LABEL_0, LABEL_1 and so on, or bare numbers for a model of timm or an ONNX file.
     """
-    settings = checkpoints.config(checkpoint)
-    told = _by_number(settings.get("id2label")) or _listed(settings.get("label_names"))
-    if len(told) == classes:
-        return told
+    config = checkpoints.config(checkpoint)
+    labels = _in_order(_by_number(config.get("id2label"))) or _texts(config.get("label_names"))
+    if len(labels) == classes:
+        return labels
     prefix = "LABEL_" if checkpoints.kind(checkpoint) == "transformers" else ""
     return [f"{prefix}{number}" for number in range(classes)]
 
 
-def score(checkpoint: Path, classes: int) -> Score:
-    """Return what makes a score of a logit, by config.json's `problem_type`.
+def numbers(checkpoint: Path) -> dict[str, int]:
+    """Return the name of each class -> its number, by `label2id` or else `id2label` in config.json.
 
-    Where several labels may hold at once it is the sigmoid, in a regression the number itself. One class alone is a
-    regression, too: that is what transformers trains then (`modeling_utils`' loss for `num_labels == 1`).
+    transformers writes neither field where the names are its defaults, LABEL_0 and LABEL_1.
+    """
+    config = checkpoints.config(checkpoint)
+    by_name = config.get("label2id")
+    if isinstance(by_name, dict) and by_name:
+        return {name: number for name, number in by_name.items() if isinstance(number, int)}
+    by_number = config.get("id2label")
+    if isinstance(by_number, dict) and by_number:
+        return {name: int(number) for number, name in _by_number(by_number).items() if number.isdecimal()}
+    count = config.get("num_labels", _DEFAULT_LABELS if config else 0)
+    return {f"LABEL_{number}": number for number in range(count if isinstance(count, int) else 0)}
+
+
+def score(checkpoint: Path, classes: int) -> Score:
+    """Return how a logit becomes a score, by the `problem_type` of config.json.
+
+    Where several labels may apply at once, a score is the sigmoid of its logit. In a regression, the score is the logit
+    itself. A single class is a regression, too: transformers trains a model with `num_labels == 1` with that loss.
     """
     problem = checkpoints.config(checkpoint).get("problem_type")
     if problem == "multi_label_classification":
@@ -37,14 +55,18 @@ def score(checkpoint: Path, classes: int) -> Score:
     return "number" if problem == "regression" or (problem is None and classes == 1) else "softmax"
 
 
-def _by_number(said: Any) -> list[str]:
-    """Return the names in `id2label`, whose keys are 0, 1, ... as texts; [] where they are anything else."""
-    if not isinstance(said, Mapping):
-        return []
-    found = {str(number): str(name) for number, name in said.items()}
-    numbers = [str(number) for number in range(len(found))]
-    return [found[number] for number in numbers] if set(found) == set(numbers) else []
+def _by_number(id2label: Any) -> dict[str, str]:
+    """Return `id2label` with texts as keys and values; {} where the field is no object."""
+    if not isinstance(id2label, Mapping):
+        return {}
+    return {str(number): str(name) for number, name in id2label.items()}
 
 
-def _listed(said: Any) -> list[str]:
-    return [str(name) for name in said] if isinstance(said, list) else []
+def _in_order(labels: Mapping[str, str]) -> list[str]:
+    """Return the names of classes in the order of their numbers; [] where the keys are not exactly 0, 1, ..."""
+    keys = [str(number) for number in range(len(labels))]
+    return [labels[key] for key in keys] if labels.keys() == set(keys) else []
+
+
+def _texts(value: Any) -> list[str]:
+    return [str(name) for name in value] if isinstance(value, list) else []

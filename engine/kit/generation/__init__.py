@@ -1,1 +1,1 @@
-"""Generating text: the graphs with their past, the greedy loop, what a checkpoint says about it."""
+"""Text generation: modules with their past for export, the greedy loop, and the settings of a checkpoint."""

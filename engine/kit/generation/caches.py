@@ -1,4 +1,4 @@
-"""Caches of transformers: keys and values put in, taken out by name, and what a model's own look like."""
+"""Caches of transformers: fill them with keys and values, read them by name, and find the shapes of a model's own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layer:
-    """What one layer carries from call to call: heads, and the numbers that each has in a key and in a value."""
+    """The past of one decoder layer: the number of heads, and the size of a head's keys and values."""
 
     heads: int
     key: int
@@ -25,46 +25,48 @@ class Layer:
 
 
 def empty() -> Any:
-    """Return a cache that fills itself with as many layers as a model has, every token kept."""
+    """Return an empty cache, which adds a layer for each layer of the model that uses it and drops no token."""
     from transformers.cache_utils import Cache
 
-    return Cache(layer_class_to_replicate=_held())
+    return Cache(layer_class_to_replicate=_layer_class())
 
 
 def filled(tensors: Mapping[str, torch.Tensor], prefix: str, part: str | None = None) -> Any:
     """Return a cache of the keys and values among `tensors`, each [batch, heads, tokens, size]."""
-    made, layer = empty(), 0
-    while (pair := past.names(prefix, layer + 1, part)[-2:])[0] in tensors:
-        made.update(*(tensors[name] for name in pair), layer)
+    cache, layer = empty(), 0
+    key, value = past.names(prefix, 1, part)
+    while key in tensors:
+        cache.update(tensors[key], tensors[value], layer)
         layer += 1
-    return made
+        key, value = past.names(prefix, layer + 1, part)[-2:]
+    return cache
 
 
 def both(own: Any, cross: Any) -> Any:
-    """Return the cache of a decoder behind an encoder; keys and values of the encoder's that are there are final."""
+    """Return the cache of a decoder with an encoder: its own keys and values, and the final ones of the encoder."""
     from transformers.cache_utils import EncoderDecoderCache
 
-    made = EncoderDecoderCache(own, cross)
-    made.is_updated = dict.fromkeys(range(len(cross.layers)), True)
-    return made
+    cache = EncoderDecoderCache(own, cross)
+    cache.is_updated = dict.fromkeys(range(len(cross.layers)), True)
+    return cache
 
 
-def tensors(made: Any, prefix: str, part: str | None = None) -> dict[str, torch.Tensor]:
+def tensors(cache: Any, prefix: str, part: str | None = None) -> dict[str, torch.Tensor]:
     """Return the keys and values of a cache by name."""
-    held = [tensor for layer in made.layers for tensor in (layer.keys, layer.values)]
-    return dict(zip(past.names(prefix, len(made.layers), part), held, strict=True))
+    values = [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
+    return dict(zip(past.names(prefix, len(cache.layers), part), values, strict=True))
 
 
 def takes(model: Any, argument: str) -> bool:
-    """Whether a model's forward has an argument of this name."""
+    """Whether a model's `forward` has a parameter of this name."""
     return argument in inspect.signature(model.forward).parameters
 
 
 def layers(model: Any) -> list[Layer]:
-    """Return what the layers of a decoder carry, as one pass over two tokens leaves it.
+    """Return the shape of the past of each decoder layer, by running the model on two tokens.
 
-    The model is asked, not its config, where every family has names of its own. Raises StepError for one that carries
-    something else, or nothing.
+    The config is not read, because each family of models names these sizes differently. Raises StepError for a model
+    whose past is anything but keys and values.
     """
     import torch
 
@@ -72,16 +74,16 @@ def layers(model: Any) -> list[Layer]:
     behind = model.config.is_encoder_decoder
     if not takes(model, "past_key_values"):
         raise _other(model, "it takes no past_key_values")
-    given = {"decoder_input_ids": ids, "past_key_values": both(own, empty())} if behind else {"past_key_values": own}
+    options = {"decoder_input_ids": ids, "past_key_values": both(own, empty())} if behind else {"past_key_values": own}
     try:
         with torch.inference_mode():
-            model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=True, **given)
-        found = [Layer(each.keys.shape[1], each.keys.shape[3], each.values.shape[3]) for each in own.layers]
+            model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=True, **options)
+        shapes = [Layer(each.keys.shape[1], each.keys.shape[3], each.values.shape[3]) for each in own.layers]
     except (AttributeError, IndexError, TypeError, ValueError) as error:
         raise _other(model, f"{type(error).__name__}: {error}".splitlines()[0]) from error
-    if not found:
+    if not shapes:
         raise _other(model, "it leaves its cache empty")
-    return found
+    return shapes
 
 
 def _other(model: Any, why: str) -> StepError:
@@ -93,12 +95,15 @@ def _other(model: Any, why: str) -> StepError:
 
 
 @cache
-def _held() -> Any:
-    """Return the class of a cache's layers; made late because its base is that of transformers."""
+def _layer_class() -> Any:
+    """Return the class of a cache's layers. A function defines the class, because importing transformers is slow."""
     from transformers.cache_utils import DynamicLayer
 
-    class Held(DynamicLayer):  # type: ignore[misc]
-        """A layer whose first keys and values are not joined to nothing, which an exporter would write down."""
+    class ExportedLayer(DynamicLayer):  # type: ignore[misc]
+        """A layer that stores its first keys and values as they are.
+
+        The base class joins them to an empty tensor, and an exporter would write that operator into the graph.
+        """
 
         def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:  # noqa: ARG002
             self.dtype, self.device = key_states.dtype, key_states.device
@@ -114,4 +119,4 @@ def _held() -> Any:
             self.keys, self.values = key_states, value_states
             return key_states, value_states
 
-    return Held
+    return ExportedLayer

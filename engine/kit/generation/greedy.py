@@ -1,4 +1,4 @@
-"""Greedy generation, without a model: what follows from the logits, for rows of tokens that go through it together."""
+"""Greedy generation: chooses the next token of each row from its logits. The caller runs the model."""
 
 # This very file is shipped in packages: it needs numpy alone (1 or 2) and nothing of this project.
 
@@ -9,18 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 
 Array = Any
-"""A numpy array. numpy is imported where it is used, for this module to be readable without it."""
+"""A numpy array. Functions import numpy themselves, so that importing this module needs no numpy."""
 
 STOP, LENGTH = "stop", "length"
-"""Why a row is finished: the model (or the caller) ended it, or it has as many tokens as it may have."""
+"""The reasons why a row is finished: the model or the caller ended the row, or the row reached its token limit."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What `generate()` of transformers does with the logits before the largest is taken; names and order are its own.
+    """Logits processors: the rules that `generate()` of transformers applies before it takes the largest logit.
 
-    Source: transformers, `GenerationMixin._get_logits_processor` and `generation/logits_process.py`. A length counts
-    what the decoder has seen: the prompt of a decoder-only model, the start token of another.
+    Names and order are those of transformers: `GenerationMixin._get_logits_processor` and
+    `generation/logits_process.py`. A length counts the decoder's tokens, including the prompt of a decoder-only model
+    or the start token of an encoder-decoder model.
     """
 
     eos_token_id: Sequence[int] = ()
@@ -36,10 +37,10 @@ class Rules:
 
 
 class Greedy:
-    """Rows that are generated together, each as if it were alone.
+    """Rows that are generated as one batch; no row depends on another.
 
-    The caller runs the model: `choose` takes the logits of every row's last position and returns the tokens to feed
-    next. A finished row is fed its last token again, and what the model answers for it is ignored.
+    The caller runs the model: `choose` takes the logits of each row's last position and returns the tokens to feed
+    next. A finished row is fed its last token again, and the logits of a finished row are ignored.
     """
 
     def __init__(
@@ -50,9 +51,9 @@ class Greedy:
         max_new_tokens: int | Sequence[int],
         ignore_eos: bool = False,
     ) -> None:
-        """Begin. `max_new_tokens` is one for all rows or one for each; `ignore_eos` goes on after an end token.
+        """Take the prompts; `max_new_tokens` is one number for all rows or one for each row.
 
-        Raises ValueError for an empty prompt, or for less than one token.
+        With `ignore_eos`, rows go on after an end token. Raises ValueError for an empty prompt and for a limit below 1.
         """
         limits = [max_new_tokens] * len(prompts) if isinstance(max_new_tokens, int) else list(max_new_tokens)
         if len(limits) != len(prompts) or any(limit < 1 for limit in limits):
@@ -62,9 +63,9 @@ class Greedy:
         self.rules = rules
         self.prompts = [list(map(int, prompt)) for prompt in prompts]
         self.made: list[list[int]] = [[] for _ in prompts]
-        """The new tokens of each row, the end token among them."""
+        """The new tokens of each row, with the end token."""
         self.reasons: list[str | None] = [None] * len(prompts)
-        """Why each row is finished, None while it is not."""
+        """The reason why each row is finished; None for a row that goes on."""
         self._limits = limits
         self._ends = frozenset() if ignore_eos else frozenset(rules.eos_token_id)
 
@@ -74,11 +75,11 @@ class Greedy:
         return all(reason is not None for reason in self.reasons)
 
     def stop(self, row: int) -> None:
-        """Finish a row for a reason of the caller's own: a stop string, a client that went away."""
+        """Finish a row because the caller wants so, for example after a stop string or when the client is gone."""
         self.reasons[row] = self.reasons[row] or STOP
 
     def choose(self, logits: Array) -> Array:
-        """Take the logits of each row's last position, [rows, vocabulary]; return its next token, int64 [rows]."""
+        """Take the logits of the last positions, [rows, vocabulary]; return each row's next token, int64 [rows]."""
         import numpy as np
 
         for row, reason in enumerate(self.reasons):
@@ -101,10 +102,10 @@ class Greedy:
 
 
 def generate(step: Callable[[Array], Array], greedy: Greedy, tokens: Array) -> Iterator[Array]:
-    """Yield the next token of every row, int64 [rows], until all are finished (`greedy.reasons` says which are).
+    """Yield the next token of each row, int64 [rows], until all rows are finished.
 
-    `step` runs the model on new tokens, int64 [rows, new], and returns the logits of the last of them,
-    [rows, vocabulary]; it keeps the past itself. `tokens` are the first: the padded prompts.
+    `step` runs the model on new tokens, int64 [rows, new], and returns the logits of the last position,
+    [rows, vocabulary]; `step` also keeps the KV cache. `tokens` holds the padded prompts.
     """
     while not greedy.done:
         chosen = greedy.choose(step(tokens))
@@ -115,8 +116,8 @@ def generate(step: Callable[[Array], Array], greedy: Greedy, tokens: Array) -> I
 def padded(prompts: Sequence[Sequence[int]], pad: int, *, left: bool) -> tuple[Array, Array]:
     """Return prompts as one batch: tokens and mask, int64 [rows, longest].
 
-    What is continued is padded on the left, so that its end is where the answer begins; what an encoder reads is padded
-    on the right, for its positions are counted from the first column.
+    The prompts of a decoder-only model are padded on the left, so that the answer follows the prompt directly. The
+    texts of an encoder are padded on the right, because positions count from the first column.
     """
     import numpy as np
 
@@ -131,16 +132,17 @@ def padded(prompts: Sequence[Sequence[int]], pad: int, *, left: bool) -> tuple[A
 
 
 def positions(mask: Array, new: int) -> Array:
-    """Return the positions of the last `new` tokens, int64 [rows, new], counted from the mask; 0 for padding."""
+    """Return the position ids of the last `new` tokens, int64 [rows, new]; padding does not count and gets 0."""
     import numpy as np
 
     return np.maximum(np.cumsum(mask, axis=1) - 1, 0)[:, mask.shape[1] - new :].astype(np.int64)
 
 
 def scores(rules: Rules, logits: Array, tokens: Sequence[int], *, prompt: int, longest: int) -> Array:
-    """Return the scores of one row's next token, [vocabulary]: the logits, with the rules applied.
+    """Return the scores of one row's next token, [vocabulary]: the logits after the rules were applied.
 
-    `tokens` is all that the decoder has seen, `prompt` of them given to it; `longest` is how many there may be at last.
+    `tokens` are all tokens of the decoder so far, of which the first `prompt` are the prompt; `longest` is the row's
+    largest number of tokens, prompt included.
     """
     import numpy as np
 
@@ -165,7 +167,7 @@ def scores(rules: Rules, logits: Array, tokens: Sequence[int], *, prompt: int, l
 
 
 def _penalise(changed: Array, tokens: Sequence[int], penalty: float) -> None:
-    """Make every token that was seen less likely, once, however often it was seen."""
+    """Repetition penalty: make each token that occurs in the row less likely, once per token."""
     import numpy as np
 
     seen = np.unique(np.asarray(tokens))
@@ -174,7 +176,7 @@ def _penalise(changed: Array, tokens: Sequence[int], penalty: float) -> None:
 
 
 def _repeating(tokens: Sequence[int], size: int) -> list[int]:
-    """Return the tokens that would end a run of `size` tokens that was seen before."""
+    """Return the tokens that would repeat an n-gram of `size` tokens."""
     import numpy as np
 
     runs = np.lib.stride_tricks.sliding_window_view(np.asarray(tokens), size)
@@ -183,7 +185,7 @@ def _repeating(tokens: Sequence[int], size: int) -> list[int]:
 
 
 def _ending_a_bad_word(rules: Rules, tokens: Sequence[int]) -> list[int]:
-    """Return the tokens that would complete a forbidden sequence; an end token alone is never one."""
+    """Return the tokens that would complete a forbidden sequence; an end token alone is never forbidden."""
     ends = [[end] for end in rules.eos_token_id]
     words = (list(word) for word in rules.bad_words_ids if list(word) not in ends)
     return [word[-1] for word in words if list(tokens[max(len(tokens) - len(word) + 1, 0) :]) == word[:-1]]
@@ -197,5 +199,5 @@ def _force(changed: Array, only: Sequence[int]) -> None:
 
 
 def _beginning(rules: Rules, prompt: int) -> int:
-    """Return how many tokens were seen when the first free one is chosen."""
+    """Return how many tokens the decoder has when it chooses its first token that no rule forces."""
     return prompt if prompt > 1 or rules.forced_bos_token_id is None else prompt + 1

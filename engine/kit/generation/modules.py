@@ -1,4 +1,4 @@
-"""Models that generate text as modules: whole, as validation asks them, and with their past, as they are exported."""
+"""Torch modules of models that generate text: whole for validation, and with their past for export."""
 
 from __future__ import annotations
 
@@ -17,30 +17,32 @@ if TYPE_CHECKING:
     Tensors = dict[str, torch.Tensor]
 
 DECODER_TOKENS = "decoder_input_ids"
-_TEACHER = 12
-"""How many tokens of its own answer a model with an encoder is asked about."""
+_ANSWER = 12
+"""The tokens of a model's own answer that its decoder gets in validation, for a model with an encoder."""
 
 
 def whole(model: Any) -> torch.nn.Module:
-    """Return the model as one pass without a cache, the way validation sees it, in eval mode.
+    """Return the model as a module for validation, in eval mode: one pass without a cache.
 
-    `input_ids`, `attention_mask` [batch, sequence] -> `logits` [batch, sequence, vocabulary]; positions are counted
-    from the mask, as `generate()` of transformers does. Behind an encoder the logits are those of a third input,
-    `decoder_input_ids` [batch, decoder sequence], which `taught` makes: `wanted` leaves it out.
+    `input_ids`, `attention_mask` [batch, sequence] -> `logits` [batch, sequence, vocabulary]. Positions are counted
+    from the mask, as `generate()` of transformers does. The decoder of a model with an encoder has a third input,
+    `decoder_input_ids` [batch, decoder sequence], and the logits are those of that input. `own_answer` computes its
+    tokens, so `input_specs` leaves it out.
     """
     tokens = _integers(("input_ids", "attention_mask"), ("batch", "sequence"))
     if not model.config.is_encoder_decoder:
         return _module(model, _continued, tokens, ("logits",))
-    made = _module(model, _answered, {**tokens, **_integers((DECODER_TOKENS,), ("batch", "target"))}, ("logits",))
-    made.wanted = tokens
-    return made
+    decoder_tokens = _integers((DECODER_TOKENS,), ("batch", "target"))
+    module = _module(model, _answered, {**tokens, **decoder_tokens}, ("logits",))
+    module.input_specs = tokens
+    return module
 
 
 def with_past(whole: torch.nn.Module) -> dict[str, torch.nn.Module]:
-    """Return what is exported of a model: a module for each folder of the artifact, in eval mode.
+    """Return the modules that are exported of a model, in eval mode, by the folder of the artifact.
 
-    Beside `wanted`, the axes of its inputs, each has `given`, those of its outputs. Raises StepError for a model that
-    carries anything else than keys and values from call to call.
+    Each module describes its inputs in `input_specs` and its outputs in `output_specs`. Raises StepError for a model
+    whose past is anything but keys and values.
     """
     model, layers = whole.model, caches.layers(whole.model)
     ids = _integers(("input_ids",), ("batch", "sequence"))
@@ -52,47 +54,61 @@ def with_past(whole: torch.nn.Module) -> dict[str, torch.nn.Module]:
             **_integers(("position_ids",), ("batch", "sequence")),
         }
         before, after = _carried(past.PAST, layers, "past_sequence"), _carried(past.PRESENT, layers, "total_sequence")
-        return {graphs.WHOLE: _module(model, _decoded, {**rows, **before}, (), given={"logits": logits, **after})}
-    seen = ("batch", "encoder_sequence")
+        return {
+            graphs.WHOLE: _module(model, _decoded, {**rows, **before}, (), output_specs={"logits": logits, **after})
+        }
+    encoded = ("batch", "encoder_sequence")
     cross = _carried(past.PRESENT, layers, "encoder_sequence", past.CROSS)
-    encoder = _module(model, _encoded, _integers(("input_ids", "attention_mask"), seen), (), given=cross)
+    encoder = _module(model, _encoded, _integers(("input_ids", "attention_mask"), encoded), (), output_specs=cross)
     before = {
         **_carried(past.PAST, layers, "encoder_sequence", past.CROSS),
         **_carried(past.PAST, layers, "past_sequence", past.OWN),
     }
     after = _carried(past.PRESENT, layers, "total_sequence", past.OWN)
-    rows = {**ids, **_integers(("encoder_attention_mask",), seen)}
-    decoder = _module(model, _decoded_behind, {**rows, **before}, (), given={"logits": logits, **after})
+    rows = {**ids, **_integers(("encoder_attention_mask",), encoded)}
+    decoder = _module(model, _decoded_behind, {**rows, **before}, (), output_specs={"logits": logits, **after})
     return {graphs.ENCODER: encoder, graphs.DECODER: decoder}
 
 
-def is_one(module: torch.nn.Module) -> bool:
-    """Whether a module is of those that this file makes."""
-    return isinstance(module, _class())
+def generates(module: torch.nn.Module) -> bool:
+    """Whether a module is one that `whole` or `with_past` returned."""
+    return getattr(module, "generates", False) is True
 
 
-def taught(whole: torch.nn.Module, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Return tokens of a decoder, int64 [batch, tokens], for `ids` and `mask`, [batch, sequence]: those of its answer.
+def named(
+    model: Any, answer: Callable[[Any, Tensors], Mapping[str, torch.Tensor]], specs: Mapping[str, Input], outputs: Any
+) -> torch.nn.Module:
+    """Return a module in eval mode that takes and returns tensors by position, as exporters need it.
 
-    They are chosen greedily and by nothing but the logits, so that they are the same in every run.
+    `answer` takes `model` and the inputs by name, and returns the outputs by name. The module has `model`,
+    `input_specs`, and the names of its inputs and outputs in order: `input_names`, `output_names`.
+    """
+    module: torch.nn.Module = _class()(model, answer, dict(specs), tuple(outputs))
+    return module.eval()
+
+
+def own_answer(whole: torch.nn.Module, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Return the first tokens of the model's own answer, int64 [batch, tokens], to `ids` and `mask`, [batch, sequence].
+
+    Each token is the one with the largest logit, so that the answer is the same in every run.
     """
     import torch
 
     model = whole.model
-    limit = getattr(model.config, "max_position_embeddings", None) or _TEACHER + 1
+    limit = getattr(model.config, "max_position_embeddings", None) or _ANSWER + 1
     with torch.inference_mode():
-        seen = model.get_encoder()(input_ids=ids, attention_mask=mask)
+        states = model.get_encoder()(input_ids=ids, attention_mask=mask)
         tokens = torch.full((len(ids), 1), start(model), dtype=torch.long)
-        for _ in range(min(_TEACHER, limit - 1)):
-            answer = model(encoder_outputs=seen, attention_mask=mask, decoder_input_ids=tokens, use_cache=False)
+        for _ in range(min(_ANSWER, limit - 1)):
+            answer = model(encoder_outputs=states, attention_mask=mask, decoder_input_ids=tokens, use_cache=False)
             tokens = torch.cat([tokens, answer.logits[:, -1:].argmax(-1)], dim=1)
     return tokens
 
 
 def start(model: Any) -> int:
-    """Return the token that a decoder begins with: the one that the checkpoint names, else its first."""
-    said = (getattr(config, "decoder_start_token_id", None) for config in (model.generation_config, model.config))
-    return next((token for token in said if isinstance(token, int)), 0)
+    """Return the id of the token that a decoder begins with, by the model's configs; 0 where they name none."""
+    ids = (getattr(config, "decoder_start_token_id", None) for config in (model.generation_config, model.config))
+    return next((token for token in ids if isinstance(token, int)), 0)
 
 
 def _continued(model: Any, tensors: Tensors) -> Tensors:
@@ -118,9 +134,9 @@ def _decoded(model: Any, tensors: Tensors) -> Tensors:
 
 
 def _encoded(model: Any, tensors: Tensors) -> Tensors:
-    """Run the encoder, and the decoder on one token for the sake of the keys and values that it makes of the encoder's.
+    """Return the decoder's keys and values of the encoder's states; the decoder runs on one token for them.
 
-    All else that the decoder computes is asked for by no output, and is left out of the graph.
+    The exported graph has no output for the other results of the decoder, so it leaves them out.
     """
     cross = caches.empty()
     both = caches.both(caches.empty(), cross)
@@ -132,7 +148,7 @@ def _encoded(model: Any, tensors: Tensors) -> Tensors:
 def _decoded_behind(model: Any, tensors: Tensors) -> Tensors:
     cross, own = (caches.filled(tensors, past.PAST, part) for part in (past.CROSS, past.OWN))
     mask = tensors["encoder_attention_mask"]
-    # What the encoder said is not looked at: the keys and values that were made of it are there already.
+    # The model does not read the encoder's states: their keys and values are in the cache already.
     unread = next(iter(cross.layers)).keys.new_zeros(*mask.shape, model.config.hidden_size)
     answer = model(
         encoder_outputs=(unread,),
@@ -145,12 +161,12 @@ def _decoded_behind(model: Any, tensors: Tensors) -> Tensors:
 
 
 def _positions(model: Any, positions: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Return the argument for positions; none for a model that only knows distances."""
+    """Return the keyword argument for positions; {} for a model with relative positions, which takes none."""
     return {"position_ids": positions} if caches.takes(model, "position_ids") else {}
 
 
 def _carried(prefix: str, layers: list[Layer], length: str, part: str | None = None) -> dict[str, Input]:
-    """Return keys and values of all layers, [batch, heads, length, size]."""
+    """Return the specs of the keys and values of all layers, each [batch, heads, length, size]."""
     sizes = [(layer.heads, size) for layer in layers for size in (layer.key, layer.value)]
     names = past.names(prefix, len(layers), part)
     return {
@@ -160,42 +176,43 @@ def _carried(prefix: str, layers: list[Layer], length: str, part: str | None = N
 
 
 def _integers(names: tuple[str, ...], shape: tuple[str, str]) -> dict[str, Input]:
+    """Return the specs of int64 tensors of one shape."""
     return {name: Input(name, "int64", shape) for name in names}
 
 
 def _module(
     model: Any,
     answer: Callable[[Any, Tensors], Tensors],
-    wanted: Mapping[str, Input],
+    input_specs: Mapping[str, Input],
     outputs: tuple[str, ...],
     *,
-    given: Mapping[str, Input] | None = None,
+    output_specs: Mapping[str, Input] | None = None,
 ) -> torch.nn.Module:
-    made = _class()(model, answer, dict(wanted), outputs or tuple(given or ()))
-    made.given = given
-    return made.eval()
+    """Return a module that generates; the names of its outputs are `outputs`, or those of `output_specs`."""
+    module = named(model, answer, input_specs, outputs or tuple(output_specs or ()))
+    module.output_specs = output_specs
+    module.generates = True
+    return module
 
 
 @cache
 def _class() -> Any:
-    """Return the class of modules; made late because its base is torch's."""
+    """Return the class of modules. A function defines the class, because importing torch is slow."""
     import torch
 
-    class Asked(torch.nn.Module):  # type: ignore[misc]
-        """A model behind a function, which takes and returns tensors by position."""
+    class NamedTensors(torch.nn.Module):  # type: ignore[misc]
+        """A module by position around a function by name: see `named`."""
 
-        def __init__(
-            self, model: Any, answer: Callable[[Any, Tensors], Tensors], wanted: dict[str, Input], outputs: Any
-        ) -> None:
+        def __init__(self, model: Any, answer: Any, input_specs: dict[str, Input], outputs: tuple[str, ...]) -> None:
             super().__init__()
             self.model = model
             self.answer = answer
-            self.wanted = wanted
-            self.input_names = tuple(wanted)
+            self.input_specs = input_specs
+            self.input_names = tuple(input_specs)
             self.output_names = outputs
 
         def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
             answers = self.answer(self.model, dict(zip(self.input_names, tensors, strict=True)))
             return tuple(answers[name] for name in self.output_names)
 
-    return Asked
+    return NamedTensors

@@ -1,4 +1,4 @@
-"""Settings: what a checkpoint says about how its text is generated, as far as greedy generation goes."""
+"""Settings: how a checkpoint's own configs say that its text is generated, for greedy generation."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.checkpoints.json_files import settings as json_object
+from engine.kit.checkpoints import json_files
 from engine.kit.generation.greedy import Rules
 
 _DEFAULT_NEW_TOKENS = 128
-"""How many tokens an answer has at most where neither the recipe nor the model says."""
+"""The most new tokens of an answer where neither the recipe nor the model names a number."""
 _NEUTRAL: tuple[Any, ...] = (None, False, 0, "", [], {})
+"""Values that leave a field of any kind unset."""
 
-# Whatever transformers' GenerationConfig has and this does not do, with the value that changes nothing.
-_NOT_HONOURED: Mapping[str, Any] = {
+_UNSUPPORTED: Mapping[str, Any] = {
     "sequence_bias": None,
     "guidance_scale": 1.0,
     "encoder_repetition_penalty": 1.0,
@@ -30,6 +30,7 @@ _NOT_HONOURED: Mapping[str, Any] = {
     "constraints": None,
     "force_words_ids": None,
 }
+"""Fields of transformers' GenerationConfig that greedy generation here does not support -> their neutral values."""
 _NOT_GREEDY: Mapping[str, Any] = {
     "num_beams": 1,
     "num_beam_groups": 1,
@@ -38,150 +39,154 @@ _NOT_GREEDY: Mapping[str, Any] = {
     "penalty_alpha": None,
     "dola_layers": None,
 }
-"""Ways to choose a token that are not greedy, each with the value of greedy generation."""
+"""Fields that choose tokens in a way that is not greedy -> their values in greedy generation."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a model's text is generated; lengths count tokens."""
+    """How a model's text is generated. All lengths count tokens."""
 
     rules: Rules
     pad_token_id: int
-    """What rows are filled up with."""
+    """The id that pads rows."""
     first_token_id: int | None
-    """What an empty prompt is made of: the beginning of a text, else its end; None where the model has neither."""
+    """The token of an empty prompt: the one that begins texts, else the one that ends them; None without both."""
     decoder_start_token_id: int | None
-    """What the decoder of a text2text model begins with; None for a model that is a decoder alone."""
+    """The token that the decoder of a text2text model begins with; None for a model that is a decoder alone."""
     max_new_tokens: int
-    """The most new tokens of a row, and how many it gets where nobody says."""
+    """The most new tokens of a row, and the default of a request."""
     positions: int | None
-    """The most tokens that the model can look at; None where there is no limit or none is known."""
+    """The most tokens that the model has positions for; None where no limit is known."""
     stop_strings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What the model asks for and does not get, for the log."""
+    """Notes for the log: fields of the model's config that greedy generation ignores."""
 
     def as_json(self) -> dict[str, object]:
-        """Return the settings as JSON values; `Rules(**said["rules"])` reads the rules again."""
+        """Return the settings as JSON values; `Rules(**settings["rules"])` reads the rules again."""
         return asdict(self)
 
 
 def read(checkpoint: Path, *, max_new_tokens: int | None = None, longest: int | None = None) -> Settings:
     """Return the settings of a checkpoint: those of generation_config.json, without it those of config.json.
 
-    `max_new_tokens` is the recipe's word; without it the model's own counts. `longest` is the most tokens of prompt and
-    answer that the profiles allow. As in transformers, a generation_config.json stands alone.
+    `max_new_tokens` is the recipe's limit; without it the model's own limit counts. `longest` is the most tokens of
+    prompt and answer that the profiles allow. As in transformers, generation_config.json replaces config.json.
 
-    Raises StepError for what greedy generation cannot honour, by its name, and
-    for lengths that the model has no room for.
+    Raises StepError for fields that greedy generation does not support, and for lengths beyond the model's positions.
     """
-    config = checkpoints.config(checkpoint)
+    model_config = checkpoints.config(checkpoint)
     path = checkpoint / "generation_config.json"
-    said = json_object(path) if path.is_file() else config
+    config = json_files.settings(path) if path.is_file() else model_config
     name = path.name if path.is_file() else "config.json"
-    _refuse(said, name)
-    start = _start(said, name) if config.get("is_encoder_decoder") else None
-    ends, beginning = _ids(said, "eos_token_id", name), _ids(said, "bos_token_id", name)
+    _refuse(config, name)
+    start = _start(config, name) if model_config.get("is_encoder_decoder") else None
+    ends, beginning = _ids(config, "eos_token_id", name), _ids(config, "bos_token_id", name)
     limits = [limit for limit in (checkpoints.max_sequence(checkpoint), longest) if limit is not None]
     positions = min(limits, default=None)
     return Settings(
-        rules=_rules(said, name),
-        pad_token_id=_pad(said, config, ends),
+        rules=_rules(config, name),
+        pad_token_id=_pad(config, model_config, ends),
         first_token_id=(*beginning, *ends, None)[0],
         decoder_start_token_id=start,
-        max_new_tokens=_new_tokens(said, max_new_tokens, positions, start),
+        max_new_tokens=_new_tokens(config, max_new_tokens, positions, start),
         positions=positions,
-        stop_strings=_texts(said.get("stop_strings")),
-        notes=_notes(said, name),
+        stop_strings=_texts(config.get("stop_strings")),
+        notes=_notes(config, name),
     )
 
 
-def _rules(said: Mapping[str, Any], name: str) -> Rules:
-    new = _number(said, "min_new_tokens", name)
-    forced = _ids(said, "forced_bos_token_id", name)
-    if not forced and said.get("force_bos_token_to_be_generated") is True:  # what older configurations call it
-        forced = _ids(said, "bos_token_id", name)
+def _rules(config: Mapping[str, Any], name: str) -> Rules:
+    new = _number(config, "min_new_tokens", name)
+    forced = _ids(config, "forced_bos_token_id", name)
+    if not forced and config.get("force_bos_token_to_be_generated") is True:  # the name in older configs
+        forced = _ids(config, "bos_token_id", name)
     return Rules(
-        eos_token_id=_ids(said, "eos_token_id", name),
-        repetition_penalty=_penalty(said, name),
-        no_repeat_ngram_size=_number(said, "no_repeat_ngram_size", name),
-        bad_words_ids=tuple(map(tuple, said.get("bad_words_ids") or ())),
-        min_length=0 if new else _number(said, "min_length", name),  # of the two, the new tokens count
+        eos_token_id=_ids(config, "eos_token_id", name),
+        repetition_penalty=_penalty(config, name),
+        no_repeat_ngram_size=_number(config, "no_repeat_ngram_size", name),
+        bad_words_ids=tuple(map(tuple, config.get("bad_words_ids") or ())),
+        min_length=0 if new else _number(config, "min_length", name),  # as in transformers, min_new_tokens wins
         min_new_tokens=new,
         forced_bos_token_id=forced[0] if forced else None,
-        forced_eos_token_id=_ids(said, "forced_eos_token_id", name),
-        suppress_tokens=_ids(said, "suppress_tokens", name),
-        begin_suppress_tokens=_ids(said, "begin_suppress_tokens", name),
+        forced_eos_token_id=_ids(config, "forced_eos_token_id", name),
+        suppress_tokens=_ids(config, "suppress_tokens", name),
+        begin_suppress_tokens=_ids(config, "begin_suppress_tokens", name),
     )
 
 
-def _refuse(said: Mapping[str, Any], name: str) -> None:
-    asked = [field for field, neutral in _NOT_HONOURED.items() if said.get(field) not in (*_NEUTRAL, neutral)]
-    if asked:
+def _refuse(config: Mapping[str, Any], name: str) -> None:
+    unsupported = [field for field, neutral in _UNSUPPORTED.items() if config.get(field) not in (*_NEUTRAL, neutral)]
+    if unsupported:
         raise StepError(
             "the model's own settings ask for what greedy generation here does not do",
-            [f"{name}: {field}: {said[field]}" for field in asked],
+            [f"{name}: {field}: {config[field]}" for field in unsupported],
             f"without it the answers are others: take it out of {name} if they may be",
         )
 
 
-def _notes(said: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    asked = [field for field, greedy in _NOT_GREEDY.items() if said.get(field) not in (*_NEUTRAL, greedy)]
-    return tuple(f"{name} asks for {field}: {said[field]}; text is generated greedily all the same" for field in asked)
+def _notes(config: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    ignored = [field for field, greedy in _NOT_GREEDY.items() if config.get(field) not in (*_NEUTRAL, greedy)]
+    return tuple(
+        f"{name} asks for {field}: {config[field]}; text is generated greedily all the same" for field in ignored
+    )
 
 
-def _start(said: Mapping[str, Any], name: str) -> int:
-    found = _ids(said, "decoder_start_token_id", name) or _ids(said, "bos_token_id", name)
-    if not found:
+def _start(config: Mapping[str, Any], name: str) -> int:
+    ids = _ids(config, "decoder_start_token_id", name) or _ids(config, "bos_token_id", name)
+    if not ids:
         raise StepError(
             "the model does not say which token its decoder begins with",
             [f"{name} has neither decoder_start_token_id nor bos_token_id"],
             "save the model with its generation_config.json",
         )
-    return found[0]
+    return ids[0]
 
 
-def _pad(said: Mapping[str, Any], config: Mapping[str, Any], ends: tuple[int, ...]) -> int:
-    """Return the id that rows are filled up with; any will do where the model has none, for it is masked."""
-    own = (said.get("pad_token_id"), config.get("pad_token_id"), *ends)
+def _pad(config: Mapping[str, Any], model_config: Mapping[str, Any], ends: tuple[int, ...]) -> int:
+    """Return the id that pads rows. A model without one gets its end token or 0: padding is masked."""
+    own = (config.get("pad_token_id"), model_config.get("pad_token_id"), *ends)
     return next((number for number in own if isinstance(number, int) and number >= 0), 0)
 
 
-def _new_tokens(said: Mapping[str, Any], asked: int | None, positions: int | None, start: int | None) -> int:
-    """Return the most new tokens: the recipe's word, the model's own, or what is usual. One token is the prompt's."""
+def _new_tokens(config: Mapping[str, Any], limit: int | None, positions: int | None, start: int | None) -> int:
+    """Return the most new tokens: the recipe's `limit`, else the model's own, else a default.
+
+    At least one position is left for the prompt. Raises StepError where the recipe's limit is beyond the positions.
+    """
     room = None if positions is None else positions - 1
-    if asked is not None:
-        if room is not None and asked > room:
+    if limit is not None:
+        if room is not None and limit > room:
             raise StepError(
-                f"the model has no room for {asked} new tokens",
+                f"the model has no room for {limit} new tokens",
                 [f"it can look at {positions} tokens, the prompt's among them"],
                 f"set generate.max_new_tokens to {room} at most; the more, the less of a long prompt is read",
             )
-        return asked
-    own = said.get("max_new_tokens")
-    if own is None and start is not None and isinstance(said.get("max_length"), int):
-        own = said["max_length"] - 1  # the decoder's first token is among them
-    wanted = own if isinstance(own, int) and own > 0 else _DEFAULT_NEW_TOKENS
-    return wanted if positions is None else max(min(wanted, positions // 2), 1)
+        return limit
+    own = config.get("max_new_tokens")
+    if own is None and start is not None and isinstance(config.get("max_length"), int):
+        own = config["max_length"] - 1  # the decoder's first token is among them
+    usual = own if isinstance(own, int) and own > 0 else _DEFAULT_NEW_TOKENS
+    return usual if positions is None else max(min(usual, positions // 2), 1)
 
 
-def _ids(said: Mapping[str, Any], field: str, name: str) -> tuple[int, ...]:
-    """Return what may be one token or several. Negative ones mean none, as in old configurations."""
-    value = said.get(field)
-    listed = [] if value is None else value if isinstance(value, list) else [value]
-    if not all(isinstance(each, int) for each in listed):
+def _ids(config: Mapping[str, Any], field: str, name: str) -> tuple[int, ...]:
+    """Return the ids of a field that holds one token or a list. Old configs write a negative id for none."""
+    value = config.get(field)
+    ids = [] if value is None else value if isinstance(value, list) else [value]
+    if not all(isinstance(token, int) for token in ids):
         raise _wrong(field, value, name)
-    return tuple(each for each in listed if each >= 0)
+    return tuple(token for token in ids if token >= 0)
 
 
-def _number(said: Mapping[str, Any], field: str, name: str) -> int:
-    value = said.get(field) or 0
+def _number(config: Mapping[str, Any], field: str, name: str) -> int:
+    value = config.get(field) or 0
     if not isinstance(value, int) or value < 0:
         raise _wrong(field, value, name)
     return int(value)
 
 
-def _penalty(said: Mapping[str, Any], name: str) -> float:
-    value = said.get("repetition_penalty")
+def _penalty(config: Mapping[str, Any], name: str) -> float:
+    value = config.get("repetition_penalty")
     if value is None:
         return 1.0
     if not isinstance(value, int | float) or value <= 0:
@@ -190,8 +195,8 @@ def _penalty(said: Mapping[str, Any], name: str) -> float:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    listed = [value] if isinstance(value, str) else value or ()
-    return tuple(str(text) for text in listed if text)
+    texts = [value] if isinstance(value, str) else value or ()
+    return tuple(str(text) for text in texts if text)
 
 
 def _wrong(field: str, value: Any, name: str) -> StepError:

@@ -1,4 +1,4 @@
-"""Bench inputs: random tensors of exactly one shape, with nothing masked out."""
+"""Bench inputs: random tensors of one exact shape, with masks that hide nothing."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ _SEED = 22
 
 
 def draw(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarray]:
-    """Return seeded inputs for a model whose dynamic axes have these extents: token ids, or whatever it takes.
+    """Return seeded inputs for a model; `axes` are the extents of its dynamic axes.
 
-    Raises StepError where an axis has no extent, or the model has no such axis.
+    Raises StepError where an axis of the model has no extent, or an extent is for an axis that the model does not have.
     """
     import numpy as np
 
-    wanted = onnx_files.inputs(model)
-    _refuse_misfits(wanted, axes)
+    specs = onnx_files.inputs(model)
+    _refuse_misfits(specs, axes)
     ranges = index_ranges.of(model)
-    if token_rows.are_tokens(wanted):
-        batch, length = synthetic.shape(wanted["input_ids"], axes, first=1, other=1)
-        return _text(wanted, random_inputs.vocabulary(wanted, ranges), batch=batch, length=length)
+    if token_rows.are_tokens(specs):
+        batch, length = synthetic.shape(specs["input_ids"], axes, first=1, other=1)
+        return _text(specs, random_inputs.vocabulary(specs, ranges), batch=batch, length=length)
     profile = {axis: Range(min=extent, opt=extent, max=extent) for axis, extent in axes.items()}
-    inputs = next(iter(random_inputs.tensors(wanted, ranges, [profile], largest=math.inf)))
+    inputs = next(iter(random_inputs.tensors(specs, ranges, [profile], largest=math.inf)))
     return {name: np.ones_like(array) if "mask" in name.lower() else array for name, array in inputs.items()}
 
 
 def prompts(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarray]:
-    """Return seeded `input_ids` and `attention_mask`, [batch, sequence], for the graph that reads a prompt.
+    """Return seeded `input_ids` and `attention_mask`, [batch, sequence], as the prompts of a model that generates text.
 
-    Its other axes follow from these. Raises StepError as `draw` does.
+    The other axes of its graph follow from these two. Raises StepError as `draw` does.
     """
     rows = {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")}
     _refuse_misfits(rows, axes)
@@ -57,16 +57,17 @@ def _text(specs: Mapping[str, Input], vocabulary: Vocabulary, *, batch: int, len
     return token_rows.fit(token_rows.batch(rows, pad=vocabulary.pad), specs)
 
 
-def _refuse_misfits(wanted: Mapping[str, Input], axes: Mapping[str, int]) -> None:
-    dynamic = {axis for value in wanted.values() for axis in value.shape if isinstance(axis, str)}
+def _refuse_misfits(specs: Mapping[str, Input], axes: Mapping[str, int]) -> None:
+    """Raise StepError unless `axes` has an extent for each dynamic axis of the inputs and for no other axis."""
+    dynamic = {axis for value in specs.values() for axis in value.shape if isinstance(axis, str)}
     unknown, open_ended = sorted(set(axes) - dynamic), sorted(dynamic - set(axes))
     if not unknown and not open_ended:
         return
-    shapes = [f"{name}: {' x '.join(map(str, value.shape)) or 'a number'}" for name, value in wanted.items()]
-    said = ", ".join(f"{axis}: {axes.get(axis, 1)}" for axis in sorted(dynamic)) or "nothing: every axis is fixed"
+    shapes = [f"{name}: {' x '.join(map(str, value.shape)) or 'a number'}" for name, value in specs.items()]
+    example = ", ".join(f"{axis}: {axes.get(axis, 1)}" for axis in sorted(dynamic)) or "nothing: every axis is fixed"
     what = (
         f"bench.shapes names an axis that the model does not have: {', '.join(unknown)}"
         if unknown
         else f"bench.shapes and profiles leave open how long {', '.join(open_ended)} is"
     )
-    raise StepError(what, shapes, f"a shape of this model says {said}")
+    raise StepError(what, shapes, f"a shape of this model says {example}")

@@ -1,4 +1,4 @@
-"""Cases: inputs of a model with what the original answers to them, kept as a directory."""
+"""Cases: inputs of a model with the outputs of the original, stored in a directory."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ if TYPE_CHECKING:
     import numpy as np
 
 Kind = Literal["sample", "right-padded", "left-padded", "holed", "random", "tensors"]
-"""Where the inputs come from: one sample alone, several padded into a batch, seeded tensors, the user's own tensors."""
+"""The origin of a case: one sample, a padded batch of samples by its mask, random inputs, or a user's own tensors."""
 
+LABEL = "label"
+"""The field of a line, or the array of an .npz file, with the expected class of a sample."""
 LIST = "cases.json"
 TENSORS = "tensors.npz"
 
 
 @dataclass(frozen=True)
 class Case:
-    """One call of the model: what went in and, once a model has run, what came out.
+    """One call of a model: its inputs and, once the original has run, the original's outputs.
 
-    `text` is what a reader may recognise the case by; `label` the expected class, where the samples tell one.
+    `text` shows the case to a reader. `label` is the expected class, where the sample has one.
     """
 
     name: str
@@ -36,14 +38,14 @@ class Case:
 
 
 def save(cases: Sequence[Case], directory: Path) -> None:
-    """Write the cases to `directory`: the same cases give the same bytes."""
+    """Write the cases to `directory`. Equal cases give equal bytes."""
     import numpy as np
 
     directory.mkdir(parents=True, exist_ok=True)
     arrays: list[np.ndarray] = []
-    listed = [_describe(case, arrays) for case in cases]
-    (directory / LIST).write_text(json.dumps(listed, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    # Arrays go by number: a tensor's name may hold what a zip archive takes for a path.
+    entries = [_describe(case, arrays) for case in cases]
+    (directory / LIST).write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    # Arrays are stored by number: a zip archive may take a tensor's name for a path.
     numbered: dict[str, Any] = {str(number): array for number, array in enumerate(arrays)}
     np.savez(directory / TENSORS, allow_pickle=False, **numbered)
 
@@ -54,13 +56,13 @@ def load(directory: Path) -> list[Case]:
 
     if not (directory / LIST).is_file():
         raise StepError(f"there are no cases in this directory: {LIST} is missing")
-    listed = json.loads((directory / LIST).read_text("utf-8"))
+    entries = json.loads((directory / LIST).read_text("utf-8"))
     with np.load(directory / TENSORS, allow_pickle=False) as tensors:
-        return [_read(entry, tensors) for entry in listed]
+        return [_read(entry, tensors) for entry in entries]
 
 
 def count_kinds(cases: Iterable[Case]) -> dict[str, int]:
-    """Return how many cases there are of each kind."""
+    """Return the number of cases of each kind."""
     counts: dict[str, int] = {}
     for case in cases:
         counts[case.kind] = counts.get(case.kind, 0) + 1
@@ -68,6 +70,7 @@ def count_kinds(cases: Iterable[Case]) -> dict[str, int]:
 
 
 def _describe(case: Case, arrays: list[np.ndarray]) -> dict[str, Any]:
+    """Return the JSON entry of a case, and append its tensors to `arrays`."""
     return {
         "name": case.name,
         "text": case.text,
@@ -79,7 +82,7 @@ def _describe(case: Case, arrays: list[np.ndarray]) -> dict[str, Any]:
 
 
 def _number(tensors: Mapping[str, np.ndarray], arrays: list[np.ndarray]) -> dict[str, int]:
-    """Append the tensors to `arrays` and return the number of each."""
+    """Append the tensors to `arrays`; return each tensor's index there by the tensor's name."""
     first = len(arrays)
     arrays += tensors.values()
     return {name: first + offset for offset, name in enumerate(tensors)}

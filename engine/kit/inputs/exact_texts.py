@@ -1,4 +1,4 @@
-"""Exact texts: rows of text that a model's tokenizer makes into exactly so many tokens."""
+"""Exact texts: rows of text with an exact number of tokens for a model's tokenizer."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from engine.kit.inputs import samples
 from engine.kit.inputs.tokenizer import Tokenizer
 
 _FILLERS = ("a", "1", ".", "x")
-"""What a text is filled up with where no word of ours fits: nearly every tokenizer makes one token of one of them."""
+"""Words to fill up a text where no built-in word fits: nearly every tokenizer makes one token of one of them."""
 _APART = 7
-"""Words between the beginnings of two rows, so that a batch is not one text many times."""
+"""Words between the beginnings of two rows, so that the rows of a batch differ."""
 
 
 def draw(tokenizer: Tokenizer, *, rows: int, tokens: int, paired: bool = False) -> list[list[str]]:
-    """Return so many rows of one text each, or of two that belong together, of `tokens` tokens with the special ones.
+    """Return `rows` rows of one text each, or of a pair, with exactly `tokens` tokens, special tokens included.
 
-    They are words of our built-in texts. Raises StepError where the tokenizer cuts texts before they are as long, or
-    no text has that length.
+    The texts are words of the built-in samples. Raises StepError where the tokenizer cuts texts to fewer tokens, or
+    where no text with so many tokens is found.
     """
     limit = (tokenizer.backend.truncation or {}).get("max_length")
     if limit is not None and tokens > limit:
@@ -31,13 +31,14 @@ def draw(tokenizer: Tokenizer, *, rows: int, tokens: int, paired: bool = False) 
 
 
 def _uncut(tokenizer: Tokenizer) -> Tokenizer:
+    """Return a copy of the tokenizer that does not cut texts."""
     backend = type(tokenizer.backend).from_str(tokenizer.backend.to_str())
     backend.no_truncation()
     return replace(tokenizer, backend=backend)
 
 
 def _row(tokenizer: Tokenizer, words: list[str], tokens: int, *, paired: bool) -> list[str]:
-    """Return the first words, as many as fit, and then one filler as often as is needed."""
+    """Return a row of the first words that fit, filled up with one filler; a pair begins with a single word."""
     first = words[:1] if paired else []
     chosen: list[str] = []
     for word in islice(cycle(words), tokens):
@@ -54,6 +55,7 @@ def _row(tokenizer: Tokenizer, words: list[str], tokens: int, *, paired: bool) -
 
 
 def _count(tokenizer: Tokenizer, first: list[str], second: list[str]) -> int:
+    """Return the number of tokens of a row: of a pair where `first` is not empty, else of `second` alone."""
     text = " ".join(second)
     row = tokenizer.row(first[0], text) if first else tokenizer.row(text)
     return int(row["input_ids"].shape[1])

@@ -1,4 +1,4 @@
-"""Overlap: samples that a model would be both calibrated and validated on, found by reading text alone."""
+"""Overlap: samples that occur in the files for both calibration and validation, compared as JSON text."""
 
 from __future__ import annotations
 
@@ -7,25 +7,28 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
+from engine.kit.inputs.cases import LABEL
+
 _LARGEST = 64 << 20
-"""Bytes of a file that is still looked through while a recipe is read; of larger ones `validate-onnx` tells later."""
-_LABELS = ("label",)
+"""The most bytes of a file that `recipe check` reads. In larger files, `validate-onnx` finds an overlap later."""
 
 
 @cache
 def shared(calibrated: str, validated: str, limit: int) -> tuple[str, ...]:
-    """Return the samples of two files, by their places "file:..." or "python:...", that are the same but for labels.
+    """Return the samples for calibration that are also in the file for validation, whatever their labels.
 
-    Of those to calibrate on the first `limit` count. Looks at `.jsonl` files only; what cannot be read has none.
+    The files are URIs, "file:..." or "python:...". Of the samples for calibration, only the first `limit` count. Only
+    `.jsonl` files are compared; a file that cannot be read has no overlap.
     """
     ours, theirs = _file(calibrated), _file(validated)
     if ours is None or theirs is None:
         return ()
     try:
-        known = {sample for _, sample in _samples(theirs)}
-        return tuple(f"line {number}: {sample}" for number, sample in islice(_samples(ours), limit) if sample in known)
+        validation = {sample for _, sample in _samples(theirs)}
+        calibration = islice(_samples(ours), limit)
+        return tuple(f"line {number}: {sample}" for number, sample in calibration if sample in validation)
     except (OSError, ValueError):
-        return ()  # the steps that read them have more to say
+        return ()  # the steps that read these files report such errors
 
 
 def _file(uri: str) -> Path | None:
@@ -35,11 +38,13 @@ def _file(uri: str) -> Path | None:
 
 
 def _samples(path: Path) -> list[tuple[int, str]]:
-    """Return the samples by line, each as JSON without its label. Raises OSError, ValueError."""
-    found = []
+    """Return the number of each line with a sample, and the sample as JSON without its label.
+
+    Raises OSError, ValueError.
+    """
+    samples = []
     for number, line in enumerate(path.read_text("utf-8-sig").split("\n"), start=1):
         if line.strip():
-            said = json.loads(line)
-            kept = {name: value for name, value in said.items() if name not in _LABELS}
-            found.append((number, json.dumps(kept, sort_keys=True, ensure_ascii=False)))
-    return found
+            fields = {name: value for name, value in json.loads(line).items() if name != LABEL}
+            samples.append((number, json.dumps(fields, sort_keys=True, ensure_ascii=False)))
+    return samples

@@ -1,4 +1,4 @@
-"""Seeded random tensors for a model that comes without samples, within what its graph and profiles allow."""
+"""Random inputs: seeded tensors for a model without samples, within the limits of its graph and profiles."""
 
 from __future__ import annotations
 
@@ -18,73 +18,76 @@ if TYPE_CHECKING:
 
 SEED = 21
 _LENGTHS = (3, 8, 16, 33, 64, 128)
+"""Tokens of the random rows; some are no powers of two, because kernels treat their remainders apart."""
 _LONGEST = 512
 """Tokens of the longest random row, unless the model takes no shorter one: what most encoders have positions for."""
 _UNSEEN = ({"batch": 1, "other": 16}, {"batch": 2, "other": 24}, {"batch": 3, "other": 9})
-"""Extents of dynamic axes that no profile mentions: a first axis is a batch, any other holds something like time."""
+"""Extents of dynamic axes without profiles: `batch` of a first axis, `other` of any other axis, such as time."""
 _LARGEST = 1 << 23
-"""Elements of one random tensor: the far end of a profile for images may be gigabytes."""
+"""The most elements of a random tensor: the largest extents of a profile for images may need gigabytes."""
 
 
 def rows(vocabulary: Vocabulary, limits: RowLimits, *, seed: int = SEED) -> list[Row]:
-    """Return random rows of tokens, of various lengths within the limits."""
+    """Return random rows of tokens, of different lengths within the limits."""
     low, high = limits.sequence
     lengths = sorted({min(max(low, length), high or length) for length in (*_LENGTHS, high or _LENGTHS[-1])})
     return synthetic.rows(seed, vocabulary, [length for length in lengths if length <= max(_LONGEST, low)])
 
 
 def tensors(
-    wanted: Mapping[str, Input],
+    specs: Mapping[str, Input],
     ranges: Mapping[str, int],
     profiles: Sequence[Profile],
     *,
     seed: int = SEED,
     largest: float = _LARGEST,
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yield sets of random inputs: floats from a normal distribution, integers below `ranges`, masks of 0 and 1.
+    """Yield sets of random inputs: normally distributed floats, integers below `ranges`, masks of 0 and 1.
 
-    Each profile gives its least, its usual and its greatest extents, but none with more than `largest` elements.
-    Raises StepError for an input whose shape or type leaves nothing to draw.
+    Each profile gives three sets: its least, its usual and its greatest extents. A set with a tensor of more than
+    `largest` elements is left out. Raises StepError for an input of unknown shape or of a type that numpy lacks.
     """
     import numpy as np
 
     generator = np.random.default_rng(seed)
-    for value in wanted.values():
-        _refuse_unknown(value)
+    for spec in specs.values():
+        _refuse_unknown(spec)
     for extents in _extents(profiles):
         shapes = {
-            name: synthetic.shape(value, extents, first=extents["batch"], other=extents["other"])
-            for name, value in wanted.items()
+            name: synthetic.shape(spec, extents, first=extents["batch"], other=extents["other"])
+            for name, spec in specs.items()
         }
         if extents is not _UNSEEN[0] and max(math.prod(shape) for shape in shapes.values()) > largest:
             continue
-        yield {name: _draw(generator, wanted[name], shape, ranges.get(name)) for name, shape in shapes.items()}
+        yield {name: _draw(generator, specs[name], shape, ranges.get(name)) for name, shape in shapes.items()}
 
 
-def vocabulary(wanted: Mapping[str, Input], ranges: Mapping[str, int]) -> Vocabulary:
-    """Return which tokens and types a text graph shows room for; two of each where it shows nothing."""
-    types = ranges.get("token_type_ids", 2) if "token_type_ids" in wanted else 1
+def vocabulary(specs: Mapping[str, Input], ranges: Mapping[str, int]) -> Vocabulary:
+    """Return the token ids and types that a text graph has embeddings for; two of each where no table is known."""
+    types = ranges.get("token_type_ids", 2) if "token_type_ids" in specs else 1
     return Vocabulary(tokens=ranges.get("input_ids", 2), types=types)
 
 
-def limits(wanted: Mapping[str, Input], profile: Profile, longest: int | None) -> RowLimits:
-    """Return the batch and sequence lengths that a text graph and a profile allow together."""
-    free = RowLimits.of(wanted, longest)
-    axes = wanted["input_ids"].shape
-    said = [profile.get(axis) if isinstance(axis, str) else None for axis in axes]
-    batch, sequence = ((limit.min, limit.max) if limit else None for limit in said)
+def limits(specs: Mapping[str, Input], profile: Profile, longest: int | None) -> RowLimits:
+    """Return the batch sizes and sequence lengths of a profile, or those of the graph where the profile has none."""
+    free = RowLimits.of(specs, longest)
+    axes = specs["input_ids"].shape
+    ranges = [profile.get(axis) if isinstance(axis, str) else None for axis in axes]
+    batch, sequence = ((limit.min, limit.max) if limit else None for limit in ranges)
     return RowLimits(batch=batch or free.batch, sequence=sequence or free.sequence)
 
 
 def _extents(profiles: Sequence[Profile]) -> Iterator[Mapping[str, int]]:
+    """Yield the extents of each set of inputs, by the names of axes."""
     for profile in profiles:
         for end in ("min", "opt", "max"):
-            yield {"batch": 1, "other": 16, **{axis: int(getattr(limit, end)) for axis, limit in profile.items()}}
+            yield {**_UNSEEN[0], **{axis: int(getattr(limit, end)) for axis, limit in profile.items()}}
     if not profiles:
         yield from _UNSEEN
 
 
 def _refuse_unknown(value: Input) -> None:
+    """Raise StepError for an input of unknown shape or of a type that numpy lacks."""
     tensor_samples.refuse_unusual(value)
     if not value.ranked:
         raise StepError(f"the model does not tell the shape of its input {value.name}", hint="give samples as .npz")

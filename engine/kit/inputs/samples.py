@@ -1,4 +1,4 @@
-"""Samples: a .jsonl of texts or an .npz of tensors -> a model's inputs, tokenized as the model's own tokenizer does."""
+"""Samples: a .jsonl file of texts or an .npz file of tensors becomes a model's inputs, by the model's own tokenizer."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.errors import StepError
-from engine.kit.checkpoints import checkpoint as checkpoints
+from engine.kit.checkpoints import labels
 from engine.kit.inputs import tensor_samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
-from engine.kit.inputs.cases import Case
+from engine.kit.inputs.cases import LABEL, Case
 from engine.kit.inputs.token_rows import RowLimits
 from engine.kit.onnx.onnx_files import Input
 
 if TYPE_CHECKING:
     from engine.kit.inputs.tokenizer import Tokenizer
 
-LABEL = "label"
-_DEFAULT_LABELS = 2
 data = ("texts.txt",)
 _FORMS = 'each line is {"text"}, {"text", "pair"} or {"question", "context"}, optionally with "label"'
 _FIELDS = frozenset({"text", "pair", "question", "context", LABEL})
@@ -28,7 +26,7 @@ _FIELDS = frozenset({"text", "pair", "question", "context", LABEL})
 
 @dataclass(frozen=True)
 class SampleText:
-    """One line of a samples file: a text or a pair of texts, and the expected class, by number or name."""
+    """One line of a samples file: a text or a pair of texts, and the expected class by its number or name."""
 
     name: str
     text: str
@@ -36,23 +34,23 @@ class SampleText:
     label: int | str | None = None
 
 
-def read(path: Path, checkpoint: Path, wanted: Mapping[str, Input], *, longest: int | None = None) -> list[Case]:
-    """Return a case per sample, still without outputs, for a model that takes `wanted`.
+def read(path: Path, checkpoint: Path, specs: Mapping[str, Input], *, longest: int | None = None) -> list[Case]:
+    """Return a case without outputs for each sample of a file, for a model whose inputs are `specs`.
 
-    A `.jsonl` file holds texts (see `texts`), cut to `longest` tokens, an `.npz` file tensors (`tensor_samples.read`).
+    A `.jsonl` file holds texts (`texts`), which are cut to `longest` tokens; an `.npz` file holds tensors.
     Raises StepError for a file that cannot be read or does not suit the model.
     """
     if path.suffix == ".npz":
-        return tensor_samples.read(path, wanted)
+        return tensor_samples.read(path, specs)
     if path.suffix != ".jsonl":
         raise StepError(
             f"samples come as .jsonl or .npz, and {path.name} is neither", [_FORMS, "an .npz has one array per input"]
         )
-    return tokenize(texts(path), checkpoint, wanted, longest=longest)
+    return tokenize(texts(path), checkpoint, specs, longest=longest)
 
 
 def built_in(*, paired: bool = False) -> list[SampleText]:
-    """Return texts of our own, for a text model that comes without samples; pairs where the task is about pairs."""
+    """Return the built-in texts, for a text model without samples; `paired` is for tasks with two texts in a row."""
     path = Path(__file__).with_name(data[0])
     lines = [line for line in path.read_text("utf-8").splitlines() if line]
     return [
@@ -62,70 +60,71 @@ def built_in(*, paired: bool = False) -> list[SampleText]:
 
 
 def texts(path: Path) -> list[SampleText]:
-    """Return the texts of a `.jsonl` file. Raises StepError, with the line's number, for a line that is none."""
+    """Return the texts of a `.jsonl` file. Raises StepError, with the line's number, for a line without a text."""
     try:
         lines = path.read_text("utf-8-sig").split("\n")  # not splitlines(): JSON allows U+2028 within a string
     except UnicodeDecodeError as error:
         raise StepError(f"{path.name} is no UTF-8 text", [str(error)]) from error
-    found = [_text(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
-    if not found:
+    samples = [_text(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    if not samples:
         raise StepError(f"{path.name} holds no samples", hint=_FORMS)
-    return found
+    return samples
 
 
 def tokenize(
-    found: list[SampleText], checkpoint: Path, wanted: Mapping[str, Input], *, longest: int | None = None
+    texts: list[SampleText], checkpoint: Path, specs: Mapping[str, Input], *, longest: int | None = None
 ) -> list[Case]:
-    """Return the texts as cases, of `longest` tokens at most.
+    """Return a case for each text, of `longest` tokens at most.
 
     Raises StepError where the model takes no tokens or has no tokenizer.
     """
-    if not token_rows.are_tokens(wanted):
+    if not token_rows.are_tokens(specs):
         raise StepError(
             "the samples are texts, but the model takes no tokens",
-            [f"it takes {tensor_samples.describe(value)}" for value in wanted.values()],
+            [f"it takes {tensor_samples.describe(spec)}" for spec in specs.values()],
             "give samples as .npz with one array per input",
         )
-    limits = RowLimits.of(wanted, longest)
+    limits = RowLimits.of(specs, longest)
     tokenizer = tokenizers.load(checkpoint, longest=limits.sequence[1])
     if tokenizer is None:
         raise StepError(
             "the samples are texts, but the model has no tokenizer",
             hint="give tokenizer: beside source, or samples as .npz",
         )
-    classes = _classes(checkpoints.config(checkpoint))
-    return [_case(text, tokenizer, limits, wanted, classes) for text in found]
+    classes = labels.numbers(checkpoint)
+    return [_case(text, tokenizer, limits, specs, classes) for text in texts]
 
 
 def _text(path: Path, number: int, line: str) -> SampleText:
+    """Return the sample in a line of a `.jsonl` file. Raises StepError."""
     where = f"line {number} of {path.name}"
     try:
-        said = json.loads(line)
+        fields = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise StepError(f"{where} is no JSON", [str(error), line[:80]], _FORMS) from error
-    if not isinstance(said, dict):
+    if not isinstance(fields, dict):
         raise StepError(f"{where} is no JSON object", [line[:80]], _FORMS)
-    if "image" in said:
+    if "image" in fields:
         raise StepError(f"{where} names an image: that is not supported yet", hint="give samples as .npz")
-    unknown = sorted(set(said) - _FIELDS)
-    first, second = ("question", "context") if "question" in said else ("text", "pair")
-    fields = [said.get(first), said.get(second, "" if first == "text" else None)]
-    if unknown or not all(isinstance(field, str) for field in fields):
-        facts = [f"unknown: {', '.join(unknown)}"] if unknown else [f"it has: {', '.join(said) or 'nothing'}"]
+    unknown = sorted(set(fields) - _FIELDS)
+    first, second = ("question", "context") if "question" in fields else ("text", "pair")
+    default = "" if second == "pair" else None  # a line may lack a pair, but no context
+    if unknown or not isinstance(fields.get(first), str) or not isinstance(fields.get(second, default), str):
+        facts = [f"unknown: {', '.join(unknown)}"] if unknown else [f"it has: {', '.join(fields) or 'nothing'}"]
         raise StepError(f"{where} has no usable text", [*facts, line[:80]], _FORMS)
-    if any(not _is_unicode(said.get(field)) for field in (first, second)):
+    if any(not _is_unicode(fields.get(field)) for field in (first, second)):
         raise StepError(f"{where} holds half a character: a lone surrogate such as \\ud800", [line[:80]])
-    label = said.get(LABEL)
+    label = fields.get(LABEL)
     if isinstance(label, bool) or not isinstance(label, int | str | None):
         raise StepError(f"{where} has a label that is neither a number nor a name", [repr(label)])
-    return SampleText(f"line {number}", said[first], said.get(second), label)
+    return SampleText(f"line {number}", fields[first], fields.get(second), label)
 
 
 def _case(
     text: SampleText,
     tokenizer: Tokenizer,
     limits: RowLimits,
-    wanted: Mapping[str, Input],
+    specs: Mapping[str, Input],
     classes: Mapping[str, int],
 ) -> Case:
     row = tokenizer.row(text.text, text.pair)
@@ -133,27 +132,13 @@ def _case(
         raise StepError(
             f"the tokenizer makes no token of {text.name}", [repr(text.text)], "leave it out of the samples"
         )
-    inputs = token_rows.fit(token_rows.alone(row, pad=tokenizer.pad, limits=limits), wanted)
+    inputs = token_rows.fit(token_rows.alone(row, pad=tokenizer.pad, limits=limits), specs)
     shown = text.text if text.pair is None else f"{text.text} | {text.pair}"
     return Case(text.name, shown, "sample", inputs, {}, _label(text, classes))
 
 
 def _is_unicode(text: str | None) -> bool:
     return text is None or not any("\ud800" <= letter <= "\udfff" for letter in text)
-
-
-def _classes(config: Mapping[str, Any]) -> dict[str, int]:
-    """Return the classes that config.json names, or those that transformers gives a model that names none.
-
-    transformers writes no `label2id` where it is the default: LABEL_0, LABEL_1 (PreTrainedConfig.num_labels is 2).
-    """
-    names, numbers = config.get("label2id"), config.get("id2label")
-    if isinstance(names, dict) and names:
-        return {name: number for name, number in names.items() if isinstance(number, int)}
-    if isinstance(numbers, dict) and numbers:
-        return {str(name): int(number) for number, name in numbers.items() if str(number).isdecimal()}
-    count = config.get("num_labels", _DEFAULT_LABELS if config else 0)
-    return {f"LABEL_{number}": number for number in range(count if isinstance(count, int) else 0)}
 
 
 def _label(text: SampleText, classes: Mapping[str, int]) -> int | None:

@@ -1,4 +1,4 @@
-"""Samples that are tensors: an .npz with one array per input -> a model's inputs."""
+"""Tensor samples: an .npz file with one array per input becomes a model's inputs."""
 
 from __future__ import annotations
 
@@ -8,58 +8,58 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.kit.inputs.cases import Case
+from engine.kit.inputs.cases import LABEL, Case
 from engine.kit.onnx.onnx_files import Input
 
 if TYPE_CHECKING:
     import numpy as np
 
-LABEL = "label"
 _NUMBERS = frozenset({"bool", "float16", "float32", "float64"}) | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
 
 
-def read(path: Path, wanted: Mapping[str, Input]) -> list[Case]:
+def read(path: Path, specs: Mapping[str, Input]) -> list[Case]:
     """Return the rows of an `.npz` file: one array per input, whose first axis counts the samples.
 
-    An array has the input's own rank, then its rows are the rows of batches; or one more, then each of its rows is a
-    whole input (for models whose first axis is no batch). An array `label` may hold expected classes.
-    Raises StepError for an array that is missing, or of another type or shape than the model takes.
+    Where an array has as many axes as the input, its rows become rows of batches. Where it has one axis more, each of
+    its rows is a whole input, for models whose first axis is no batch. An array `label` may hold expected classes.
+    Raises StepError for an array that is missing, or that has another type or shape than the input.
     """
     arrays = _arrays(path)
-    for name, value in wanted.items():
+    for name, spec in specs.items():
         if name not in arrays:
             raise StepError(
                 f"{path.name} has no array for the input {name}",
                 [
                     f"it holds: {', '.join(arrays) or 'nothing'}",
-                    *(f"the model takes {describe(v)}" for v in wanted.values()),
+                    *(f"the model takes {describe(spec)}" for spec in specs.values()),
                 ],
             )
-        _refuse_misfit(path, value, arrays[name])
-    counts = {name: len(arrays[name]) for name in (*wanted, LABEL) if name in arrays}
+        _refuse_misfit(path, spec, arrays[name])
+    counts = {name: len(arrays[name]) for name in (*specs, LABEL) if name in arrays}
     if len(set(counts.values())) > 1 or not all(counts.values()):
         facts = [f"{name}: {count} rows" for name, count in counts.items()]
         raise StepError(f"the arrays in {path.name} must have the same number of rows, at least one", facts)
-    if LABEL in arrays and LABEL not in wanted:
+    if LABEL in arrays and LABEL not in specs:
         arrays[LABEL] = _labels(path, arrays[LABEL])
-    return list(_rows(path, wanted, arrays, next(iter(counts.values()))))
+    return list(_rows(path, specs, arrays, next(iter(counts.values()))))
 
 
 def refuse_unusual(value: Input) -> None:
-    """Raise StepError for an input that numpy has no numbers for: text, bfloat16, 8-bit floats."""
+    """Raise StepError for an input of a type that numpy lacks: text, bfloat16 or 8-bit floats."""
     if value.dtype not in _NUMBERS:
         kind = "text" if value.dtype in {"object", "str"} else value.dtype
         raise StepError(f"the model's input {value.name} is {kind}: that is not supported yet")
 
 
 def describe(value: Input) -> str:
-    """Return an input's name, type and shape for a reader."""
+    """Return an input's name, type and shape, for an error."""
     return f"{value.name}: {value.dtype} {_shown(value.shape)}"
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an `.npz` file by name. Raises StepError."""
     import numpy as np
 
     try:
@@ -74,6 +74,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
 
 
 def _refuse_misfit(path: Path, value: Input, array: np.ndarray) -> None:
+    """Raise StepError for an array whose type or shape is not that of the input."""
     import numpy as np
 
     refuse_unusual(value)
@@ -91,11 +92,12 @@ def _refuse_misfit(path: Path, value: Input, array: np.ndarray) -> None:
         )
     own = array.shape[1:]
     sizes = value.shape[1:] if array.ndim == rank else value.shape
-    if any(isinstance(size, int) and size != given for size, given in zip(sizes, own, strict=True)):
+    if any(isinstance(size, int) and size != extent for size, extent in zip(sizes, own, strict=True)):
         raise StepError(f"the array {value.name} in {path.name} has the wrong shape", facts)
 
 
 def _labels(path: Path, labels: np.ndarray) -> np.ndarray:
+    """Return the expected classes, one whole number for each row. Raises StepError."""
     if labels.dtype.kind not in "iu" or labels.size != len(labels):
         raise StepError(
             f"the array {LABEL} in {path.name} does not hold one whole number a row",
@@ -105,16 +107,17 @@ def _labels(path: Path, labels: np.ndarray) -> np.ndarray:
     return labels.reshape(-1)
 
 
-def _rows(path: Path, wanted: Mapping[str, Input], arrays: Mapping[str, np.ndarray], count: int) -> Iterator[Case]:
-    whole = {name for name, value in wanted.items() if value.ranked and arrays[name].ndim > len(value.shape)}
-    fixed = {value.shape[0] for name, value in wanted.items() if name not in whole and value.shape}
+def _rows(path: Path, specs: Mapping[str, Input], arrays: Mapping[str, np.ndarray], count: int) -> Iterator[Case]:
+    """Yield a case for each row, or for as many rows as a fixed batch axis takes. Raises StepError for too few rows."""
+    whole = {name for name, spec in specs.items() if spec.ranked and arrays[name].ndim > len(spec.shape)}
+    fixed = {spec.shape[0] for name, spec in specs.items() if name not in whole and spec.shape}
     step = next((size for size in fixed if isinstance(size, int)), 1) if not whole else 1
     if count < step:
         raise StepError(f"{path.name} has {count} samples, and the model takes {step} at once")
-    labelled = LABEL in arrays and LABEL not in wanted
+    labelled = LABEL in arrays and LABEL not in specs
     for start in range(0, count - step + 1, step):
-        inputs = {name: arrays[name][start] if name in whole else arrays[name][start : start + step] for name in wanted}
-        cast = {name: tensor.astype(wanted[name].dtype) for name, tensor in inputs.items()}
+        inputs = {name: arrays[name][start] if name in whole else arrays[name][start : start + step] for name in specs}
+        cast = {name: tensor.astype(specs[name].dtype) for name, tensor in inputs.items()}
         label = int(arrays[LABEL][start]) if labelled and step == 1 else None
         yield Case(f"row {start}", "", "tensors", cast, {}, label)
 

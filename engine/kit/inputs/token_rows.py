@@ -1,4 +1,4 @@
-"""Rows of tokens: made up ones, and padded together into batches whose masks differ in kind."""
+"""Token rows: texts as tensors, padded into batches with different masks, within the limits of a model."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
 
 NAMES = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
-"""What text models call the tensors that a tokenizer fills, each [batch, sequence]."""
+"""The names of the inputs that a tokenizer can fill, each [batch, sequence]."""
 
 Row = Mapping[str, "np.ndarray"]
 """One text as a batch of one: `input_ids`, `attention_mask` and `token_type_ids`, each int64 [1, tokens]."""
 
 Masked = Literal["right-padded", "left-padded", "holed"]
-"""Which tokens of a batch a model must not look at: those behind, those before, those in the middle."""
+"""The place of the tokens that the mask of a batch hides: at the end, at the beginning, or in the middle of a row."""
 
 _GROUP = 4
+"""Rows of a batch with a mask, where the model's batch axis allows as many."""
 _GROUPS = 2
+"""Batches with masks of each kind, where there are enough rows."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Which numbers may stand in a row: ids below `tokens`, types below `types`, and the id that fills up."""
+    """The values in a row of tokens: ids below `tokens`, token types below `types`; `pad` is the padding token's id."""
 
     tokens: int
     types: int = 1
@@ -35,45 +37,45 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class RowLimits:
-    """The extents, from and to, that a model takes; None is no limit. A fixed axis has the same at both ends."""
+    """The least and greatest extents of a text model's axes. They are equal for a fixed axis; None is no limit."""
 
     batch: tuple[int, int | None] = (1, None)
     sequence: tuple[int, int | None] = (1, None)
 
     @classmethod
-    def of(cls, wanted: Mapping[str, Input], longest: int | None = None) -> RowLimits:
-        """Return what the shapes of a text model's inputs say; `longest` where the sequence is free."""
-        sizes = wanted["input_ids"].shape
+    def of(cls, specs: Mapping[str, Input], longest: int | None = None) -> RowLimits:
+        """Return the limits of a text model by the shapes of its inputs; `longest` limits a dynamic sequence axis."""
+        sizes = specs["input_ids"].shape
         batch, sequence = ((size, size) if isinstance(size, int) else None for size in sizes)
         return cls(batch=batch or (1, None), sequence=sequence or (1, longest))
 
 
-def are_tokens(wanted: Mapping[str, Input]) -> bool:
-    """Whether a tokenizer fills all of a model's inputs."""
-    flat = all(len(value.shape) == 2 for value in wanted.values())  # noqa: PLR2004 - batch and sequence
-    return "input_ids" in wanted and set(wanted) <= set(NAMES) and flat
+def are_tokens(specs: Mapping[str, Input]) -> bool:
+    """Whether a tokenizer can fill all inputs of a model."""
+    flat = all(len(spec.shape) == 2 for spec in specs.values())  # noqa: PLR2004 - batch and sequence
+    return "input_ids" in specs and set(specs) <= set(NAMES) and flat
 
 
 def batch(
     rows: Sequence[Row], *, pad: int, side: Literal["left", "right"] = "right", length: int = 0
 ) -> dict[str, np.ndarray]:
-    """Return the rows as one batch, filled up on one side to the longest of them or to `length`."""
+    """Return the rows as one batch, padded on one side to the longest row, or to `length` where that is longer."""
     import numpy as np
 
     length = max(length, *(row["input_ids"].shape[1] for row in rows))
-    together: dict[str, np.ndarray] = {}
+    tensors: dict[str, np.ndarray] = {}
     for name in rows[0]:
         padded = []
         for row in rows:
             missing = length - row[name].shape[1]
             width = (0, missing) if side == "right" else (missing, 0)
             padded.append(np.pad(row[name], ((0, 0), width), constant_values=pad if name == "input_ids" else 0))
-        together[name] = np.concatenate(padded)
-    return together
+        tensors[name] = np.concatenate(padded)
+    return tensors
 
 
 def punch_hole(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the batch with the middle third of each row's own tokens masked out; the ends stay visible."""
+    """Return the batch with the middle third of each row's visible tokens masked out."""
     mask = inputs["attention_mask"].copy()
     for row in mask:
         (own,) = row.nonzero()
@@ -83,16 +85,16 @@ def punch_hole(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def alone(row: Row, *, pad: int, limits: RowLimits) -> dict[str, np.ndarray]:
-    """Return one row as the smallest batch that the model takes: repeated and filled up where its axes are fixed."""
+    """Return one row as the smallest batch that the model takes. Fixed axes need repeated or padded rows."""
     return batch([row] * limits.batch[0], pad=pad, length=limits.sequence[0])
 
 
 def masked(
     rows: Sequence[Row], *, pad: int, limits: RowLimits
 ) -> Iterator[tuple[Masked, list[int], dict[str, np.ndarray]]]:
-    """Yield batches with masks of every kind, each with the numbers of the rows that are in it.
+    """Yield batches with masks of every kind, each with the indices of its rows in `rows`.
 
-    Every other row is cut to half its tokens, so that there is something to mask in texts of one length, too.
+    Every other row is cut to half its tokens, so that even rows of equal length need padding.
     """
     size = max(limits.batch[0], min(_GROUP, limits.batch[1] or _GROUP))
     count = min(len(rows), size * _GROUPS)
@@ -108,14 +110,14 @@ def masked(
         yield "holed", group, punch_hole(right)
 
 
-def fit(inputs: Mapping[str, np.ndarray], wanted: Mapping[str, Input]) -> dict[str, np.ndarray]:
-    """Return the tensors that a model takes, in its integer widths; positions are counted where it asks for them."""
+def fit(inputs: Mapping[str, np.ndarray], specs: Mapping[str, Input]) -> dict[str, np.ndarray]:
+    """Return the tensors that a model takes, in its integer types; `position_ids` counts the positions of a row."""
     import numpy as np
 
     shape = inputs["input_ids"].shape
     positions = np.broadcast_to(np.arange(shape[1]), shape)
-    every = {"position_ids": positions, **inputs}
-    return {name: np.ascontiguousarray(every[name], dtype=value.dtype) for name, value in wanted.items()}
+    tensors = {"position_ids": positions, **inputs}
+    return {name: np.ascontiguousarray(tensors[name], dtype=spec.dtype) for name, spec in specs.items()}
 
 
 def _trim(row: Row) -> Row:
@@ -125,5 +127,6 @@ def _trim(row: Row) -> Row:
 
 
 def _halve(row: Row) -> Row:
+    """Return the first half of a row, at least one token."""
     half = max(1, row["input_ids"].shape[1] // 2)
     return {name: tensor[:, :half] for name, tensor in row.items()}

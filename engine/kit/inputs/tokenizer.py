@@ -1,4 +1,4 @@
-"""The model's own tokenizer: text -> rows of tokens."""
+"""Tokenizer: the model's own, which makes rows of tokens of texts."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from engine.kit.inputs.token_rows import Row
 
 _FILES = ("tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "spm.model")
 _ENDLESS = 1_000_000
-"""Some tokenizers say 10^30 where they mean that they know no limit."""
+"""From this length on, a limit counts as none: some tokenizers write 10^30 for no limit."""
 _SHOWN = 80
-"""How many letters of a text a message shows."""
+"""The letters of a text that an error shows."""
 
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A tokenizer that cuts texts to what the model can take, and never pads; `pad` is the id to fill up with."""
+    """A tokenizer that cuts texts to the model's length and does not pad; `pad` is the padding token's id."""
 
     backend: Any
     pad: int
 
     def row(self, text: str, pair: str | None = None) -> Row:
-        """Return a text, or a pair of texts, with the model's special tokens: each tensor int64 [1, tokens].
+        """Return a text or a pair of texts as a row, with special tokens; each tensor is int64 [1, tokens].
 
-        Raises StepError where the tokenizer fails, as it does where its vocabulary lacks the token for unknown words.
+        Raises StepError where the tokenizer fails, for example because it has no token for unknown words.
         """
         import numpy as np
 
@@ -42,25 +42,25 @@ class Tokenizer:
                 [f"tokenizers says: {error}", f"the text: {shown[:_SHOWN]!r}"],
                 "does its vocabulary hold all its special tokens, the one for unknown words among them?",
             ) from error
-        made = {
+        columns = {
             "input_ids": encoded.ids,
             "attention_mask": encoded.attention_mask,
             "token_type_ids": encoded.type_ids,
         }
-        return {name: np.array([values], dtype=np.int64) for name, values in made.items()}
+        return {name: np.array([values], dtype=np.int64) for name, values in columns.items()}
 
 
 def load(checkpoint: Path, *, longest: int | None = None) -> Tokenizer | None:
-    """Return the checkpoint's tokenizer, None where it has none. `longest` is what the model's own axis allows.
+    """Return the checkpoint's tokenizer; None where the checkpoint has none.
 
-    Texts are cut at the least of what the model, its tokenizer and sentence-transformers' settings allow.
-    Raises StepError where the tokenizer's files cannot be read.
+    Texts are cut to the least limit of: `longest` (the model's sequence axis), the model's config, its tokenizer's
+    config and sentence-transformers' config. Raises StepError where a file of the tokenizer cannot be read.
     """
     backend = _backend(checkpoint)
     if backend is None:
         return None
     settings = json_files.settings(checkpoint / "tokenizer_config.json")
-    # What the file was last used with: a good guess at the limit only where nothing else tells it.
+    # tokenizer.json keeps the limit that it was last used with. That limit counts only where no other is known.
     last = (backend.truncation or {}).get("max_length")
     limit = min(_limits(checkpoint, settings, longest), default=last)
     pad = _pad(checkpoint, backend, settings)
@@ -92,7 +92,7 @@ def _backend(checkpoint: Path) -> Any:
 
 
 def _converted(checkpoint: Path) -> Any:
-    """Return the fast tokenizer that transformers makes of slow files."""
+    """Return the fast tokenizer that transformers makes of the files of a slow one. Raises StepError."""
     try:
         import transformers
     except ImportError as error:
@@ -113,24 +113,22 @@ def _converted(checkpoint: Path) -> Any:
 
 
 def _why(checkpoint: Path, error: Exception) -> list[str]:
-    """Return what went wrong, in lines.
+    """Return why transformers could not convert a tokenizer's files, in lines.
 
-    transformers tries a SentencePiece model as tiktoken's once every reader of its own has failed, and speaks of that
-    alone.
+    transformers tries several readers on a SentencePiece model, and reports only the failure of the last, tiktoken.
     """
     models = sorted(path.name for path in checkpoint.glob("*.model"))
     if models and "tiktoken" in str(error):
-        found = [f"neither transformers nor sentencepiece can read {', '.join(models)}"]
-        return [*found, *_sentencepiece_trouble()]
-    lines = [line for line in str(error).replace(f"{checkpoint}/", "").splitlines() if line.strip()]
-    return lines[:8]
+        fact = f"neither transformers nor sentencepiece can read {', '.join(models)}"
+        return [fact, *_sentencepiece_trouble()]
+    return checkpoints.error_lines(error, checkpoint)
 
 
 def _sentencepiece_trouble() -> list[str]:
-    """Return why the reader of SentencePiece models does not work here, [] where it does."""
+    """Return why the package sentencepiece cannot be imported; [] where it can be."""
     try:
-        from sentencepiece import sentencepiece_model_pb2  # noqa: F401 - whether it can be imported is the question
-    except Exception as error:  # noqa: BLE001 - protobuf has its own for code that was generated for another version
+        from sentencepiece import sentencepiece_model_pb2  # noqa: F401 - only tried
+    except Exception as error:  # noqa: BLE001 - protobuf raises errors of its own for code that another version generated
         return [
             f"sentencepiece does not work here: {str(error).splitlines()[0]}" if str(error) else type(error).__name__
         ]
@@ -138,13 +136,13 @@ def _sentencepiece_trouble() -> list[str]:
 
 
 def _pad(checkpoint: Path, backend: Any, tokenizer: dict[str, object]) -> int:
-    """Return the id of the padding token, by the first of those files that knows."""
+    """Return the padding token's id by tokenizer.json, tokenizer_config.json or config.json; 0 where none has it."""
     token = tokenizer.get("pad_token")
     token = token.get("content") if isinstance(token, dict) else token
     config = checkpoints.config(checkpoint)
-    said = (
+    ids = (
         (backend.padding or {}).get("pad_id"),
         backend.token_to_id(token) if isinstance(token, str) else None,
         config.get("pad_token_id"),
     )
-    return next((number for number in said if isinstance(number, int)), 0)
+    return next((number for number in ids if isinstance(number, int)), 0)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 STANDARD = frozenset({"", "ai.onnx"})
 """Both names of ONNX's own domain."""
-_WEIGHTS_NEED_NO_INPUT = 4
+WEIGHTS_NEED_NO_INPUT = 4
 """The IR version since which an initializer need not be listed as an input of the graph, too."""
 
 
@@ -39,7 +39,7 @@ def raised(model: onnx.ModelProto, oldest: int) -> onnx.ModelProto:
     opset = version(model)
     if opset >= oldest:
         return model
-    model.ir_version = max(model.ir_version, _WEIGHTS_NEED_NO_INPUT)
+    model.ir_version = max(model.ir_version, WEIGHTS_NEED_NO_INPUT)
     try:
         converted = version_converter.convert_version(model, oldest)
     except Exception as error:  # RuntimeError for an operator without an adapter, ValueError above 2 GiB

@@ -1,1 +1,1 @@
-"""The original model as one thing to ask."""
+"""The original model, loaded and run in one way, whatever library runs it."""

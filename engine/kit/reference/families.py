@@ -1,4 +1,4 @@
-"""Families of transformers' models: which tasks each can do, and what to say of those that it cannot."""
+"""Families of transformers models: which tasks each family supports, and the error for other tasks."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from engine.tasks import Classes, Generates, Task
 
 
 def refuse_other(config: Any, task: Task, loader: str) -> None:
-    """Raise StepError where the model that a config describes cannot do a task; `loader` is the class to load it by."""
+    """Raise StepError where the model of a config cannot do a task; `loader` is the transformers class for the task."""
     family = config.model_type
     if config.is_encoder_decoder and task.generates is not Generates.REWRITES and loader != task.encoder_class:
         raise StepError(
             f"{family} has an encoder and a decoder: that is not supported for {task.name}",
             _named(config),
-            f"say `task: {_that(Generates.REWRITES)}`; or export what you need to ONNX and give the .onnx as source",
+            f"say `task: {_tasks(Generates.REWRITES)}`; or export what you need to ONNX and give the .onnx as source",
         )
     if task.generates is Generates.REWRITES and not config.is_encoder_decoder:
         raise StepError(
             f"{family} has no encoder: it cannot turn one text into another",
             _named(config),
-            f"say `task: {_that(Generates.CONTINUES)}`" if continues(config) else "choose a model such as T5 or BART",
+            f"say `task: {_tasks(Generates.CONTINUES)}`" if continues(config) else "choose a model such as T5 or BART",
         )
     if task.generates is Generates.CONTINUES and not continues(config):
         raise StepError(
@@ -35,7 +35,10 @@ def refuse_other(config: Any, task: Task, loader: str) -> None:
 
 
 def refuse_without_padding(model: Any, task: Task) -> None:
-    """Raise StepError where a classifier cannot tell which token of a row is its last: it classifies that one."""
+    """Raise StepError for a classifier that reads the last token of a row and has no id of a padding token.
+
+    Without that id, such a classifier takes padding for the last token.
+    """
     config = model.config
     if task.classes is Classes.ROWS and continues(config) and config.pad_token_id is None:
         raise StepError(
@@ -46,20 +49,21 @@ def refuse_without_padding(model: Any, task: Task) -> None:
 
 
 def continues(config: Any) -> bool:
-    """Whether the model continues texts: a decoder alone. Families that fill masks read both ways."""
+    """Whether the model is a decoder alone, which continues texts. A family that fills masks is no such decoder."""
     if config.is_encoder_decoder or not _has_class(config, "AutoModelForCausalLM"):
         return False
     return bool(getattr(config, "is_decoder", False)) or not _has_class(config, "AutoModelForMaskedLM")
 
 
-def _that(generates: Generates) -> str:
+def _tasks(generates: Generates) -> str:
+    """Return the names of the tasks that generate text in this way."""
     return tasks.either(lambda task: task.generates is generates)
 
 
 def _has_class(config: Any, loader: str) -> bool:
     import transformers
 
-    return type(config) in getattr(transformers, loader)._model_mapping  # noqa: SLF001 - it has no public face
+    return type(config) in getattr(transformers, loader)._model_mapping  # noqa: SLF001 - transformers has no public name for it
 
 
 def _named(config: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""The original model as one thing to ask, whether PyTorch or ONNX Runtime runs it."""
+"""Original models: one interface to the model as it was published, run by PyTorch or by ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from engine import tasks
 from engine.kit.checkpoints import checkpoint as checkpoints
@@ -15,6 +15,7 @@ from engine.kit.inputs.token_rows import Vocabulary
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference import torch_models
+from engine.kit.reference.head import HeadOptions
 from engine.runtimes.onnxruntime import session as ort
 from engine.tasks import Generates
 
@@ -24,46 +25,43 @@ if TYPE_CHECKING:
     from engine.recipe.images import Images
 
 _CONTINUED = 64
-"""Tokens of a text that a model continues: of each of them the answer is a number for every word that it knows."""
+"""The most tokens of a text for a decoder: its output has a logit for each token of the vocabulary at each position."""
 
 
 @dataclass(frozen=True)
 class Original:
-    """What the model takes, how many different values its integer inputs may have, and its answer to inputs.
-
-    `vocabulary` is None for a model that takes no tokens; `longest` None where no limit of its sequences is known.
-    """
+    """A loaded original model: its inputs and their limits, and a function that runs it."""
 
     name: str
-    wanted: Mapping[str, Input]
+    input_specs: Mapping[str, Input]
+    """The name, type and shape of each input."""
     answer: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
+    """Runs the model: inputs by name -> outputs by name."""
     ranges: Mapping[str, int]
+    """The number of values that an integer input may have, by the input's name (`index_ranges.of`)."""
     vocabulary: Vocabulary | None = None
+    """The token ids and types that the model knows; None for a model that takes no tokens."""
     longest: int | None = None
+    """The most tokens of a sequence; None where no limit is known."""
     complete: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]] = dict
-    """Adds to the inputs of a case what only the model itself can say: the tokens of its own decoder."""
+    """Adds the inputs that only the model can compute: the tokens of its own decoder."""
 
 
 @contextlib.contextmanager
 def load(
-    checkpoint: Path,
-    task: str,
-    *,
-    num_labels: int | None = None,
-    random_head: bool = False,
-    images: Images | None = None,
+    checkpoint: Path, task: str, *, images: Images | None = None, **head: Unpack[HeadOptions]
 ) -> Iterator[Original]:
-    """Open the model for answers that are the same in every run on one machine: fp32, one thread, nothing optimized.
+    """Load the original model so that its outputs are equal in every run on one machine.
 
-    Raises StepError where it cannot be loaded.
+    The model runs in fp32, on one thread and without graph optimizations. Raises StepError where loading fails.
     """
     if checkpoints.kind(checkpoint) == "onnx":
         yield _onnx(checkpoint)
         return
     import torch
 
-    module = torch_models.load(checkpoint, task, num_labels=num_labels, random_head=random_head, images=images)
-    tokens = token_rows.are_tokens(module.wanted)
+    module = torch_models.load(checkpoint, task, images=images, **head)
+    tokens = token_rows.are_tokens(module.input_specs)
     longest = checkpoints.max_sequence(checkpoint)
     if tasks.find(task).generates is Generates.CONTINUES:
         longest = min(longest or _CONTINUED, _CONTINUED)
@@ -72,7 +70,7 @@ def load(
     try:
         yield Original(
             name="pytorch-fp32",
-            wanted=module.wanted,
+            input_specs=module.input_specs,
             answer=lambda inputs: torch_models.call(module, inputs),
             ranges={},
             vocabulary=torch_models.vocabulary(module) if tokens else None,
@@ -85,13 +83,13 @@ def load(
 
 def _onnx(checkpoint: Path) -> Original:
     graph = onnx_files.load_graph(checkpoint)
-    wanted = onnx_files.inputs(graph)
+    specs = onnx_files.inputs(graph)
     ranges = index_ranges.of(graph)
     session = ort.unoptimized(checkpoint)
     return Original(
         name="onnxruntime-fp32",
-        wanted=wanted,
+        input_specs=specs,
         answer=lambda inputs: ort.run(session, inputs),
         ranges=ranges,
-        vocabulary=random_inputs.vocabulary(wanted, ranges) if token_rows.are_tokens(wanted) else None,
+        vocabulary=random_inputs.vocabulary(specs, ranges) if token_rows.are_tokens(specs) else None,
     )

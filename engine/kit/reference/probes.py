@@ -1,4 +1,4 @@
-"""Probes: made-up inputs with which a model is traced, and on which its graph is compared with it."""
+"""Probes: synthetic inputs to trace a model with, and to compare the exported graph with the model on."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ if TYPE_CHECKING:
     Tensors = dict[str, np.ndarray]
 
 _TRACED = {"batch": 2, "sequence": 3, "past_sequence": 5, "total_sequence": 8, "encoder_sequence": 7}
-"""The extents of the axes when a model with a past is traced: each its own, so that it can be told."""
+"""The extents of the axes when a model with a past is traced. They differ, so that an exporter cannot mix up axes."""
 _ANSWER = 6
-"""Tokens of a decoder behind an encoder."""
+"""The tokens that a decoder with an encoder gets in a probe."""
 
 
 def example(module: torch.nn.Module, longest: int | None) -> Tensors:
-    """Return what an exporter traces; each free axis has an extent of its own, so that it can be told."""
-    if not token_rows.are_tokens(module.wanted):
+    """Return the inputs that an exporter traces a model with: two images, or two rows of tokens."""
+    if not token_rows.are_tokens(module.input_specs):
         return timm_models.example(module, 2)
     return _rows(module, longest, (11, 16))
 
 
 def example_with_past(part: torch.nn.Module, tokens: int) -> Tensors:
-    """Return what an exporter traces of a module of `modules.with_past`, whose ids are below `tokens`."""
+    """Return the inputs that an exporter traces a module of `modules.with_past` with; token ids are below `tokens`."""
     import numpy as np
 
     generator = np.random.default_rng(0)
-    drawn: Tensors = {}
-    for name, value in part.wanted.items():
-        shape = synthetic.shape(value, _TRACED, first=_TRACED["batch"], other=_TRACED["sequence"])
-        if value.dtype == "float32":
-            drawn[name] = synthetic.float32_tensor(generator, shape)
+    tensors: Tensors = {}
+    for name, spec in part.input_specs.items():
+        shape = synthetic.shape(spec, _TRACED, first=_TRACED["batch"], other=_TRACED["sequence"])
+        if spec.dtype == "float32":
+            tensors[name] = synthetic.float32_tensor(generator, shape)
         elif name == "position_ids":
-            drawn[name] = np.arange(shape[1])[None].repeat(shape[0], axis=0) + _TRACED["past_sequence"]
+            tensors[name] = np.arange(shape[1])[None].repeat(shape[0], axis=0) + _TRACED["past_sequence"]
         elif name == "input_ids":
-            drawn[name] = synthetic.tensor(generator, "int64", shape, below=tokens)
+            tensors[name] = synthetic.tensor(generator, "int64", shape, below=tokens)
         else:
-            drawn[name] = np.ones(shape, np.int64)
-    return drawn
+            tensors[name] = np.ones(shape, np.int64)
+    return tensors
 
 
 def probes(module: torch.nn.Module, longest: int | None) -> Iterator[tuple[str, Tensors]]:
-    """Yield inputs of other shapes than the traced one, and masks of every kind, each with what is special about it."""
-    if not token_rows.are_tokens(module.wanted):
+    """Yield inputs of other shapes than `example`, with masks of every kind; each with a description for errors."""
+    if not token_rows.are_tokens(module.input_specs):
         yield "one image", timm_models.example(module, 1)
         yield "three images", timm_models.example(module, 3)
         return
@@ -60,7 +60,7 @@ def probes(module: torch.nn.Module, longest: int | None) -> Iterator[tuple[str, 
 
 
 def _answered(module: torch.nn.Module, rows: Tensors) -> Tensors:
-    """Return the rows, with made-up tokens of a decoder where the module asks for them."""
+    """Return the rows; for a module with a decoder behind an encoder, with random tokens of the decoder."""
     import numpy as np
 
     if modules.DECODER_TOKENS not in module.input_names:
@@ -75,7 +75,7 @@ def _answered(module: torch.nn.Module, rows: Tensors) -> Tensors:
 def _rows(
     module: torch.nn.Module, longest: int | None, lengths: tuple[int, ...], *, side: Literal["left", "right"] = "right"
 ) -> Tensors:
-    """Return made-up rows of these lengths, or of what the model can take, as one batch."""
+    """Return a batch of random rows of these lengths, cut to `longest`. The sum of the lengths is the seed."""
     vocabulary = torch_models.vocabulary(module)
     limit = longest or max(lengths)
     rows = synthetic.rows(sum(lengths), vocabulary, [min(length, limit) for length in lengths])

@@ -1,4 +1,4 @@
-"""Questions to an original model: samples from a file, our own texts or random tensors, and masks of every kind."""
+"""Questions to an original model: samples of a file, built-in texts or random tensors, with masks of every kind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine import tasks
 from engine.kit.inputs import random_inputs, samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
-from engine.kit.inputs.token_rows import RowLimits
+from engine.kit.inputs.token_rows import RowLimits, Vocabulary
 
 if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
@@ -21,62 +21,66 @@ if TYPE_CHECKING:
 def ask(
     original: Original, checkpoint: Path, file: Path | None, *, task: str, profiles: Sequence[Profile] = ()
 ) -> list[Case]:
-    """Return the cases to run, still without outputs.
+    """Return the cases that the original model is run on, without outputs.
 
-    Without a file, a text model with a tokenizer gets texts of our own, and any other model seeded random tensors,
-    within `profiles` where there are some. Raises StepError where the file does not suit the model.
+    Without a file of samples, a text model with a tokenizer gets the built-in texts. Any other model gets random
+    tensors within `profiles`. Raises StepError where the samples do not suit the model.
     """
+    specs = original.input_specs
     if original.vocabulary is None:
-        return samples.read(file, checkpoint, original.wanted) if file else drawn(original, profiles)
-    limits = RowLimits.of(original.wanted, original.longest)
+        return samples.read(file, checkpoint, specs) if file else drawn(original, profiles)
+    limits = RowLimits.of(specs, original.longest)
     tokenizer = tokenizers.load(checkpoint, longest=limits.sequence[1])
     if file is None and tokenizer is None:
         return drawn(original, profiles)
     if file is None:
         texts = samples.built_in(paired=tasks.find(task).paired)
-        asked = samples.tokenize(texts, checkpoint, original.wanted, longest=original.longest)
+        cases = samples.tokenize(texts, checkpoint, specs, longest=original.longest)
     else:
-        asked = samples.read(file, checkpoint, original.wanted, longest=original.longest)
+        cases = samples.read(file, checkpoint, specs, longest=original.longest)
     pad = original.vocabulary.pad if tokenizer is None else tokenizer.pad
-    return [*asked, *masked(asked, original.wanted, pad=pad, limits=limits)]
+    return [*cases, *masked(cases, specs, pad=pad, limits=limits)]
 
 
 def drawn(original: Original, profiles: Sequence[Profile], *, seed: int = random_inputs.SEED) -> list[Case]:
-    """Return cases of seeded random inputs within `profiles`; of tokens also batches with masks of every kind."""
-    return list((_tensors if original.vocabulary is None else _random_rows)(original, profiles, seed))
+    """Return cases of random inputs within `profiles`. Token models also get batches with masks of every kind."""
+    if original.vocabulary is None:
+        return list(_tensors(original, profiles, seed))
+    return list(_random_rows(original, original.vocabulary, profiles, seed))
 
 
 def _tensors(original: Original, profiles: Sequence[Profile], seed: int) -> Iterator[Case]:
-    found = random_inputs.tensors(original.wanted, original.ranges, profiles, seed=seed)
-    for number, inputs in enumerate(found, 1):
+    drawn = random_inputs.tensors(original.input_specs, original.ranges, profiles, seed=seed)
+    for number, inputs in enumerate(drawn, 1):
         yield Case(f"random {number}", "random tensors", "random", inputs, {})
 
 
-def _random_rows(original: Original, profiles: Sequence[Profile], seed: int) -> Iterator[Case]:
-    if original.vocabulary is None:
-        return
-    pad = original.vocabulary.pad
+def _random_rows(original: Original, vocabulary: Vocabulary, profiles: Sequence[Profile], seed: int) -> Iterator[Case]:
+    specs, pad = original.input_specs, vocabulary.pad
     for place, profile in enumerate(profiles or ({},), 1):
-        limits = random_inputs.limits(original.wanted, profile, original.longest)
+        limits = random_inputs.limits(specs, profile, original.longest)
         prefix = f"profile {place}: " if len(profiles) > 1 else ""
         rows: list[Case] = []
-        for row in random_inputs.rows(original.vocabulary, limits, seed=seed):
-            inputs = token_rows.fit(token_rows.alone(row, pad=pad, limits=limits), original.wanted)
+        for row in random_inputs.rows(vocabulary, limits, seed=seed):
+            inputs = token_rows.fit(token_rows.alone(row, pad=pad, limits=limits), specs)
             rows.append(Case(f"{prefix}random {len(rows) + 1}", "random tokens", "random", inputs, {}))
         yield from rows
-        yield from masked(rows, original.wanted, pad=pad, limits=limits, prefix=prefix)
+        yield from masked(rows, specs, pad=pad, limits=limits, prefix=prefix)
 
 
 def masked(
-    asked: Sequence[Case], wanted: Mapping[str, Input], *, pad: int, limits: RowLimits, prefix: str = ""
+    cases: Sequence[Case], specs: Mapping[str, Input], *, pad: int, limits: RowLimits, prefix: str = ""
 ) -> Iterator[Case]:
-    """Yield batches of the cases' own rows with masks of every kind, for a model that takes a mask."""
-    if "attention_mask" not in wanted:
+    """Yield batches of rows of the cases, with masks of every kind; nothing for a model that takes no mask.
+
+    Each yielded case has the names of its rows as its text, and `prefix` at the beginning of its own name.
+    """
+    if "attention_mask" not in specs:
         return
-    # Positions are counted anew in each batch.
-    rows = [{name: tensor[:1] for name, tensor in case.inputs.items() if name != "position_ids"} for case in asked]
-    made: dict[str, int] = {}
+    # `token_rows.fit` counts positions for each batch.
+    rows = [{name: tensor[:1] for name, tensor in case.inputs.items() if name != "position_ids"} for case in cases]
+    counts: dict[str, int] = {}
     for kind, chosen, inputs in token_rows.masked(rows, pad=pad, limits=limits):
-        made[kind] = made.get(kind, 0) + 1
-        names = ", ".join(dict.fromkeys(asked[index].name for index in chosen))
-        yield Case(f"{prefix}{kind} {made[kind]}", names, kind, token_rows.fit(inputs, wanted), {})
+        counts[kind] = counts.get(kind, 0) + 1
+        names = ", ".join(dict.fromkeys(cases[index].name for index in chosen))
+        yield Case(f"{prefix}{kind} {counts[kind]}", names, kind, token_rows.fit(inputs, specs), {})

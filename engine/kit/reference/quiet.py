@@ -1,4 +1,4 @@
-"""Quiet: warnings and advice of torch, transformers and timm stay out of the log."""
+"""Quiet: keep warnings and advice of torch, transformers and timm out of the log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Silence what is logged and warned of."""
+    """Turn off log messages and warnings of all libraries."""
     silenced = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -1,16 +1,17 @@
-"""timm: a checkpoint of an image classifier as a module with named tensors in and out."""
+"""timm models: the checkpoint of an image classifier as a torch module with named inputs and outputs."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from engine import distribution, tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs import synthetic
 from engine.kit.onnx.onnx_files import Input
+from engine.kit.reference.head import HeadOptions, seeded
 from engine.kit.reference.quiet import quiet
 from engine.recipe.images import Images
 
@@ -19,28 +20,24 @@ if TYPE_CHECKING:
     import torch
 
 OUTPUT = "logits"
-_SEED = 20
-"""Of a random head: it must be the same one in every step that loads the model."""
 _OWN_SIZE = (3, 224, 224)
-"""Channels, height and width where a checkpoint does not say: timm's own default (`PretrainedCfg.input_size`)."""
+"""Channels, height and width where config.json has no `input_size`: the default of timm (`PretrainedCfg`)."""
 
 
-def load(
-    checkpoint: Path, task: str, images: Images, *, num_labels: int | None = None, random_head: bool = False
-) -> torch.nn.Module:
+def load(checkpoint: Path, task: str, images: Images, **head: Unpack[HeadOptions]) -> torch.nn.Module:
     """Return the model in fp32 and eval mode, from local safetensors only.
 
-    It takes `images`, float32 [batch, channels, size, size], or [batch, size, size, channels] where the layout is
-    NHWC, and returns `logits` [batch, classes]. `module.wanted` says so.
+    The model takes `images`, float32 [batch, channels, size, size], or [batch, size, size, channels] where the layout
+    is NHWC, and returns `logits` [batch, classes]. `module.input_specs` describes the input.
 
-    Raises StepError where timm is missing, the weights do not make the architecture, it does not classify, or it
-    cannot take images of that size.
+    Raises StepError where timm is missing, the weights do not fit the architecture, the model is no classifier, or the
+    model cannot take images of that size.
     """
     if not tasks.find(task).by_timm:
-        hint = f"task: {tasks.either(lambda each: each.by_timm)}"
+        hint = f"task: {tasks.either(lambda task: task.by_timm)}"
         raise StepError(f"a model of timm classifies images; {task} is not supported of it", hint=hint)
     model = _created(checkpoint, images)
-    _set_head(model, num_labels, allowed=random_head)
+    _set_head(model, head.get("num_labels"), allowed=head.get("random_head", False))
     channels, *own = _input_size(checkpoint)
     sizes = [images.size, images.size] if images.size else own
     module = _image_class()(model.eval(), channels, sizes, images.layout)
@@ -49,29 +46,31 @@ def load(
 
 
 def example(module: torch.nn.Module, batch: int) -> dict[str, np.ndarray]:
-    """Return seeded made-up images for a loaded model: normal numbers, as images are once they are normalized."""
+    """Return synthetic images for a loaded model: normally distributed numbers, as normalized images have them.
+
+    `synthetic.float32_tensor` draws them, because a batch of images is large. The seed is the size of the batch.
+    """
     import numpy as np
 
     generator = np.random.default_rng(batch)
-    return {
-        checkpoints.IMAGES: synthetic.float32_tensor(generator, (batch, *module.wanted[checkpoints.IMAGES].shape[1:]))
-    }
+    name = checkpoints.IMAGES
+    return {name: synthetic.float32_tensor(generator, (batch, *module.input_specs[name].shape[1:]))}
 
 
 def _created(checkpoint: Path, images: Images) -> Any:
+    """Return timm's model with the checkpoint's weights, for images of the recipe's size."""
     timm = _timm()
-    settings = checkpoints.config(checkpoint)
-    name = settings.get("architecture")
+    name = checkpoints.config(checkpoint).get("architecture")
     if not isinstance(name, str) or not timm.is_model(name):
         raise StepError(
             f"timm {timm.__version__} has no architecture {name!r}", hint="a newer timm may, or the name is mistyped"
         )
-    told = settings.get("pretrained_cfg", settings)
     size = [images.size, images.size] if images.size else list(_input_size(checkpoint)[1:])
-    # Only where an architecture is made for one size must it be told another: its weights are then resampled.
-    model = _weighted(checkpoint, name, {"img_size": size} if images.size and told.get("fixed_input_size") else {})
+    # An architecture for images of one size takes another size as an option, and timm then resamples its weights.
+    is_fixed = checkpoints.timm_config(checkpoint).get("fixed_input_size")
+    model = _weighted(checkpoint, name, {"img_size": size} if images.size and is_fixed else {})
     if getattr(model, "dynamic_img_size", False):
-        # It would resample them for each batch, which ONNX has no operator for; here they are, once and for all.
+        # Such a model resamples weights for each batch, and ONNX has no operator for that: resample them once.
         return _weighted(checkpoint, name, {"img_size": size, "dynamic_img_size": False})
     return model
 
@@ -87,11 +86,10 @@ def _weighted(checkpoint: Path, name: str, options: dict[str, Any]) -> Any:
                 f"local-dir:{checkpoint}", pretrained=True, pretrained_cfg_overlay={"custom_load": False}, **options
             ).float()
     except Exception as error:  # timm, torch and safetensors each raise their own
-        facts = [line.strip() for line in str(error).replace(f"{checkpoint}/", "").splitlines() if line.strip()]
         raise StepError(
             f"the checkpoint's weights do not make a {name}"
             + (f" for images of the size {options['img_size']}" if options else ""),
-            facts[:8] or [type(error).__name__],
+            checkpoints.error_lines(error, checkpoint) or [type(error).__name__],
             "do config.json and the safetensors belong together, and to this version of timm?",
         ) from error
 
@@ -112,9 +110,7 @@ _INSTALL = f"{distribution.install('timm')}; for a torch without CUDA, torchvisi
 
 
 def _set_head(model: Any, num_labels: int | None, *, allowed: bool) -> None:
-    """Give the model a random head where the recipe asks for it. Raises StepError where it would need one."""
-    import torch
-
+    """Give the model a random head if it needs one. Raises StepError where the recipe does not allow a random head."""
     classes = int(model.num_classes)
     if num_labels in (None, classes) and classes:
         return
@@ -126,30 +122,28 @@ def _set_head(model: Any, num_labels: int | None, *, allowed: bool) -> None:
             hint="choose a checkpoint that has one, or allow a random head with num_labels and random_head: true "
             "under model:",
         )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(_SEED)
+    with seeded():
         model.reset_classifier(num_labels)
     print(f"the head is random, as the recipe asks: {num_labels} classes")
 
 
 def _input_size(checkpoint: Path) -> tuple[int, int, int]:
-    """Return channels, height and width as the checkpoint has them."""
-    settings = checkpoints.config(checkpoint)
-    size = settings.get("pretrained_cfg", settings).get("input_size", _OWN_SIZE)
+    """Return the channels, height and width of the images that the model was trained on, by config.json."""
+    size = checkpoints.timm_config(checkpoint).get("input_size", _OWN_SIZE)
     if not isinstance(size, list | tuple) or len(size) != len(_OWN_SIZE) or not all(isinstance(n, int) for n in size):
         raise StepError("the input_size in config.json is not [channels, height, width]", [repr(size)[:80]])
     return (size[0], size[1], size[2])
 
 
 def _try(module: torch.nn.Module, checkpoint: Path, own: list[int]) -> None:
-    """Run one image. Raises StepError where the model cannot take it."""
+    """Run the model on one image. Raises StepError where the model cannot take images of this size."""
     import torch
 
     try:
         with torch.inference_mode():
             answer = module(torch.from_numpy(example(module, 1)[checkpoints.IMAGES]))[0]
     except Exception as error:  # any layer may find the size odd
-        shape = " x ".join(map(str, module.wanted[checkpoints.IMAGES].shape))
+        shape = " x ".join(map(str, module.input_specs[checkpoints.IMAGES].shape))
         raise StepError(
             f"{checkpoints.config(checkpoint)['architecture']} cannot take images of this size: {shape}",
             [str(error).strip().splitlines()[0]],
@@ -161,11 +155,11 @@ def _try(module: torch.nn.Module, checkpoint: Path, own: list[int]) -> None:
 
 @cache
 def _image_class() -> Any:
-    """Return the class of loaded models; made late because its base is torch's."""
+    """Return the class of loaded models. A function defines the class, because importing torch is slow."""
     import torch
 
     class ImageModel(torch.nn.Module):  # type: ignore[misc]
-        """A model of timm that takes images in either layout and returns a tuple."""
+        """A timm model that takes images in either layout and returns a tuple."""
 
         def __init__(self, model: Any, channels: int, sizes: list[int], layout: str) -> None:
             super().__init__()
@@ -173,7 +167,7 @@ def _image_class() -> Any:
             self.last = layout == "NHWC"
             self.input_names, self.output_names = (checkpoints.IMAGES,), (OUTPUT,)
             shape = (*sizes, channels) if self.last else (channels, *sizes)
-            self.wanted = {checkpoints.IMAGES: Input(checkpoints.IMAGES, "float32", ("batch", *shape))}
+            self.input_specs = {checkpoints.IMAGES: Input(checkpoints.IMAGES, "float32", ("batch", *shape))}
 
         def forward(self, images: torch.Tensor) -> tuple[torch.Tensor, ...]:
             return (self.model(images.permute(0, 3, 1, 2) if self.last else images),)

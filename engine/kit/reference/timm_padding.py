@@ -1,4 +1,4 @@
-"""Padding that TensorFlow calls "same", made constant: in a graph for images of one size it is."""
+"""Constant padding: TensorFlow's "same" padding of convolutions, computed once for images of one size."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ if TYPE_CHECKING:
 
 
 def fixed(module: torch.nn.Module) -> torch.nn.Module:
-    """Return a copy of a loaded model of timm in which convolutions with "same" padding pad by constants.
+    """Return a copy of a loaded timm model in which convolutions with "same" padding pad by constants.
 
-    How much they pad follows from the image's size. Traced as they stand, each would leave a dozen operators that
-    reckon it out again for every batch.
+    "Same" padding depends on the size of the image. Without this change, a traced convolution has a dozen operators
+    that compute the padding again for every batch.
     """
     import torch
     from timm.layers import Conv2dSame
 
-    made = copy.deepcopy(module)
-    found = {name: each for name, each in made.named_modules() if type(each) is Conv2dSame}
+    copied = copy.deepcopy(module)
+    convolutions = {name: part for name, part in copied.named_modules() if type(part) is Conv2dSame}
     sizes: dict[str, tuple[int, int]] = {}
 
     def remember(name: str) -> Any:
-        return lambda _, given: sizes.update({name: tuple(given[0].shape[-2:])})
+        return lambda _, inputs: sizes.update({name: tuple(inputs[0].shape[-2:])})
 
-    hooks = [each.register_forward_pre_hook(remember(name)) for name, each in found.items()]
+    hooks = [part.register_forward_pre_hook(remember(name)) for name, part in convolutions.items()]
     with torch.inference_mode():
-        made(torch.from_numpy(timm_models.example(made, 1)[checkpoints.IMAGES]))
+        copied(torch.from_numpy(timm_models.example(copied, 1)[checkpoints.IMAGES]))
     for hook in hooks:
         hook.remove()
     for name, size in sizes.items():
         parent, _, child = name.rpartition(".")
-        setattr(made.get_submodule(parent), child, _padded(found[name], size))
-    return made
+        setattr(copied.get_submodule(parent), child, _padded(convolutions[name], size))
+    return copied
 
 
 def _padded(convolution: Any, size: tuple[int, int]) -> torch.nn.Module:
-    """Return the same convolution for images of `size`, height and width."""
+    """Return the convolution with constant padding for inputs of `size`: height and width."""
     import torch
     from timm.layers import get_same_padding
 

@@ -1,13 +1,12 @@
-"""PyTorch models: a transformers checkpoint as a module with named tensors in and out."""
+"""PyTorch models: a transformers checkpoint as a torch module with named inputs and outputs."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from engine import tasks
 from engine.errors import StepError
@@ -16,6 +15,7 @@ from engine.kit.generation import modules
 from engine.kit.inputs.token_rows import Vocabulary
 from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference import families, timm_models
+from engine.kit.reference.head import HeadOptions, seeded
 from engine.kit.reference.quiet import quiet
 
 if TYPE_CHECKING:
@@ -25,49 +25,41 @@ if TYPE_CHECKING:
     from engine.recipe.images import Images
     from engine.tasks import Task
 
-_SEED = 20
-"""Of a random head: it must be the same one in every step that loads the model."""
+_LISTED = 8
+"""The most weights that an error names."""
 
 
 def load(
-    checkpoint: Path,
-    task: str,
-    *,
-    num_labels: int | None = None,
-    random_head: bool = False,
-    images: Images | None = None,
+    checkpoint: Path, task_name: str, *, images: Images | None = None, **head: Unpack[HeadOptions]
 ) -> torch.nn.Module:
     """Return the model in fp32, eval mode and eager attention, from local safetensors only.
 
-    With `images` it is timm's: see `timm_models.load`; one that generates text is as `generation.modules.whole` makes
-    it. Otherwise it takes the int64 tensors `module.input_names`, each
-    [batch, sequence], in that order, which `module.wanted` describes, and returns a tuple of `module.output_names`:
+    With `images`, a model of timm is loaded by `timm_models.load`. A model that generates text is as
+    `generation.modules.whole` returns it. Any other model takes the int64 tensors `module.input_names`, each
+    [batch, sequence], in that order; `module.input_specs` describes them. It returns a tuple of `module.output_names`:
     `last_hidden_state` [batch, sequence, hidden], `logits` [batch, labels] or [batch, sequence, labels or vocabulary],
-    or `start_logits`, `end_logits` [batch, sequence].
+    or `start_logits` and `end_logits` [batch, sequence].
 
-    Raises StepError where the task is not supported, the checkpoint cannot be read, or some of its weights would
-    be random: a head only where `random_head` (and `num_labels`, for a classifier) allow it, anything else never.
+    Raises StepError where the task is not supported, the checkpoint cannot be read, or weights are missing. Only
+    weights of the head may be missing, and only where `random_head` (and `num_labels`, for a classifier) allow it.
     """
-    import torch
-
     if images is not None and checkpoints.kind(checkpoint) == "timm":
-        return timm_models.load(checkpoint, task, images, num_labels=num_labels, random_head=random_head)
-    wanted = _supported(checkpoint, task)
-    # A head that is made up must not depend on what ran before, nor disturb what runs after.
-    with _quiet(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(_SEED)
-        model, loading = _from_pretrained(checkpoint, wanted, num_labels)
-    _explain(model, loading, task=wanted, num_labels=num_labels, random_head=random_head)
-    families.refuse_without_padding(model, wanted)
-    if wanted.generates:
+        return timm_models.load(checkpoint, task_name, images, **head)
+    task = _supported(checkpoint, task_name)
+    with _quiet(), seeded():
+        model, loading = _from_pretrained(checkpoint, task, head.get("num_labels"))
+    _explain(model, loading, task, head)
+    families.refuse_without_padding(model, task)
+    if task.generates:
         return modules.whole(model)
-    return _named_class()(model, input_names(model), wanted.outputs).eval()
+    specs = {name: Input(name, "int64", ("batch", "sequence")) for name in input_names(model)}
+    return modules.named(model, lambda model, tensors: model(**tensors), specs, task.outputs)
 
 
 def call(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the outputs by name; inputs that the model does not take are ignored.
+    """Return the model's outputs by name. Inputs that the model does not take are ignored.
 
-    Raises StepError where an input that it takes is missing.
+    Raises StepError where an input of the model is missing.
     """
     import torch
 
@@ -80,28 +72,24 @@ def call(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[str,
 
 
 def complete(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the inputs, and behind an encoder the decoder's own first tokens (`generation.modules.taught`)."""
+    """Return the inputs, with the decoder's tokens for a model with an encoder (`generation.modules.own_answer`)."""
     import torch
 
     if modules.DECODER_TOKENS not in module.input_names:
         return dict(inputs)
     ids, mask = (torch.from_numpy(inputs[name]) for name in ("input_ids", "attention_mask"))
-    return {**inputs, modules.DECODER_TOKENS: modules.taught(module, ids, mask).numpy()}
+    return {**inputs, modules.DECODER_TOKENS: modules.own_answer(module, ids, mask).numpy()}
 
 
 def input_names(model: Any) -> tuple[str, ...]:
-    """Return which tensors a transformers model takes.
-
-    `token_type_ids` only counts where there is more than one type to tell apart: RoBERTa's embedding has one row.
-    """
-    taken = inspect.signature(model.forward).parameters
-    types = getattr(model.config, "type_vocab_size", 0) or 0
-    names = ("input_ids", "attention_mask", *(["token_type_ids"] if types > 1 else []))
-    return tuple(name for name in names if name in taken)
+    """Return the names of the tensors that a transformers model takes, without an input of token types of one type."""
+    parameters = inspect.signature(model.forward).parameters
+    names = checkpoints.token_inputs(getattr(model.config, "type_vocab_size", 0) or 0)
+    return tuple(name for name in names if name in parameters)
 
 
 def vocabulary(module: torch.nn.Module) -> Vocabulary:
-    """Return the numbers that may stand in rows for a loaded model."""
+    """Return the token ids and token types that a loaded model has embeddings for."""
     config = module.model.config
     types = getattr(config, "type_vocab_size", 0) or 1
     return Vocabulary(tokens=config.vocab_size, types=types, pad=getattr(config, "pad_token_id", 0) or 0)
@@ -123,6 +111,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _supported(checkpoint: Path, name: str) -> Task:
+    """Return the task of that name. Raises StepError where no transformers model of the checkpoint can do the task."""
     if checkpoints.kind(checkpoint) == "timm":
         raise StepError(
             "the checkpoint is timm's, and the recipe does not say that it classifies images",
@@ -130,12 +119,13 @@ def _supported(checkpoint: Path, name: str) -> Task:
         )
     task = tasks.known(name)
     if task is None or task.auto_class is None:
-        supported = (each.name for each in tasks.every() if each.auto_class)
+        supported = (task.name for task in tasks.every() if task.auto_class)
         raise StepError(f"{name} is not supported yet for a PyTorch model", [f"supported: {', '.join(supported)}"])
     return task
 
 
 def _from_pretrained(checkpoint: Path, task: Task, num_labels: int | None) -> tuple[Any, dict[str, object]]:
+    """Return the model and the loading info of transformers: missing, unexpected and mismatched weights."""
     import torch
     import transformers
 
@@ -151,7 +141,7 @@ def _from_pretrained(checkpoint: Path, task: Task, num_labels: int | None) -> tu
             config=config,
             attn_implementation="eager",
             dtype=torch.float32,
-            ignore_mismatched_sizes=True,  # these are judged here, in words that fit a recipe
+            ignore_mismatched_sizes=True,  # `_explain` reports mismatched sizes in the terms of a recipe
             local_files_only=True,
             output_loading_info=True,
             trust_remote_code=False,
@@ -160,87 +150,68 @@ def _from_pretrained(checkpoint: Path, task: Task, num_labels: int | None) -> tu
     except StepError:
         raise
     except Exception as error:  # transformers, safetensors and torch each raise their own
-        facts = [line for line in str(error).replace(f"{checkpoint}/", "").splitlines() if line.strip()]
-        raise StepError(f"the checkpoint cannot be loaded for {task.name}", facts[:8]) from error
+        facts = checkpoints.error_lines(error, checkpoint)
+        raise StepError(f"the checkpoint cannot be loaded for {task.name}", facts) from error
     return model, loading
 
 
 def _class_of(config: Any, task: Task) -> str:
-    """Return the class that loads a model for a task; of a family with decoders an encoder alone has its own."""
-    named = next(iter(getattr(config, "architectures", None) or ()), "")
-    alone = task.encoder_class is not None and named.endswith("EncoderModel")
+    """Return the transformers class that loads a model for a task: the task's `encoder_class` for a lone encoder."""
+    architecture = next(iter(getattr(config, "architectures", None) or ()), "")
+    alone = task.encoder_class is not None and architecture.endswith("EncoderModel")
     return str(task.encoder_class if alone else task.auto_class)
 
 
-def _explain(model: Any, loading: Mapping[str, Any], *, task: Task, num_labels: int | None, random_head: bool) -> None:
-    """Say what the checkpoint holds too much or too little of. Raises StepError where the model would be made up."""
-    made_up = sorted(name for name in loading["missing_keys"] if not _is_unused(name, task))
+def _explain(model: Any, loading: Mapping[str, Any], task: Task, head: HeadOptions) -> None:
+    """Print which weights of the checkpoint are not used. Raises StepError where weights of the model are missing."""
+    missing = sorted(name for name in loading["missing_keys"] if not _is_unused(name, task))
     misfits = {
-        name: f"{name}: {list(found)} in the weights, {list(wanted)} by the config"
-        for name, found, wanted in sorted(loading["mismatched_keys"])
+        name: f"{name}: {list(shape)} in the weights, {list(config_shape)} by the config"
+        for name, shape, config_shape in sorted(loading["mismatched_keys"])
     }
-    body = [name for name in (*made_up, *misfits) if _is_body(model, name)]
+    body = [name for name in (*missing, *misfits) if _is_body(model, name)]
     if body:
         raise StepError(
             f"the checkpoint's weights do not make a {type(model).__name__}",
-            [*(misfits.get(name, f"missing: {name}") for name in body[:8]), *_more(body)],
+            [*(misfits.get(name, f"missing: {name}") for name in body[:_LISTED]), *_more(body)],
             "do config.json and the safetensors belong together?",
         )
-    if made_up or misfits:
-        _judge_head([*made_up, *misfits], list(misfits.values()), task=task, num_labels=num_labels, allowed=random_head)
+    if missing or misfits:
+        _judge_head([*missing, *misfits], list(misfits.values()), task, head)
     unused = sorted(loading["unexpected_keys"])
     if unused:
         print(f"{len(unused)} weights of the checkpoint are not needed for {task.name}: {unused[0]}, ...")
 
 
-def _judge_head(head: list[str], misfits: list[str], *, task: Task, num_labels: int | None, allowed: bool) -> None:
+def _judge_head(weights: list[str], misfits: list[str], task: Task, head: HeadOptions) -> None:
+    """Raise StepError unless the recipe allows random weights in the head; `weights` are those that are missing."""
     classifies = task.classes is not None
-    if allowed and (num_labels is not None or not classifies):
-        print(f"the head is random, as the recipe asks: {', '.join(head)}")
+    num_labels = head.get("num_labels")
+    if head.get("random_head", False) and (num_labels is not None or not classifies):
+        print(f"the head is random, as the recipe asks: {', '.join(weights)}")
         return
-    asked = "num_labels and random_head: true" if classifies else "random_head: true"
+    fields = "num_labels and random_head: true" if classifies else "random_head: true"
     raise StepError(
         f"the checkpoint's head does not fit num_labels: {num_labels}"
         if misfits
         else f"the checkpoint has no head for {task.name}",
-        [*(misfits or [f"missing: {name}" for name in head[:8]]), *_more(head)],
-        f"choose a checkpoint made for {task.name}, or allow a random head with {asked} under model:",
+        [*(misfits or [f"missing: {name}" for name in weights[:_LISTED]]), *_more(weights)],
+        f"choose a checkpoint made for {task.name}, or allow a random head with {fields} under model:",
     )
 
 
 def _is_unused(name: str, task: Task) -> bool:
-    """Whether the weight has no influence on the outputs: a pooler stands behind the hidden states."""
+    """Whether a weight has no influence on the outputs of the task: hidden states do not pass through the pooler."""
     return task.embeds and name.startswith("pooler")
 
 
 def _is_body(model: Any, name: str) -> bool:
-    """Whether the weight belongs to what the heads share; a pooler is part of the head."""
+    """Whether a weight belongs to the body that all heads share. A pooler counts as part of the head."""
     prefix = f"{model.base_model_prefix}."
     bare = model.base_model is model
     return (bare or name.startswith(prefix)) and not name.removeprefix(prefix).startswith("pooler")
 
 
 def _more(names: list[str]) -> list[str]:
-    return [f"... and {len(names) - 8} more"] if len(names) > 8 else []  # noqa: PLR2004
-
-
-@cache
-def _named_class() -> Any:
-    """Return the class of loaded models; made late because its base is torch's."""
-    import torch
-
-    class Named(torch.nn.Module):  # type: ignore[misc]
-        """A transformers model that takes and returns tensors by position."""
-
-        def __init__(self, model: Any, inputs: tuple[str, ...], outputs: tuple[str, ...]) -> None:
-            super().__init__()
-            self.model = model
-            self.input_names = inputs
-            self.output_names = outputs
-            self.wanted = {name: Input(name, "int64", ("batch", "sequence")) for name in inputs}
-
-        def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
-            answer = self.model(**dict(zip(self.input_names, tensors, strict=True)))
-            return tuple(answer[name] for name in self.output_names)
-
-    return Named
+    """Return a line that counts the names beyond the listed ones; [] where all are listed."""
+    return [f"... and {len(names) - _LISTED} more"] if len(names) > _LISTED else []

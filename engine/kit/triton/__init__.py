@@ -1,1 +1,1 @@
-"""What becomes a Triton model repository: configurations, the code that is served, the folders."""
+"""Triton model repositories: configurations, the code that runs in the server, and the folders of models."""

@@ -54,7 +54,7 @@ class Signature:
 
 
 def max_batch(signature: Signature, requested: int | None, largest: Mapping[str, int]) -> int:
-    """Return Triton's max_batch_size. With 0 Triton joins no requests, and shapes in the configuration are whole.
+    """Return Triton's max_batch_size. With 0, Triton joins no requests, and the configuration has whole shapes.
 
     `requested` is the recipe's `max_batch_size`. `largest` is the greatest extent of each axis in the profiles.
     Raises StepError where the recipe requests batches of a model without a free first axis.
@@ -83,9 +83,9 @@ def model_config(
 ) -> Config:
     """Return the configuration of the model itself.
 
-    `platform` is Triton's name of it, such as `onnxruntime_onnx`. `batch` is the max_batch_size, `level` ONNX Runtime's
-    optimization level, and `gpu` tells whether the instances run on GPUs.
-    Raises StepError for a tensor that Triton cannot describe.
+    `platform` is Triton's name for the kind of model, such as `onnxruntime_onnx`. `batch` is the max_batch_size,
+    `level` ONNX Runtime's optimization level, and `gpu` tells whether the instances run on GPUs. Raises StepError for a
+    tensor that Triton cannot describe.
     """
     config = named(name, batch)
     config.platform = platform

@@ -1,6 +1,6 @@
 """Embedding: nodes at the end of a graph that make one vector of a sentence's hidden states."""
 
-# With the vector in the graph, the server does not pass the hidden states of all tokens from model to model.
+# Where the graph makes the vector, the server does not pass the hidden states of all tokens to a python model.
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _RANK = 3
 def pooled(model: Path, checkpoint: Path, out: Path) -> Path:
     """Write the model with the vector as a further output into `out`, and return `out`.
 
-    The vector is the mean of all tokens or the first token, scaled to length 1 where the sentence-transformers modules
-    of the checkpoint say so (`sentences.load`). For any other pooling, and for a graph without hidden states, the
-    folder `model` is returned: the python backend makes the vector (`served/embed.py`).
+    The vector is the mean of all tokens' hidden states or those of the first token, scaled to length 1 where the
+    sentence-transformers modules of the checkpoint say so (`sentences.load`). For any other pooling, and for a graph
+    without hidden states, the folder `model` is returned: the python backend makes the vector (`served/embed.py`).
     """
     graph = onnx_files.load_graph(model)
     modules = _modules(checkpoint)
@@ -43,7 +43,7 @@ def pooled(model: Path, checkpoint: Path, out: Path) -> Path:
 
 
 def _modules(checkpoint: Path) -> Sentences | None:
-    """Return the pooling of a checkpoint; None where nodes of a graph cannot do it."""
+    """Return the pooling of a checkpoint; None for a pooling that this module has no nodes for."""
     try:
         modules = sentences.load(checkpoint)
     except sentences.UnsupportedModules:
@@ -52,15 +52,18 @@ def _modules(checkpoint: Path) -> Sentences | None:
 
 
 def _suits(graph: onnx.ModelProto) -> bool:
-    """Tell whether a graph has float32 hidden states, an attention mask, and no vector yet."""
-    given, taken = onnx_files.outputs(graph), onnx_files.inputs(graph)
-    if NAME in given or STATES not in given or MASK not in taken or opsets.version(graph) < _OPSET:
+    """Tell whether a graph has float32 hidden states and an attention mask, and no sentence embedding yet."""
+    outputs, inputs = onnx_files.outputs(graph), onnx_files.inputs(graph)
+    if NAME in outputs or STATES not in outputs or MASK not in inputs or opsets.version(graph) < _OPSET:
         return False
-    return (given[STATES].dtype, len(given[STATES].shape)) == ("float32", _RANK)
+    return (outputs[STATES].dtype, len(outputs[STATES].shape)) == ("float32", _RANK)
 
 
 def _append(model: onnx.ModelProto, modules: Sentences) -> None:
-    """Add the nodes. The least divisors are those of sentence-transformers' `Pooling` and torch's `normalize`."""
+    """Add the nodes of the vector to a graph.
+
+    The least divisors are those of sentence-transformers' `Pooling` and torch's `normalize`.
+    """
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
 

@@ -83,7 +83,7 @@ def merge(config: Config, overrides: Mapping[str, Any]) -> None:
 
 
 def _make_room(config: Config, overrides: Mapping[str, Any]) -> None:
-    """Clear the fields that the overrides remove or replace, and set messages that the overrides leave empty."""
+    """Clear the fields that the overrides remove or replace, and set the messages that are empty in the overrides."""
     for name, value in overrides.items():
         field = config.DESCRIPTOR.fields_by_name[name]
         is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
@@ -126,7 +126,7 @@ def _about(config: Config, serving: Serving, part: str, profiles: int | None) ->
                 name_of(tensor.data_type),
                 tuple(tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims),
                 sent=tuple(tensor.dims),
-                optional=getattr(tensor, "optional", False),  # of inputs
+                optional=getattr(tensor, "optional", False),  # only inputs have this field
             )
             for tensor in listed
         }

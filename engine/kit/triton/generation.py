@@ -80,8 +80,8 @@ def parts(
 def _graph(serving: Serving, model: Served, kind: GraphPart) -> tuple[Config, Signature]:
     """Return the configuration and the signature of a graph.
 
-    Triton joins no requests for a graph (no dynamic batching): requests are at different lengths of their texts, so
-    their shapes differ, and their pasts are large to copy. The python models join rows before they call the graphs.
+    The configuration has no dynamic batching: requests for a graph have texts of different lengths, so that their
+    shapes differ, and their pasts are large to copy. The python models join rows before they call the graphs.
     """
     config, signature = models.config(serving, model, part=kind)
     if not fields.says(serving, kind, "dynamic_batching"):
@@ -90,7 +90,7 @@ def _graph(serving: Serving, model: Served, kind: GraphPart) -> tuple[Config, Si
 
 
 def _entry(name: str, by_folder: Graphs, files: Mapping[str, bytes], *, task: str, streams: bool) -> Part:
-    """Return a model that clients call. With `streams` it returns the text piece by piece, otherwise as a whole."""
+    """Return a model that clients call. With `streams` the model returns text piece by piece, otherwise as a whole."""
     graph, _ = by_folder[graphs.DECODER if graphs.DECODER in by_folder else graphs.WHOLE]
     part = python_models.python(
         name, graph, takes=_TAKES, gives=_GIVES, work=served.GENERATE[0], settings={}, needs=("tokenizers",)
@@ -119,7 +119,7 @@ def _generation_json(generation_settings: Settings, by_folder: Graphs, largest: 
     """Return the content of generation.json: what the served code must know of the model and its graphs."""
     has_encoder = graphs.ENCODER in by_folder
     decoder, signature = by_folder[graphs.DECODER if has_encoder else graphs.WHOLE]
-    # A decoder after an encoder also takes tensors of the encoder's past, which the encoder returns.
+    # A decoder after an encoder also takes the encoder's past. Only the decoder's own past begins empty.
     own = f".{past.OWN}." if has_encoder else "."
     first = {name: each for name, each in signature.inputs.items() if name.startswith(f"{past.PAST}.") and own in name}
     sequence = largest.get("sequence")

@@ -1,7 +1,8 @@
 """Configuration of a model on a GPU: profiles, CUDA graphs and accelerators."""
 
 # Sources: Triton's documentation, "Model Configuration" and "Optimization"; README of the repository
-# triton-inference-server/onnxruntime_backend, "ONNX Runtime with TensorRT optimization". Not yet served by a Triton.
+# triton-inference-server/onnxruntime_backend, "ONNX Runtime with TensorRT optimization". No Triton has served such
+# models yet.
 
 from __future__ import annotations
 

@@ -56,8 +56,7 @@ def _prepared(checkpoint: Path, serving: Serving, channels: int) -> dict[str, An
 
     Raises StepError where config.json names a crop mode or an interpolation that timm's evaluation does not have.
     """
-    own = checkpoints.config(checkpoint)
-    own = own.get("pretrained_cfg", own)
+    own = checkpoints.timm_config(checkpoint)
     config = {name: own[name] if own.get(name) else usual for name, usual in _USUAL.items()}
     resize = {name: config[name] for name in ("crop_pct", "crop_mode", "interpolation")}
     if resize["crop_mode"] not in _CROPS or resize["interpolation"] not in _INTERPOLATIONS:

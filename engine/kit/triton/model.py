@@ -1,4 +1,4 @@
-"""The model itself in a repository: its configuration, by the runtime that runs it."""
+"""The model itself in a Triton repository: its files and its configuration, which depend on its runtime."""
 
 from __future__ import annotations
 

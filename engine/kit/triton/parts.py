@@ -24,7 +24,7 @@ _SETTINGS, REQUIREMENTS = "settings.json", "requirements.txt"
 
 @dataclass(frozen=True)
 class Files:
-    """Files of a built model: the folder that they are in, and their names. They go into the folder of a version."""
+    """Files of a built model for the folder of the model's version: the folder where they are, and their names."""
 
     folder: Path
     names: tuple[str, ...]
@@ -58,9 +58,9 @@ def python(
 ) -> Part:
     """Return a model of the python backend, with the same max_batch_size as `model`.
 
-    `work` is the name of the file with its code: a file of `kit/triton/served`, or one of `files`, as tasks of other
-    packages bring. `takes` and `gives` are its inputs and outputs. `needs` are packages, beside numpy, that Triton's
-    Python must have, in the versions of this environment.
+    `work` is the file with the code of the python model: a file of `kit/triton/served`, or one of `files`, which tasks
+    of other packages bring. `takes` and `gives` are the inputs and outputs. `needs` are the packages, beside numpy,
+    that Triton's Python must have, in the versions of this environment.
     """
     config = named(name, model.max_batch_size)
     config.backend = "python"
@@ -85,8 +85,8 @@ def ensemble(
 ) -> Part:
     """Return the ensemble that clients call. `takes` are its inputs, `gives` the tensors of its parts that it returns.
 
-    A tensor that the last part takes and returns has another name before the last part. Triton drops an output that a
-    client does not request from the whole ensemble: a later part that takes it would wait forever.
+    A tensor that the last part takes and returns has another name before the last part. Otherwise the last part would
+    wait forever when a client does not request the tensor: Triton drops an unrequested output in the whole ensemble.
     """
     model = parts[0].config
     config = named(name, model.max_batch_size)
@@ -95,13 +95,13 @@ def ensemble(
         _describe(config.input.add(), tensor, model)
     last = parts[-1].config
     again = {tensor.name for tensor in last.input} & {tensor.name for tensor in last.output}
-    known: dict[str, Any] = {}
+    available: dict[str, Any] = {}
     for part in parts:
-        known |= {part.names.get(tensor.name, tensor.name): tensor for tensor in part.config.output}
+        available |= {part.names.get(tensor.name, tensor.name): tensor for tensor in part.config.output}
     for output in gives:
         described = config.output.add()
-        described.name, described.data_type = output, known[output].data_type
-        described.dims.extend(known[output].dims)
+        described.name, described.data_type = output, available[output].data_type
+        described.dims.extend(available[output].dims)
     used = {*gives, *(tensor.name for part in parts for tensor in part.config.input)}
     for part in parts:
         step = config.ensemble_scheduling.step.add()
@@ -138,7 +138,7 @@ def tensors(described: Any, model: Config) -> list[AnswerTensor]:
 def _describe(described: Any, tensor: AnswerTensor, model: Config) -> None:
     """Write a tensor into an input or output of a configuration.
 
-    Where Triton does not batch the model, its dims begin with the first axis of the model's own inputs.
+    Where Triton does not batch the model, the dims begin with the first axis of the model's inputs.
     """
     from tritonclient.grpc import model_config_pb2
 

@@ -13,7 +13,7 @@ from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton import config as configs
-from engine.kit.triton import embedding, fields, generation, images, parts, plain_folder, text, warmups
+from engine.kit.triton import embedding, fields, generation, images, parts, text, warmups
 from engine.kit.triton import model as models
 from engine.kit.triton.answers import by_task as answers
 from engine.kit.triton.config import Config, Signature
@@ -42,8 +42,9 @@ def write(
     """Write the model folders of a Triton repository into `out`.
 
     `data` are the files of warm-ups; without `data` these warm-ups are left out (`kit/triton/warmups.py`). A model
-    that no backend of Triton runs becomes one plain folder (`plain_folder`).
-    Raises StepError where two models have one name, where Triton has no field of the recipe, or cannot serve the model.
+    that no backend of Triton runs becomes one plain folder.
+    Raises StepError where two models have one name, where Triton does not know a field of the recipe, or where Triton
+    cannot serve the model.
     """
     out.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=out.parent) as folder:
@@ -56,7 +57,7 @@ def write(
             if model.largest and not serving.largest:  # the recipe has no profile, the engine has its own
                 serving = serving.model_copy(update={"largest": model.largest})
             if model.backend is None:
-                return _plain(out, serving, model, directory, checkpoint)
+                return _write_plain(out, serving, model, directory, checkpoint)
             listed = _parts(serving, *models.config(serving, model), checkpoint)
             files = {serving.model_name: Files(directory, model.files)}
         _refuse_collisions(listed)
@@ -105,8 +106,9 @@ def _around(serving: Serving, model: Config, first: Part | None, answer: Answer 
     if answer is not None:
         outputs = list(answer.outputs)
     entry = parts.ensemble(serving.ensemble, chain, takes=taken, gives=outputs, task=task)
-    for name, value in () if answer is None else answer.parameters.items():
-        entry.config.parameters[name].string_value = value
+    if answer is not None:
+        for name, value in answer.parameters.items():
+            entry.config.parameters[name].string_value = value
     fields.overridden(entry.config, serving, "ensemble")
     return [middle, *(part for part in chain if part is not middle), entry]
 
@@ -155,19 +157,29 @@ def _generates(validated: Path, checkpoint: Path) -> bool:
 
 
 def _with_embedding(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) -> Path:
-    """Return the folder of the model to serve. Where clients get embeddings, its graph makes them if it can."""
+    """Return the folder of the model to serve. Where clients get embeddings, the graph makes them if it can."""
     embeds = _answers(serving) and tasks.find(_task(serving, checkpoint)).embeds
     if not embeds or not (validated / onnx_files.MODEL).is_file():
         return validated
     return embedding.pooled(validated, checkpoint, scratch / "pooled")
 
 
-def _plain(out: Path, serving: Serving, model: Served, directory: Path, checkpoint: Path) -> PackageReport:
-    """Write a plain folder; return the report of a package without models for Triton."""
+def _write_plain(out: Path, serving: Serving, model: Served, directory: Path, checkpoint: Path) -> PackageReport:
+    """Write a plain folder for programs without a server: the model's files, its tokenizer, and requirements.txt."""
+    import numpy as np
+
+    folder = out / serving.model_name
+    onnx_files.link(directory, folder)
+    needs = [*model.needs, f"numpy>={np.__version__.split('.', maxsplit=1)[0]}"]
     signature = Signature(model.inputs, model.outputs)
     texts = text.load(serving, signature, checkpoint, _task(serving, checkpoint)) if serving.tokenizer else None
-    tokenizer = None if texts is None else texts.file
-    plain_folder.write(out / serving.model_name, directory, model, tokenizer=tokenizer)
+    if texts is not None:
+        import tokenizers
+
+        (folder / "tokenizer.json").write_text(texts.file, "utf-8")
+        needs.append(f"tokenizers=={tokenizers.__version__}")
+    lines = [f"# What runs {model.files[0]}; {model.why_plain}.", *needs]
+    (folder / parts.REQUIREMENTS).write_text("\n".join(lines) + "\n", "utf-8")
     print(model.why_plain)
     return PackageReport(name=serving.model_name, models=(), bytes=_size(out))
 

@@ -46,7 +46,7 @@ class Serving(Frozen):
         """Return the options of a recipe."""
         triton = recipe.package.triton
         name = triton.name or recipe.name
-        pixels = images.wanted(recipe)
+        pixels = images.of_recipe(recipe)
         largest: dict[str, int] = {}
         file_names = warmups.names(recipe)
         for profile in recipe.profiles:
@@ -75,7 +75,7 @@ class Serving(Frozen):
 
 
 def _kind(recipe: Recipe) -> str:
-    """Return the kind of data that clients send, for the name of the ensemble: "text", "image" or "tensor"."""
+    """Return the kind of data that clients send, for the name of the ensemble: "text", "image" or "tensors"."""
     task = tasks.known(recipe.model.task)
-    modality = images.modality(images.wanted(recipe)) if task is None else task.modality
+    modality = images.modality(images.of_recipe(recipe)) if task is None else task.modality
     return modality.value

@@ -1,7 +1,7 @@
 """Warm-up data: files of a recipe that hold an input of a warm-up, and their names in a package."""
 
 # Source: `ModelWarmup.Input.input_data_file` in Triton's model_config.proto: a file in the model's folder `warmup` that
-# holds one row, as it lies in memory; the server repeats it for each row of the batch.
+# holds one row, as it lies in memory. The server repeats the row for the whole batch.
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def _renamed(value: Any, names: Mapping[str, str]) -> Any:
 def add(folder: Path, config: Any, files: Mapping[str, Path] | None) -> None:
     """Copy the files of a model's warm-ups into its folder; where `files` is None, remove these warm-ups.
 
-    `bench` passes None: its own warm-up calls warm the server. Raises StepError for a file whose size is not that of a
-    row of its input.
+    `bench` passes None, because its own first calls warm the server. Raises StepError for a file whose size is not that
+    of one row of its input.
     """
     from tritonclient.grpc import model_config_pb2
 
-    kept = [sample for sample in config.model_warmup if files is not None or not _needed(sample)]
-    if len(kept) < len(config.model_warmup):
-        copies = [type(sample).FromString(sample.SerializeToString()) for sample in kept]
+    remaining = [sample for sample in config.model_warmup if files is not None or not _needed(sample)]
+    if len(remaining) < len(config.model_warmup):
+        copies = [type(sample).FromString(sample.SerializeToString()) for sample in remaining]
         config.ClearField("model_warmup")
         config.model_warmup.extend(copies)
     for sample in config.model_warmup:

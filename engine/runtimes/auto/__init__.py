@@ -1,1 +1,1 @@
-"""Auto: the runtime that suits the target; recipes may name it, nothing chooses yet."""
+"""Auto: stands for a runtime that is chosen by the target. Recipes may name it, but nothing chooses yet."""

@@ -1,4 +1,4 @@
-"""Auto: a runtime chosen for the target, which nothing does yet."""
+"""Auto: stands for a runtime that is chosen by the target. Recipes may name it, but nothing chooses yet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Auto(Runtime):
-    """Whatever suits the target."""
+    """The runtime `auto`: checks accept it, and builds are refused as not supported yet."""
 
     name: ClassVar[str] = "auto"
     on_gpus: ClassVar[bool] = True
@@ -24,17 +24,17 @@ class Auto(Runtime):
     )
 
     def builds_for(self, gpu: Gpu) -> bool:
-        """Whatever suits the GPU would."""
+        """Return True: for every GPU of the catalogue some runtime builds."""
         return True
 
     def kernels(self, target: TargetView) -> Kernels | None:
-        """Return what CPUs are built for today; None on a GPU."""
+        """Return the precisions of ONNX Runtime on a CPU, the only runtime for CPUs; None on a GPU."""
         return Kernels(("fp32", "int8"), "onnxruntime computes there in") if target.device == "cpu" else None
 
     def sections(self, target: TargetView) -> Sequence[str]:
-        """Return every section: any may turn out to be meant."""
+        """Return the sections of all runtimes: each of them may be chosen."""
         return ("tensorrt",)
 
     def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
-        """Raise RecipeError at an option that TensorRT does not have."""
+        """Raise RecipeError at an option under `tensorrt` that TensorRT does not have."""
         import_module("engine.runtimes.tensorrt.feasible").options(loaded, devices)

@@ -1,1 +1,1 @@
-"""ONNX Runtime, on a CPU or through a provider for GPUs."""
+"""ONNX Runtime: runs ONNX models on a CPU, or through an execution provider on GPUs."""

@@ -1,4 +1,4 @@
-"""Transformer fusion: several operators become one that ONNX Runtime has a fast kernel for."""
+"""Transformer fusion: replaces groups of operators by fused operators, for which ONNX Runtime has fast kernels."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ if TYPE_CHECKING:
     import numpy as np
     import onnx
 
-_POSITIONS = 8  # the input of EmbedLayerNormalization
-# Standard operators that older exports spell out in parts and that fusion puts together.
-_PUT_TOGETHER = frozenset({"Gelu", "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"})
+_POSITIONS = 8
+"""The index of the input `position_ids` of EmbedLayerNormalization."""
+_STANDARD_FUSED = frozenset({"Gelu", "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"})
+"""Fused operators of ONNX's own domain: older exports have several operators in place of each."""
 
 
 def fuse(model: Path, scratch: Path, *, skip_layer_norm: bool) -> onnx.ModelProto:
     """Return the model of a directory with its attention, embedding and activation operators fused.
 
-    Masks stay raw: the optimizer's own default turns them into sequence lengths, which is wrong for every mask
+    Attention masks stay raw: by default the optimizer turns masks into sequence lengths, which is wrong for every mask
     that is not right-padded. `skip_layer_norm` also fuses residual additions and biases into the operators behind
-    them. `scratch` takes a temporary file. Raises whatever the optimizer raises on a graph that it cannot handle.
+    them. `scratch` takes a temporary file. On a graph that the optimizer cannot handle, its exception is raised.
     """
     from onnxruntime.transformers.fusion_options import FusionOptions
     from onnxruntime.transformers.optimizer import optimize_by_fusion
 
-    # Not optimize_model: it needs torch to do these two things. Its constant folding goes first, since patterns
-    # are matched on folded constants; sharing constants would hide them from the patterns again.
+    # `optimize_model` would do the two steps below in one, but it needs torch. Constants are folded first, since fusion
+    # matches patterns of folded constants. Sharing equal constants is off: shared constants do not match the patterns.
     ort.optimize(model, scratch, level="basic", disabled=("ConstantSharing",))
     folded = onnx_files.load(scratch)
-    folded.ClearField("producer_name")  # the optimizer warns of every exporter but one
+    folded.ClearField("producer_name")  # else the optimizer warns of every exporter but one
     options = FusionOptions("bert")
     options.use_raw_attention_mask(True)  # noqa: FBT003  the optimizer's own signature
     options.enable_skip_layer_norm = skip_layer_norm
     options.enable_bias_skip_layer_norm = skip_layer_norm
     options.enable_bias_gelu = skip_layer_norm
-    # The other families ("gpt2", "t5", ...) found nothing more in exports of their own architectures, and "vit"
-    # drops the mask of a text model.
+    # "bert" for all architectures: the other model types ("gpt2", "t5", ...) fused nothing more in exports of their own
+    # architectures, and "vit" drops the mask of a text model.
     heads, hidden = attention_sizes(folded)
     fused = optimize_by_fusion(folded, "bert", heads, hidden, options)
     _drop_counted_positions(fused.model)
@@ -50,28 +51,29 @@ def fuse(model: Path, scratch: Path, *, skip_layer_norm: bool) -> onnx.ModelProt
 
 
 def fused_operators(before: onnx.ModelProto, after: onnx.ModelProto) -> dict[str, int]:
-    """Return how many of each operator fusion made, by name."""
-    made = _fused(after)
-    made.subtract(_fused(before))
-    return {name: count for name, count in sorted(made.items()) if count > 0}
+    """Return how many fused operators `after` has more than `before`, by the operator's name."""
+    counts = _fused(after)
+    counts.subtract(_fused(before))
+    return {name: count for name, count in sorted(counts.items()) if count > 0}
 
 
 def attention_sizes(model: onnx.ModelProto) -> tuple[int, int]:
-    """Return the number of heads and the hidden size; (0, 0) where the graph does not tell or tells several.
+    """Return the number of attention heads and the hidden size; (0, 0) where the graph has no or several such pairs.
 
-    Exports that reshape to (batch, sequence, -1, head size) leave the number of heads open: the projection's
-    weight, [input, heads x head size], settles it.
+    An export may reshape to (batch, sequence, -1, head size) and so leave the number of heads open. The number then
+    follows from the weight of the projection, whose shape is [input, heads x head size].
     """
     constants = topology.initializers(model.graph)
     makers = topology.producers(model.graph)
-    found = set(_sizes(model, constants, makers))
-    return found.pop() if len(found) == 1 else (0, 0)
+    sizes = set(_sizes(model, constants, makers))
+    return sizes.pop() if len(sizes) == 1 else (0, 0)
 
 
 def _drop_counted_positions(model: onnx.ModelProto) -> None:
-    """Drop positions that an embedding is given where they just count 0, 1, 2, ...: it counts by itself.
+    """Remove the input `position_ids` of fused embeddings where the positions are 0, 1, 2, ...
 
-    That is how DistilBERT is exported, and an embedding with positions cannot be quantized.
+    Without that input the operator counts positions by itself. DistilBERT is exported with explicit positions, and ONNX
+    Runtime cannot quantize a fused embedding that has them.
     """
     import numpy as np
 
@@ -107,7 +109,7 @@ def _sizes(
 
 
 def _head_size(shape: str, constants: dict[str, onnx.TensorProto], makers: dict[str, onnx.NodeProto]) -> int | None:
-    """Return the last of four extents that a Reshape asks for."""
+    """Return the last extent of a Reshape to four axes, the head size; None for another Reshape."""
     whole = _constant(shape, constants, makers)
     if whole is not None:
         return int(whole[-1]) if whole.shape == (4,) else None
@@ -121,11 +123,11 @@ def _head_size(shape: str, constants: dict[str, onnx.TensorProto], makers: dict[
 def _projection(
     value: str, constants: dict[str, onnx.TensorProto], makers: dict[str, onnx.NodeProto]
 ) -> onnx.TensorProto | None:
-    """Return the weight behind a value that is made by MatMul, perhaps with a bias added."""
+    """Return the weight of the MatMul that computes a value, with or without an added bias; None for other nodes."""
     maker = makers.get(value)
     if maker is not None and maker.op_type == "Add":
-        behind = (makers.get(name) for name in maker.input)
-        maker = next((node for node in behind if node is not None and node.op_type == "MatMul"), None)
+        sources = (makers.get(name) for name in maker.input)
+        maker = next((node for node in sources if node is not None and node.op_type == "MatMul"), None)
     if maker is None or maker.op_type != "MatMul":
         return None
     return constants.get(maker.input[1])
@@ -147,5 +149,7 @@ def _constant(
 
 def _fused(model: onnx.ModelProto) -> Counter[str]:
     return Counter(
-        node.op_type for node in onnx_files.nodes(model) if node.domain == CONTRIBUTED or node.op_type in _PUT_TOGETHER
+        node.op_type
+        for node in onnx_files.nodes(model)
+        if node.domain == CONTRIBUTED or node.op_type in _STANDARD_FUSED
     )

@@ -1,4 +1,4 @@
-"""The driver: graphs with a past, run by ONNX Runtime call after call."""
+"""Driver of text generation: runs graphs with past (a key-value cache) in ONNX Runtime, one call per new token."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ if TYPE_CHECKING:
     Step = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 _FIRST = 0
-"""The token that a decoder begins with where only time is measured: which one it is makes no difference."""
+"""The first token of a decoder where only time is measured: any token would give the same latency."""
 
 
 def runner(artifact: Path, *, name: str, threads: int, new_tokens: int = 0, level: str | None = None) -> Runner:
     """Return the runner of an artifact that generates text.
 
-    `run` answers as the model does in one pass: `input_ids`, `attention_mask` [batch, sequence], behind an encoder
-    also `decoder_input_ids` [batch, target], -> `logits`. What is prepared generates `new_tokens` for each row of
-    `input_ids`, whatever they are: no token ends it. Raises StepError where ONNX Runtime refuses a graph.
+    `run` takes `input_ids` and `attention_mask` [batch, sequence], for a model with encoder and decoder also
+    `decoder_input_ids` [batch, target], and returns `logits` as one pass of the original model would. A prepared call
+    generates exactly `new_tokens` for each row of `input_ids`: end tokens do not stop it. Raises StepError where ONNX
+    Runtime refuses a graph.
     """
     sessions = [ort.session(artifact / folder, threads=threads, level=level) for folder in graphs.folders(artifact)]
     return Runner(
         name,
-        lambda inputs: {"logits": _whole(sessions, inputs)},
+        lambda inputs: {"logits": _logits(sessions, inputs)},
         lambda inputs: lambda: generate(sessions, inputs, new_tokens, start=_FIRST),
     )
 
@@ -40,13 +41,13 @@ def runner(artifact: Path, *, name: str, threads: int, new_tokens: int = 0, leve
 def generate(
     sessions: list[onnxruntime.InferenceSession], inputs: Tensors, new_tokens: int, *, start: int
 ) -> np.ndarray:
-    """Return just so many new tokens for each row, int64 [batch, new_tokens], each the likeliest.
+    """Return exactly `new_tokens` new tokens for each row, int64 [batch, new_tokens], each the likeliest token.
 
-    `start` is what a decoder behind an encoder begins with.
+    `start` is the first token of a decoder that follows an encoder.
     """
     import numpy as np
 
-    step, ids, mask = _begun(sessions, inputs)
+    step, ids, mask = _start(sessions, inputs)
     if len(sessions) > 1:
         ids = np.full((len(ids), 1), start, dtype=np.int64)
         mask = np.ones_like(ids)
@@ -59,15 +60,15 @@ def generate(
     return np.stack(list(greedy.generate(last, loop, ids)), axis=1)
 
 
-def _whole(sessions: list[onnxruntime.InferenceSession], inputs: Tensors) -> np.ndarray:
+def _logits(sessions: list[onnxruntime.InferenceSession], inputs: Tensors) -> np.ndarray:
     """Return the logits of every position, [batch, tokens, vocabulary].
 
-    The first half goes in with an empty past; then one token alone, as in generation, and the rest, each behind what
-    went before: so that every case shows what the past is worth.
+    Three calls compute the logits: the first half of the tokens with an empty past, then a single token as in
+    generation, then the rest. Later calls use the past of earlier calls, so a comparison of logits also tests the past.
     """
     import numpy as np
 
-    step, ids, mask = _begun(sessions, inputs)
+    step, ids, mask = _start(sessions, inputs)
     if len(sessions) > 1:
         ids = inputs["decoder_input_ids"]
         mask = np.ones_like(ids)
@@ -76,41 +77,41 @@ def _whole(sessions: list[onnxruntime.InferenceSession], inputs: Tensors) -> np.
     return np.concatenate([step(ids[:, a:b], mask[:, a:b]) for a, b in zip((0, *ends), ends, strict=False)], axis=1)
 
 
-def _begun(sessions: list[onnxruntime.InferenceSession], inputs: Tensors) -> tuple[Step, np.ndarray, np.ndarray]:
-    """Return a function that goes on from where the last call of it ended, and the prompt and its mask."""
+def _start(sessions: list[onnxruntime.InferenceSession], inputs: Tensors) -> tuple[Step, np.ndarray, np.ndarray]:
+    """Return the function of `_continuing` for these inputs, and the prompt with its mask."""
     ids, mask = inputs["input_ids"], inputs["attention_mask"]
     if len(sessions) == 1:
-        return _going_on(sessions[0], len(ids), {}), ids, mask
+        return _continuing(sessions[0], len(ids), {}), ids, mask
     encoder, decoder = sessions
-    seen = {
+    encoded = {
         past.becoming(name): array
         for name, array in ort.run(encoder, {"input_ids": ids, "attention_mask": mask}).items()
     }
-    return _going_on(decoder, len(ids), {"encoder_attention_mask": mask, **seen}), ids, mask
+    return _continuing(decoder, len(ids), {"encoder_attention_mask": mask, **encoded}), ids, mask
 
 
-def _going_on(session: onnxruntime.InferenceSession, rows: int, fixed: Tensors) -> Step:
-    """Return a function from tokens and their mask, [rows, new], to logits [rows, new, vocabulary].
+def _continuing(session: onnxruntime.InferenceSession, rows: int, fixed: Tensors) -> Step:
+    """Return a function that takes new tokens and their mask, [rows, new], and returns logits [rows, new, vocabulary].
 
-    It keeps the past between calls. `fixed` goes into every call.
+    The function keeps the past from call to call. `fixed` are inputs that every call gets.
     """
     import numpy as np
 
-    held = {
+    past_values = {
         value.name: np.zeros((rows, value.shape[1], 0, value.shape[3]), dtype=np.float32)
         for value in session.get_inputs()
         if value.name.startswith(f"{past.PAST}.") and value.name not in fixed
     }
-    seen = np.zeros((rows, 0), dtype=np.int64)
+    mask = np.zeros((rows, 0), dtype=np.int64)
 
     def step(tokens: np.ndarray, shown: np.ndarray) -> np.ndarray:
-        nonlocal seen
-        seen = np.concatenate([seen, shown], axis=1)
-        places = greedy.positions(seen, tokens.shape[1])
-        given = {"input_ids": tokens, "attention_mask": seen, "position_ids": places, **fixed, **held}
-        answers = ort.run(session, given)
+        nonlocal mask
+        mask = np.concatenate([mask, shown], axis=1)
+        positions = greedy.positions(mask, tokens.shape[1])
+        feeds = {"input_ids": tokens, "attention_mask": mask, "position_ids": positions, **fixed, **past_values}
+        answers = ort.run(session, feeds)
         logits = answers.pop("logits")
-        held.update({past.becoming(name): array for name, array in answers.items()})
+        past_values.update({past.becoming(name): array for name, array in answers.items()})
         return logits
 
     return step

@@ -1,7 +1,7 @@
-"""ONNX Runtime's providers for GPUs: their options, and proof that a session runs on the one that it was asked for."""
+"""ONNX Runtime's execution providers: their options, and checks that a session really runs on its provider."""
 
-# Option names: ONNX Runtime's documentation, "NVIDIA - CUDA" and "NVIDIA - TensorRT", "Configurations"; all values are
-# text. Coded to that and to what onnxruntime-gpu 1.31 answers without a GPU: no session on one has been opened yet.
+# Sources of option names: ONNX Runtime's documentation, "NVIDIA - CUDA" and "NVIDIA - TensorRT", "Configurations"; all
+# values are text. Tested with onnxruntime-gpu 1.31 without a GPU: no session on a GPU has been opened yet.
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 CPU, CUDA, TENSORRT = "CPUExecutionProvider", "CUDAExecutionProvider", "TensorrtExecutionProvider"
 RECORD = "session.record_ep_graph_assignment_info"
-"""The session option that keeps which provider got which node."""
+"""The session option that records which provider runs which node."""
 
 _WORK = frozenset(
     {"MatMul", "Gemm", "FusedMatMul", "Conv", "FusedConv", "Attention", "MultiHeadAttention", "LSTM", "GRU"}
 )
-"""Operators that do the work of a model. Others, about shapes, belong on the CPU, and are put there on purpose."""
+"""Operators with the expensive computations of a model. ONNX Runtime puts other nodes, about shapes, on the CPU."""
 
 
 HINT = (
@@ -34,7 +34,7 @@ HINT = (
 
 @dataclass(frozen=True)
 class SessionProvider:
-    """What runs a session: ONNX Runtime's name of it, its options, and who takes the nodes that it does not."""
+    """The provider of a session: its name in ONNX Runtime, its options, and the providers for nodes that it refuses."""
 
     name: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -42,11 +42,11 @@ class SessionProvider:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether it computes on a GPU."""
+        """Whether the provider computes on a GPU."""
         return self.name != CPU
 
     def listed(self) -> list[tuple[str, dict[str, str]]]:
-        """Return what a session is opened with, the wanted provider first."""
+        """Return the list of providers with which a session is opened, the main provider first."""
         listed = [(self.name, dict(self.options)), *((name, dict(options)) for name, options in self.behind)]
         return [*listed, (CPU, {})] if self.on_gpu else listed
 
@@ -55,13 +55,13 @@ ON_CPU = SessionProvider(CPU)
 
 
 def cuda(gpu: CudaGpu, *, graph: bool = False) -> SessionProvider:
-    """Return the CUDA provider. With `graph` a session replays a captured graph: inputs must be bound, shapes fixed."""
+    """Return the CUDA provider. With `graph` a session replays a CUDA graph: inputs must be bound, shapes fixed."""
     captured = {"enable_cuda_graph": "1"} if graph else {}
     return SessionProvider(CUDA, {"device_id": str(gpu.index), **captured})
 
 
 def tensorrt(gpu: CudaGpu, options: Mapping[str, str]) -> SessionProvider:
-    """Return the TensorRT provider with the options of `tensorrt_provider`, and CUDA behind it."""
+    """Return the TensorRT provider with the options of `tensorrt_provider`; CUDA takes the nodes that it refuses."""
     device = {"device_id": str(gpu.index)}
     return SessionProvider(TENSORRT, {**device, **options}, ((CUDA, device),))
 
@@ -78,8 +78,8 @@ def expect_available(provider: SessionProvider) -> None:
 def expect_used(session: onnxruntime.InferenceSession, provider: SessionProvider) -> None:
     """Raise StepError where a session does not run on its provider.
 
-    A build that knows a provider opens sessions without it where its libraries or the driver are missing, and only
-    warns; and a provider that is there may have got none of the nodes that matter.
+    ONNX Runtime only warns, and opens the session without the provider, where libraries or the driver are missing. It
+    may also leave the provider without any of the expensive nodes.
     """
     if provider.name not in session.get_providers():
         raise _fallback(provider, [f"the session runs on: {', '.join(session.get_providers())}"])

@@ -1,4 +1,4 @@
-"""Runners of ONNX Runtime sessions: on a CPU as they come, on a GPU with inputs and outputs bound to its memory."""
+"""Runners of ONNX Runtime sessions: on a CPU, and on a GPU with inputs and outputs bound to the GPU's memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["bound", "provider_of", "rival", "runner"]
 
 _GRAPH = "gpu_graph_id"
-"""The run option that says which captured CUDA graph a run replays; -1 for a run without one."""
+"""The run option with the number of the CUDA graph that a run captures or replays; -1 for a run without a graph."""
 
 
 def runner(
@@ -43,7 +43,7 @@ def runner(
     session = ort.session(directory, threads=threads, provider=provider)
     if not provider.on_gpu:
         return Runner(name, lambda inputs: ort.run(session, inputs), lambda inputs: _plain(session, inputs))
-    graphs = count(1)  # a captured graph belongs to one shape and one set of addresses
+    graphs = count(1)  # each prepared call has a CUDA graph of its own: a graph fixes shapes and addresses
     memory = ("cuda", int(provider.options["device_id"]))
     captures = any(provider.options.get(key) == "1" for key in ("enable_cuda_graph", "trt_cuda_graph_enable"))
 
@@ -54,16 +54,16 @@ def runner(
 
 
 def rival(original: RivalModel, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:  # noqa: ARG001 - it has one
-    """Return the runner of an exported model as a user would open it: every optimization that is on by default.
+    """Return the runner of an exported model with ONNX Runtime's defaults, as a user would open the model.
 
-    On a GPU that is the CUDA provider. Raises StepError as `runner` does.
+    On a GPU the CUDA provider runs it. Raises StepError as `runner` does.
     """
     plain = spec.OnnxRuntime().as_rival(execution)
     return runner(original.exported, plain, name=name, threads=threads, new_tokens=original.new_tokens)
 
 
 def provider_of(directory: Path, execution: Execution) -> SessionProvider:
-    """Return the provider that a model runs on. Raises StepError where its GPU is not here."""
+    """Return the provider of a model. Raises StepError where the GPU of `execution` is not here."""
     if execution.hardware is None:
         return ON_CPU
     gpu = devices.chosen(execution.hardware)
@@ -74,7 +74,7 @@ def provider_of(directory: Path, execution: Execution) -> SessionProvider:
 
 
 def _plain(session: onnxruntime.InferenceSession, inputs: Tensors) -> Callable[[], object]:
-    ort.run(session, inputs)  # says clearly what is wrong, which a bare call does not
+    ort.run(session, inputs)  # raises a clear error for wrong inputs; the bare call below does not
     names = [value.name for value in session.get_outputs()]
     feed = {value.name: inputs[value.name] for value in session.get_inputs()}
     return lambda: session.run(names, feed)
@@ -83,14 +83,15 @@ def _plain(session: onnxruntime.InferenceSession, inputs: Tensors) -> Callable[[
 def bound(
     session: onnxruntime.InferenceSession, inputs: Tensors, *, memory: tuple[str, int], graph: int | None
 ) -> Callable[[], object]:
-    """Return a call whose inputs and outputs stay in one memory, and which waits until the device has finished.
+    """Return a call whose inputs and outputs stay in a device's memory, and which waits until the device has finished.
 
-    `memory` is a kind of device and its number, as ("cuda", 0); `graph` the number of the CUDA graph that the calls
-    are captured into, None for none.
+    `memory` is a kind of device and its number, as ("cuda", 0). `graph` is the number of the CUDA graph that captures
+    the call; None for no graph.
     """
     import onnxruntime
 
-    answers = ort.run(session, inputs, None if graph is None else _options(-1))  # with the shapes of the outputs
+    plain_run = None if graph is None else _options(-1)
+    answers = ort.run(session, inputs, plain_run)  # their shapes are those of the outputs
     binding = session.io_binding()
     for name, array in ort.feed(session, inputs).items():
         binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array, *memory))

@@ -1,4 +1,4 @@
-"""ONNX Runtime: sessions that run where they were asked to, with the options that a model was saved for."""
+"""Sessions of ONNX Runtime: they run on the given provider, with the options in the model's `session.json`."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import onnxruntime
 
 OPTIONS = "session.json"
+"""The file beside a model with the session options that the model needs."""
 
 _LEVELS = {
     "disabled": "ORT_DISABLE_ALL",
@@ -27,7 +28,8 @@ _LEVELS = {
     "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
 }
-_SILENT = 4  # what it would print comes with the exception
+_SILENT = 4
+"""Log level "fatal": ONNX Runtime prints no other messages, as exceptions hold the same text."""
 
 
 def session(
@@ -38,12 +40,12 @@ def session(
     provider: SessionProvider = ON_CPU,
     in_order: bool = False,
 ) -> onnxruntime.InferenceSession:
-    """Open `directory/model.onnx` on a provider, as its `session.json` asks.
+    """Open `directory/model.onnx` on a provider, with the options of its `session.json`.
 
-    `threads` counts those inside an operator, 0 leaves it to ONNX Runtime. `level` (`disabled`, `basic`,
-    `extended`, `all`) overrides the optimization level of `session.json`, which is `all` where there is none.
-    `in_order` runs nodes in the order in which they stand, as far as ONNX Runtime may choose.
-    Raises StepError where ONNX Runtime refuses the model, or would run it on another provider.
+    `threads` is the number of threads inside an operator; 0 lets ONNX Runtime choose. `level` (`disabled`, `basic`,
+    `extended`, `all`) overrides the optimization level of `session.json`; without either the level is `all`. `in_order`
+    runs nodes in the order of the file, as far as ONNX Runtime can choose. Raises StepError where ONNX Runtime refuses
+    the model, or would run it on another provider.
     """
     import onnxruntime
 
@@ -55,7 +57,7 @@ def session(
     ort_providers.expect_available(provider)
     if provider.on_gpu:
         settings.add_session_config_entry(ort_providers.RECORD, "1")
-        onnxruntime.preload_dlls()  # those that came as Python packages; what it misses, it prints
+        onnxruntime.preload_dlls()  # CUDA libraries that pip installed; it prints which are missing
     opened = _open(directory, settings, provider, saved.get("disabled_optimizers", ()))
     ort_providers.expect_used(opened, provider)
     return opened
@@ -82,8 +84,8 @@ def unoptimized_graph(model: onnx.ModelProto, scratch: Path, *, in_order: bool =
 def optimize(source: Path, out: Path, *, level: str, disabled: tuple[str, ...] = ()) -> None:
     """Write ONNX Runtime's own optimization of `source/model.onnx` to `out`.
 
-    Only the levels `basic` and `extended` are the same on every machine: `all` lays tensors out for the CPU at hand.
-    Raises StepError where ONNX Runtime refuses the model.
+    Only the levels `basic` and `extended` give the same model on every machine: `all` chooses memory layouts for the
+    CPU of this machine. Raises StepError where ONNX Runtime refuses the model.
     """
     out.mkdir(parents=True, exist_ok=True)
     settings = _settings(level, threads=1)  # constants fold to the same bits, however many cores there are
@@ -96,7 +98,7 @@ def optimize(source: Path, out: Path, *, level: str, disabled: tuple[str, ...] =
 
 
 def options(directory: Path) -> dict[str, Any]:
-    """Return what `session.json` says; empty where there is none. Raises StepError for what it must not say."""
+    """Return the options in `session.json`; empty without the file. Raises StepError for unknown options or levels."""
     path = directory / OPTIONS
     if not path.is_file():
         return {}
@@ -116,39 +118,40 @@ def options(directory: Path) -> dict[str, Any]:
 
 def save_options(directory: Path, *, level: str, disabled: tuple[str, ...] = ()) -> None:
     """Write `session.json`: the level and the disabled optimizers that the model must be served with."""
-    said = {"disabled_optimizers": list(disabled), "graph_optimization_level": level}
-    (directory / OPTIONS).write_text(json.dumps(said, indent=2) + "\n", "utf-8")
+    saved = {"disabled_optimizers": list(disabled), "graph_optimization_level": level}
+    (directory / OPTIONS).write_text(json.dumps(saved, indent=2) + "\n", "utf-8")
 
 
 def run(
     session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray], options: Any = None
 ) -> dict[str, np.ndarray]:
-    """Return every output by name, fed as `feed` says; `options` are a run's own (`RunOptions`).
+    """Run a session and return every output by name; `options` are ONNX Runtime's `RunOptions`.
 
-    Raises StepError where an input is missing or ONNX Runtime cannot run the model on these inputs.
+    `feed` chooses and casts the inputs. Raises StepError where an input is missing, or where ONNX Runtime cannot run
+    the model on these inputs.
     """
     fed = feed(session, inputs)
     names = [value.name for value in session.get_outputs()]
     try:
         return dict(zip(names, session.run(names, fed, options), strict=True))
-    except Exception as error:  # as above: a class per status code
+    except Exception as error:  # as in `_open`: ONNX Runtime raises a class per status code
         shapes = [f"{name}: {array.dtype}{list(array.shape)}" for name, array in fed.items()]
         raise StepError("ONNX Runtime cannot run the model on these inputs", [str(error), *shapes]) from error
 
 
 def feed(session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return only what the model asks for, in the integer or float width that it wants.
+    """Return the inputs that the model has, cast to the width of the model's own integers or floats.
 
     Raises StepError where an input is missing.
     """
-    asked = session.get_inputs()
-    missing = [value.name for value in asked if value.name not in inputs]
+    model_inputs = session.get_inputs()
+    missing = [value.name for value in model_inputs if value.name not in inputs]
     if missing:
         raise StepError(
             f"The model asks for inputs that are not there: {', '.join(missing)}",
             [f"there are: {', '.join(inputs)}"],
         )
-    return {value.name: _as_asked(inputs[value.name], value.type) for value in asked}
+    return {value.name: _cast(inputs[value.name], value.type) for value in model_inputs}
 
 
 def _settings(level: str, threads: int) -> onnxruntime.SessionOptions:
@@ -173,23 +176,26 @@ def _open(
             settings,
             providers=provider.listed(),
             disabled_optimizers=list(disabled),
-            enable_fallback=0,  # else it would try again on a CPU when a GPU fails, now or in the middle of a run
+            enable_fallback=0,  # else ONNX Runtime tries again on a CPU when the GPU fails, now or during a run
         )
     except Exception as error:  # ONNX Runtime raises a class per status code, all derived from Exception
-        # It names the file by its path, which tells a user nothing: it lies in the store.
-        said = str(error).replace(f"{directory}/", "")
+        # The message has the file's path in the store, which tells a user nothing.
+        message = str(error).replace(f"{directory}/", "")
         if provider.on_gpu:
             what = f"ONNX Runtime cannot open the model on {provider.name}"
-            raise StepError(what, [said], ort_providers.HINT) from error
-        raise StepError("ONNX Runtime cannot open the model", [said]) from error
+            raise StepError(what, [message], ort_providers.HINT) from error
+        raise StepError("ONNX Runtime cannot open the model", [message]) from error
 
 
-def _as_asked(array: np.ndarray, wanted: str) -> np.ndarray:
-    """Cast within one kind (int64 -> int32, float32 -> float16); ONNX Runtime complains about any other mismatch."""
+def _cast(array: np.ndarray, onnx_type: str) -> np.ndarray:
+    """Cast an array within its kind (int64 -> int32, float32 -> float16); ONNX Runtime refuses any other mismatch.
+
+    `onnx_type` is the type as ONNX Runtime writes it: "tensor(float16)".
+    """
     import numpy as np
 
     names = {"tensor(float)": "float32", "tensor(double)": "float64"}
-    dtype = names.get(wanted, wanted.removeprefix("tensor(").removesuffix(")"))
+    dtype = names.get(onnx_type, onnx_type.removeprefix("tensor(").removesuffix(")"))
     if dtype not in {"float16", "float32", "float64", "int8", "int16", "int32", "int64"} or array.dtype == dtype:
         return array
     return array.astype(dtype) if np.can_cast(array.dtype, dtype, "same_kind") else array

@@ -1,4 +1,4 @@
-"""ONNX Runtime: what it runs, on a CPU or through a provider for GPUs, and what that depends on."""
+"""ONNX Runtime as a runtime: what it runs on a CPU or through a provider on GPUs, and what its results depend on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Provider(StrEnum):
-    """What runs a session: `target.provider`."""
+    """The values of `target.provider`."""
 
     CPU = "cpu"
     CUDA = "cuda"
@@ -34,23 +34,23 @@ _BY_BUILD = (
     *("tiling_optimization_level", "profiling_verbosity", "max_aux_streams", "avg_timing_iterations", "timing_cache"),
     *("plugins", "refit", "strip_plan", "weight_streaming", "sparse_weights"),
 )
-"""What only the builder of an engine reads: the TensorRT provider has settings of its own."""
+"""Options under `tensorrt` that only the step trt-build reads: the TensorRT provider has settings of its own."""
 
 
 def provider_of(target: TargetView) -> Provider:
-    """Return the provider that a target means; without a word of it the CPU's or CUDA's, by the device."""
+    """Return the provider of a target. Where the target names none: CPU for a cpu, CUDA for a GPU."""
     if target.provider is not None:
         return Provider(target.provider)
     return Provider.CPU if target.device == "cpu" else Provider.CUDA
 
 
 def _tensorrt() -> ModuleType:
-    """Return what refuses recipes for TensorRT, which the provider hands graphs to; it counts in no key."""
+    """Import the checks of recipes for TensorRT, which the provider runs; their code counts in no key."""
     return import_module("engine.runtimes.tensorrt.feasible")
 
 
 class OnnxRuntime(Runtime):
-    """ONNX Runtime."""
+    """The runtime `onnxruntime`."""
 
     name: ClassVar[str] = "onnxruntime"
     title: ClassVar[str] = "ONNX Runtime"
@@ -84,7 +84,7 @@ class OnnxRuntime(Runtime):
             raise loaded.error(what, "target", "provider", hint=hint)
 
     def refuse_gpus(self, loaded: LoadedRecipeView, named: Sequence[Gpu]) -> None:
-        """Raise RecipeError where no provider for GPUs is named."""
+        """Raise RecipeError where the recipe names a GPU and no provider for GPUs."""
         provider = loaded.recipe.target.provider
         if provider in (None, Provider.CPU):
             what = f"{self.name} runs on {gpus.called(named)} through a provider for GPUs"
@@ -94,7 +94,7 @@ class OnnxRuntime(Runtime):
             raise loaded.error(what, "target", at, facts=facts, hint=hint)
 
     def kernels(self, target: TargetView) -> Kernels | None:
-        """Return what the kernels of a CPU or of the CUDA provider are for; TensorRT's compute in what the GPU does."""
+        """Return the precisions of the CPU or CUDA provider; None for TensorRT, which has the precisions of the GPU."""
         match provider_of(target):
             case Provider.CPU:
                 return Kernels(("fp32", "int8"), f"{self.name} computes there in")
@@ -105,11 +105,11 @@ class OnnxRuntime(Runtime):
                 return None
 
     def sections(self, target: TargetView) -> Sequence[str]:
-        """Return the section of TensorRT's options, where its provider builds the engines."""
+        """Return the section `tensorrt` for the TensorRT provider, which builds engines; no section for the others."""
         return ("tensorrt",) if target.provider == Provider.TENSORRT else ()
 
     def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
-        """Raise RecipeError for TensorRT's options that only the builder of an engine reads."""
+        """Raise RecipeError for an option under `tensorrt` that the provider ignores or TensorRT does not allow."""
         tensorrt = loaded.recipe.tensorrt
         for name in _BY_BUILD:
             if name in tensorrt:
@@ -119,15 +119,15 @@ class OnnxRuntime(Runtime):
             _tensorrt().options(loaded, devices)
 
     def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
-        """Every image with Triton's ONNX Runtime backend loads ONNX models."""
+        """Refuse no image: every image with Triton's ONNX Runtime backend loads ONNX models."""
 
     def refuse_operators(self, loaded: LoadedRecipeView, operators: Mapping[str, Sequence[str]]) -> None:
-        """Raise RecipeError for operators that TensorRT does not have, where its provider takes the graph."""
+        """Raise RecipeError for operators that TensorRT does not have, where the TensorRT provider runs the graph."""
         if loaded.recipe.target.provider == Provider.TENSORRT:
             _tensorrt().operators(loaded, operators)
 
     def unsupported(self, recipe: RecipeView) -> Iterator[Unsupported]:
-        """Yield what the TensorRT provider cannot do."""
+        """Yield fp8 and CUDA graphs, which the TensorRT provider does not support here."""
         if recipe.precision == "fp8" and recipe.target.provider == Provider.TENSORRT:
             what = "fp8 behind ONNX Runtime, whose optimizer takes such a graph apart"
             yield Unsupported("precision", what, "runtime: tensorrt, or precision: fp16")
@@ -136,29 +136,29 @@ class OnnxRuntime(Runtime):
             yield Unsupported("tensorrt.cuda_graph", what, "runtime: tensorrt")
 
     def accelerator(self, target: TargetView) -> Accelerator | None:
-        """Return TensorRT where its provider runs the model."""
+        """Return the TensorRT accelerator where the TensorRT provider runs the model."""
         return Accelerator.TENSORRT if target.provider == Provider.TENSORRT else None
 
     def generates(self, target: TargetView) -> bool:
-        """Say whether it runs models that generate text there: on a CPU."""
+        """Say whether the runtime generates text on this target: only on a CPU."""
         return self.runs_on_cpu(target)
 
     def fixes_profiles(self, target: TargetView) -> bool:
-        """Say whether the TensorRT provider builds engines of the profiles."""
+        """Say whether the TensorRT provider runs the model: its engines take only the shapes of the profiles."""
         return target.provider == Provider.TENSORRT
 
     def lowering(self, recipe: RecipeView) -> Lowering | None:
-        """Return how the precision comes into the graph: on a CPU only int8 does, as dynamic int8."""
+        """Return how the graph gets the precision: on a CPU only int8 changes the graph, as dynamic int8."""
         if self.runs_on_cpu(recipe.target):
             return Lowering.DYNAMIC if recipe.precision == "int8" else None
         return Lowering.IN_THE_GRAPH if recipe.precision != "fp32" else None
 
     def fuses(self, target: TargetView) -> Residual | None:
-        """Return how operators are fused. TensorRT knows no fused operators, as a provider too.
+        """Return how transformer operators are fused; None for the TensorRT provider, which knows no fused operators.
 
-        On a CPU the fused kernel of a residual addition (SkipLayerNormalization) is the slower one in ONNX Runtime 1.30
-        and 1.31, clearly so for int8; it was not in 1.24: look again when onnxruntime is upgraded. On a GPU it saves a
-        launch and a round trip through memory.
+        On a CPU, SkipLayerNormalization (a residual addition fused into the normalization) is slower than the two
+        operators in ONNX Runtime 1.30 and 1.31, above all for int8. In 1.24 it was not slower: measure again when
+        onnxruntime is upgraded. On a GPU, SkipLayerNormalization saves a kernel launch and a round trip through memory.
         """
         match provider_of(target):
             case Provider.CPU:
@@ -169,7 +169,7 @@ class OnnxRuntime(Runtime):
                 return None
 
     def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
-        """Return the provider, and of the TensorRT provider what it builds its engine for."""
+        """Return the provider; for the TensorRT provider also the options and profiles of its engine."""
         provider, tensorrt = provider_of(recipe.target), recipe.tensorrt
         options: dict[str, object] = {"provider": provider.value}
         if provider is Provider.TENSORRT:
@@ -185,30 +185,31 @@ class OnnxRuntime(Runtime):
         return options
 
     def tool(self, target: TargetView) -> str | None:
-        """Return the build of ONNX Runtime for GPUs."""
+        """Return the distribution of ONNX Runtime for GPUs; None on a CPU."""
         return None if self.runs_on_cpu(target) else _GPU
 
     def tools(self, execution: ExecutionView) -> tuple[str, ...]:
-        """Return the distributions that run it."""
+        """Return numpy and the distribution of ONNX Runtime that runs the model."""
         return ("numpy", self.name if execution.hardware is None else execution.hardware.tool)
 
     def facts(self, execution: ExecutionView) -> tuple[str, ...]:
-        """Return what chooses the kernels: the CPU's instructions and the build that runs on it, or GPU and driver."""
+        """Return the facts that choose kernels: the CPU's instructions and ONNX Runtime's build, or GPU and driver."""
         if execution.hardware is None:
             return _CPU_FACTS
-        # A fact and no tool: a machine without the GPU, which looks for what was made on one, need not have it.
+        # TensorRT's version is a fact, not a tool: a machine without the GPU looks up results of a machine with one,
+        # and need not have TensorRT installed.
         by_tensorrt = execution.options.get("provider") == Provider.TENSORRT
         return (*GPU_FACTS, "tensorrt.version") if by_tensorrt else GPU_FACTS
 
     def latency_facts(self, execution: ExecutionView) -> tuple[str, ...]:
-        """Return which build of ONNX Runtime it is."""
+        """Return the fact of the installed build of ONNX Runtime."""
         return ("onnxruntime.build",)
 
     def as_rival(self, execution: E) -> E:
-        """Return the provider that a user would take: the CPU's, or CUDA's."""
+        """Return the execution of a rival: with the CPU provider, or with CUDA on a GPU, as a user would choose."""
         provider = Provider.CUDA if execution.on_gpu else Provider.CPU
         return execution.model_copy(update={"runtime": self.name, "options": {"provider": provider.value}})
 
     def rival_tools(self, *, library: str) -> tuple[str, ...]:
-        """Return what runs the exported model."""
+        """Return numpy and ONNX Runtime, which run the exported model."""
         return ("numpy", self.name)

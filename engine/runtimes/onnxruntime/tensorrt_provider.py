@@ -1,4 +1,4 @@
-"""The options of ONNX Runtime's TensorRT provider, which Triton's backend takes under the same names."""
+"""Options of ONNX Runtime's TensorRT provider. Triton's ONNX Runtime backend takes most of them by the same names."""
 
 # Source: ONNX Runtime's documentation, "NVIDIA - TensorRT", "Configurations", and the table "Parameter mapping" in the
 # README of triton-inference-server/onnxruntime_backend. Not yet run on a GPU.
@@ -17,35 +17,36 @@ from engine.runtimes.profiles import Shapes
 
 
 def options(inputs: Mapping[str, Input], execution: Execution) -> dict[str, str]:
-    """Return how the provider builds its engine of a model and runs it.
+    """Return the provider's options for the engine of a model.
 
-    Precision is no option: without `trt_fp16_enable` and its like the provider builds a strongly typed network, which
-    computes in what the ONNX graph says (`kSTRONGLY_TYPED` in ONNX Runtime's tensorrt_execution_provider.cc).
+    No option sets a precision. Without `trt_fp16_enable` and similar options the provider builds a strongly typed
+    network, which computes in the types of the ONNX graph (`kSTRONGLY_TYPED` in tensorrt_execution_provider.cc).
     Raises StepError where a profile does not fit the model.
     """
-    said, given = execution.options, {}
-    if shapes := _spanning(trt_profiles.shapes(inputs, _profiles(said))):
+    settings, provider_options = execution.options, {}
+    if shapes := _spanning(trt_profiles.shapes(inputs, _profiles(settings))):
         for number, end in enumerate(("min", "opt", "max")):
             pairs = (f"{name}:{'x'.join(map(str, ends[number]))}" for name, ends in shapes.items())
-            given[f"trt_profile_{end}_shapes"] = ",".join(pairs)
-    if said["workspace"] is not None:
-        given["trt_max_workspace_size"] = str(said["workspace"])
-    if said["optimization_level"] is not None:
-        given["trt_builder_optimization_level"] = str(said["optimization_level"])
-    if said["cuda_graph"]:
-        given["trt_cuda_graph_enable"] = "1"
-    return given
+            provider_options[f"trt_profile_{end}_shapes"] = ",".join(pairs)
+    if settings["workspace"] is not None:
+        provider_options["trt_max_workspace_size"] = str(settings["workspace"])
+    if settings["optimization_level"] is not None:
+        provider_options["trt_builder_optimization_level"] = str(settings["optimization_level"])
+    if settings["cuda_graph"]:
+        provider_options["trt_cuda_graph_enable"] = "1"
+    return provider_options
 
 
-def _profiles(said: Mapping[str, Any]) -> tuple[Profile, ...]:
+def _profiles(settings: Mapping[str, Any]) -> tuple[Profile, ...]:
     """Return the profiles of a recipe as they were before they became JSON."""
-    return tuple({axis: Range(**extents) for axis, extents in profile.items()} for profile in said["profiles"])
+    return tuple({axis: Range(**extents) for axis, extents in profile.items()} for profile in settings["profiles"])
 
 
 def cached(directory: Path | str, *, prefix: str) -> dict[str, str]:
-    """Return the options that keep engines, named with `prefix`, and timings in a directory between sessions.
+    """Return the options that store engines and timings in a directory, for later sessions.
 
-    The provider looks there for the engine of the same graph, precision, GPU and its own version.
+    Files of engines begin with `prefix`. The provider reuses an engine of the same graph, precision, GPU and version of
+    the provider.
     """
     return {
         "trt_engine_cache_enable": "1",
@@ -57,10 +58,10 @@ def cached(directory: Path | str, *, prefix: str) -> dict[str, str]:
 
 
 def _spanning(shapes: Sequence[Shapes]) -> Shapes:
-    """Return one profile that spans all: the least, the usual of the first, the greatest.
+    """Return one profile that covers all profiles: the least min, the opt of the first profile, the greatest max.
 
-    The provider takes several profiles and then stays on the first, so that the shapes of the others fail
-    (microsoft/onnxruntime, pull request 31624, which is to change that).
+    The provider accepts several profiles, but runs only the first, so the shapes of the others fail (pull request 31624
+    of microsoft/onnxruntime is to change this).
     """
     return {
         name: (

@@ -1,7 +1,7 @@
 """How Triton's ONNX Runtime backend serves a built model."""
 
 # Sources: README of triton-inference-server/onnxruntime_backend, "Model Config Options" and "ONNX Runtime with TensorRT
-# optimization". The TensorRT accelerator has not yet been served by a Triton.
+# optimization". No Triton server has run the TensorRT accelerator yet.
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from engine.runtimes.onnxruntime.spec import Provider
 from engine.runtimes.served import Served
 
 _TRITONS_NAMES = {"trt_max_workspace_size": "max_workspace_size_bytes"}
-"""Options that Triton's backend calls otherwise than ONNX Runtime does."""
+"""Options of ONNX Runtime that have another name in Triton's backend."""
 
 
 def served(directory: Path, execution: Execution, scratch: Path) -> Served:
-    """Return how an ONNX model is served. Raises StepError where Triton cannot run it as it was validated."""
+    """Return how an ONNX model is served. Raises StepError where Triton cannot run the model as it was validated."""
     graph = onnx_files.load_graph(directory)
     inputs = onnx_files.inputs(graph)
     by_tensorrt = execution.options["provider"] == Provider.TENSORRT
@@ -40,33 +40,34 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
 
 
 def _accelerator(name: str, inputs: Mapping[str, Input], execution: Execution) -> tuple[str, Mapping[str, str]]:
-    """Return the TensorRT accelerator with its parameters: its engines are kept from start to start.
+    """Return the TensorRT accelerator with its parameters, so that a restarted server reuses its engines.
 
-    The folder of the engines is on the server's own disk, for a model repository may be read-only. There is no
-    `precision_mode`: any but the default makes the provider choose precisions by itself (`tensorrt_provider`).
+    Engines are stored in a folder on the server's own disk, since a model repository may be read-only. The parameter
+    `precision_mode` is not set: with any value but the default the provider chooses precisions by itself.
     """
-    kept = ort_tensorrt.cached(f"/tmp/{name}-tensorrt-engines", prefix=name)  # noqa: S108 - see above
-    said = {**ort_tensorrt.options(inputs, execution), **kept}
-    return Accelerator.TENSORRT, {_TRITONS_NAMES.get(each, each): value for each, value in sorted(said.items())}
+    cache = ort_tensorrt.cached(f"/tmp/{name}-tensorrt-engines", prefix=name)  # noqa: S108 - see above
+    options = {**ort_tensorrt.options(inputs, execution), **cache}
+    return Accelerator.TENSORRT, {_TRITONS_NAMES.get(each, each): value for each, value in sorted(options.items())}
 
 
 def _level(model: Path, scratch: Path) -> str:
     """Return the optimization level that Triton must use.
 
-    Triton cannot switch single optimizers off. Where session.json does, what it asks for must come to the same
-    without that: at the level `basic` the fusions of higher levels do not run anyway. Raises StepError otherwise.
+    Triton cannot disable single optimizers. Where `session.json` disables some, the optimized model must be the same
+    with and without them: at the level `basic`, for example, the fusions of higher levels do not run anyway. Raises
+    StepError where the two models differ.
     """
-    said = ort.options(model)
-    level = str(said.get("graph_optimization_level", "all"))
-    disabled = tuple(said.get("disabled_optimizers", ()))
+    saved = ort.options(model)
+    level = str(saved.get("graph_optimization_level", "all"))
+    disabled = tuple(saved.get("disabled_optimizers", ()))
     if not disabled:
         return level
     with TemporaryDirectory(dir=scratch) as folder:
-        made = []
+        models = []
         for name, without in (("without", disabled), ("with", ())):
             ort.optimize(model, Path(folder) / name, level=level, disabled=without)
-            made.append([path.read_bytes() for path in sorted((Path(folder) / name).iterdir())])
-    if made[0] != made[1]:
+            models.append([path.read_bytes() for path in sorted((Path(folder) / name).iterdir())])
+    if models[0] != models[1]:
         raise StepError(
             "Triton cannot serve this model as it was validated: it cannot switch single optimizers off",
             [f"switched off: {', '.join(disabled)}, at the level {level}"],

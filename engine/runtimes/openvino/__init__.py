@@ -1,1 +1,1 @@
-"""OpenVINO: recipes may name it, nothing builds for it yet."""
+"""OpenVINO: a runtime for CPUs. Recipes may name it, but nothing builds for it yet."""

@@ -1,4 +1,4 @@
-"""OpenVINO: a runtime for CPUs that nothing builds for yet."""
+"""OpenVINO: a runtime for CPUs. Recipes may name it, but nothing builds for it yet."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 class OpenVino(Runtime):
-    """OpenVINO, said and not built for yet."""
+    """The runtime `openvino`: checks accept it, and builds are refused as not supported yet."""
 
     name: ClassVar[str] = "openvino"
     title: ClassVar[str] = "OpenVINO"
     planned: ClassVar[Unsupported | None] = Unsupported("target.runtime", "openvino", "onnxruntime")
 
     def kernels(self, target: TargetView) -> Kernels | None:
-        """Return what CPUs are built for today."""
+        """Return the precisions of ONNX Runtime on a CPU, the only runtime that is built for CPUs."""
         return Kernels(("fp32", "int8"), "onnxruntime computes there in")

@@ -1,1 +1,1 @@
-"""PyTorch: the original model, as one would serve it without a recipe."""
+"""PyTorch: runs the original model as a rival in `bench`. No recipe builds for it."""

@@ -1,4 +1,4 @@
-"""The runner of the original model in PyTorch: what one would serve without a recipe."""
+"""The runner of the original model in PyTorch, as a user would serve the model without a recipe."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
 def rival(original: RivalModel, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:
-    """Return the runner of the original in PyTorch, eager, all of it in one precision: on a GPU, or else on the CPU.
+    """Return the runner of the original model in PyTorch: eager mode, the whole model in one precision.
 
-    Where it generates text a prepared call is `generate()`, greedily and for just so many tokens.
-    Raises StepError where there is no PyTorch model, or torch is not installed or cannot use the GPU: nothing is
-    measured on a CPU instead.
+    The model runs on the GPU of `execution`, or on the CPU where `execution` has no GPU. For a model that generates
+    text, a prepared call is a greedy `generate()` of exactly `original.new_tokens` tokens. Raises StepError where there
+    is no PyTorch model, torch is not installed, or torch cannot use the GPU: a CPU never stands in for a GPU.
     """
     directory, images, new_tokens = original.checkpoint, original.images, original.new_tokens
     if directory is None or checkpoint.kind(directory) == "onnx":
@@ -75,7 +75,7 @@ def rival(original: RivalModel, *, name: str, precision: str, execution: Executi
                 torch.cuda.synchronize(device)
 
         try:
-            call()  # says clearly what this precision lacks
+            call()  # fails here where the model has an operator without a kernel in this precision
         except (RuntimeError, NotImplementedError) as error:
             raise StepError(f"{name} cannot run on {device}", [str(error)], "take it out of bench.against") from error
         return call
@@ -89,7 +89,7 @@ def rival(original: RivalModel, *, name: str, precision: str, execution: Executi
 
 
 def _generate(model: Any, tensors: Mapping[str, torch.Tensor], new_tokens: int) -> None:
-    """Generate so many tokens, as a user would: no end token makes it fewer."""
+    """Generate exactly `new_tokens` tokens with transformers' own loop; an end token does not stop it."""
     with quiet():
         model.generate(
             **tensors,
@@ -103,7 +103,7 @@ def _generate(model: Any, tensors: Mapping[str, torch.Tensor], new_tokens: int) 
 
 
 def _device(hardware: Hardware | None) -> torch.device:
-    """Return where PyTorch computes. Raises StepError where the GPU is not here, or this PyTorch is without CUDA."""
+    """Return the device for PyTorch. Raises StepError where the GPU is not here, or PyTorch is built without CUDA."""
     import torch
 
     if hardware is None:
@@ -120,7 +120,7 @@ def _device(hardware: Hardware | None) -> torch.device:
 
 
 class _TorchThreads:
-    """So many threads for PyTorch, and then as many as before: the process goes on to other jobs."""
+    """Context: PyTorch has `threads` threads inside it and its former number afterwards, as other jobs follow."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads

@@ -1,4 +1,4 @@
-"""PyTorch: the original model, as one would serve it without a recipe; it is only measured against."""
+"""PyTorch: runs the original model as a rival in `bench`. No recipe builds for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.runtimes.runtime import Runtime
 
 
 class PyTorch(Runtime):
-    """PyTorch, eager."""
+    """PyTorch in eager mode."""
 
     name: ClassVar[str] = "pytorch"
     title: ClassVar[str] = "PyTorch"
@@ -21,5 +21,5 @@ class PyTorch(Runtime):
     tools_for: ClassVar[Mapping[str, str]] = {"torch": "export and reference of PyTorch models"}
 
     def rival_tools(self, *, library: str) -> tuple[str, ...]:
-        """Return PyTorch and the library that the model is one of."""
+        """Return PyTorch and `library`, which defines the model: transformers or timm."""
         return ("torch", library)

@@ -1,1 +1,1 @@
-"""TensorRT: engines, their passports, and what runs them."""
+"""TensorRT: builds engines, writes their passports, and runs them."""

@@ -1,7 +1,8 @@
-"""The module that a TensorRT build means, `tensorrt` or `tensorrt_rtx`, typed as TensorRT 10."""
+"""`trt`: stands for the module `tensorrt` or `tensorrt_rtx`, whichever the runtime needs, with TensorRT 10's types."""
 
-# Both have one face. Only what TensorRT-RTX adds is asked for by name: see `trt_builder`. The types are those of the
-# package `tensorrt-stubs`; without it they are Any. `tests/runtimes/tensorrt/test_types.py` checks them.
+# Both modules have the same classes, except what TensorRT-RTX adds: `builder` and `runner` look for that by name.
+# The types are those of the package `tensorrt-stubs`, which tests/runtimes/tensorrt/test_types.py checks; without the
+# package they are Any.
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ from engine.runtimes.tensorrt.spec import Engines
 if TYPE_CHECKING:
     import tensorrt as trt
 
-__all__ = ["EngineRuntime", "check_version", "meant", "trt", "use"]
+__all__ = ["EngineRuntime", "check_version", "engine_runtime", "trt", "use"]
 
 
-class _Meant:
-    """Stands for the module that was last asked for: a worker may build with one after the other."""
+class _ActiveModule:
+    """Stands for the module of the last `use`: one worker may build with both modules, one after the other."""
 
     module: Any = None
 
@@ -30,48 +31,51 @@ class _Meant:
 
 
 if not TYPE_CHECKING:
-    trt = _Meant()
+    trt = _ActiveModule()
 
 
-def meant(runtime: str) -> Engines:
-    """Return the runtime of this name, one of those that take engines. Neither loads the other's."""
-    found = registry.find(runtime)
-    if not isinstance(found, Engines):
+def engine_runtime(runtime: str) -> Engines:
+    """Return the runtime of this name. Raises StepError for a runtime without TensorRT engines.
+
+    `tensorrt` and `tensorrt-rtx` have engines; neither loads engines of the other.
+    """
+    engines = registry.find(runtime)
+    if not isinstance(engines, Engines):
         raise StepError(f"{runtime} takes no TensorRT engines", ["tensorrt and tensorrt-rtx do"])
-    return found
+    return engines
 
 
 def _known(runtime: str) -> str:
     try:
-        return meant(runtime).name
+        return engine_runtime(runtime).name
     except StepError as error:
         raise ValueError(error.what) from error
 
 
 EngineRuntime = Annotated[str, AfterValidator(_known)]
-"""The name of a runtime that takes engines, as a field."""
+"""A pydantic field: the name of a runtime with TensorRT engines."""
 
 
 def package(runtime: str) -> str:
-    """Return what pip installs for a runtime."""
-    return meant(runtime).package
+    """Return the distribution that pip installs for a runtime."""
+    return engine_runtime(runtime).package
 
 
 def use(runtime: str) -> str:
-    """Let `trt` mean this runtime's module; return its version, as in "10.13.0.35".
+    """Make `trt` stand for this runtime's module; return the module's version, as "10.13.0.35".
 
     Raises StepError where it is not installed.
     """
-    wanted = meant(runtime)
-    name = wanted.module
+    runtime_class = engine_runtime(runtime)
+    name = runtime_class.module
     try:
         module: Any = importlib.import_module(name)
-        # A folder of type stubs alone imports as well, as an empty namespace.
+        # A folder with type stubs alone can be imported as well: it is an empty namespace package.
         if not hasattr(module, "Builder"):
             raise ImportError(f"the module {name!r} that is found has no Builder", name=name)  # noqa: TRY301
     except (ImportError, OSError) as error:
-        raise StepError(f"{wanted.title} is not installed", [str(error)], wanted.install) from error
-    _Meant.module = module
+        raise StepError(f"{runtime_class.title} is not installed", [str(error)], runtime_class.install) from error
+    _ActiveModule.module = module
     return str(module.__version__)
 
 
@@ -79,7 +83,7 @@ def check_version(runtime: str, installed: str, requested: str | None) -> None:
     """Raise StepError where the installed TensorRT is not the version that the recipe requests ("10.x", "10.4")."""
     if requested is None or versions.agrees(requested, installed):
         return
-    engines = meant(runtime)
+    engines = engine_runtime(runtime)
     parts = ".".join(versions.parts(requested))
     raise StepError(
         f"the recipe asks for {engines.title} {requested}, and {installed} is installed",

@@ -1,4 +1,4 @@
-"""The tensors of one run of a TensorRT engine: inputs and outputs in the GPU's memory (not yet run on a GPU)."""
+"""Bindings: the inputs and outputs of a TensorRT engine in the GPU's memory (not yet run on a GPU)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """An execution context of an engine, and whose tensors it was last told of."""
+    """An execution context of an engine, and the bindings whose addresses were last set in it."""
 
     def __init__(self, engine: tensorrt.ICudaEngine, handle: tensorrt.IExecutionContext) -> None:
         self.engine = engine
@@ -24,7 +24,7 @@ class Context:
 
 
 class Bindings:
-    """Inputs, already copied, and outputs, for one execution context at one set of shapes."""
+    """Inputs on the GPU and memory for outputs, for one execution context and one set of input shapes."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class Bindings:
         inputs: Mapping[str, np.ndarray],
         gives: Sequence[str],
     ) -> None:
-        """Raises StepError where the context does not take a shape, or the GPU has too little memory."""
+        """Copy the inputs to the GPU. Raises StepError for a shape that the context refuses, or too little memory."""
         self._of, self._stream = context, stream
         self._context, self._engine = context.handle, context.engine
         self._host: dict[str, np.ndarray] = {}
@@ -49,24 +49,24 @@ class Bindings:
         for name, shape in self._shapes.items():
             if min(shape, default=0) >= 0:
                 self._device[name] = DeviceMemory(_bytes(shape, self._dtype(name)))
-            else:  # it depends on what the inputs hold: TensorRT asks for the memory while it runs
+            else:  # the shape depends on the values of inputs: TensorRT requests memory during the run
                 self._allocators[name] = _allocator()
         stream.wait()
 
     @property
     def allocates(self) -> bool:
-        """Whether memory is asked for while it runs, which no CUDA graph can do."""
+        """Whether a run requests memory for outputs. A CUDA graph cannot do so."""
         return bool(self._allocators)
 
     def execute(self) -> None:
-        """Put one run on the stream. Raises StepError where TensorRT refuses."""
-        if self._of.bound is not self:  # another set of tensors has used the context meanwhile
+        """Enqueue one run on the stream. Raises StepError where TensorRT refuses."""
+        if self._of.bound is not self:  # other bindings have used the context since
             self._bind()
         if not self._context.execute_async_v3(self._stream.handle):
             raise StepError("TensorRT could not run the engine", ["its messages are above"])
 
     def outputs(self) -> dict[str, np.ndarray]:
-        """Return copies of the outputs of the last run by name, once it is done."""
+        """Wait for the last run, and return copies of its outputs by name."""
         import numpy as np
 
         copies: dict[str, np.ndarray] = {}
@@ -102,7 +102,7 @@ class Bindings:
             address = self._device[name].address if name in self._device else array.ctypes.data
             self._context.set_tensor_address(name, address)
         for name in self._shapes:
-            allocator: Any = self._allocators.get(name)  # None unsets another's
+            allocator: Any = self._allocators.get(name)  # None removes the allocator of other bindings
             self._context.set_output_allocator(name, allocator)
             if name in self._device:
                 self._context.set_tensor_address(name, self._device[name].address)
@@ -110,13 +110,13 @@ class Bindings:
     def _dtype(self, name: str) -> np.dtype[Any]:
         import numpy as np
 
-        to_numpy: Any = trt.nptype  # its stub says nothing of types
+        to_numpy: Any = trt.nptype  # the stub has no types for it
         dtype: np.dtype[Any] = np.dtype(to_numpy(self._engine.get_tensor_dtype(name)))
         return dtype
 
 
 def shape_of(dims: Any) -> tuple[int, ...]:
-    """Return TensorRT's `Dims` as a tuple; -1 stands for what is not known yet."""
+    """Return TensorRT's `Dims` as a tuple; -1 is an extent that is not known yet."""
     return tuple(int(extent) for extent in dims)
 
 
@@ -128,10 +128,10 @@ def _bytes(shape: Sequence[int], dtype: np.dtype[Any]) -> int:
 
 
 def _allocator() -> Any:
-    """Return what gives TensorRT the memory of an output, and learns its shape."""
+    """Return an allocator that gives TensorRT memory for an output, and stores the output's shape."""
     base: Any = trt.IOutputAllocator
 
-    class Allocator(base):  # type: ignore[misc]  # its base is known only where TensorRT is
+    class Allocator(base):  # type: ignore[misc]  # the base class exists only where TensorRT is installed
         def __init__(self) -> None:
             base.__init__(self)
             self.memory = DeviceMemory(1)

@@ -1,7 +1,7 @@
-"""The TensorRT builder: an ONNX file and its profiles to the bytes of an engine, for both TensorRTs."""
+"""Builder: turns an ONNX file and its profiles into the bytes of an engine, with TensorRT or TensorRT-RTX."""
 
-# The network is strongly typed: every layer computes in the types that the graph says. TensorRT 10 asks for that by a
-# flag, which 11 keeps and ignores (NVIDIA, Migrating from TensorRT 10.x to 11.x).
+# The network is strongly typed: every layer computes in the types of the graph. TensorRT 10 needs a flag for this;
+# TensorRT 11 accepts the flag and ignores it (NVIDIA, Migrating from TensorRT 10.x to 11.x).
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be built: an ONNX file, the shapes of each profile, and how."""
+    """The order of a build: an ONNX file, the shapes of each profile, and the options."""
 
     model: Path
     shapes: Sequence[Shapes]
     options: BuilderOptions
     sms: tuple[int, ...] = ()
-    """Compute capabilities times ten that a TensorRT-RTX engine is for; empty for TensorRT: the GPU at hand."""
+    """Compute capabilities, times ten, of a TensorRT-RTX engine; empty for TensorRT, which builds for the local GPU."""
     plugins: Sequence[Path] = ()
     timing_cache: bytes | None = None
-    """What TensorRT measured before (native only); empty to begin one, None to keep none."""
+    """TensorRT's timing cache of earlier builds (not RTX); empty to begin a new cache, None to use no cache."""
     forecast: Forecast | None = None
 
 
 @dataclass(frozen=True)
 class Built:
-    """An engine, how many layers of its network are computed in each type, and what was measured by the way."""
+    """An engine, the number of layers of its network by type, and the timing cache after the build."""
 
     plan: bytes
     network: Mapping[str, int] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Built:
 
 
 def build(order: Order) -> Built:
-    """Build with the TensorRT that `trt_api.use` chose. Raises StepError with cause and hint where that fails."""
+    """Build with the module that `api.use` chose. Raises StepError with cause and hint where the build fails."""
     logger, log = trt_log.begin()
     builder = trt.Builder(logger)
     with _plugins(builder, log, order.plugins):
@@ -71,7 +71,7 @@ def build(order: Order) -> Built:
         config.progress_monitor = monitor
         plan = builder.build_serialized_network(network, config)
         if plan is None:
-            raise trt_failures.unbuilt(log.problems, _around(order, network))
+            raise trt_failures.unbuilt(log.problems, _circumstances(order, network))
         return Built(bytes(plan), trt_network.types(network), None if cache is None else bytes(cache.serialize()))
 
 
@@ -84,18 +84,20 @@ def _parse(network: tensorrt.INetworkDefinition, logger: tensorrt.ILogger, log: 
 
 
 def _aim(config: tensorrt.IBuilderConfig, sms: tuple[int, ...]) -> None:
-    """Say which GPUs an ahead-of-time engine is for: TensorRT-RTX only."""
+    """Set the compute capabilities of a TensorRT-RTX engine. Raises StepError for one that the builder lacks."""
     if not sms:
         return
     rtx: Any = config
-    known: Any = trt
-    members = known.ComputeCapability.__members__
+    rtx_module: Any = trt
+    members = rtx_module.ComputeCapability.__members__
     lacking = [sm for sm in sms if f"SM{sm}" not in members]
     if lacking:
-        there = ", ".join(sorted((name for name in members if name.startswith("SM")), key=lambda name: int(name[2:])))
+        supported = ", ".join(
+            sorted((name for name in members if name.startswith("SM")), key=lambda name: int(name[2:]))
+        )
         raise StepError(
             f"TensorRT-RTX has no kernels for {', '.join(f'SM{sm}' for sm in lacking)}",
-            [f"it builds for {there}"],
+            [f"it builds for {supported}"],
             "use runtime: tensorrt for that GPU",
         )
     rtx.num_compute_capabilities = len(sms)
@@ -116,11 +118,11 @@ def _add_profiles(
             raise trt_failures.refused(f"profile {number}: {_in_words(inputs)}", log.problems)
 
 
-def _timing_cache(config: tensorrt.IBuilderConfig, said: bytes | None) -> tensorrt.ITimingCache | None:
-    """Let the builder use what was measured before; where that is of another GPU or version, begin anew."""
-    if said is None:
+def _timing_cache(config: tensorrt.IBuilderConfig, stored: bytes | None) -> tensorrt.ITimingCache | None:
+    """Give the builder the stored timing cache, or a new cache where the stored one is of another GPU or version."""
+    if stored is None:
         return None
-    for content in dict.fromkeys((said, b"")):
+    for content in dict.fromkeys((stored, b"")):
         cache = config.create_timing_cache(content)
         if cache is not None and config.set_timing_cache(cache, ignore_mismatch=False):
             return cache
@@ -128,7 +130,7 @@ def _timing_cache(config: tensorrt.IBuilderConfig, said: bytes | None) -> tensor
     return None
 
 
-def _around(order: Order, network: tensorrt.INetworkDefinition) -> trt_failures.Circumstances:
+def _circumstances(order: Order, network: tensorrt.INetworkDefinition) -> trt_failures.Circumstances:
     profiles = [f"profile {number}: {_in_words(inputs)}" for number, inputs in enumerate(order.shapes) if inputs]
     return trt_failures.Circumstances(order.forecast, trt_network.products_in_fp32(network), profiles)
 
@@ -141,7 +143,7 @@ def _in_words(inputs: Shapes) -> str:
 
 @contextlib.contextmanager
 def _accepted(log: Log, what: str) -> Iterator[None]:
-    """Raise StepError where TensorRT complained meanwhile: it goes on without what it does not accept."""
+    """Context: raise StepError where TensorRT logged an error inside it. TensorRT itself ignores bad options."""
     before = len(log.problems)
     yield
     if len(log.problems) > before:
@@ -150,7 +152,7 @@ def _accepted(log: Log, what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _plugins(builder: tensorrt.Builder, log: Log, paths: Sequence[Path]) -> Iterator[None]:
-    """Load libraries of plugins, for as long as this build goes."""
+    """Context: libraries of plugins are loaded inside it."""
     registry = builder.get_plugin_registry()
     with contextlib.ExitStack() as loaded:
         for path in paths:

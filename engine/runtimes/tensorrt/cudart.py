@@ -1,6 +1,6 @@
-"""The CUDA runtime: memory, streams and graphs of a GPU, given back when nobody uses them any more."""
+"""The CUDA runtime: memory, streams and graphs of a GPU. Each is freed with the Python object that owns it."""
 
-# Coded to NVIDIA's `cuda.bindings.runtime` (cuda-bindings), whose functions return a status and then their results.
+# Source: NVIDIA's `cuda.bindings.runtime` (cuda-bindings). Its functions return a tuple: a status, then the results.
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.errors import StepError
 
 
 def runtime() -> Any:
-    """Return the bindings. Raises StepError where they are not installed."""
+    """Return the module `cuda.bindings.runtime`. Raises StepError where it is not installed."""
     try:
         return importlib.import_module("cuda.bindings.runtime")
     except ImportError as error:
@@ -25,9 +25,9 @@ def runtime() -> Any:
 
 
 def checked(answer: Any) -> Any:
-    """Return what a call gave besides its status: nothing, a value, or a tuple.
+    """Return the results of a call of the CUDA runtime without the status: an empty tuple, a value, or a tuple.
 
-    Raises StepError with CUDA's own words where it failed.
+    Raises StepError with CUDA's error message where the call failed.
     """
     status, *values = answer if isinstance(answer, tuple) else (answer,)
     if int(status) != 0:
@@ -38,39 +38,39 @@ def checked(answer: Any) -> Any:
 
 
 class DeviceMemory:
-    """Some bytes of the current GPU's memory."""
+    """A block of the current GPU's memory."""
 
     def __init__(self, size: int) -> None:
-        """Raises StepError where there is not as much."""
+        """Allocate `size` bytes. Raises StepError where the GPU has less memory."""
         self.size = size
         self.address = int(checked(runtime().cudaMalloc(max(1, size))))
         _free_with(self, runtime().cudaFree, self.address)
 
     def write(self, source: int, stream: CudaStream) -> None:
-        """Copy `size` bytes from an address of the host's."""
+        """Copy `size` bytes from an address in the host's memory."""
         kind = runtime().cudaMemcpyKind.cudaMemcpyHostToDevice
         checked(runtime().cudaMemcpyAsync(self.address, source, self.size, kind, stream.handle))
 
     def read(self, target: int, size: int, stream: CudaStream) -> None:
-        """Copy the first bytes to an address of the host's."""
+        """Copy the first `size` bytes to an address in the host's memory."""
         kind = runtime().cudaMemcpyKind.cudaMemcpyDeviceToHost
         checked(runtime().cudaMemcpyAsync(target, self.address, size, kind, stream.handle))
 
 
 class CudaStream:
-    """A stream of the current GPU: what is put on it is done in that order."""
+    """A stream of the current GPU: it runs work in the order in which the work was enqueued."""
 
     def __init__(self) -> None:
-        """Raises StepError where CUDA gives none, as without a driver."""
+        """Create a stream. Raises StepError where CUDA cannot, for example without a driver."""
         self.handle = int(checked(runtime().cudaStreamCreate()))
         _free_with(self, runtime().cudaStreamDestroy, self.handle)
 
     def wait(self) -> None:
-        """Return when all that is on it is done. Raises StepError where some of that failed."""
+        """Wait until all work on the stream is done. Raises StepError where some work failed."""
         checked(runtime().cudaStreamSynchronize(self.handle))
 
     def captured(self, work: Callable[[], object]) -> CudaGraph:
-        """Return what `work` puts on this stream as a graph, without doing it. Raises StepError where it cannot be."""
+        """Return the work that `work` enqueues on this stream as a graph, without running it. Raises StepError."""
         mode = runtime().cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal
         checked(runtime().cudaStreamBeginCapture(self.handle, mode))
         try:
@@ -81,7 +81,7 @@ class CudaStream:
 
 
 class CudaGraph:
-    """Captured work that is started by one call."""
+    """A CUDA graph: captured work that one call starts."""
 
     def __init__(self, captured: Any) -> None:
         self.handle = checked(runtime().cudaGraphInstantiate(captured, 0))
@@ -89,23 +89,23 @@ class CudaGraph:
         _free_with(self, runtime().cudaGraphExecDestroy, self.handle)
 
     def launch(self, stream: CudaStream) -> None:
-        """Put it on a stream."""
+        """Enqueue the graph on a stream."""
         checked(runtime().cudaGraphLaunch(self.handle, stream.handle))
 
 
 def use(index: int) -> None:
-    """Make a GPU the current one of this thread. Raises StepError where it cannot be used."""
+    """Make a GPU the current GPU of this thread. Raises StepError where the GPU cannot be used."""
     checked(runtime().cudaSetDevice(index))
 
 
 def _free_with(owner: object, free: Callable[[Any], Any], handle: Any) -> None:
-    """Give something back with its owner; not at the end of the process, when CUDA may be gone already."""
+    """Free a handle together with its owner; not at the end of the process, when CUDA may be shut down already."""
     weakref.finalize(owner, free, handle).atexit = False
 
 
 def _text(answer: Any) -> str:
-    said = answer[-1]
-    return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    message = answer[-1]
+    return message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
 
 
 _HINTS = {

@@ -1,12 +1,12 @@
-"""What a TensorRT engine depends on of the version that built it: all of it, or the major number alone."""
+"""Facts of the machine for TensorRT: the installed version, whole and as its major number alone."""
 
 from engine.known import FACTS, Fact, Known
 from engine.machine import tools
 
 
 def _major() -> Known:
-    found = tools.known("tensorrt")
-    return Known(found.value.partition(".")[0], found.paths)
+    version = tools.known("tensorrt")
+    return Known(version.value.partition(".")[0], version.paths)
 
 
 FACTS["tensorrt.version"] = Fact(lambda _: tools.known("tensorrt"), describes_machine=True)

@@ -1,7 +1,7 @@
-"""What TensorRT complains of, in words that lead on: its log lines to an error with cause and hint."""
+"""Failures: turns TensorRT's log messages into an error with a cause and a hint."""
 
-# The messages are those of TensorRT 10 and TensorRT-RTX 1.7, the latter as its builder gave them; of the former as
-# NVIDIA's documentation and its public issue tracker quote them.
+# The messages are those of TensorRT 10 and TensorRT-RTX 1.7. Those of TensorRT-RTX were seen in builds. Those of
+# TensorRT are quoted in NVIDIA's documentation and public issue tracker.
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from engine.runtimes.tensorrt.memory import Forecast
 
 _SHOWN = 8
+"""The largest number of messages or names in one error."""
 _NOISE = re.compile(r"catchCudaError.*cudaError 35|Begin node|End node")
-"""Said beside the reason, and no reason: on a machine without a GPU, the first follows every other error."""
+"""Messages that explain nothing. On a machine without a GPU, the first follows every other error."""
 _UNDERSTOOD = ("QuantizeLinear", "DequantizeLinear")
-"""Operators that TensorRT reads in ONNX Runtime's domain as in ONNX's own."""
+"""Operators of ONNX Runtime's domain that TensorRT reads like those of ONNX's own domain."""
 
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What is known of a build besides TensorRT's words."""
+    """Facts about a build that an error may show besides TensorRT's messages."""
 
     forecast: Forecast | None = None
     floats: Sequence[str] = ()
@@ -43,7 +44,7 @@ def reasons(problems: Sequence[str]) -> list[str]:
 
 
 def refuse_fused(model: onnx.ModelProto) -> None:
-    """Raise StepError for ONNX Runtime's own fused operators: TensorRT would take them for ONNX's of that name."""
+    """Raise StepError for ONNX Runtime's fused operators: TensorRT would read them as ONNX operators of equal name."""
     fused = [node for node in _nodes(model) if node.domain == CONTRIBUTED and node.op_type not in _UNDERSTOOD]
     if fused:
         names = sorted({node.op_type for node in fused})
@@ -55,10 +56,10 @@ def refuse_fused(model: onnx.ModelProto) -> None:
 
 
 def unreadable(errors: Iterable[tuple[str, str, str]], problems: Sequence[str]) -> StepError:
-    """Return the error for a graph that the parser does not take: (operator, node, description) each."""
+    """Return the error for a graph that the parser refuses; each of `errors` is (operator, node, description)."""
     listed = list(errors)
-    unknown = sorted({operator for operator, _, said in listed if "Plugin not found" in said})
-    facts = [f"{operator} {name or '(unnamed)'}: {said}" for operator, name, said in listed[:_SHOWN]]
+    unknown = sorted({operator for operator, _, description in listed if "Plugin not found" in description})
+    facts = [f"{operator} {name or '(unnamed)'}: {description}" for operator, name, description in listed[:_SHOWN]]
     if unknown:
         return StepError(
             f"TensorRT does not know the operator {', '.join(unknown)}",
@@ -74,25 +75,25 @@ def unreadable(errors: Iterable[tuple[str, str, str]], problems: Sequence[str]) 
 
 
 def refused(what: str, problems: Sequence[str], hint: str = "") -> StepError:
-    """Return the error for something that TensorRT was told and does not accept."""
+    """Return the error for an option, a profile or a plugin (`what`) that TensorRT does not accept."""
     return StepError(f"TensorRT does not accept {what}", reasons(problems), hint)
 
 
-def unbuilt(problems: Sequence[str], around: Circumstances) -> StepError:
-    """Return the error for a network that was read and could not be built, by the first cause that is known."""
+def unbuilt(problems: Sequence[str], circumstances: Circumstances) -> StepError:
+    """Return the error for a network that was parsed and not built, by the first pattern of `_CAUSES` in the log."""
     text = "\n".join(problems)
     for pattern, what, hint, shown in _CAUSES:
-        if found := re.search(pattern, text, re.IGNORECASE):
-            facts = [*(_shown(shown, found, around)), *reasons(problems)][:_SHOWN]
-            return StepError(what.format(**found.groupdict()), facts, hint)
+        if match := re.search(pattern, text, re.IGNORECASE):
+            facts = [*(_shown(shown, match, circumstances)), *reasons(problems)][:_SHOWN]
+            return StepError(what.format(**match.groupdict()), facts, hint)
     return StepError(
         "TensorRT could not build the engine",
-        [*_memory(around), *reasons(problems)][:_SHOWN],
+        [*_memory(circumstances), *reasons(problems)][:_SHOWN],
         "the whole log: recipe logs RECIPE trt-build",
     )
 
 
-# Tried in this order, a cause before what it brings about: pattern, what, hint, which circumstances are told.
+# Rows: pattern, error, hint, circumstances that the error shows. A cause stands before its consequences.
 _CAUSES = (
     (r"operation '(?P<node>[^']+)' for Turing \(SM(?P<sm>\d+)\): FP32 GEMM is not supported",
      "TensorRT-RTX has no fp32 matrix products on Turing (SM{sm})",
@@ -136,15 +137,15 @@ _CAUSES = (
 )  # fmt: skip
 
 
-def _shown(circumstance: str, found: re.Match[str], around: Circumstances) -> list[str]:
+def _shown(circumstance: str, match: re.Match[str], circumstances: Circumstances) -> list[str]:
     if circumstance == "floats":
-        names = list(dict.fromkeys((found["node"], *around.floats)))
+        names = list(dict.fromkeys((match["node"], *circumstances.floats)))
         return [f"in fp32: {', '.join(names[:_SHOWN])}" + (", ..." if len(names) > _SHOWN else "")]
-    return {"memory": _memory(around), "profiles": [*around.profiles]}.get(circumstance, [])
+    return {"memory": _memory(circumstances), "profiles": [*circumstances.profiles]}.get(circumstance, [])
 
 
-def _memory(around: Circumstances) -> list[str]:
-    return [str(around.forecast)] if around.forecast else []
+def _memory(circumstances: Circumstances) -> list[str]:
+    return [str(circumstances.forecast)] if circumstances.forecast else []
 
 
 def _nodes(model: onnx.ModelProto) -> Iterable[onnx.NodeProto]:

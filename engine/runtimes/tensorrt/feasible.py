@@ -1,4 +1,4 @@
-"""What a recipe says under `tensorrt`, and the operators of its model, held against TensorRT and the GPUs."""
+"""Checks of a recipe for TensorRT: the options under `tensorrt`, and the operators of the model."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,3}(\.[x*])?")
 _LAST_WITH_DLA, _AGAIN_WITH_DLA = "10.7", "11.4.1"
 """The TensorRT versions between which deep-learning accelerators are not supported: see `_dla`."""
-_Asked = Callable[[Any], object]
-_NEED_GPU: tuple[tuple[str, _Asked, str], ...] = (
+_IsSet = Callable[[Any], object]
+_NEED_GPU: tuple[tuple[str, _IsSet, str], ...] = (
     ("compatibility", lambda tensorrt: tensorrt.get("compatibility", "none") != "none",
      "leave it out: the engine is for the devices that `target.device` lists"),
     ("version_compatible", lambda tensorrt: tensorrt.get("version_compatible"),
@@ -32,18 +32,18 @@ _NEED_GPU: tuple[tuple[str, _Asked, str], ...] = (
     ("strip_plan", lambda tensorrt: tensorrt.get("strip_plan"), "leave it out, or use runtime: tensorrt"),
     ("timing_cache", lambda tensorrt: tensorrt.get("timing_cache"), "leave it out: it keeps nothing there"),
 )  # fmt: skip
-"""What TensorRT-RTX cannot do where it builds without a GPU, or does nothing with (tensorrt-rtx 1.7)."""
+"""Options that TensorRT-RTX refuses or ignores where it builds without a GPU (tensorrt-rtx 1.7): name, test, hint."""
 
 
 def options(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
-    """Raise RecipeError at the first option that cannot be, or would be silently without effect."""
+    """Raise RecipeError at the first option that has no effect, or that TensorRT or the GPUs do not allow."""
     tensorrt = loaded.recipe.tensorrt
     if not tensorrt:
         _architecture(loaded, devices)  # the image may say the version
         return
     _version(loaded)
     _architecture(loaded, devices)
-    if _meant(loaded).anywhere:
+    if _engines(loaded).anywhere:
         _without_gpu(loaded)
     _compatibility(loaded, devices)
     _dla(loaded, devices)
@@ -52,21 +52,21 @@ def options(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
         raise loaded.error(what, "tensorrt", "sparse_weights", hint="leave it out")
 
 
-def operators(loaded: LoadedRecipeView, found: Mapping[str, Sequence[str]]) -> None:
-    """Raise RecipeError for operators that TensorRT does not have; other domains may come from plugins."""
-    if fused := found.get(CONTRIBUTED):
+def operators(loaded: LoadedRecipeView, by_domain: Mapping[str, Sequence[str]]) -> None:
+    """Raise RecipeError for operators that TensorRT does not have. Plugins may bring operators of other domains."""
+    if fused := by_domain.get(CONTRIBUTED):
         what = f"the graph was fused for ONNX Runtime, and TensorRT does not know its operators: {', '.join(fused)}"
         hint = "name the ONNX file as it was exported, TensorRT fuses on its own; or use onnxruntime, provider: cuda"
         raise loaded.error(what, "model", "source", facts=[f"they are of the domain {CONTRIBUTED}"], hint=hint)
-    if found and not loaded.recipe.tensorrt.get("plugins"):
-        domain, names = next(iter(found.items()))
+    if by_domain and not loaded.recipe.tensorrt.get("plugins"):
+        domain, names = next(iter(by_domain.items()))
         what = f"TensorRT does not know the model's operators of the domain {domain}: {', '.join(names)}"
         hint = "name the library that brings them under tensorrt.plugins, or use runtime: onnxruntime, provider: cuda"
         raise loaded.error(what, "model", "source", hint=hint)
 
 
-def _meant(loaded: LoadedRecipeView) -> Engines:
-    """Return the TensorRT whose options these are: the recipe's runtime, or the one behind ONNX Runtime's provider."""
+def _engines(loaded: LoadedRecipeView) -> Engines:
+    """Return the runtime that reads the options: the recipe's own, or TensorRT behind ONNX Runtime's provider."""
     runtime = of(loaded.recipe)
     return runtime if isinstance(runtime, Engines) else cast("Engines", find(TensorRT.name))
 
@@ -75,7 +75,7 @@ def _version(loaded: LoadedRecipeView) -> None:
     version = loaded.recipe.tensorrt.get("version")
     if version is None:
         return
-    majors, name = _meant(loaded).majors, _meant(loaded).title
+    majors, name = _engines(loaded).majors, _engines(loaded).title
     if not _VERSION.fullmatch(version):
         hint = f'write "{majors[0]}.x", or a version such as "{majors[0]}.7"'
         raise loaded.error(f"`tensorrt.version` is no version: {version!r}", "tensorrt", "version", hint=hint)
@@ -89,7 +89,7 @@ def _version(loaded: LoadedRecipeView) -> None:
 
 
 def _architecture(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
-    """Refuse a TensorRT, by its version or as that of Triton's image, that does not know the GPU yet."""
+    """Raise RecipeError for a TensorRT version, of the recipe or its image, that does not support the GPU yet."""
     version = tensorrt_for(loaded.recipe)
     if version is None or not isinstance(of(loaded.recipe), TensorRT):
         return
@@ -105,8 +105,8 @@ def _architecture(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
 
 
 def _without_gpu(loaded: LoadedRecipeView) -> None:
-    for name, is_asked, hint in _NEED_GPU:
-        if is_asked(loaded.recipe.tensorrt):
+    for name, is_set, hint in _NEED_GPU:
+        if is_set(loaded.recipe.tensorrt):
             what = f"TensorRT-RTX builds without a GPU, and has no `{name}` there"
             at = name if loaded.position("tensorrt", name) else "compatibility"  # version-compatible is said there, too
             raise loaded.error(what, "tensorrt", at, hint=hint)
@@ -125,9 +125,9 @@ def _compatibility(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
 
 
 def _dla(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
-    """Refuse memory for deep-learning accelerators where there are none.
+    """Raise RecipeError for memory of deep-learning accelerators (DLA) that the GPU or the TensorRT version lacks.
 
-    Of the catalogue's devices AGX Orin and Orin NX have them. TensorRT 10.7 was the last to support them until 11.4.1
+    AGX Orin and Orin NX have such accelerators. TensorRT 10.7 was the last version to support them until 11.4.1
     (NVIDIA, "Migrating TensorRT from 10.x to 11.x on Jetson/JetPack"; release notes of 11.4.1).
     """
     pool = next((name for name in loaded.recipe.tensorrt.get("memory_pool", {}) if name.startswith("dla")), None)

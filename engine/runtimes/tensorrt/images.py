@@ -1,4 +1,4 @@
-"""Triton's image held against the TensorRT that builds the engine."""
+"""Checks of Triton's image: it must have the TensorRT that builds the engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def refuse(loaded: LoadedRecipeView, named: ImageTag) -> None:
-    """Raise RecipeError: an engine is loaded by the version that built it, and by no other."""
+    """Raise RecipeError where the image's TensorRT does not load the engines that the recipe's TensorRT builds."""
     if not named.loads_engines:
         what = f"the image {named.tag} has no backend for TensorRT engines"
         raise loaded.error(what, *RECIPE_PATH, hint=f"use {named.release}-py3")

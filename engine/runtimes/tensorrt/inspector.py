@@ -1,4 +1,4 @@
-"""What the layers of a built engine compute in, as TensorRT's own inspector tells it on the GPU."""
+"""Inspector: the types that the layers of an engine compute in, by TensorRT's engine inspector on the GPU."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ _WORDS = {
     r"\bBOOL\b|\bBool\b": "bool",
     r"\bFP32\b|\bFloat\b": "fp32",
 }
-"""TensorRT 10 says type and layout in one sentence ("Row major linear FP16 format"), 11 the type alone ("Half")."""
+"""Patterns of types in the report. TensorRT 10 writes "Row major linear FP16 format", TensorRT 11 writes "Half"."""
 
 
-def found(plan: bytes) -> tuple[dict[str, int] | None, str]:
-    """Return how many layers of the engine give each type, or None and why that cannot be told here.
+def layer_types(plan: bytes) -> tuple[dict[str, int] | None, str]:
+    """Return the number of layers by the type of their output; or None, and the reason why it is not known.
 
-    The engine must have been built with `profiling_verbosity: detailed`, on this GPU, by this process's TensorRT.
+    The engine must be built with `profiling_verbosity: detailed`, on this GPU, by this process's TensorRT.
     """
     logger, log = trt_log.begin()
     runtime = trt.Runtime(logger)
-    runtime.engine_host_code_allowed = True  # it was built a moment ago, here
+    runtime.engine_host_code_allowed = True  # safe: this process has just built the engine
     engine = runtime.deserialize_cuda_engine(plan)
     if engine is None:
         return None, "; ".join(log.problems[-2:]) or "TensorRT does not load it here"
-    told = json.loads(engine.create_engine_inspector().get_engine_information(trt.LayerInformationFormat.JSON))
-    counted = counts(told)
+    report = json.loads(engine.create_engine_inspector().get_engine_information(trt.LayerInformationFormat.JSON))
+    counted = counts(report)
     return (counted, "") if counted else (None, "the engine tells no more than the names of its layers")
 
 
-def counts(told: Mapping[str, Any]) -> dict[str, int]:
-    """Return the types of the layers' outputs in what the inspector tells, with the number of layers of each.
+def counts(report: Mapping[str, Any]) -> dict[str, int]:
+    """Return the number of layers by the type of their first output, from the inspector's report.
 
     Source: NVIDIA, TensorRT documentation, "Engine Inspector", and for 11 "Migrating IEngineInspector Usage".
     """
-    counted = Counter(dtype for layer in told.get("Layers", ()) for dtype in _type_of(layer))
+    counted = Counter(dtype for layer in report.get("Layers", ()) for dtype in _type_of(layer))
     return dict(sorted(counted.items()))
 
 
 def _type_of(layer: Any) -> Iterator[str]:
-    """Yield the type of a layer's first output; nothing for a layer that is only named."""
+    """Yield the type of a layer's first output; nothing for a layer of which the report has only the name."""
     outputs = layer.get("Outputs", ()) if isinstance(layer, Mapping) else ()
     for output in outputs[:1]:
         text = str(output.get("DataType") or output.get("Format/Datatype") or "")

@@ -1,7 +1,7 @@
-"""What TensorRT says while it works: one logger for a process, and what went wrong since a build began."""
+"""Log: one logger per process for TensorRT's messages, with the errors and warnings since the last `begin`."""
 
-# TensorRT keeps the first logger that it is given for as long as the process lives and ignores all later ones, and a
-# worker builds more than once.
+# TensorRT uses the first logger of a process until the process ends, and ignores all later loggers. A worker may build
+# several times, so one logger is used for all builds.
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class Log(Protocol):
-    """What is remembered of TensorRT's words."""
+    """TensorRT's errors and warnings since the last `begin`."""
 
     problems: list[str]
-    """Errors since the build began, as TensorRT words them."""
+    """TensorRT's error messages."""
     warnings: list[str]
 
 
 def begin() -> tuple[tensorrt.ILogger, Log]:
-    """Return this process's logger of the module that is meant, twice: as TensorRT and as we see it; it is empty."""
+    """Clear this process's logger for `trt`, and return it twice: typed for TensorRT, and typed as a `Log`."""
     logger = _logger(trt.__name__)
     logger.problems.clear()
     logger.warnings.clear()
@@ -31,13 +31,13 @@ def begin() -> tuple[tensorrt.ILogger, Log]:
 
 
 def forget() -> None:
-    """Begin with new loggers: for those who load another module of the same name."""
+    """Drop all loggers, so that `begin` makes new ones: for tests that load another module of the same name."""
     _logger.cache_clear()
 
 
 @cache
 def _logger(_module: str) -> Any:
-    """Return a logger that prints warnings and errors and keeps them."""
+    """Return a logger that prints and stores warnings and errors."""
     severity = trt.ILogger.Severity
     severe = (severity.INTERNAL_ERROR, severity.ERROR)
 

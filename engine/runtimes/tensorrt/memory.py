@@ -1,6 +1,7 @@
-"""A forecast of the memory that a model needs at its greatest shapes: weights, and what is alive at once."""
+"""Forecast of the memory that a model needs at its largest shapes: weights, and tensors that are alive together."""
 
-# An upper estimate: a builder that fuses never writes many of these tensors, and the workspace of kernels comes on top.
+# The forecast is too high where a builder fuses layers: their inner tensors are never written. The workspace of
+# kernels is not counted.
 
 from __future__ import annotations
 
@@ -29,18 +30,18 @@ _CALLS: Mapping[str, Callable[..., int]] = {"floor": int, "Max": max, "Min": min
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a model needs, in bytes; `unknown` tensors have no shape that the graph tells, and are not in it."""
+    """Bytes that a model needs. `unknown` counts the tensors whose shape the graph lacks; their bytes are left out."""
 
     weights: int
     activations: int
     """The largest sum of tensors that are alive at the same time."""
     unknown: int
     at: Mapping[str, int]
-    """The extent of each axis."""
+    """The size of each axis that the forecast is for."""
 
     @property
     def total(self) -> int:
-        """The bytes of both."""
+        """The bytes of weights and activations together."""
         return self.weights + self.activations
 
     def __str__(self) -> str:
@@ -52,7 +53,7 @@ class Forecast:
 
 
 def forecast(model: onnx.ModelProto, extents: Mapping[str, int]) -> Forecast:
-    """Return what the main graph needs with these extents of its axes; external data need not be loaded."""
+    """Return the memory of the main graph for these sizes of its axes; external data need not be loaded."""
     graph = model.graph
     weights = sum(external_data.stored_bytes(tensor) for tensor in onnx_files.tensors(model))
     sizes = {value.name: _bytes(value, extents) for value in (*graph.input, *graph.value_info, *graph.output)}
@@ -64,21 +65,21 @@ def forecast(model: onnx.ModelProto, extents: Mapping[str, int]) -> Forecast:
     alive = {value.name: sizes[value.name] or 0 for value in graph.input if value.name not in constant}
     most, unknown = sum(alive.values()), 0
     for place, node in enumerate(graph.node):
-        made = [name for name in node.output if name]
+        outputs = [name for name in node.output if name]
         if all(name in constant for name in node.input if name):
-            constant.update(made)  # folded: what the weights count for already
+            constant.update(outputs)  # the builder folds constants: count them as weights, which are already counted
             continue
-        unknown += sum(sizes.get(name) is None for name in made)
-        alive.update({name: sizes.get(name) or 0 for name in made})
+        unknown += sum(sizes.get(name) is None for name in outputs)
+        alive.update({name: sizes.get(name) or 0 for name in outputs})
         most = max(most, sum(alive.values()))
-        for name in {*node.input, *made}:
+        for name in {*node.input, *outputs}:
             if last.get(name, place) <= place:
                 alive.pop(name, None)
     return Forecast(weights, most, unknown, dict(extents))
 
 
 def extent(axis: str, extents: Mapping[str, int]) -> int | None:
-    """Return the size of a symbolic axis such as `2*batch*sequence`; None where that cannot be told."""
+    """Return the size of a symbolic axis such as `2*batch*sequence`; None where the expression is not understood."""
     if axis in extents:
         return extents[axis]
     try:

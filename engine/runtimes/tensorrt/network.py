@@ -1,4 +1,4 @@
-"""What a parsed, strongly typed network computes in: the types of its layers."""
+"""Network: the types that the layers of a parsed, strongly typed network compute in."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 _NAMES = {"FLOAT": "fp32", "HALF": "fp16", "BF16": "bf16", "INT8": "int8", "FP8": "fp8", "INT4": "int4", "FP4": "fp4",
           "INT32": "int32", "INT64": "int64", "BOOL": "bool", "UINT8": "uint8"}  # fmt: skip
-"""TensorRT's DataType to what recipes call it."""
+"""TensorRT's DataType -> the name of the type in recipes."""
 _PRODUCTS = ("MATRIX_MULTIPLY", "CONVOLUTION", "DECONVOLUTION")
 _DATA_ONLY = ("CONSTANT", "SHAPE")
 
 
 def types(network: tensorrt.INetworkDefinition) -> dict[str, int]:
-    """Return how many layers of the network give each type, constants aside: {"fp16": 120, "fp32": 14}."""
+    """Return the number of layers by the type of their output, without constants: {"fp16": 120, "fp32": 14}."""
     counted = Counter(
         named(layer.get_output(0).dtype.name)
         for layer in _layers(network)
@@ -36,7 +36,7 @@ def products_in_fp32(network: tensorrt.INetworkDefinition) -> list[str]:
 
 
 def named(dtype: str) -> str:
-    """Return the name that recipes have for one of TensorRT's types."""
+    """Return the name in recipes of one of TensorRT's types."""
     return _NAMES.get(dtype, dtype.lower())
 
 

@@ -1,7 +1,7 @@
-"""What the builder is told: the options of a TensorRT build, and setting them."""
+"""Options of TensorRT's builder: the model of their values, checks, and how they are set."""
 
-# Names and meaning: IBuilderConfig, BuilderFlag and MemoryPoolType of NVIDIA's TensorRT API. The precision is none of
-# them: it is in the graph, whose network is strongly typed.
+# Names and meanings are those of IBuilderConfig, BuilderFlag and MemoryPoolType in NVIDIA's TensorRT API. No option
+# sets a precision: the network is strongly typed and takes its types from the graph.
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from engine.errors import StepError
-from engine.runtimes.tensorrt.api import meant, trt
+from engine.runtimes.tensorrt.api import engine_runtime, trt
 from engine.step import Frozen
 
 if TYPE_CHECKING:
@@ -23,21 +23,21 @@ Compatibility = Literal["none", "same-compute-capability", "ampere-plus"]
 _LEVELS = {"same-compute-capability": "SAME_COMPUTE_CAPABILITY", "ampere-plus": "AMPERE_PLUS"}
 _FLAGS = ("version_compatible", "exclude_lean_runtime", "strip_plan", "refit", "weight_streaming", "sparse_weights")
 _NEED_GPU = ("refit", "strip_plan", "version_compatible", "exclude_lean_runtime")
-"""What TensorRT-RTX offers only where a GPU is at hand while it builds, or through libraries that it does not bring."""
+"""Options that TensorRT-RTX supports only with a GPU during the build, or with libraries that it does not ship."""
 
 
 class BuilderOptions(Frozen):
-    """What the recipe says of a build; what it does not say stays TensorRT's own default, but for the verbosity."""
+    """The options of a build. An option that a recipe does not set has TensorRT's default, except the verbosity."""
 
     memory_pool: Mapping[Pool, int] = {}
-    """Bytes by the name of the pool."""
+    """The limit of each memory pool in bytes."""
     optimization_level: int | None = None
-    """0 to 5: how long TensorRT looks for fast kernels."""
+    """0 to 5: a higher level searches longer for fast kernels."""
     tiling_optimization_level: Literal["none", "fast", "moderate", "full"] | None = None
     max_aux_streams: int | None = None
     avg_timing_iterations: int | None = None
     profiling_verbosity: Literal["layer_names_only", "detailed", "none"] = "detailed"
-    """Detailed, unlike TensorRT's default: the passport tells the precisions found in the built layers."""
+    """TensorRT's default is "layer_names_only"; the passport needs "detailed" for the precisions of the layers."""
     compatibility: Compatibility = "none"
     version_compatible: bool = False
     exclude_lean_runtime: bool = False
@@ -46,33 +46,33 @@ class BuilderOptions(Frozen):
     weight_streaming: bool = False
     sparse_weights: bool = False
 
-    def told(self) -> dict[str, object]:
-        """Return every option with its value, as a passport lists them."""
+    def as_dict(self) -> dict[str, object]:
+        """Return every option with its value, for the passport."""
         return {name: getattr(self, name) for name in BuilderOptions.model_fields}
 
 
 def refuse(options: BuilderOptions, runtime: str) -> None:
-    """Raise StepError for options that contradict each other, or that this runtime does not have."""
+    """Raise StepError for options that contradict each other, or that the runtime lacks."""
     if options.exclude_lean_runtime and not options.version_compatible:
         raise StepError(
             "exclude_lean_runtime says what a version-compatible engine leaves out, and this is none",
             hint="say version_compatible: true, or leave exclude_lean_runtime out",
         )
-    if not meant(runtime).anywhere:
+    if not engine_runtime(runtime).anywhere:
         return
-    asked = [name for name in _NEED_GPU if getattr(options, name)]
-    asked += [f"memory_pool.{pool}" for pool in options.memory_pool if pool.startswith("dla")]
-    asked += [f"compatibility: {options.compatibility}"] if options.compatibility != "none" else []
-    if asked:
+    refused = [name for name in _NEED_GPU if getattr(options, name)]
+    refused += [f"memory_pool.{pool}" for pool in options.memory_pool if pool.startswith("dla")]
+    refused += [f"compatibility: {options.compatibility}"] if options.compatibility != "none" else []
+    if refused:
         raise StepError(
-            f"TensorRT-RTX cannot build with: {', '.join(asked)}",
+            f"TensorRT-RTX cannot build with: {', '.join(refused)}",
             ["its engines are for the GPUs that the recipe names, and are built without one"],
             "leave it out (several devices in target.device make one engine for all of them), or use runtime: tensorrt",
         )
 
 
 def apply(options: BuilderOptions, config: tensorrt.IBuilderConfig) -> None:
-    """Set all that the recipe says; what TensorRT does not accept it says in the log."""
+    """Set the options in TensorRT's config. TensorRT logs an error for an option that it does not accept."""
     for pool, size in options.memory_pool.items():
         config.set_memory_pool_limit(getattr(trt.MemoryPoolType, pool.upper()), size)
     if options.optimization_level is not None:

@@ -1,4 +1,4 @@
-"""The passport beside a TensorRT engine: what built it, from what, and where it may be loaded."""
+"""Passport: a file beside a TensorRT engine. It tells what built the engine, from which graph, and where it loads."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from engine.errors import StepError
 from engine.kit.onnx.onnx_files import Input
 from engine.runtimes import versions
 from engine.runtimes.profiles import within
-from engine.runtimes.tensorrt.api import EngineRuntime, meant
+from engine.runtimes.tensorrt.api import EngineRuntime, engine_runtime
 from engine.step import Frozen
 
 PLAN = "model.plan"
-"""A TensorRT engine in an artifact."""
+"""The file of a TensorRT engine in an artifact."""
 FILE = "passport.json"
-"""What is known of it, beside it."""
+"""The file of its passport, in the same directory."""
 
 
 class EngineTensor(Frozen):
-    """An input or output: numpy's name of its type, and an extent or an axis name per dimension."""
+    """An input or output: numpy's name of its type, and for each axis its size, or its name where the size is free."""
 
     dtype: str
     shape: tuple[int | str, ...]
 
 
 class Extents(Frozen):
-    """What an input's shape may be in one profile."""
+    """The shapes of an input in one profile."""
 
     min: tuple[int, ...]
     opt: tuple[int, ...]
@@ -39,31 +39,31 @@ class Extents(Frozen):
 
 
 class Precision(Frozen):
-    """What was asked for, and how many layers give each type: of the network that was read, of the engine that came."""
+    """The precision in the recipe, and the number of layers by type: in the parsed network, and in the built engine."""
 
     asked: str
     network: Mapping[str, int]
     engine: Mapping[str, int] | None = None
     unknown: str = ""
-    """Why nothing is told of the engine's layers."""
+    """The reason why the types of the engine's layers are not known; empty where they are."""
 
 
 class Onnx(Frozen):
-    """The graph that went in: its digest and its bytes, weights included."""
+    """The ONNX graph that the engine is built from: its digest and its size in bytes, with weights."""
 
     digest: str
     bytes: int
 
 
 class Passport(Frozen):
-    """What is known of an engine."""
+    """All facts about an engine: the content of its passport."""
 
     format: Literal[1] = 1
     kind: EngineRuntime
     gpu: tuple[str, ...] = Field(min_length=1)
-    """The GPU that built it, as its driver names it; for TensorRT-RTX those that it is for, as the recipe does."""
+    """The GPU that built the engine, as its driver names it; for TensorRT-RTX the GPUs in the recipe."""
     sms: tuple[int, ...] = Field(min_length=1)
-    """Their compute capabilities, times ten."""
+    """The compute capabilities of the GPUs, times ten."""
     tensorrt: str
     cuda_runtime: str | None = None
     driver: str | None = None
@@ -76,32 +76,32 @@ class Passport(Frozen):
     outputs: Mapping[str, EngineTensor]
     onnx: Onnx
     key: str = ""
-    """The digest of the key of the job that built it."""
+    """The digest of the key of the job that built the engine."""
     bytes: int = Field(ge=0, le=1 << 50)
 
     @property
     def holds_code(self) -> bool:
-        """Whether libraries for the host are inside: a lean runtime, or plugins. Loading it runs them."""
+        """Whether loading the engine runs libraries that are inside it: a lean runtime, or plugins."""
         return bool(self.options.get("version_compatible") or self.options.get("plugins"))
 
     @property
     def input_list(self) -> dict[str, Input]:
-        """What it takes, as ONNX files tell it."""
+        """The inputs of the engine, in the type that describes inputs of ONNX files."""
         return _inputs(self.inputs)
 
     @property
     def largest(self) -> dict[str, int]:
-        """The most that any profile allows, by axis."""
-        found: dict[str, int] = {}
+        """The largest size of each axis in any profile."""
+        sizes: dict[str, int] = {}
         for profile in self.profiles:
             for name, extents in profile.items():
                 for axis, size in zip(self.inputs[name].shape, extents.max, strict=True):
                     if isinstance(axis, str):
-                        found[axis] = max(found.get(axis, 0), size)
-        return found
+                        sizes[axis] = max(sizes.get(axis, 0), size)
+        return sizes
 
     def takes(self, shapes: Mapping[str, tuple[int, ...]]) -> bool:
-        """Say whether a profile takes inputs of these shapes; an engine without profiles takes those of its graph."""
+        """Tell whether a profile takes inputs of these shapes. For an engine without profiles the answer is True."""
         return not self.profiles or any(
             all(within(shapes[name], extents.min, extents.max) for name, extents in profile.items() if name in shapes)
             for profile in self.profiles
@@ -109,12 +109,12 @@ class Passport(Frozen):
 
     @property
     def output_list(self) -> dict[str, Input]:
-        """What it gives, likewise."""
+        """The outputs of the engine, in the same type as `input_list`."""
         return _inputs(self.outputs)
 
 
-class Here(Frozen):
-    """A machine that is to load an engine. `gpu` is the driver's name, `tensorrt` the version of `kind`'s package."""
+class LoadingMachine(Frozen):
+    """A machine that is to load an engine. `gpu` is its name in the driver, `tensorrt` the installed version."""
 
     kind: EngineRuntime
     gpu: str
@@ -130,9 +130,9 @@ def save(directory: Path, passport: Passport) -> None:
 
 
 def load(place: Path) -> Passport:
-    """Return the passport of an engine, given its file or its directory.
+    """Return the passport of an engine; `place` is the engine's file or its directory.
 
-    Raises StepError where there is none, or it is no passport.
+    Raises StepError where the file is missing or is no passport.
     """
     path = (place if place.is_dir() else place.parent) / FILE
     if not path.is_file():
@@ -151,61 +151,61 @@ def load(place: Path) -> Passport:
         raise StepError(f"{path} is no passport of an engine", facts, "build the engine again") from error
 
 
-def refuse_other_bytes(place: Path, said: Passport) -> None:
-    """Raise StepError where the engine is not there, or of another size than its passport says."""
+def refuse_other_bytes(place: Path, passport: Passport) -> None:
+    """Raise StepError where the engine is missing, or its size is not that in its passport."""
     plan = place / PLAN if place.is_dir() else place
     if not plan.is_file():
         raise StepError(f"there is no engine at {plan}", hint="its passport is there: build the engine again")
     size = plan.stat().st_size
-    if size != said.bytes:
+    if size != passport.bytes:
         raise StepError(
             f"{plan} is not the engine that its passport is about",
-            [f"the passport says {said.bytes} bytes, the file has {size}"],
+            [f"the passport says {passport.bytes} bytes, the file has {size}"],
             "it is damaged or another one: build it again, or take both files from where they come from",
         )
 
 
-def refuse_elsewhere(said: Passport, here: Here) -> None:
-    """Raise StepError, naming the fields, where an engine must not be loaded on a machine.
+def refuse_elsewhere(passport: Passport, here: LoadingMachine) -> None:
+    """Raise StepError where an engine must not be loaded on a machine; the error lists the fields that differ.
 
-    The rules are NVIDIA's ("Engine Compatibility" in the TensorRT documentation): an engine is for one version of
-    TensorRT, one system, and the GPU model that built it, as far as its compatibility mode does not widen that.
-    A version-compatible one runs on the same and later versions of its major.
+    The rules are NVIDIA's ("Engine Compatibility" in the TensorRT documentation): an engine runs with one version of
+    TensorRT, on one operating system, and on the GPU model that built it. A compatibility mode allows more GPUs. A
+    version-compatible engine also runs with later versions of the same major.
     """
     differing = [
-        f"{field}: the engine is for {_listed(wanted)}, this machine has {found}"
-        for field, wanted, found in _differing(said, here)
+        f"{field}: the engine is for {_listed(expected)}, this machine has {actual}"
+        for field, expected, actual in _differing(passport, here)
     ]
     if differing:
-        raise StepError("the TensorRT engine is not for this machine", differing, _hint(said, here))
+        raise StepError("the TensorRT engine is not for this machine", differing, _hint(passport, here))
 
 
-def _differing(said: Passport, here: Here) -> list[tuple[str, str | tuple[Any, ...], object]]:
-    if said.kind != here.kind:
-        return [("kind", said.kind, here.kind)]
+def _differing(passport: Passport, here: LoadingMachine) -> list[tuple[str, str | tuple[Any, ...], object]]:
+    if passport.kind != here.kind:
+        return [("kind", passport.kind, here.kind)]
     rows: list[tuple[str, str | tuple[Any, ...], object]] = []
-    if not _gpu_fits(said, here):
-        rows.append(("sm", said.sms, here.sm) if here.sm not in said.sms else ("gpu", said.gpu, here.gpu))
-    if not _version_fits(said, here.tensorrt):
-        rows.append(("tensorrt", said.tensorrt, here.tensorrt))
-    rows += [(name, getattr(said, name), getattr(here, name)) for name in ("os", "arch")
-             if getattr(said, name) != getattr(here, name)]  # fmt: skip
+    if not _gpu_fits(passport, here):
+        rows.append(("sm", passport.sms, here.sm) if here.sm not in passport.sms else ("gpu", passport.gpu, here.gpu))
+    if not _version_fits(passport, here.tensorrt):
+        rows.append(("tensorrt", passport.tensorrt, here.tensorrt))
+    rows += [(name, getattr(passport, name), getattr(here, name)) for name in ("os", "arch")
+             if getattr(passport, name) != getattr(here, name)]  # fmt: skip
     return rows
 
 
-def _gpu_fits(said: Passport, here: Here) -> bool:
-    if meant(said.kind).anywhere:
-        return here.sm in said.sms
-    mode = said.options.get("compatibility", "none")
+def _gpu_fits(passport: Passport, here: LoadingMachine) -> bool:
+    if engine_runtime(passport.kind).anywhere:
+        return here.sm in passport.sms
+    mode = passport.options.get("compatibility", "none")
     if mode == "ampere-plus":
         return here.sm >= gpus.AMPERE
     if mode == "same-compute-capability":
-        return here.sm in said.sms
-    return here.sm in said.sms and any(_same(name, here.gpu) for name in said.gpu)
+        return here.sm in passport.sms
+    return here.sm in passport.sms and any(_same(name, here.gpu) for name in passport.gpu)
 
 
 def _same(one: str, other: str) -> bool:
-    """Say whether two names of a driver mean one model; those that the catalogue lacks must be the same."""
+    """Tell whether two names are one GPU model. Names that the catalogue lacks must be equal."""
     return one == other or gpus.matches(one, other)
 
 
@@ -214,8 +214,8 @@ def _version_fits(passport: Passport, tensorrt: str) -> bool:
     return versions.loads_engine(tensorrt, built_by=passport.tensorrt, version_compatible=compatible)
 
 
-def _hint(said: Passport, here: Here) -> str:
-    if meant(said.kind).anywhere:
+def _hint(passport: Passport, here: LoadingMachine) -> str:
+    if engine_runtime(passport.kind).anywhere:
         return f"build it for this GPU as well: add {here.gpu} to target.device"
     return "build it here, or with tensorrt.compatibility or version_compatible for more than one kind of machine"
 

@@ -1,4 +1,4 @@
-"""Writing down what was just built: the passport of an engine from its order and its result."""
+"""Passport writer: makes the passport of a new engine from the order of the build and its result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def write(
     targets: tuple[str, ...],
     gpu: CudaGpu | None,
 ) -> Passport:
-    """Return the passport. `gpu` is the one that built it; None for an engine ahead of time, which is for `targets`."""
+    """Return the passport. `gpu` built the engine; None for TensorRT-RTX, which builds for `targets` without a GPU."""
     return Passport(
         kind=runtime,
         gpu=targets if gpu is None else (gpu.name,),
@@ -43,7 +43,7 @@ def write(
         driver=None if gpu is None else _driver(),
         os=platform.system(),
         arch=platform.machine(),
-        options={**order.options.told(), "plugins": [path.name for path in order.plugins], "strongly_typed": True},
+        options={**order.options.as_dict(), "plugins": [path.name for path in order.plugins], "strongly_typed": True},
         profiles=tuple(
             {name: Extents(min=least, opt=usual, max=most) for name, (least, usual, most) in shapes.items()}
             for shapes in order.shapes

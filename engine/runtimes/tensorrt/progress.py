@@ -1,4 +1,4 @@
-"""How far TensorRT is with an engine: a line now and then, for whoever watches."""
+"""Progress of TensorRT's builder: prints a line with the percentage about twice a second."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import tensorrt
 
 _PAUSE = 0.5
-"""Seconds between two lines: more would only fill the log."""
+"""The least number of seconds between two lines: more lines would only fill the log."""
 
 
 @dataclass
@@ -25,15 +25,15 @@ class _Phase:
 
 @dataclass
 class Progress:
-    """The phases that TensorRT is in, outermost first, and how far each of them is. Called from several threads."""
+    """The current phases of a build, the outermost first, with their steps. Several threads may call the methods."""
 
     phases: dict[str, _Phase] = field(default_factory=dict)
-    said_at: float = field(default_factory=time.monotonic)
+    printed_at: float = field(default_factory=time.monotonic)
     furthest: float = 0.0
     lock: Lock = field(default_factory=Lock)
 
     def start(self, name: str, parent: str | None, steps: int) -> None:
-        """Enter a phase of so many steps."""
+        """Enter a phase that has `steps` steps."""
         with self.lock:
             self.phases[name] = _Phase(parent, max(1, steps))
             self._say(name)
@@ -54,9 +54,9 @@ class Progress:
                 self._say(name)
 
     def share(self) -> float:
-        """Return how much of the whole is done, from 0 to 1: a step in progress counts by the phase inside it.
+        """Return the share of the build that is done, from 0 to 1. A step in progress counts by the phase inside it.
 
-        It never falls, as it would where phases inside one step follow each other.
+        The share never falls, although phases inside one step follow each other and each begins at 0.
         """
         outermost = next((name for name, phase in self.phases.items() if phase.parent is None), None)
         self.furthest = max(self.furthest, self._share(outermost))
@@ -71,14 +71,14 @@ class Progress:
 
     def _say(self, name: str) -> None:
         now = time.monotonic()
-        if now - self.said_at < _PAUSE:
+        if now - self.printed_at < _PAUSE:
             return
-        self.said_at = now
+        self.printed_at = now
         print(f"{self.share():.0%}  {name[:1].lower()}{name[1:]}", flush=True)
 
 
 def monitor(progress: Progress) -> tensorrt.IProgressMonitor:
-    """Return what TensorRT reports its progress to; it must be kept for as long as the configuration lives."""
+    """Return a monitor for TensorRT's builder. The caller must keep the monitor as long as the builder's config."""
 
     class Monitor(trt.IProgressMonitor):
         def __init__(self) -> None:

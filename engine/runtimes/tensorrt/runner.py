@@ -1,7 +1,7 @@
-"""The runner of a TensorRT engine, native or RTX (not yet run on a GPU)."""
+"""The runner of an engine of TensorRT or TensorRT-RTX (not yet run on a GPU)."""
 
-# Coded to NVIDIA's documented Python API of TensorRT 10: IRuntime, ICudaEngine, IExecutionContext, IOutputAllocator.
-# `tensorrt_rtx` has the same classes; the calls that need no GPU have been made with it.
+# Source: NVIDIA's documentation of TensorRT 10's Python API: IRuntime, ICudaEngine, IExecutionContext and
+# IOutputAllocator. `tensorrt_rtx` has the same classes. The calls that need no GPU are tested with it.
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engine.runtimes.tensorrt import log as trt_log
 from engine.runtimes.tensorrt.api import trt
 from engine.runtimes.tensorrt.bindings import Bindings, Context, shape_of
 from engine.runtimes.tensorrt.cudart import CudaStream
-from engine.runtimes.tensorrt.passport import Here
+from engine.runtimes.tensorrt.passport import LoadingMachine
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,7 @@ def runner(
 ) -> Runner:
     """Return the runner of `directory/model.plan`.
 
-    Raises StepError where its GPU or its runtime is not here, or where its passport is for another machine.
+    Raises StepError where the engine's GPU or TensorRT is not here, or where its passport is for another machine.
     """
     kind = execution.runtime
     if execution.hardware is None:
@@ -45,31 +45,30 @@ def runner(
             [f"runtime {kind}, no device"],
             "name the GPU as target.device, with runtime: tensorrt or tensorrt-rtx",
         )
-    del threads, new_tokens  # of a CPU, and of what it does not generate
+    del threads, new_tokens  # threads are for CPUs, and engines generate no text
     gpu = devices.chosen(execution.hardware)
     version = trt_api.use(kind)
-    here = Here(
+    here = LoadingMachine(
         kind=kind, gpu=gpu.name, sm=gpu.sm, tensorrt=version, os=platform.system(), arch=platform.machine()
     )  # fmt: skip
-    said = passport.load(directory)
-    passport.refuse_elsewhere(said, here)
-    if said.options.get("strip_plan"):
+    engine_passport = passport.load(directory)
+    passport.refuse_elsewhere(engine_passport, here)
+    if engine_passport.options.get("strip_plan"):
         raise StepError(
             "The TensorRT engine was built without its weights (strip_plan), and nothing here puts them back",
             hint="build no further with --to trt-build and refit it yourself, or take tensorrt.strip_plan out",
         )
     cudart.use(gpu.index)
-    engine = _Engine(
-        (directory / passport.PLAN).read_bytes(), cuda_graph=execution.options["cuda_graph"], host_code=said.holds_code
-    )  # fmt: skip
-    return Runner(name, engine.run, engine.prepare, takes=said.takes)
+    plan = (directory / passport.PLAN).read_bytes()
+    engine = _Engine(plan, cuda_graph=execution.options["cuda_graph"], host_code=engine_passport.holds_code)
+    return Runner(name, engine.run, engine.prepare, takes=engine_passport.takes)
 
 
 class _Engine:
-    """A deserialised engine with an execution context for each of its profiles that is used."""
+    """An engine in the GPU's memory, with an execution context for each profile that has been used."""
 
     def __init__(self, plan: bytes, *, cuda_graph: bool, host_code: bool = False) -> None:
-        """`host_code` lets the engine run libraries that are inside it. Raises StepError where TensorRT refuses it."""
+        """Load an engine. `host_code` allows libraries inside it to run. Raises StepError where TensorRT refuses it."""
         logger, self._log = trt_log.begin()
         self._runtime = trt.Runtime(logger)
         if host_code:
@@ -85,7 +84,7 @@ class _Engine:
         self._stream = CudaStream()
         self._contexts: dict[int, Context] = {}
         self._cuda_graph = cuda_graph
-        # TensorRT-RTX compiles kernels while it runs, and captures graphs by itself once they are there.
+        # TensorRT-RTX compiles kernels during the first runs, and then captures CUDA graphs by itself.
         self._captures_itself = hasattr(trt, "CudaGraphStrategy")
 
     def run(self, inputs: Tensors) -> dict[str, np.ndarray]:
@@ -95,9 +94,9 @@ class _Engine:
         return bindings.outputs()
 
     def prepare(self, inputs: Tensors) -> Callable[[], object]:
-        """Return a call with inputs and outputs in the GPU's memory, which waits until the GPU has finished."""
+        """Return a call that waits for the GPU; its inputs and outputs stay in the GPU's memory."""
         bindings = self._bindings(inputs)
-        bindings.execute()  # says what is wrong, and settles what a capture must not do
+        bindings.execute()  # raises errors, and does the one-time work that must not happen during a capture
         self._stream.wait()
         stream = self._stream
         captured = self._cuda_graph and not self._captures_itself and not bindings.allocates
@@ -107,7 +106,7 @@ class _Engine:
             if graph is None:
                 bindings.execute()
             else:
-                graph.launch(stream)  # it writes into the memory of its bindings
+                graph.launch(stream)  # the graph writes the outputs into the memory of `bindings`
             stream.wait()
 
         return call
@@ -127,9 +126,9 @@ class _Engine:
         return Bindings(context, self._stream, inputs={name: inputs[name] for name in takes}, gives=gives)
 
     def _profile(self, shapes: Mapping[str, tuple[int, ...]]) -> int:
-        """Return the profile that takes these shapes; of several, the one whose usual shapes are nearest.
+        """Return the number of the profile that takes these shapes; of several, the one whose opt shapes are nearest.
 
-        So does Triton's TensorRT backend ("Model Configuration", "TensorRT Optimization Profile").
+        Triton's TensorRT backend chooses in the same way ("Model Configuration", "TensorRT Optimization Profile").
         """
         fitting: dict[int, int] = {}
         ranges: list[str] = []
@@ -140,8 +139,8 @@ class _Engine:
             ranges += [f"profile {number}, {name}: {shape_of(least)} to {shape_of(greatest)}"
                        for name, (least, _, greatest) in ends.items()]  # fmt: skip
         if not fitting:
-            said = [f"{name}: {list(shape)}" for name, shape in shapes.items()]
-            raise StepError("No profile of the engine takes these shapes", [*said, *ranges], "widen a profile")
+            given_shapes = [f"{name}: {list(shape)}" for name, shape in shapes.items()]
+            raise StepError("No profile of the engine takes these shapes", [*given_shapes, *ranges], "widen a profile")
         return min(fitting, key=lambda number: (fitting[number], number))
 
     def _context(self, profile: int) -> Context:
@@ -161,8 +160,8 @@ class _Engine:
         if not (self._cuda_graph and self._captures_itself):
             return self._engine.create_execution_context()
         config: Any = self._engine.create_runtime_config()
-        meant: Any = trt  # TensorRT-RTX adds this to what TensorRT has
-        config.cuda_graph_strategy = meant.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE
+        rtx_module: Any = trt  # Any: only TensorRT-RTX has CudaGraphStrategy
+        config.cuda_graph_strategy = rtx_module.CudaGraphStrategy.WHOLE_GRAPH_CAPTURE
         return self._engine.create_execution_context(config)
 
 

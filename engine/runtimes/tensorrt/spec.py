@@ -1,4 +1,4 @@
-"""TensorRT: engines that are built on the GPU that they are for, and served by Triton's own backend."""
+"""TensorRT as a runtime: engines are built on the GPU that they run on, and served by Triton's TensorRT backend."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from engine.runtimes.triton_images import ImageTag
 
 CUDA_BINDINGS = ("cuda-bindings", "cuda.bindings")
+"""The distribution and the module with which engines are run."""
 
 
 def _feasible() -> ModuleType:
-    """Return what refuses recipes: it counts in no key, so it is imported by its name."""
+    """Import the checks of recipes; their code counts in no key, so they are imported by a name in a string."""
     return import_module(f"{__package__}.feasible")
 
 
 class Engines(Runtime):
-    """What TensorRT and TensorRT-RTX have in common: an engine is built of a graph that says every precision."""
+    """Base of TensorRT and TensorRT-RTX: an engine is built from a graph whose tensors all have explicit types."""
 
     work: ClassVar[str] = ".runner"
     serving: ClassVar[str] = ".triton"
@@ -37,29 +38,29 @@ class Engines(Runtime):
     backend: ClassVar[Backend | None] = Backend.TENSORRT
 
     module: ClassVar[str]
-    """The Python module that builds and runs engines; also the distribution that is looked for."""
+    """The Python module that builds and runs engines; the name of the installed distribution is the same."""
     package: ClassVar[str]
-    """What pip installs."""
+    """The package that pip installs."""
     install: ClassVar[str]
-    """How it is installed, as a hint."""
+    """A hint that tells how to install it."""
     majors: ClassVar[tuple[str, ...]]
     """The major versions that are supported."""
     anywhere: ClassVar[bool] = False
-    """Whether engines are built without the GPU that they are for."""
+    """Whether engines are built without the GPU that they run on."""
 
     def runs_on_cpu(self, target: TargetView) -> bool:
-        """Engines never run on a CPU; a target that is one is refused."""
+        """Return whether the target is a CPU; `refuse_cpu` then refuses it, as engines run on GPUs alone."""
         return target.device == "cpu"
 
     def kernels(self, target: TargetView) -> None:
-        """Precisions are the GPU's."""
+        """Return None: engines have the precisions of the GPU."""
 
     def sections(self, target: TargetView) -> Sequence[str]:
-        """Return the section with the builder's options."""
+        """Return `tensorrt`, the section with the options of the builder."""
         return ("tensorrt",)
 
     def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
-        """Raise RecipeError for options that the builder does not have, or not for these GPUs."""
+        """Raise RecipeError for options that the builder lacks, or that these GPUs do not allow."""
         _feasible().options(loaded, devices)
 
     def refuse_operators(self, loaded: LoadedRecipeView, operators: Mapping[str, Sequence[str]]) -> None:
@@ -67,11 +68,11 @@ class Engines(Runtime):
         _feasible().operators(loaded, operators)
 
     def fixes_profiles(self, target: TargetView) -> bool:
-        """An engine takes what its profiles allow."""
+        """Return True: an engine takes only the shapes of its profiles."""
         return True
 
     def lowering(self, recipe: RecipeView) -> Lowering | None:
-        """Return how the precision comes into the graph: TensorRT 11 and RTX take it from there alone."""
+        """Return how the graph gets the precision: TensorRT 11 and TensorRT-RTX read precisions only from the graph."""
         return Lowering.IN_THE_GRAPH if recipe.precision != "fp32" else None
 
     def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
@@ -79,20 +80,20 @@ class Engines(Runtime):
         return {"cuda_graph": bool(recipe.tensorrt.get("cuda_graph", False))}
 
     def tool(self, target: TargetView) -> str | None:
-        """Return the package of the builder."""
+        """Return the module of the builder."""
         return self.module
 
     def tools(self, execution: ExecutionView) -> tuple[str, ...]:
-        """Return the distributions that run an engine."""
+        """Return numpy and the module that runs engines."""
         return ("numpy", self.module)
 
     def facts(self, execution: ExecutionView) -> tuple[str, ...]:
-        """Return what an engine's answers depend on of the machine."""
+        """Return the facts of the GPU and its driver, on which outputs of an engine depend."""
         return GPU_FACTS
 
 
 class TensorRT(Engines):
-    """NVIDIA TensorRT."""
+    """The runtime `tensorrt`: NVIDIA TensorRT."""
 
     name: ClassVar[str] = "tensorrt"
     title: ClassVar[str] = "TensorRT"
@@ -110,9 +111,9 @@ class TensorRT(Engines):
     }
 
     def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
-        """Raise RecipeError where the image's TensorRT does not load what the recipe's builds."""
+        """Raise RecipeError where the image's TensorRT does not load the engines that the recipe's TensorRT builds."""
         self.beside("images").refuse(loaded, named)
 
     def tool_version(self, recipe: RecipeView) -> str | None:
-        """Return the recipe's version of TensorRT: its own word, or that of its Triton image."""
+        """Return the version of TensorRT that the recipe requests: `tensorrt.version`, or that of its Triton image."""
         return triton_images.tensorrt_for(recipe)

@@ -1,4 +1,4 @@
-"""How an engine is served: by Triton's TensorRT backend, or as a folder where that does not load it."""
+"""How an engine is served: by Triton's TensorRT backend; engines of TensorRT-RTX are packaged as a plain folder."""
 
 from __future__ import annotations
 
@@ -12,28 +12,31 @@ from engine.runtimes.tensorrt import passport
 
 
 def served(directory: Path, execution: Execution, scratch: Path) -> Served:  # noqa: ARG001 - nothing is tried
-    """Return how an engine is served: by Triton's TensorRT backend, or as a folder where that does not load it."""
-    said, runtime = passport.load(directory), execution.by
-    usual = [{name: extents.opt for name, extents in profile.items()} for profile in said.profiles]
+    """Return how an engine is served: by Triton's TensorRT backend, or as a plain folder for TensorRT-RTX."""
+    engine_passport, runtime = passport.load(directory), execution.by
+    usual = [{name: extents.opt for name, extents in profile.items()} for profile in engine_passport.profiles]
     triton = runtime.loads_in_triton
     return Served(
         Backend.TENSORRT if triton else None,
-        said.input_list,
-        said.output_list,
+        engine_passport.input_list,
+        engine_passport.output_list,
         (passport.PLAN, passport.FILE),
-        largest=said.largest,
+        largest=engine_passport.largest,
         on_gpu=True,
-        profiles=len(said.profiles),
+        profiles=len(engine_passport.profiles),
         cuda_graphs=usual if execution.options["cuda_graph"] else None,
         why_plain="" if triton else runtime.not_triton,
-        needs=() if triton else (f"{trt_api.package(runtime.name)}=={said.tensorrt}", "cuda-bindings"),
+        needs=() if triton else (f"{trt_api.package(runtime.name)}=={engine_passport.tensorrt}", "cuda-bindings"),
     )
 
 
 def built_by(folder: Path) -> tuple[str, bool]:
-    """Return the TensorRT that built the engine in a model's folder of a repository, and whether later ones load it."""
-    told = next(iter(sorted(folder.glob(f"*/{passport.FILE}"))), None)
-    if told is None:
+    """Return the TensorRT version that built the engine in a model's folder, and whether later versions load it.
+
+    The version is "" where the folder has no passport.
+    """
+    files = next(iter(sorted(folder.glob(f"*/{passport.FILE}"))), None)
+    if files is None:
         return "", False
-    said = passport.load(told)
-    return said.tensorrt, bool(said.options.get("version_compatible"))
+    engine_passport = passport.load(files)
+    return engine_passport.tensorrt, bool(engine_passport.options.get("version_compatible"))

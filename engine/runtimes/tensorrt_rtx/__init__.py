@@ -1,1 +1,1 @@
-"""TensorRT-RTX: engines that are built without a GPU."""
+"""TensorRT-RTX: builds engines without a GPU."""

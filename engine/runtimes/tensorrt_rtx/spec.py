@@ -1,4 +1,4 @@
-"""TensorRT-RTX: engines that are built without a GPU, for one or several kinds of it."""
+"""TensorRT-RTX as a runtime: engines are built without a GPU, for one or several kinds of GPUs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from engine.runtimes.triton_images import ImageTag
 
 _TURING = 75
+"""The compute capability, times ten, of GPUs of the Turing architecture."""
 
 
 class TensorRTRTX(Engines):
-    """NVIDIA TensorRT for RTX."""
+    """The runtime `tensorrt-rtx`: NVIDIA TensorRT for RTX."""
 
     name: ClassVar[str] = "tensorrt-rtx"
     title: ClassVar[str] = "TensorRT-RTX"
@@ -34,11 +35,11 @@ class TensorRTRTX(Engines):
     tools_for: ClassVar[Mapping[str, str]] = {"tensorrt_rtx": "TensorRT-RTX engines, built without a GPU"}
 
     def builds_for(self, gpu: Gpu) -> bool:
-        """Say whether its builder knows the GPU."""
+        """Say whether TensorRT-RTX builds for the GPU."""
         return gpu.tensorrt_rtx
 
     def refuse_gpus(self, loaded: LoadedRecipeView, named: Sequence[Gpu]) -> None:
-        """Raise RecipeError for GPUs that its builder does not know."""
+        """Raise RecipeError for GPUs that TensorRT-RTX does not build for."""
         without = [gpu for gpu in named if not self.builds_for(gpu)]
         if not without:
             return
@@ -51,20 +52,23 @@ class TensorRTRTX(Engines):
         raise loaded.error(what, "target", "runtime", facts=facts, hint=hint)
 
     def lacks(self, gpu: Gpu) -> Sequence[str]:
-        """Return what it has no kernels for: matrix products in fp32 on SM75.
+        """Return fp32 for SM75: TensorRT-RTX has no kernels for matrix products in fp32 there.
 
-        Its builder says "FP32 GEMM is not supported" there (1.7).
+        Source: the error "FP32 GEMM is not supported" of TensorRT-RTX 1.7.
         """
         return ("fp32",) if gpu.sm == _TURING else ()
 
     def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
-        """Raise RecipeError: Triton has no backend for its engines."""
+        """Raise RecipeError: no image of Triton has a backend for engines of TensorRT-RTX."""
         what = "no image of Triton loads the engines of TensorRT-RTX: its backend is TensorRT's"
         hint = "use runtime: tensorrt, or leave the image out"
         raise loaded.error(what, *triton_images.RECIPE_PATH, hint=hint)
 
     def refuse_installed(self, loaded: LoadedRecipeView, installed: Callable[[str], str | None]) -> None:
-        """Raise RecipeError for another version than the recipe's: it builds anywhere, so nobody waits for another."""
+        """Raise RecipeError where another version is installed than the recipe requests.
+
+        TensorRT-RTX builds on every machine, so no other machine is expected to have the requested version.
+        """
         requested, version = loaded.recipe.tensorrt.get("version"), installed(self.module)
         if requested is not None and version and not versions.agrees(requested, version):
             parts = ".".join(versions.parts(requested))

@@ -61,10 +61,10 @@ def test_it_answers_as_the_model_that_timm_itself_loads(timm, efficientnet, layo
 
 
 def test_the_size_is_the_models_own_where_the_recipe_says_none(efficientnet):
-    assert timm_models.load(efficientnet, TASK, Images()).wanted["images"].shape == ("batch", 3, 192, 192)
+    assert timm_models.load(efficientnet, TASK, Images()).input_specs["images"].shape == ("batch", 3, 192, 192)
     last = timm_models.load(efficientnet, TASK, Images(layout="NHWC", size=96))
-    assert last.wanted["images"].shape == ("batch", 96, 96, 3)
-    assert last.wanted["images"].dtype == "float32"
+    assert last.input_specs["images"].shape == ("batch", 96, 96, 3)
+    assert last.input_specs["images"].dtype == "float32"
 
 
 def test_weights_of_a_transformer_are_resampled_to_another_size(transformer):

@@ -42,7 +42,7 @@ def test_the_end_is_told_even_where_steps_were_left_out(progress, capsys):
 def test_lines_come_no_more_often_than_a_person_can_read(monkeypatch, capsys):
     now = iter(range(1000))
     monkeypatch.setattr(trt_progress.time, "monotonic", lambda: next(now) * 0.1)
-    progress = Progress(said_at=0.0)
+    progress = Progress(printed_at=0.0)
     progress.start("building engine", None, 100)
     for step in range(100):
         progress.step("building engine", step)

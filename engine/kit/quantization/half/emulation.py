@@ -1,4 +1,4 @@
-"""Emulation: half precision on a CPU as it is on a GPU, each tensor rounded and overflowing where it would there."""
+"""Emulation: half precision on a CPU as on a GPU: each tensor is rounded, and overflows where it would on a GPU."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ if TYPE_CHECKING:
 
     import onnx
 
-_SAYING = frozenset({"Constant", "ConstantOfShape"})
+_CONSTANTS = frozenset({"Constant", "ConstantOfShape"})
 
 
 def kinds(model: onnx.ModelProto) -> list[str]:
-    """Return which half precisions a model computes in: "fp16", "bf16"."""
+    """Return the half precisions that a model computes in: "fp16", "bf16"."""
     from onnx import TensorProto
 
     names = {TensorProto.FLOAT16: "fp16", TensorProto.BFLOAT16: "bf16"}
-    found = {tensor.data_type for tensor in onnx_files.tensors(model)}
-    found |= {a.i for node in onnx_files.nodes(model) if node.op_type == "Cast" for a in node.attribute}
-    found |= {value.type.tensor_type.elem_type for value in (*model.graph.input, *model.graph.value_info)}
-    return [name for code, name in names.items() if code in found]
+    codes = {tensor.data_type for tensor in onnx_files.tensors(model)}
+    codes |= {a.i for node in onnx_files.nodes(model) if node.op_type == "Cast" for a in node.attribute}
+    codes |= {value.type.tensor_type.elem_type for value in (*model.graph.input, *model.graph.value_info)}
+    return [name for code, name in names.items() if code in codes]
 
 
 def emulate(model: onnx.ModelProto, directory: Path) -> None:
-    """Let every node that computes in half precision compute in float32 between two roundings; changes the model.
+    """Let every half-precision node compute in float32, with its inputs and outputs rounded; `model` is changed.
 
-    ONNX Runtime on a CPU has few kernels for half precision. It inserts casts of its own and takes out what it holds
-    for superfluous, so that numbers beyond 65504 pass where a GPU gives infinity. Here a node gets what half precision
-    left of its inputs, and its outputs are rounded to half precision: as kernels do that add up in float32. Those
-    that add up in half precision are less exact. To be run with optimizations disabled. Bodies of If and Loop are left
-    as they are. `directory` is where external data of the model lies.
+    ONNX Runtime has few half-precision kernels for CPUs. ONNX Runtime inserts casts, and removes casts that it holds
+    for redundant, so a number above 65504 stays finite where a GPU gives infinity. The changed model rounds the inputs
+    and outputs of each node to half precision, as GPU kernels with float32 sums do. GPU kernels with half-precision
+    sums are less exact than the changed model. The changed model must run with optimizations disabled. Bodies of If
+    and Loop are not changed. `directory` holds the external data of the model.
     """
     _Emulation(model, _halves(model, directory)).run()
 
 
 @dataclass
 class _Emulation:
-    """The graph in the making. A tensor `h` in half precision keeps its name; `h_wide` is the same in float32."""
+    """The changed graph. A half-precision tensor `h` keeps its name, and `h_wide` holds the same numbers in float32."""
 
     model: onnx.ModelProto
     halves: dict[str, int]
@@ -52,22 +52,22 @@ class _Emulation:
         graph = self.model.graph
         self.weights = topology.initializers(graph)
         for node in list(graph.node):
-            self._take(node)
+            self._add(node)
         del graph.node[:]
         graph.node.extend(self.nodes)
         topology.drop_unread(self.model)
 
-    def _take(self, node: onnx.NodeProto) -> None:
-        rounds = [index for index, name in enumerate(node.output) if name in self.halves]
+    def _add(self, node: onnx.NodeProto) -> None:
+        halves = [index for index, name in enumerate(node.output) if name in self.halves]
         for index, name in enumerate(node.input):
             if name in self.halves:
                 node.input[index] = self._widened(name)
         self.nodes.append(node)
-        if node.op_type == "Cast" and rounds:
-            return  # it rounds by itself
-        if node.op_type in _SAYING and rounds:
-            _say_single(node)
-        for index in rounds:
+        if node.op_type == "Cast" and halves:
+            return  # a Cast rounds by itself
+        if node.op_type in _CONSTANTS and halves:
+            _make_single(node)
+        for index in halves:
             name = node.output[index]
             node.output[index] = f"{name}_raw"
             self._cast(f"{name}_raw", name, self.halves[name])
@@ -91,28 +91,31 @@ class _Emulation:
 
 
 def _halves(model: onnx.ModelProto, directory: Path) -> dict[str, int]:
-    """Return the tensors of the main graph that are in half precision, with their types."""
+    """Return the half-precision tensors of the main graph, with ONNX's numbers of their types."""
     from onnx import TensorProto
 
-    wanted = {TensorProto.FLOAT16, TensorProto.BFLOAT16}
-    return {name: code for name, code in _types(model, directory) if code in wanted}
+    half_codes = {TensorProto.FLOAT16, TensorProto.BFLOAT16}
+    return {name: code for name, code in _types(model, directory) if code in half_codes}
 
 
 def _types(model: onnx.ModelProto, directory: Path) -> Iterator[tuple[str, int]]:
     import onnx
 
+    """Yield the tensors of the main graph with ONNX's numbers of their types, inferred where the model states none."""
     graph = model.graph
-    made = {name for node in graph.node for name in node.output if name}
-    said = {value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.input, *graph.output)}
-    if not made <= set(said):
+    computed = {name for node in graph.node for name in node.output if name}
+    stated = {
+        value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.input, *graph.output)
+    }
+    if not computed <= set(stated):
         inferred = onnx.shape_inference.infer_shapes(shapes.skeleton(model, directory)).graph
-        said = {value.name: value.type.tensor_type.elem_type for value in inferred.value_info} | said
-    yield from said.items()
+        stated = {value.name: value.type.tensor_type.elem_type for value in inferred.value_info} | stated
+    yield from stated.items()
     yield from ((tensor.name, tensor.data_type) for tensor in graph.initializer)
 
 
-def _say_single(node: onnx.NodeProto) -> None:
-    """Let a constant be float32; the numbers stay those that half precision left."""
+def _make_single(node: onnx.NodeProto) -> None:
+    """Turn a constant in half precision into float32; its numbers stay the same."""
     from onnx import helper, numpy_helper
 
     for attribute in node.attribute:

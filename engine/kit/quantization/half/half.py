@@ -1,4 +1,4 @@
-"""Half: chosen nodes of a graph in fp16 or bf16, all others in float32, and the casts between them."""
+"""Half: chosen nodes of a graph run in fp16 or bf16, all others in float32, with casts between them."""
 
 from __future__ import annotations
 
@@ -18,27 +18,29 @@ if TYPE_CHECKING:
     import onnx
 
 _SMALLEST = {"fp16": 2.0**-24, "bf16": 2.0**-133}
+"""The smallest number above 0 of each type."""
 _SCALES = {"QuantizeLinear": 1, "DequantizeLinear": 1}
+"""The index of each operator's input with the scale."""
 
 
 def convert(model: onnx.ModelProto, low: AbstractSet[str], types: Mapping[str, str], kind: Kind) -> int:
-    """Let the nodes named in `low` compute in half precision; return how many casts that took.
+    """Let the nodes named in `low` compute in half precision, and return the number of inserted casts.
 
-    A tensor keeps its name where it is float32 and gets a twin in half precision where that is asked for. What the
-    model takes and gives stays as it is, and so do tensors that a body of If or Loop reads. Weights are converted
-    ahead. `types` are those of all tensors of the main graph (`ranges.tensor_types`); the model is changed.
+    A float32 tensor keeps its name; a half-precision copy of the tensor, its twin, gets a new name. Inputs and outputs
+    of the model stay float32, and so do tensors that a body of If or Loop reads. Weights are converted ahead of time.
+    `types` are the types of all tensors of the main graph (`ranges.tensor_types`). `model` is changed.
     """
     _free_weights(model)
     conversion = _Conversion(model, types, kind)
     for node in list(model.graph.node):
         slots = signatures.of(node, conversion.opsets, kind) if node.name in low else signatures.NONE
-        conversion.take(node, slots)
+        conversion.add(node, slots)
     return conversion.finish()
 
 
 @dataclass
 class _Conversion:
-    """The graph in the making: nodes in order, and which tensors are there in which precision."""
+    """The converted graph so far: its nodes in order, the half-precision twins, and the tensors in float32."""
 
     model: onnx.ModelProto
     types: Mapping[str, str]
@@ -55,8 +57,8 @@ class _Conversion:
         self.names = TensorNames(self.model)
         self.singles |= {value.name for value in self.model.graph.input} | set(self.weights)
 
-    def take(self, node: onnx.NodeProto, slots: Slots) -> None:
-        """Add a node, its inputs and outputs where `slots` allows in half precision."""
+    def add(self, node: onnx.NodeProto, slots: Slots) -> None:
+        """Add a node, with its inputs and outputs in half precision where `slots` allows."""
         for name in sorted(topology.captured(node)):
             self._single(name)
         for index, name in enumerate(node.input):
@@ -78,7 +80,7 @@ class _Conversion:
             _retype(node, self.code, self.kind)
 
     def finish(self) -> int:
-        """Put the nodes into the model, and leave out what nobody reads any more."""
+        """Put the nodes into the model, remove unread weights, and return the number of casts."""
         for value in self.model.graph.output:
             self._single(value.name)
         graph = self.model.graph
@@ -89,7 +91,7 @@ class _Conversion:
         return self.casts
 
     def _half(self, name: str, *, scale: bool = False) -> str:
-        """Return the half twin of a tensor, made where it is not there yet."""
+        """Return the name of a tensor's twin; the first call adds the twin."""
         if name not in self.halves:
             self.halves[name] = self._twin(name)
             if name in self.weights:
@@ -100,7 +102,7 @@ class _Conversion:
         return self.halves[name]
 
     def _single(self, name: str) -> None:
-        """See to it that a tensor is there in float32 under its own name."""
+        """Cast the twin of a tensor back to float32, under the tensor's own name, if there is only the twin."""
         if name in self.halves and name not in self.singles:
             self._cast(self.halves[name], name, 1)
             self.singles.add(name)
@@ -115,25 +117,25 @@ class _Conversion:
         return self.names.free(f"{name}_{self.kind}")
 
     def _describe(self) -> None:
-        """Say the type of every twin, and its shape where that of the tensor was known."""
+        """Add the type of every twin to the model, and the shape of the tensor where the model states that shape."""
         graph = self.model.graph
-        made = {name for node in graph.node for name in node.output}
-        known = {value.name: value for value in (*graph.value_info, *graph.input, *graph.output)}
+        computed = {name for node in graph.node for name in node.output}
+        described = {value.name: value for value in (*graph.value_info, *graph.input, *graph.output)}
         for name, twin in self.halves.items():
-            if twin not in made:
+            if twin not in computed:
                 continue
             value = graph.value_info.add()
-            if name in known:
-                value.CopyFrom(known[name])
+            if name in described:
+                value.CopyFrom(described[name])
             value.name = twin
             value.type.tensor_type.elem_type = self.code
         for index in reversed(range(len(graph.value_info))):
-            if graph.value_info[index].name in self.halves and graph.value_info[index].name not in made:
+            if graph.value_info[index].name in self.halves and graph.value_info[index].name not in computed:
                 del graph.value_info[index]
 
 
 def rounded(values: np.ndarray, kind: Kind) -> np.ndarray:
-    """Return float32 numbers in half precision, rounded to the nearest; infinite where they are beyond it."""
+    """Return float32 numbers rounded to half precision; numbers beyond its range become infinite."""
     import numpy as np
     from onnx import helper
 
@@ -149,7 +151,7 @@ def _code(kind: Kind) -> int:
 
 
 def _lowered(tensor: onnx.TensorProto, name: str, kind: Kind, *, scale: bool) -> onnx.TensorProto:
-    """Return a weight in half precision. A scale that would become 0 becomes the least number above it."""
+    """Return a weight in half precision. A scale that would be rounded to 0 becomes the smallest number above 0."""
     import numpy as np
     from onnx import numpy_helper
 
@@ -160,7 +162,7 @@ def _lowered(tensor: onnx.TensorProto, name: str, kind: Kind, *, scale: bool) ->
 
 
 def _retype(node: onnx.NodeProto, code: int, kind: Kind) -> None:
-    """Change the attribute by which a node says the type of its output."""
+    """Change the attribute of a Cast or a constant that sets the type of its output."""
     import numpy as np
     from onnx import helper, numpy_helper
 
@@ -174,17 +176,17 @@ def _retype(node: onnx.NodeProto, code: int, kind: Kind) -> None:
             tensor = numpy_helper.from_array(rounded(np.asarray(values, np.float32), kind))
             attribute.CopyFrom(helper.make_attribute("value", tensor))
             return
-    if node.op_type == "ConstantOfShape":  # it says nothing: zeros in float32
+    if node.op_type == "ConstantOfShape":  # without a value it gives zeros in float32
         tensor = numpy_helper.from_array(rounded(np.zeros(1, np.float32), kind))
         node.attribute.append(helper.make_attribute("value", tensor))
 
 
 def _free_weights(model: onnx.ModelProto) -> None:
-    """Let weights be no inputs of the graph, as they had to be before IR version 4."""
+    """Remove weights from the inputs of the graph; before IR version 4 each weight had to be an input."""
     stored = {tensor.name for tensor in model.graph.initializer}
-    kept = [value for value in model.graph.input if value.name not in stored]
-    if len(kept) < len(model.graph.input):
-        inputs = [type(value).FromString(value.SerializeToString()) for value in kept]
+    fed = [value for value in model.graph.input if value.name not in stored]
+    if len(fed) < len(model.graph.input):
+        inputs = [type(value).FromString(value.SerializeToString()) for value in fed]
         del model.graph.input[:]
         model.graph.input.extend(inputs)
-    model.ir_version = max(model.ir_version, 4)
+    model.ir_version = max(model.ir_version, opsets.WEIGHTS_NEED_NO_INPUT)

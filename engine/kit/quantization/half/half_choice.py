@@ -1,4 +1,4 @@
-"""Half choice: which nodes of a graph compute in half precision, and why the others do not."""
+"""Half choice: which nodes of a graph compute in half precision, and the reason against each other node."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import onnx
 
 LARGEST: Mapping[Kind, float] = {"fp16": 65504.0, "bf16": 3.3895e38}
-"""The largest number of each: IEEE 754 binary16, and the upper half of binary32."""
+"""The largest number of each type: fp16 is IEEE 754 binary16, bf16 the upper half of binary32."""
 ROOM = 2.0
-"""How much larger than on the samples a tensor may become on other inputs."""
+"""The factor by which a tensor may be larger on other inputs than on the samples."""
 _VANISHES: Mapping[Kind, float] = {"fp16": 2.0**-25, "bf16": 2.0**-134}
-"""Half of the least number above 0: what is smaller becomes 0."""
+"""Half of the smallest number above 0 of each type: a number up to this size is rounded to 0."""
 
 SUMS = "adds up many numbers or takes exponentials"
 SPELLED_OUT = "part of a normalization or softmax that is spelled out"
@@ -33,47 +33,50 @@ BEYOND = "values beyond this precision's range, with room for other samples"
 LARGE = "large values: rounding them costs the most"
 BETWEEN = "between nodes in fp32"
 _LISTED = 20
+"""The number of nodes that a report lists for a reason."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The names of the nodes in half precision, and of each other node that has to do with floats the reason."""
+    """The names of the nodes in half precision, and the reason against each other node that reads or gives float32."""
 
     low: frozenset[str]
-    kept: Mapping[str, str]
+    reasons: Mapping[str, str]
 
 
 def choose(model: onnx.ModelProto, ranges: Ranges, kind: Kind, limit: float) -> Choice:
-    """Return which nodes of a float32 graph go to half precision.
+    """Return which nodes of a float32 graph are converted to half precision. Nodes must have names.
 
-    Tensors larger than `limit` stay in float32; what multiplies matrices only gives way to the range of the
-    precision itself, since it is what half precision is for (and TensorRT-RTX has no float32 products for some GPUs).
-    Nodes must have names.
+    A node with values above `limit` stays in float32. A matrix product stays in float32 only where its values are
+    beyond the range of the type: half precision is there for matrix products, and TensorRT-RTX has no float32 products
+    for some GPUs.
     """
     return _Chooser(model, ranges, kind, limit).run()
 
 
 def largest_limit(kind: Kind) -> float:
-    """Return what a tensor may reach on samples."""
+    """Return the largest value that a half-precision tensor may have on samples."""
     return LARGEST[kind] / ROOM
 
 
 def grouped(model: onnx.ModelProto, choice: Choice, ranges: Ranges) -> list[Kept]:
-    """Return, for a report, what stayed in float32 by its reason: operators with counts, large ones by name."""
-    found: list[Kept] = []
+    """Return the float32 operators of a report, a group per reason; nodes with large values are listed by name."""
+    groups: list[Kept] = []
     computing = [node for node in model.graph.node if any(ranges.single(name) for name in node.output)]
-    for reason in dict.fromkeys(choice.kept[node.name] for node in computing if node.name in choice.kept):
-        nodes = [node for node in computing if choice.kept.get(node.name) == reason]
+    for reason in dict.fromkeys(choice.reasons[node.name] for node in computing if node.name in choice.reasons):
+        nodes = [node for node in computing if choice.reasons.get(node.name) == reason]
         group = Kept(operators=dict(sorted(Counter(n.op_type for n in nodes).items())), reason=reason)
         if reason in {BEYOND, LARGE}:
             reached = {node.name: _reached(node, ranges) for node in nodes}
             by_name = {name: _short(most) for name, most in list(reached.items())[:_LISTED]}
             group = replace(group, largest=_short(max(reached.values())), nodes=by_name)
-        found.append(group)
-    return found
+        groups.append(group)
+    return groups
 
 
 class _Chooser:
+    """Decides node by node; `parts` are nodes of spelled-out normalizations, `small` constants that would vanish."""
+
     def __init__(self, model: onnx.ModelProto, ranges: Ranges, kind: Kind, limit: float) -> None:
         self.model, self.ranges, self.kind, self.limit = model, ranges, kind, limit
         self.opsets = opsets.versions(model)
@@ -85,24 +88,26 @@ class _Chooser:
 
     def run(self) -> Choice:
         nodes = [node for node in self.model.graph.node if self._floats(node)]
-        kept = {node.name: reason for node in nodes if (reason := self._reason(node))}
+        reasons = {node.name: reason for node in nodes if (reason := self._reason(node))}
         low: set[str] = set()
         halves: set[str] = set()  # tensors that come out in half precision
         for node in nodes:
-            if node.name in kept:
+            if node.name in reasons:
                 continue
             slots = signatures.of(node, self.opsets, self.kind)
-            if self._stays_between(node, halves, kept):
-                kept[node.name] = BETWEEN
+            if self._stays_between(node, halves, reasons):
+                reasons[node.name] = BETWEEN
                 continue
             low.add(node.name)
             halves.update(name for index, name in enumerate(node.output) if slots.gives(index))
-        return Choice(frozenset(low), {node.name: kept[node.name] for node in nodes if node.name in kept})
+        return Choice(frozenset(low), {node.name: reasons[node.name] for node in nodes if node.name in reasons})
 
     def _floats(self, node: onnx.NodeProto) -> bool:
+        """Whether a node reads or gives float32."""
         return any(self.ranges.single(name) for name in (*node.input, *node.output))
 
     def _reason(self, node: onnx.NodeProto) -> str | None:
+        """Return the reason against half precision for a node; None where there is none."""
         slots = signatures.of(node, self.opsets, self.kind)
         if not self._convertible(node, slots):
             return NO_FORM
@@ -118,32 +123,36 @@ class _Chooser:
         return LARGE if reached > self.limit and node.op_type not in MATRIX else None
 
     def _convertible(self, node: onnx.NodeProto, slots: Slots) -> bool:
-        taken = any(self.ranges.single(name) and slots.takes(index) for index, name in enumerate(node.input))
-        return taken or any(self.ranges.single(name) and slots.gives(index) for index, name in enumerate(node.output))
+        """Whether any float32 input or output of a node may be in half precision."""
+        takes = any(self.ranges.single(name) and slots.takes(index) for index, name in enumerate(node.input))
+        return takes or any(self.ranges.single(name) and slots.gives(index) for index, name in enumerate(node.output))
 
-    def _stays_between(self, node: onnx.NodeProto, halves: set[str], kept: Mapping[str, str]) -> bool:
-        """Whether casts around a node would only round: it hands numbers on, or looks at some that are float32."""
-        given = [name for name in node.input if self.ranges.single(name) and name not in self.weights]
+    def _stays_between(self, node: onnx.NodeProto, halves: set[str], reasons: Mapping[str, str]) -> bool:
+        """Whether half precision would only add casts around a node: its neighbours are float32.
+
+        Such a node moves numbers from float32 to float32, or computes something else than floats from float32.
+        """
+        inputs = [name for name in node.input if self.ranges.single(name) and name not in self.weights]
         if not any(self.ranges.single(name) for name in node.output):
-            return bool(given) and not halves.issuperset(given)
-        if node.op_type not in MOVING or not given or not halves.isdisjoint(given):
+            return bool(inputs) and not halves.issuperset(inputs)
+        if node.op_type not in MOVING or not inputs or not halves.isdisjoint(inputs):
             return False
-        return any(self._read_as_single(name, kept) for name in node.output)
+        return any(self._read_as_single(name, reasons) for name in node.output)
 
-    def _read_as_single(self, name: str, kept: Mapping[str, str]) -> bool:
-        """Whether a tensor, handed on or not, ends where float32 is wanted."""
+    def _read_as_single(self, name: str, reasons: Mapping[str, str]) -> bool:
+        """Whether a float32 node or an output reads a tensor, directly or behind nodes that only move numbers."""
         return name in self.outputs or any(
-            node.name in kept
-            or (node.op_type in MOVING and any(self._read_as_single(output, kept) for output in node.output))
+            node.name in reasons
+            or (node.op_type in MOVING and any(self._read_as_single(output, reasons) for output in node.output))
             for node in self.readers.get(name, ())
         )
 
     def _vanishing(self) -> set[str]:
-        """Return stored numbers, not tables of them, that are no zeros and would become zero."""
+        """Return the scalar constants that are not zero, and that half precision would round to zero."""
         import numpy as np
         from onnx import numpy_helper
 
-        found = set()
+        vanishing = set()
         stored = [(tensor.name, tensor) for tensor in self.model.graph.initializer]
         for node in self.model.graph.node:
             if node.op_type == "Constant":
@@ -152,14 +161,15 @@ class _Chooser:
             if not tensor.dims and self.ranges.single(name):
                 value = float(np.abs(numpy_helper.to_array(tensor)))
                 if 0 < value <= _VANISHES[self.kind]:
-                    found.add(name)
-        return found
+                    vanishing.add(name)
+        return vanishing
 
 
 def _reached(node: onnx.NodeProto, ranges: Ranges) -> float:
+    """Return the largest magnitude among a node's inputs and outputs."""
     return max((ranges.largest.get(name, 0.0) for name in (*node.input, *node.output) if name), default=0.0)
 
 
 def _short(value: float) -> float | str:
-    """Return a number with three digits; JSON knows no infinity."""
+    """Return a number with three digits; infinity as a word, because JSON has no number for infinity."""
     return "infinite" if value == float("inf") else float(f"{value:.3g}")

@@ -1,4 +1,4 @@
-"""Half search: as much of a graph in half precision as answers like float32 on samples, by emulation."""
+"""Half search: the most nodes in half precision with outputs near those of float32, by emulation on samples."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ if TYPE_CHECKING:
     import onnx
 
 GOAL = 0.9995
-"""The least cosine against float32, of the worst sample, at which the search ends."""
+"""The search ends when the cosine of the worst sample against float32 reaches this value."""
 RELATIVE = 0.04
-"""The largest error, as a share of the largest value of an output, at which it ends: `bounds` ask for 0.05."""
+"""The search ends only if no error is above this share of the output's largest value. The default bound is 0.05."""
 _STEP = 4.0
-"""By how much the limit of large values falls from one try to the next: two bits."""
+"""The factor by which the limit of large values falls from one try to the next: two bits."""
 
 
 @dataclass(frozen=True)
 class _Try:
+    """A variant: the limit of large values, the choice of nodes that follows from it, and its measured fidelity."""
+
     limit: float
     choice: Choice
     fidelity: Fidelity
@@ -42,68 +44,72 @@ class _Try:
 
     @property
     def is_enough(self) -> bool:
+        """Whether the search may end here."""
         return self.worst >= GOAL and self.fidelity.relative <= RELATIVE
 
-    def in_words(self) -> HalfTry:
-        return HalfTry(limit=float(f"{self.limit:.4g}"), fp32=len(self.choice.kept), cosine=round(self.worst, 6))
+    def reported(self) -> HalfTry:
+        """Return the try as a row of the report."""
+        return HalfTry(limit=float(f"{self.limit:.4g}"), fp32=len(self.choice.reasons), cosine=round(self.worst, 6))
 
 
 def lowered(
-    model: onnx.ModelProto, asked: Sequence[Case], kind: Kind, scratch: Path
+    model: onnx.ModelProto, cases: Sequence[Case], kind: Kind, scratch: Path
 ) -> tuple[onnx.ModelProto, HalfReport]:
-    """Return a float32 model with all that bears it in half precision, and what stayed, why, and at what cosine.
+    """Return a float32 model with as many nodes as possible in half precision, and a report; `model` is changed.
 
-    The cases' inputs are what is measured on; their outputs are not looked at: the truth is the float32 model itself.
-    Where that is quantized, both are compared without it (`pairs`). First everything goes that does not sum, take
-    exponentials or leave the range. While the worst cosine is below `GOAL`, or an error above `RELATIVE`, tensors of
-    large values return to float32, the largest first. `model` is changed. Raises StepError where it cannot be run on
-    the cases.
+    Variants run on the inputs of the cases, and are compared with the float32 model, not with the outputs of the
+    cases. Q/DQ pairs are bypassed for the comparison (`pairs`). The first variant leaves only nodes in float32 that
+    sum, take exponentials, or have values beyond the range. While the worst cosine is below `GOAL`, or an error is
+    above `RELATIVE`, more nodes return to float32, those with the largest values first. Raises StepError where the
+    model cannot run on the cases.
     """
     topology.name_nodes(model)
-    truth = fidelity.answered(ort.unoptimized_graph(pairs.bypassed(model), scratch), asked)
-    inputs = [case.inputs for case in asked]
+    truth = fidelity.answered(ort.unoptimized_graph(pairs.bypassed(model), scratch), cases)
+    inputs = [case.inputs for case in cases]
     saturated = infinities.saturate(model)
     scaled = scaling.scale_products(model, ranges.measure(model, inputs, scratch), kind)
     plain = pairs.bypassed(model)
     tries = _tries(plain, ranges.measure(plain, inputs, scratch), truth, kind, scratch)
     best = tries[-1] if tries[-1].is_enough else max(tries, key=lambda each: each.worst)
-    seen = ranges.measure(model, inputs, scratch, sized=matmul_work.tensors(model))
-    choice = half_choice.choose(model, seen, kind, best.limit)
-    done = matmul_work.work(model, {**matmul_work.stored(model), **seen.extents})
-    kept = half_choice.grouped(model, choice, seen)
+    measured = ranges.measure(model, inputs, scratch, sized=matmul_work.tensors(model))
+    choice = half_choice.choose(model, measured, kind, best.limit)
+    work = matmul_work.work(model, {**matmul_work.stored(model), **measured.extents})
+    groups = half_choice.grouped(model, choice, measured)
     report = HalfReport(
         precision=kind,
-        kept=tuple(kept),
+        kept=tuple(groups),
         cosine=best.fidelity.cosine,
-        share=matmul_work.share(done, choice.low),
+        share=matmul_work.share(work, choice.low),
         saturated=tuple(saturated),
         scaled=tuple(scaled),
-        path=tuple(each.in_words() for each in tries),
-        samples=len(asked),
-        casts=half.convert(model, choice.low, seen.types, kind),
+        path=tuple(each.reported() for each in tries),
+        samples=len(cases),
+        casts=half.convert(model, choice.low, measured.types, kind),
     )
     return model, report
 
 
-def _tries(model: onnx.ModelProto, seen: Ranges, truth: Sequence[Case], kind: Kind, scratch: Path) -> list[_Try]:
-    """Return what was tried, from the largest limit down to the first at which the goal is reached."""
+def _tries(model: onnx.ModelProto, measured: Ranges, truth: Sequence[Case], kind: Kind, scratch: Path) -> list[_Try]:
+    """Return the tries, from the largest limit down to the first limit at which the goal is reached."""
     tries: list[_Try] = []
-    for limit in _limits(model, seen, kind):
-        choice = half_choice.choose(model, seen, kind, limit)
+    for limit in _limits(model, measured, kind):
+        choice = half_choice.choose(model, measured, kind, limit)
         if tries and choice.low == tries[-1].choice.low:
             continue
-        tries.append(_tried(model, truth, choice, limit, seen=seen, kind=kind, scratch=scratch))
-        print(f"{len(choice.kept)} of {len(choice.kept) + len(choice.low)} nodes in fp32: cosine {tries[-1].worst:.6f}")
+        tries.append(_tried(model, truth, choice, limit, measured=measured, kind=kind, scratch=scratch))
+        single, total = len(choice.reasons), len(choice.reasons) + len(choice.low)
+        print(f"{single} of {total} nodes in fp32: cosine {tries[-1].worst:.6f}")
         if tries[-1].is_enough:
             break
     return tries
 
 
-def _limits(model: onnx.ModelProto, seen: Ranges, kind: Kind) -> Iterator[float]:
-    """Yield the range of the precision, then ever smaller limits down to where no float is below."""
+def _limits(model: onnx.ModelProto, measured: Ranges, kind: Kind) -> Iterator[float]:
+    """Yield the limits to try: the largest allowed value of the type, then smaller ones down to the smallest tensor."""
     yield half_choice.largest_limit(kind)
     names = {name for node in model.graph.node for name in node.output}
-    sizes = [size for name in names if 0 < (size := seen.largest.get(name, 0.0)) <= half_choice.largest_limit(kind)]
+    reached = [measured.largest.get(name, 0.0) for name in names]
+    sizes = [size for size in reached if 0 < size <= half_choice.largest_limit(kind)]
     limit = max(sizes, default=0.0)
     if kind == "fp16":
         limit = half_choice.largest_limit(kind)
@@ -118,11 +124,12 @@ def _tried(
     choice: Choice,
     limit: float,
     *,
-    seen: Ranges,
+    measured: Ranges,
     kind: Kind,
     scratch: Path,
 ) -> _Try:
+    """Convert a copy of the model as chosen, and measure its fidelity by emulation."""
     candidate = onnx_files.copied(model)
-    half.convert(candidate, choice.low, seen.types, kind)
+    half.convert(candidate, choice.low, measured.types, kind)
     emulation.emulate(candidate, scratch)
     return _Try(limit, choice, fidelity.measure(truth, ort.unoptimized_graph(candidate, scratch)))

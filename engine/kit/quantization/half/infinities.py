@@ -1,4 +1,4 @@
-"""Infinities: constants that stand for minus infinity, brought into what half precision holds."""
+"""Infinities: constants that stand for infinity, such as -1e38 in masks, replaced by numbers within fp16."""
 
 from __future__ import annotations
 
@@ -12,32 +12,33 @@ if TYPE_CHECKING:
     import onnx
 
 BEYOND = 1e30
-"""From here on a constant means "infinitely far": no weight is so large. float32 ends at 3.4e38."""
+"""A constant above this magnitude stands for infinity: no weight is so large. float32 ends at 3.4e38."""
 STAND_IN = 3e4
-"""What it becomes: two of them added are still within fp16, and the softmax of it is 0 beside any real score."""
+"""The magnitude that replaces infinity. The sum of two is within fp16, and softmax gives such a score 0."""
 
 _ADDED = frozenset({"Add", "ConstantOfShape", "Expand", "Mul", "Sub", "Where"})
-"""Operators through which such a constant reaches scores. Where it is a limit (Clip, Max, Min) it says "none"."""
+"""Operators through which a constant reaches attention scores. In Clip, Max and Min a huge constant means no limit."""
 _PASS_ON = frozenset({"Cast", "Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 def saturate(model: onnx.ModelProto) -> list[str]:
-    """Bring constants beyond 1e30 to 3e4, sign kept, in a model that is changed; return the constants' names.
+    """Replace constants beyond 1e30 by 3e4 with the same sign, and return their names; `model` is changed.
 
-    A constant that also goes where it is no score is left as it is.
+    A constant with any reader that does not lead to scores is not replaced.
     """
     readers = topology.consumers(onnx_files.nodes(model))
-    found = []
+    saturated = []
     for name, tensor in _constants(model):
         values = _values(tensor)
         if values is None or not (abs(values) > BEYOND).any() or not _reaches_scores(name, readers):
             continue
         _replace(tensor, values)
-        found.append(name)
-    return found
+        saturated.append(name)
+    return saturated
 
 
 def _constants(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.TensorProto]]:
+    """Yield the initializers and the constants in nodes, by the name of the tensor."""
     for graph in onnx_files.graphs(model.graph):
         for tensor in graph.initializer:
             yield tensor.name, tensor
@@ -51,7 +52,7 @@ def _constants(model: onnx.ModelProto) -> Iterator[tuple[str, onnx.TensorProto]]
 
 
 def _as_tensor(attribute: onnx.AttributeProto) -> None:
-    """Write a number that a node holds as a tensor, which all constants are then."""
+    """Turn a constant's float attribute into a tensor attribute."""
     import numpy as np
     from onnx import helper, numpy_helper
 
@@ -60,6 +61,7 @@ def _as_tensor(attribute: onnx.AttributeProto) -> None:
 
 
 def _values(tensor: onnx.TensorProto) -> np.ndarray | None:
+    """Return the values of a float32 tensor; None for another type."""
     import onnx
     from onnx import numpy_helper
 
@@ -73,12 +75,12 @@ def _replace(tensor: onnx.TensorProto, values: np.ndarray) -> None:
     import numpy as np
     from onnx import numpy_helper
 
-    near = np.where(abs(values) > BEYOND, np.copysign(np.float32(STAND_IN), values), values).astype(np.float32)
-    tensor.CopyFrom(numpy_helper.from_array(near, tensor.name))
+    finite = np.where(abs(values) > BEYOND, np.copysign(np.float32(STAND_IN), values), values).astype(np.float32)
+    tensor.CopyFrom(numpy_helper.from_array(finite, tensor.name))
 
 
 def _reaches_scores(name: str, readers: dict[str, list[onnx.NodeProto]]) -> bool:
-    """Whether all who read a tensor add it, multiply by it or choose it, be it reshaped before."""
+    """Whether all readers of a tensor add it, multiply by it, or select from it, also behind a reshape or a cast."""
     nodes = readers.get(name, [])
     return bool(nodes) and all(
         node.op_type in _ADDED or (node.op_type in _PASS_ON and _reaches_scores(node.output[0], readers))

@@ -1,4 +1,4 @@
-"""Matrix work: how many multiplications each node of a graph does, so that shares can be said."""
+"""Matrix work: the number of multiplications of each matrix product, to report shares of the work."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ MATRIX = frozenset({"Attention", "Conv", "ConvTranspose", "Einsum", "Gemm", "Mat
 
 
 def tensors(model: onnx.ModelProto) -> frozenset[str]:
-    """Return the tensors whose extents `work` asks for: what matrix operators of the main graph read and give."""
+    """Return the tensors whose extents `work` needs: inputs and outputs of the main graph's matrix operators."""
     nodes = (node for node in model.graph.node if node.op_type in MATRIX)
     return frozenset(name for node in nodes for name in (*node.input, *node.output) if name)
 
 
 def stored(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
-    """Return the extents of the weights."""
+    """Return the extents of the weights by name."""
     return {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
 
 
 def work(model: onnx.ModelProto, extents: Extents) -> dict[str, int]:
-    """Return the multiplications of every matrix operator by its name, at the given extents."""
+    """Return the number of multiplications of every matrix operator, by the name of its node."""
     return {node.name: _multiplications(node, extents) for node in model.graph.node if node.op_type in MATRIX}
 
 
-def share(done: Mapping[str, int], chosen: AbstractSet[str]) -> float | None:
-    """Return which share of the work the chosen nodes do, from 0 to 1; None where there is none."""
-    total = sum(done.values())
-    return round(sum(count for name, count in done.items() if name in chosen) / total, 4) if total else None
+def share(counts: Mapping[str, int], chosen: AbstractSet[str]) -> float | None:
+    """Return the share of all multiplications in the chosen nodes, from 0 to 1; None without multiplications."""
+    total = sum(counts.values())
+    return round(sum(count for name, count in counts.items() if name in chosen) / total, 4) if total else None
 
 
 def _multiplications(node: onnx.NodeProto, extents: Extents) -> int:
     shapes = [extents.get(name, ()) for name in node.input]
     result = prod(extents.get(node.output[0], (0,)))
     if node.op_type in {"Conv", "ConvTranspose"}:
-        # A transposed convolution multiplies each number that goes in, a convolution makes each that comes out.
+        # A filter is applied once per output element; of a transposed convolution once per input element.
         return (result if node.op_type == "Conv" else prod(shapes[0])) * prod(shapes[1][1:])
     if node.op_type == "Attention" and len(shapes) > 1 and len(shapes[1]) == 2:  # noqa: PLR2004  fused, with weights
         return prod(shapes[0]) * shapes[1][1] + 2 * result * shapes[0][1]
     if node.op_type == "Gemm":
-        return result * _inner(shapes[0], 0 if _turned(node) else 1)
+        return result * _inner(shapes[0], 0 if _is_transposed(node) else 1)
     if node.op_type in {"Attention", "MultiHeadAttention"}:
         return 2 * result * _inner(shapes[1], -2)
     if node.op_type == "Einsum":
@@ -56,8 +56,10 @@ def _multiplications(node: onnx.NodeProto, extents: Extents) -> int:
 
 
 def _inner(shape: tuple[int, ...], axis: int) -> int:
+    """Return the extent of an axis; 1 where the shape is too short."""
     return shape[axis] if len(shape) > max(axis, -axis - 1) else 1
 
 
-def _turned(node: onnx.NodeProto) -> bool:
+def _is_transposed(node: onnx.NodeProto) -> bool:
+    """Whether a Gemm transposes its first factor."""
     return any(attribute.name == "transA" and attribute.i for attribute in node.attribute)

@@ -1,4 +1,4 @@
-"""Normalizations: the nodes of a graph that add up many numbers, also where the sums are spelled out in small nodes."""
+"""Normalizations: the nodes that sum many numbers, also where a normalization is written in small nodes."""
 
 from __future__ import annotations
 
@@ -14,39 +14,40 @@ SUMS = frozenset({
     "CumSum", "LpNormalization", "MeanVarianceNormalization", "ReduceL1", "ReduceL2", "ReduceLogSum",
     "ReduceLogSumExp", "ReduceMean", "ReduceProd", "ReduceSum", "ReduceSumSquare",
 })  # fmt: skip
-"""Operators that reduce many numbers to one."""
+"""Operators that reduce many numbers to one number."""
 ACCUMULATING = SUMS | {
     "EmbedLayerNormalization", "Exp", "GroupNorm", "GroupNormalization", "InstanceNormalization",
     "LayerNormalization", "Log", "LogSoftmax", "RMSNormalization", "SimplifiedLayerNormalization",
     "SkipGroupNorm", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "Softmax", "Softplus",
 }  # fmt: skip
-"""Operators whose sums and exponentials lose what counts, or overflow, in half precision."""
+"""Operators with sums or exponentials, which lose precision or overflow in half precision."""
 MOVING = frozenset({
     "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape",
     "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
 })  # fmt: skip
-"""Operators that hand numbers on as they are: these round nothing."""
+"""Operators that move numbers without computing, so they round nothing."""
 
 _BY_ELEMENT = frozenset({
     "Abs", "Add", "Cast", "Clip", "Div", "Max", "Min", "Mul", "Neg", "Pow", "Reciprocal", "Sqrt", "Sub",
 })  # fmt: skip
-_FED_BY = frozenset({"Abs", "Pow", "Sub"})
+_FEEDING = frozenset({"Abs", "Pow", "Sub"})
 
 
 def spelled_out(model: onnx.ModelProto) -> frozenset[str]:
-    """Return the names of the small nodes around sums: what they add up, and what is made of the sums.
+    """Return the names of the small nodes around sums, which lose as much in half precision as a normalization.
 
-    Of a normalization written as Pow, ReduceMean, Add, Sqrt and Div these are all but ReduceMean, up to and including
-    the node in which a sum meets other numbers. They lose as much in half precision as the normalization would.
+    Before a sum this is the node that computes the summed numbers. Behind a sum these are the nodes that compute from
+    sums alone, and the first node that combines a sum with other numbers. Of a normalization written as Pow,
+    ReduceMean, Add, Sqrt and Div, all nodes but ReduceMean are returned.
     """
     weights = {tensor.name for tensor in model.graph.initializer}
     weights |= {node.output[0] for node in model.graph.node if node.op_type == "Constant"}
-    makers = topology.producers(model.graph)
+    producers = topology.producers(model.graph)
     sums: set[str] = set()
-    found: set[str] = set()
+    parts: set[str] = set()
     for node in model.graph.node:
         if node.op_type in SUMS | {"Exp", "Log"}:
-            found |= _feeding(node, makers)
+            parts |= _feeding(node, producers)
         if node.op_type in SUMS:
             sums.update(node.output)
             continue
@@ -54,16 +55,16 @@ def spelled_out(model: onnx.ModelProto) -> frozenset[str]:
         if node.op_type in MOVING and free and free[0] in sums:
             sums.update(node.output)
         if node.op_type in _BY_ELEMENT and not sums.isdisjoint(free):
-            found.add(node.name)
+            parts.add(node.name)
             if sums.issuperset(free):
                 sums.update(node.output)
-    return frozenset(found)
+    return frozenset(parts)
 
 
-def _feeding(node: onnx.NodeProto, makers: Mapping[str, onnx.NodeProto]) -> set[str]:
-    """Return the name of the node that makes what is added up or raised to a power, where it does so by element."""
-    maker = makers.get(node.input[0])
-    if maker is None:
+def _feeding(node: onnx.NodeProto, producers: Mapping[str, onnx.NodeProto]) -> set[str]:
+    """Return the name of the node that computes the numbers for a sum or an exponential: a square, Abs, Pow or Sub."""
+    producer = producers.get(node.input[0])
+    if producer is None:
         return set()
-    squares = maker.op_type == "Mul" and maker.input[0] == maker.input[1]
-    return {maker.name} if squares or maker.op_type in _FED_BY else set()
+    squares = producer.op_type == "Mul" and producer.input[0] == producer.input[1]
+    return {producer.name} if squares or producer.op_type in _FEEDING else set()

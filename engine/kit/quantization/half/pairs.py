@@ -1,4 +1,4 @@
-"""Pairs: a graph without the quantizing of what flows through it, to see what other roundings do."""
+"""Pairs: a graph without its Q/DQ pairs on activations, to measure the effect of other roundings alone."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 
 
 def bypassed(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy in which every QuantizeLinear and the DequantizeLinear behind it hand numbers on as they are.
+    """Return a copy of the model in which an Identity replaces every QuantizeLinear and its DequantizeLinear.
 
-    A number near the middle between two steps of int8 falls to either side for the least of reasons: behind such pairs
-    nobody can tell one rounding from another. Quantized weights stay what they are. Nodes keep their names.
+    A number near the middle between two int8 steps falls to either side after a tiny error. So behind Q/DQ pairs, the
+    error of fp16 cannot be told from the error of int8. Quantized weights stay quantized. Nodes keep their names.
     """
     from onnx import helper
 

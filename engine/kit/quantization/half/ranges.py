@@ -1,4 +1,4 @@
-"""Ranges: the type of every tensor of a graph, and the largest magnitude that it reaches on samples."""
+"""Ranges: the type of every tensor of a graph, and its largest magnitude on samples."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _PREFIX = "measured"
 
 @dataclass(frozen=True)
 class Ranges:
-    """What was seen: per tensor its type, as ONNX Runtime calls it, its largest magnitude and its largest shape.
+    """The type of each tensor, in ONNX Runtime's words, its largest magnitude and its largest shape on samples.
 
-    `largest` speaks of float32 tensors, stored ones too; it is infinite where a value was not finite. `extents` holds
-    the tensors that were asked for.
+    `largest` lists float32 tensors, weights among them; a tensor with a value that is not finite has infinity.
+    `extents` lists only the tensors that were named in `sized`.
     """
 
     types: Mapping[str, str]
@@ -43,15 +43,15 @@ class Ranges:
 def measure(
     model: onnx.ModelProto, samples: Sequence[Inputs], scratch: Path, *, sized: AbstractSet[str] = frozenset()
 ) -> Ranges:
-    """Run a float32 model on samples, nothing optimized, and look at every tensor of its main graph.
+    """Run a float32 model on samples without optimizations, and measure every tensor of its main graph.
 
-    What comes out of the session are single numbers, one a tensor, however large the tensors are. `sized` are the
-    tensors whose extents are kept, those with the most elements over all samples. Raises StepError where ONNX Runtime
-    cannot run the model.
+    The session returns one number per tensor, however large the tensor is. `sized` names the tensors whose extents
+    are measured: the shape with the most elements over all samples. Raises StepError where ONNX Runtime cannot run
+    the model.
     """
     types = tensor_types(model, scratch)
-    made = [name for node in model.graph.node for name in node.output if name]
-    watched = [name for name in (*onnx_files.inputs(model), *made) if types.get(name) == FLOAT]
+    computed = [name for node in model.graph.node for name in node.output if name]
+    watched = [name for name in (*onnx_files.inputs(model), *computed) if types.get(name) == FLOAT]
     largest = _stored(model)
     extents: dict[str, tuple[int, ...]] = {}
     # In another order, the nodes that look at tensors would come last, and all tensors stay in memory until then.
@@ -62,9 +62,9 @@ def measure(
 
 
 def tensor_types(model: onnx.ModelProto, scratch: Path) -> dict[str, str]:
-    """Return the type of every tensor of the main graph, as ONNX Runtime finds it: `tensor(float)`.
+    """Return the type of every tensor of the main graph, as ONNX Runtime infers it: `tensor(float)`.
 
-    Weights are left out of the model that is asked. Raises StepError where ONNX Runtime refuses it.
+    ONNX Runtime opens a copy of the model without large weights. Raises StepError where ONNX Runtime refuses the copy.
     """
     import onnx
 
@@ -78,13 +78,13 @@ def tensor_types(model: onnx.ModelProto, scratch: Path) -> dict[str, str]:
 
 
 def _watching(model: onnx.ModelProto, names: Sequence[str], sized: AbstractSet[str]) -> onnx.ModelProto:
-    """Return a copy of the model that gives the largest magnitude of each tensor, and the shape of some."""
+    """Return a copy of the model whose outputs are the largest magnitude of each tensor, and the shapes of some."""
     copy = onnx_files.copied(model)
     del copy.graph.output[:]
-    made = {name for node in model.graph.node for name in node.output}
+    computed = {name for node in model.graph.node for name in node.output}
     numbers = {name: number for number, name in enumerate(names)}
-    nodes = [_watch(copy.graph, name, number, sized) for name, number in numbers.items() if name not in made]
-    for node in model.graph.node:  # behind its maker, so that a tensor can go before the next is made
+    nodes = [_watch(copy.graph, name, number, sized) for name, number in numbers.items() if name not in computed]
+    for node in model.graph.node:  # right behind its producer, so that a tensor's memory is freed early
         nodes.append([node])
         nodes += [_watch(copy.graph, name, numbers[name], sized) for name in node.output if name in numbers]
     del copy.graph.node[:]
@@ -93,7 +93,7 @@ def _watching(model: onnx.ModelProto, names: Sequence[str], sized: AbstractSet[s
 
 
 def _watch(graph: onnx.GraphProto, name: str, number: int, sized: AbstractSet[str]) -> list[onnx.NodeProto]:
-    """Add outputs for the largest magnitude of a tensor, and its shape if that is asked for; return their nodes."""
+    """Add outputs for the largest magnitude of a tensor, and its shape if `sized` names it; return their nodes."""
     from onnx import TensorProto, helper
 
     size, most, shape = (f"{_PREFIX}_{what}_{number}" for what in ("size", "most", "shape"))
@@ -114,13 +114,20 @@ def _take_in(
     largest: dict[str, float],
     extents: dict[str, tuple[int, ...]],
 ) -> None:
+    """Add the outputs of a run to the largest magnitudes and extents so far."""
     for number, name in enumerate(names):
         most = float(numbers[f"{_PREFIX}_most_{number}"])
-        seen = 0.0 if most == -math.inf else most if math.isfinite(most) else math.inf  # of nothing the most is -inf
-        largest[name] = max(largest.get(name, 0.0), seen)
+        largest[name] = max(largest.get(name, 0.0), _magnitude(most))
         shape = numbers.get(f"{_PREFIX}_shape_{number}")
         if shape is not None:
             extents[name] = max(extents.get(name, ()), tuple(int(size) for size in shape), key=_count)
+
+
+def _magnitude(most: float) -> float:
+    """Return the largest magnitude of a tensor by its ReduceMax: -inf is that of an empty tensor, which counts as 0."""
+    if most == -math.inf:
+        return 0.0
+    return most if math.isfinite(most) else math.inf
 
 
 def _count(shape: tuple[int, ...]) -> int:
@@ -128,6 +135,7 @@ def _count(shape: tuple[int, ...]) -> int:
 
 
 def _stored(model: onnx.ModelProto) -> dict[str, float]:
+    """Return the largest magnitude of each float32 weight."""
     import numpy as np
     import onnx
     from onnx import numpy_helper
@@ -140,6 +148,7 @@ def _stored(model: onnx.ModelProto) -> dict[str, float]:
 
 
 def _type(number: int) -> str:
+    """Return ONNX Runtime's name of a type by ONNX's number of that type."""
     import onnx
 
     return f"tensor({onnx.TensorProto.DataType.Name(number).lower()})"

@@ -1,4 +1,4 @@
-"""Scaling: products of matrices that would overflow in fp16, computed on smaller numbers and made large again."""
+"""Scaling: a MatMul that would overflow in fp16 gets smaller factors, and its product is multiplied back."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     import onnx
 
 _SMALL = 1.0
-"""How large the largest input may become at least: below, what is small beside it would lose bits."""
+"""The least size of the largest number of a scaled input. With a smaller input, its small numbers would lose bits."""
 _SMALL_WEIGHT = 0.125
-"""The same of a weight, whose numbers spread less."""
+"""The least size of the largest number of a scaled weight; numbers in a weight differ less in size."""
 
 
-def scale_products(model: onnx.ModelProto, seen: Ranges, kind: Kind) -> list[str]:
-    """Divide what a MatMul with a weight takes, and the weight, where it overflows, and multiply what it gives.
+def scale_products(model: onnx.ModelProto, measured: Ranges, kind: Kind) -> list[str]:
+    """Divide input and weight of each overflowing MatMul, and multiply its product back; return the MatMuls' names.
 
-    By powers of two, which are exact: the float32 model computes what it did before. Only so may a trained T5 multiply
-    in fp16 at all; TensorRT-RTX has no float32 products for SM75. The model, whose nodes have names, is changed;
-    returned are the names of those MatMuls. Left alone is what would become too small, and what is not finite.
+    The divisors are powers of two, which are exact, so the float32 model computes the same numbers. A trained T5
+    overflows in fp16 without scaling, and TensorRT-RTX has no float32 products for SM75. Nodes must have names;
+    `model` is changed. A MatMul is not scaled where its factors would become too small, or are not finite.
     """
     from onnx import helper
 
@@ -34,7 +34,7 @@ def scale_products(model: onnx.ModelProto, seen: Ranges, kind: Kind) -> list[str
     scaled: list[str] = []
     nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:
-        powers = _powers(node, seen, limit) if node.op_type == "MatMul" and node.input[1] in weights else (0, 0)
+        powers = _powers(node, measured, limit) if node.op_type == "MatMul" and node.input[1] in weights else (0, 0)
         if not any(powers):
             nodes.append(node)
             continue
@@ -55,26 +55,27 @@ def scale_products(model: onnx.ModelProto, seen: Ranges, kind: Kind) -> list[str
     return scaled
 
 
-def _powers(node: onnx.NodeProto, seen: Ranges, limit: float) -> tuple[int, int]:
-    """Return the powers of two by which input and weight are divided; zeros where none is needed, or would not help.
+def _powers(node: onnx.NodeProto, measured: Ranges, limit: float) -> tuple[int, int]:
+    """Return the powers of two by which input and weight are divided; zeros where scaling is not needed or cannot help.
 
-    The input gives way first: it has to where it is itself too large, and its size is known from samples.
+    The input is divided first, because its size is known from samples, and because an input that is itself too large
+    must be divided. The weight is divided where that is not enough.
     """
-    taken, weight, given = (seen.largest.get(name, 0.0) for name in (*node.input[:2], node.output[0]))
-    largest = max(taken, weight, given)
-    if not limit < largest < math.inf or not taken or not weight:
+    source, weight, product = (measured.largest.get(name, 0.0) for name in (*node.input[:2], node.output[0]))
+    largest = max(source, weight, product)
+    if not limit < largest < math.inf or not source or not weight:
         return 0, 0
-    down = max(0, math.ceil(math.log2(taken / limit)))
+    down = max(0, math.ceil(math.log2(source / limit)))
     own = max(0, math.ceil(math.log2(weight / limit)))
-    missing = math.ceil(math.log2(given / limit)) - down - own if given > limit else 0
-    more = min(max(0, missing), max(0, math.floor(math.log2(taken / _SMALL)) - down))
+    missing = math.ceil(math.log2(product / limit)) - down - own if product > limit else 0
+    more = min(max(0, missing), max(0, math.floor(math.log2(source / _SMALL)) - down))
     rest = max(0, missing - more)
     down, own = down + more, own + rest
     return (down, own) if weight / 2**own >= _SMALL_WEIGHT or not own else (0, 0)
 
 
 def _smaller(model: onnx.ModelProto, weight: onnx.TensorProto, power: int) -> str:
-    """Return the name of a weight divided by a power of two: of its own, for others may read the weight itself."""
+    """Return the name of a copy of a weight, divided by a power of two; other nodes may read the weight itself."""
     import numpy as np
     from onnx import numpy_helper
 
@@ -86,7 +87,7 @@ def _smaller(model: onnx.ModelProto, weight: onnx.TensorProto, power: int) -> st
 
 
 def _constant(model: onnx.ModelProto, power: int) -> str:
-    """Return the name of a stored power of two, made when it is first asked for."""
+    """Return the name of a stored power of two; the first call stores the number."""
     import numpy as np
     from onnx import numpy_helper
 

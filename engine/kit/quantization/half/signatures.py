@@ -1,4 +1,4 @@
-"""Signatures: which inputs and outputs of an operator may be in half precision, as its schema says."""
+"""Signatures: which inputs and outputs of an operator may be in half precision, by its schema."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Kind = Literal["fp16", "bf16"]
 _NAMES: Mapping[Kind, str] = {"fp16": "tensor(float16)", "bf16": "tensor(bfloat16)"}
 _CONTRIBUTED = "com.microsoft"
 _TYPED_BY = frozenset({"dtype", "output_dtype"})
-"""Attributes that fix the type of an output, whatever its inputs are."""
+"""Attributes that set the type of an output, whatever the types of the inputs are."""
 _FREE = frozenset({"Cast", "Constant", "ConstantOfShape"})
-"""Operators whose output has the type that an attribute says, which is then changed with it."""
-_DRAWN = ("Random", "Multinomial", "Bernoulli")
+"""Operators with an attribute for the type of their output. The conversion changes the attribute, too."""
+_RANDOM = ("Random", "Multinomial", "Bernoulli")
 
 
 @dataclass(frozen=True)
 class Slots:
-    """Whether each input and output of a node may be in half precision; the last of each speaks for all behind it."""
+    """Whether each input and output of a node may be in half precision; the last entry counts for all further ones."""
 
     inputs: tuple[bool, ...]
     outputs: tuple[bool, ...]
@@ -43,20 +43,24 @@ NONE = Slots((), ())
 
 
 def of(node: onnx.NodeProto, opsets: Mapping[str, int], kind: Kind) -> Slots:
-    """Return what a node's schema allows: nothing for one that is not known, holds graphs or fixes its types."""
-    if node.op_type.startswith(_DRAWN) or any(_binds(attribute) for attribute in node.attribute):
+    """Return the inputs and outputs of a node that may be in half precision, by its schema.
+
+    None may be for an unknown operator, a node with bodies, and a node that sets the type of its output.
+    """
+    if node.op_type.startswith(_RANDOM) or any(_sets_types(attribute) for attribute in node.attribute):
         return NONE
     if node.op_type in _FREE and node.domain in STANDARD:
         return Slots((node.op_type == "Cast",), (True,))
-    found = _schema(node.op_type, node.domain, opsets.get(node.domain, opsets.get("", 0)))
-    if found is None:
+    schema = _schema(node.op_type, node.domain, opsets.get(node.domain, opsets.get("", 0)))
+    if schema is None:
         return NONE
-    taken, given, allowed = found
+    inputs, outputs, allowed = schema
     name = _NAMES[kind]
-    return Slots(tuple(_allows(t, allowed, name) for t in taken), tuple(_allows(t, allowed, name) for t in given))
+    return Slots(tuple(_allows(t, allowed, name) for t in inputs), tuple(_allows(t, allowed, name) for t in outputs))
 
 
 _Schema = tuple[tuple[str, ...], tuple[str, ...], Mapping[str, frozenset[str]]]
+"""The type names of an operator's inputs and outputs, and the types that each type name allows."""
 
 
 @cache
@@ -74,7 +78,7 @@ def _schema(operator: str, domain: str, version: int) -> _Schema | None:
 
 @cache
 def _contributed() -> Mapping[str, _Schema]:
-    """Return the operators that ONNX Runtime adds; onnx knows nothing of them."""
+    """Return the schemas of the operators that ONNX Runtime adds; the package onnx has no schemas for these."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     return {
@@ -86,13 +90,13 @@ def _contributed() -> Mapping[str, _Schema]:
 
 def _read(inputs: Sequence[Any], outputs: Sequence[Any], constraints: Sequence[Any], field: str) -> _Schema:
     allowed = {entry.type_param_str: frozenset(entry.allowed_type_strs) for entry in constraints}
-    taken, given = (tuple(getattr(part, field) for part in parts) for parts in (inputs, outputs))
-    return taken, given, allowed
+    type_names = [tuple(getattr(part, field) for part in parts) for parts in (inputs, outputs)]
+    return type_names[0], type_names[1], allowed
 
 
-def _allows(type_name: str, allowed: Mapping[str, frozenset[str]], wanted: str) -> bool:
-    return wanted in allowed.get(type_name, frozenset({type_name}))
+def _allows(type_name: str, allowed: Mapping[str, frozenset[str]], dtype: str) -> bool:
+    return dtype in allowed.get(type_name, frozenset({type_name}))
 
 
-def _binds(attribute: onnx.AttributeProto) -> bool:
+def _sets_types(attribute: onnx.AttributeProto) -> bool:
     return attribute.HasField("g") or bool(attribute.graphs) or attribute.name in _TYPED_BY

@@ -24,7 +24,7 @@ def of(task: str, signature: Signature, checkpoint: Path, text: ServedTokenizer 
     definition = tasks.find(task)
     if definition.answers is None or (text is None and definition.modality is Modality.TEXT):
         return None
-    # Imported by its name: so the module counts in the keys of the recipes with this task, and in no other key.
+    # The module is imported by its name, so that its code counts only in the keys of recipes with this task.
     maker = importlib.import_module(definition.answers)
     try:
         answer: Answer | None = maker.make(signature, checkpoint, text)

@@ -1,4 +1,4 @@
-"""Logits of starts and ends in, the answer as text out: the work of `{name}_postprocess` for questions."""
+"""Question answering: turns start and end logits into the text of the answer, as `{name}_postprocess`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ if TYPE_CHECKING:
 
 
 class Work:
-    """The likeliest span of the context, at most `longest` tokens (a setting).
+    """Finds the most probable span of the context, with at most `longest` tokens (a setting).
 
-    As the question-answering pipeline of transformers (until 5.2) chose it: of all starts and ends within the context,
-    end not before start, the pair whose shares in the softmax over the context have the largest product; that product
-    is the score. A span here is that of its tokens: it is not widened to whole words.
+    The rule is that of the question-answering pipeline of transformers (until 5.2). A start and an end have a
+    probability each: their softmax over the context. The best pair has the largest product, with the end not before
+    the start, and the product is the score. The answer consists of whole tokens and is not widened to whole words.
     """
 
     def __init__(self, _: Path, settings: dict[str, Any]) -> None:
         self.longest = settings["longest"]
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return `answer`, `score`, `start` and `end`, each [rows, 1], the latter in characters of the context.
+        """Return `answer`, `score`, `start` and `end`, each [rows, 1].
 
-        Of `start_logits` and `end_logits` [rows, tokens], `offsets` [rows, tokens, 2], which are -1 outside the
-        context, and TEXT [rows, 2]. Where nothing of the context was left the answer is "", 0, -1, -1.
+        `start` and `end` count characters of the context. Inputs: `start_logits` and `end_logits` [rows, tokens],
+        `offsets` [rows, tokens, 2] with -1 outside the context, and TEXT [rows, 2]. A row without any token of the
+        context gives "", 0, -1, -1.
         """
         import numpy as np
 
@@ -52,9 +53,9 @@ class Work:
 
 
 def _log_shares(logits: np.ndarray, inside: np.ndarray) -> np.ndarray:
-    """Return the logarithm of each token's share in the softmax over those inside, float64; -inf outside.
+    """Return each token's log-softmax over the tokens inside the context, float64; -inf for tokens outside.
 
-    Logarithms, because the product of two small shares may be too small for a number of its own.
+    Logarithms avoid underflow: the product of two small probabilities may round to 0.
     """
     import numpy as np
 

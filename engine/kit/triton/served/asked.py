@@ -1,4 +1,4 @@
-"""One request for generated text, from its tensors to its answer: shipped in packages beside model.py."""
+"""One request for generated text, from its tensors to its response. Packages carry this file beside model.py."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _STOP = "stop"
 
 
 class Row:
-    """One text of a request, and its answer so far."""
+    """One text of a request and the answer that was generated for it so far."""
 
     def __init__(self, prompt: list[int], most: int, pieces: Pieces) -> None:
-        """Begin with the tokens of the prompt, the most new ones, and an empty answer."""
+        """Begin an empty answer; `prompt` holds tokens, `most` is the largest number of new tokens."""
         self.prompt = prompt
         self.most = most
         self.reason: str | None = None
-        """Why the answer ends: "stop" or "length"; None while it goes on."""
+        """The reason why the answer ended, "stop" or "length"; None while the answer grows."""
         self.text = ""
-        """What of the answer was not sent yet, and `tokens` likewise."""
+        """The end of the answer that was not sent yet; `tokens` are the tokens of this text."""
         self.tokens: list[int] = []
         self._pieces = pieces
         self._seen = 0
 
     def grow(self, made: Sequence[int], reason: str | None) -> None:
-        """Take the answer's tokens so far, and why it ends, if it does."""
+        """Take all tokens of the answer so far, and the reason why the answer ended, or None."""
         if self.reason is not None:
             return
         self.text += self._pieces.next(made, finished=reason is not None)
@@ -37,21 +37,21 @@ class Row:
 
 
 class Asked:
-    """A request, its rows, and how it is answered: at once, or piece by piece."""
+    """A request with its rows, which is answered at once or piece by piece."""
 
     def __init__(self, request: Any, *, streams: bool) -> None:
-        """Begin with a request as Triton gives it."""
+        """Take a request of Triton's python backend."""
         self.rows: list[Row] = []
         self.error: Any = None
-        """What is wrong with it, as Triton says it."""
+        """The request's error, a TritonError, or None."""
         self._request = request
         self._sender = request.get_response_sender() if streams else None
         self._ended = False
 
     def texts(self, most: int) -> Iterator[tuple[str, int, list[str]]]:
-        """Yield each row's text, how many new tokens it gets (`most` unless it says) and its stop strings.
+        """Yield each row's text, its number of new tokens (`most` by default) and its stop strings.
 
-        Raises ValueError for inputs that cannot be.
+        Raises ValueError for inputs of a wrong shape or value.
         """
         texts = self._input("TEXT")
         limits, stops = self._input("MAX_NEW_TOKENS"), self._input("STOP")
@@ -68,13 +68,13 @@ class Asked:
             yield _text(text, "TEXT"), new, own
 
     def fail(self, why: str) -> None:
-        """Make the answer an error."""
+        """Turn the response into an error with this text."""
         import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
 
         self.error = triton.TritonError(why)
 
     def look(self) -> None:
-        """End the rows of a request that nobody waits for any more."""
+        """End the rows of a request that its client cancelled."""
         import triton_python_backend_utils as triton
 
         if self.error is None and not self._finished and self._request.is_cancelled():
@@ -83,7 +83,7 @@ class Asked:
                 row.reason = row.reason or _STOP
 
     def send(self) -> None:
-        """Send what is new, where pieces are sent; the last piece, or an error, ends the answer."""
+        """When streaming, send the new text as a piece; the last piece or an error ends the stream."""
         import triton_python_backend_utils as triton
 
         new = self.error is not None or self._finished or any(row.text for row in self.rows)
@@ -96,7 +96,7 @@ class Asked:
             row.text, row.tokens = "", []
 
     def response(self) -> Any:
-        """Return what was not sent yet: `text`, `token_ids` (-1 behind shorter rows) and `finish_reason`, by row."""
+        """Return the part not sent yet as `text`, `token_ids` (padded with -1) and `finish_reason`, one per row."""
         import numpy as np
         import triton_python_backend_utils as triton
 

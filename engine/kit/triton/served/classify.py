@@ -1,4 +1,4 @@
-"""Logits in, labels with scores out, best first: the work of `{name}_postprocess` of a classifier."""
+"""Classification: turns logits into labels with scores, best first, as `{name}_postprocess`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Work:
-    """Settings: `labels`, the name of each class, and `scores`, what makes a score of a logit."""
+    """The setting `labels` names the classes; `scores` names the function from logits to scores."""
 
     def __init__(self, _: Path, settings: dict[str, Any]) -> None:
         import numpy as np
@@ -19,7 +19,7 @@ class Work:
         self.scores = {"softmax": _softmax, "sigmoid": _sigmoid, "number": _number}[settings["scores"]]
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return `labels` and `scores`, each [rows, classes], of `logits` [rows, classes]."""
+        """Return `labels` and `scores`, each [rows, classes]; the input is `logits` [rows, classes]."""
         import numpy as np
 
         logits = given["logits"].astype(np.float32, copy=False)
@@ -35,7 +35,7 @@ def _softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def _sigmoid(logits: np.ndarray) -> np.ndarray:
-    """Return 1 / (1 + exp(-x)), by way of tanh, which never overflows."""
+    """Return the sigmoid of the logits, computed with tanh, which never overflows."""
     import numpy as np
 
     return np.asarray(0.5 + 0.5 * np.tanh(0.5 * logits))

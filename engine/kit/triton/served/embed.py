@@ -1,4 +1,4 @@
-"""Hidden states in, one vector for each text out: the work of `{name}_postprocess` of a sentence-transformers model."""
+"""Sentence embeddings: pools hidden states into one vector for each text, as `{name}_postprocess`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 class Work:
-    """Settings: `modes`, how states are pooled (several stand one behind the other), and `normalise`.
+    """Pooling as in sentence-transformers (`modules/pooling.py`, `modules/normalize.py`).
 
-    As sentence-transformers has it (`modules/pooling.py`, `modules/normalize.py`).
+    The setting `modes` lists pooling modes, whose vectors are concatenated; `normalise` scales vectors to length 1.
     """
 
     def __init__(self, _: Path, settings: dict[str, Any]) -> None:
@@ -22,7 +22,7 @@ class Work:
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return `sentence_embedding` [rows, modes x hidden], float32.
 
-        Of `last_hidden_state` [rows, tokens, hidden] and `attention_mask` [rows, tokens].
+        Inputs: `last_hidden_state` [rows, tokens, hidden] and `attention_mask` [rows, tokens].
         """
         import numpy as np
 
@@ -36,14 +36,14 @@ class Work:
 
 
 def _weighed(states: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the sum of each row's states by their weights: one matrix product, and no copy of the states."""
+    """Return the weighted sum of each row's states, as one matrix product, without a copy of the states."""
     import numpy as np
 
     return np.asarray((weights.astype(np.float32)[:, None, :] @ states)[:, 0])
 
 
 def _divided(vectors: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Return each vector divided by its number; by nothing less than 1: a row in which no token counts is zeros."""
+    """Return each vector divided by its number, at least 1, so that a row without a real token gives zeros."""
     import numpy as np
 
     return np.asarray(vectors / np.maximum(by, 1).astype(np.float32)[:, None])
@@ -58,7 +58,7 @@ def _mean_by_root(states: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 
 def _weighted_mean(states: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Return the mean in which a later token counts for more: by its place, from 1 at the first that counts."""
+    """Weighted mean: a token's weight is its position, counted from 1 at the first real token."""
     import numpy as np
 
     places = np.arange(1, mask.shape[1] + 1) - mask.argmax(axis=1)[:, None]

@@ -1,4 +1,4 @@
-"""Logits over the vocabulary in, words for each mask out: the work of `{name}_postprocess` of a masked model."""
+"""Fill-mask: turns logits over the vocabulary into the best words for each mask, as `{name}_postprocess`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 
 class Work:
-    """Settings: `mask`, the id of the token to fill in, and `count`, how many words for each.
+    """The settings are `mask`, the id of the mask token, and `count`, the number of words for each mask.
 
-    vocabulary.json lists the tokens, as they read, by their ids.
+    vocabulary.json lists the text of each token id.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
@@ -23,8 +23,9 @@ class Work:
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return `tokens`, `token_ids` and `scores`, each [rows, masks, count], best first.
 
-        Of `logits` [rows, tokens, vocabulary] and `input_ids` [rows, tokens]. A score is a share in the softmax over
-        the vocabulary. Rows with fewer masks than others end with "", -1 and 0. Raises ValueError for a row without.
+        Inputs: `logits` [rows, tokens, vocabulary] and `input_ids` [rows, tokens]. A score is the softmax
+        probability over the vocabulary. Rows with fewer masks than others are padded with "", -1 and 0. Raises
+        ValueError for a row without a mask.
         """
         import numpy as np
 
@@ -45,7 +46,7 @@ class Work:
         }
 
     def rows(self, counts: Any, values: Any, filler: int) -> Any:
-        """Return values of all masks, [masks, count], as [rows, most masks, count]."""
+        """Turn the values of all masks, [masks, count], into [rows, masks, count], padded with `filler`."""
         import numpy as np
 
         made = np.full((len(counts), counts.max(), self.count), filler, dtype=values.dtype)

@@ -1,4 +1,4 @@
-"""A generating model of Triton's python backend: this very file is shipped in packages as model.py."""
+"""Text generation in Triton's python backend: packages carry this file as model.py."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Response = Any
 
 
 class TritonPythonModel:
-    """Texts in, what the model says to them out: whole, or in pieces where the configuration says decoupled.
+    """Takes texts and returns generated text: at once, or in pieces where the configuration says `decoupled`.
 
-    The graphs are other models of the same server. Rows of all requests that come together go through them together.
+    The graphs are other models of the same server. Requests that arrive together are generated as one batch.
     """
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Load the tokenizer and the settings; Triton calls this once."""
+        """Load the tokenizer and the settings. Triton calls this method once."""
         import tokenizers
         import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
 
@@ -38,7 +38,7 @@ class TritonPythonModel:
         self.streams = triton.using_decoupled_model_transaction_policy(json.loads(args["model_config"]))
 
     def execute(self, requests: list[Request]) -> Any:
-        """Answer requests. In pieces that is a coroutine: while it waits for the graphs, the server hands in others."""
+        """Answer requests; when streaming, return a coroutine, so that the server can hand in others meanwhile."""
         return self._stream(requests) if self.streams else self._answer(requests)
 
     def _answer(self, requests: list[Request]) -> list[Response]:
@@ -64,9 +64,9 @@ class TritonPythonModel:
             return
 
     def _generate(self, asked: list[Asked]) -> Generator[Request, Response, None]:
-        """Yield what is to be asked of the graphs, and take their answers, until every row is finished.
+        """Yield requests to the graphs and receive their responses, until every row is finished.
 
-        What goes wrong is an error of all requests whose rows went through the graphs together, of no others.
+        An error of the graphs fails all requests of the batch, and no other request.
         """
         try:
             if asked:
@@ -104,7 +104,7 @@ class TritonPythonModel:
                     greedy.stop(number)
 
     def _read(self, request: Request) -> Asked:
-        """Return what a request asks for; what is wrong with it is its own error."""
+        """Read a request; where its inputs are wrong, the returned object carries the error."""
         asked = Asked(request, streams=self.streams)
         try:
             for text, most, stops in asked.texts(self.settings["max_new_tokens"]):

@@ -1,4 +1,4 @@
-"""Encoded images in, the tensor of an image model out: the work of `{name}_preprocess`."""
+"""Image preprocessing: turns encoded images into the input tensor of an image model, as `{name}_preprocess`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 
 
 class Work:
-    """As timm prepares images for evaluation (`transforms_imagenet_eval`).
+    """Prepares images as timm does for evaluation (`transforms_imagenet_eval`).
 
-    Settings: `size` (height, width), `mode` (of colours: RGB or L), `crop` (center, squash or border), `share` (the
-    part of the scaled image that is kept), `interpolation`, `mean`, `std`, `last` (whether channels stand last) and
-    `output`, the name of the tensor. Transparency is dropped and a rotation that the file's EXIF data ask for is not
-    made: timm does neither.
+    Settings: `size` (height, width), `mode` (RGB or L), `crop` (center, squash or border), `share` (the part of the
+    scaled image that the crop keeps), `interpolation`, `mean`, `std`, `last` (whether the channels are the last axis)
+    and `output` (the name of the tensor). As in timm, transparency is dropped and EXIF rotation is ignored.
     """
 
     def __init__(self, _: Path, settings: dict[str, Any]) -> None:
@@ -32,7 +31,7 @@ class Work:
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the images, float32 [rows, channels, height, width] or [rows, height, width, channels].
 
-        Raises ValueError for bytes that are no image.
+        Raises ValueError for bytes that Pillow cannot read as an image.
         """
         import numpy as np
 
@@ -47,7 +46,7 @@ class Work:
         return {self.output: made if self.last else np.ascontiguousarray(made.transpose(0, 3, 1, 2))}
 
     def prepared(self, encoded: bytes) -> Any:
-        """Return the image in the model's size. Raises ValueError as calling does."""
+        """Decode, scale and crop an image to the model's size. Raises ValueError for bytes that Pillow cannot read."""
         from PIL import Image, UnidentifiedImageError
 
         try:
@@ -60,7 +59,7 @@ class Work:
         return self.cut(image if size == image.size else image.resize(size, self.filter))
 
     def target(self, width: int, height: int) -> tuple[int, int]:
-        """Return the width and height to scale to: both sides, the longer or the shorter one, as `crop` says."""
+        """Return the width and height after scaling; `crop` decides which side of the image fits the model's size."""
         tall, wide = self.scaled
         if self.crop == "squash":
             return wide, tall
@@ -70,7 +69,7 @@ class Work:
         return max(1, round(width / ratio)), max(1, round(height / ratio))
 
     def cut(self, image: Any) -> Any:
-        """Return the middle of the image, with a border where it is too small."""
+        """Return the centre of the image in the model's size, with a border where the image is smaller."""
         from PIL import Image
 
         left, top = (self._place(own, kept) for own, kept in zip(image.size, (self.width, self.height), strict=True))
@@ -83,5 +82,5 @@ class Work:
 
     @staticmethod
     def _place(own: int, kept: int) -> int:
-        """Return where the kept part begins; less than 0 is how much stands before the image."""
+        """Return where the crop begins on one axis; a negative number is the width of the border before the image."""
         return round((own - kept) / 2) if own >= kept else -((kept - own) // 2)

@@ -1,4 +1,4 @@
-"""What is asked of the graphs of a generating model, call by call: shipped in packages beside model.py."""
+"""KV cache: runs the graphs of a generating model, call by call. Packages carry this file beside model.py."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Array = Any
 
 
 class Past:
-    """Rows in the middle of being generated: their masks, and the keys and values of all tokens that were seen.
+    """The state of rows that are being generated: their attention masks and the KV cache of all their tokens.
 
-    Keys and values go from call to call as the tensors that Triton gave; nobody looks into them here.
+    The KV cache goes from one call to the next as Triton's own tensors, without a copy into numpy.
     """
 
     def __init__(self, said: Mapping[str, Any], mask: Array) -> None:
-        """Begin. `said` is `graphs` of generation.json, `mask` that of the prompts, int64 [rows, longest]."""
+        """Begin with the section `graphs` of generation.json and the prompts' attention mask, int64 [rows, longest]."""
         self.model: str = said["decoder"]
         self.encoder: str | None = said["encoder"]
         self._outputs = {name: [*names] for name, names in said["outputs"].items()}
@@ -26,7 +26,7 @@ class Past:
         self._seen = 0
 
     def encoded(self, tokens: Array) -> Generator[Request, Response, None]:
-        """Run the encoder on the prompts, int64 [rows, longest]: what it gives is held for all calls to come."""
+        """Run the encoder on the prompts, int64 [rows, longest], and keep its outputs for all later calls."""
         import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
 
         given = [triton.Tensor("input_ids", tokens), triton.Tensor("attention_mask", self._mask)]
@@ -34,7 +34,7 @@ class Past:
         self._hold(response)
 
     def step(self, tokens: Array) -> Generator[Request, Response, Array]:
-        """Run the decoder on new tokens, int64 [rows, new]; return the logits of the last of them, [rows, words]."""
+        """Run the decoder on new tokens, int64 [rows, new]; return the logits of the last token, [rows, vocabulary]."""
         import triton_python_backend_utils as triton
 
         inputs = {"input_ids": tokens, **self._masks(tokens.shape[1])}
@@ -44,7 +44,7 @@ class Past:
         return self._hold(response)[:, -1]
 
     def _masks(self, new: int) -> dict[str, Array]:
-        """Return what else a decoder takes; the mask of one that is alone grows by its new tokens."""
+        """Return the masks and positions for the decoder; without an encoder, the mask grows by the new tokens."""
         import numpy as np
 
         from .greedy import positions  # type: ignore[import-not-found]  # lies beside this file where it is served
@@ -57,7 +57,7 @@ class Past:
         return {"attention_mask": self._mask, "position_ids": positions(self._mask, new)}
 
     def _hold(self, response: Response) -> Array:
-        """Hold the keys and values of a response for the next call; return its logits, None where it has none."""
+        """Keep the keys and values of a response for the next call; return its logits, or None without logits."""
         import triton_python_backend_utils as triton
 
         if response.has_error():
@@ -73,7 +73,7 @@ class Past:
 
 
 def _nothing(past: Mapping[str, Sequence[Any]], rows: int) -> Generator[tuple[str, Any], None, None]:
-    """Yield the keys and values of no tokens: `past` has the type, heads and size of each, by name."""
+    """Yield an empty KV cache; `past` has the type, the number of heads and the head size of each tensor, by name."""
     import numpy as np
     import triton_python_backend_utils as triton
 

@@ -1,4 +1,4 @@
-"""The text of an answer as it grows: shipped in packages beside model.py."""
+"""Streaming: turns the tokens of a growing answer into pieces of text. Packages carry this file beside model.py."""
 
 from __future__ import annotations
 
@@ -6,29 +6,32 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 _HALF = "\ufffd"
-"""What tokenizers give for bytes that are no character, or not yet."""
+"""The character that tokenizers write for bytes that are not a complete character."""
 
 
 class Pieces:
-    """One row's answer, token by token; all pieces together are the whole.
+    """Turns the tokens of one answer into pieces of text; all pieces together are the whole answer.
 
-    Held back are bytes that may become a character, and letters that may become a stop string. A stop string ends the
-    answer and is no part of it. Bytes that never become a character are U+FFFD, as tokenizers have it.
+    A piece leaves out bytes at its end that may still become a character, and letters that may still become a stop
+    string; a later piece brings them. A stop string ends the answer and is not part of the answer. Bytes that never
+    become a character are written as U+FFFD, as tokenizers do.
 
-    A tokenizer that falls back to bytes takes a character back when broken bytes follow it, and makes one U+FFFD of
-    each byte of both. What was sent stays: of these, the bytes behind it follow.
+    A tokenizer with byte fallback may change its mind: when broken bytes follow a character, the tokenizer writes one
+    U+FFFD for each byte of the character and of the broken bytes. Text that was already sent stays as it is; only the
+    U+FFFD of the bytes behind that text are sent.
     """
 
     def __init__(
         self, decode: Callable[[list[int]], str], *, context: Sequence[int] = (), stops: Sequence[str] = (),
         whole: bool = False,
     ) -> None:  # fmt: skip
-        """Begin. `context` are the tokens before the answer: some tokenizers drop a space at a text's beginning.
+        """Begin an answer; `decode` turns tokens into text.
 
-        `whole` makes one piece of everything, when it is finished: the text that the tokenizer itself makes of it.
+        `context` holds the tokens before the answer, because some tokenizers drop a space at the beginning of a text.
+        With `whole`, the answer is one single piece, returned at the end: the text as the tokenizer decodes it.
         """
         self.stopped = False
-        """Whether a stop string has come."""
+        """Whether the answer reached a stop string."""
         self._decode = decode
         self._context = list(context)
         self._before = len(decode(self._context)) if context else 0
@@ -37,7 +40,7 @@ class Pieces:
         self._sent = ""
 
     def next(self, tokens: Sequence[int], *, finished: bool) -> str:
-        """Return what is certain of the answer and was not returned before; `tokens` are all of the answer so far."""
+        """Return the text that is certain and was not returned before; `tokens` are all tokens of the answer so far."""
         text = self._decode([*self._context, *tokens])[self._before :]
         done = self._done(text)
         places = [place for place in map(text.find, self._stops) if place >= 0]
@@ -52,11 +55,11 @@ class Pieces:
         return piece
 
     def _done(self, text: str) -> int:
-        """Return how many letters of the text were sent, be it as the characters that they no longer are."""
+        """Return how many letters of `text` were sent; a sent character that changed since counts one letter a byte."""
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self._sent, text, strict=False)))
         return same + len(self._sent[same:].encode())
 
 
 def _begun(text: str, stop: str) -> int:
-    """Return how many letters of a stop string the text ends with."""
+    """Return how many letters at the end of the text may be the beginning of the stop string."""
     return next((count for count in range(len(stop) - 1, 0, -1) if text.endswith(stop[:count])), 0)

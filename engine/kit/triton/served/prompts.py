@@ -1,4 +1,4 @@
-"""Texts as the tokens that a generating model takes: shipped in packages beside model.py."""
+"""Prompts: turns texts into the input tokens of a generating model. Packages carry this file beside model.py."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 _CONTEXT = 8
-"""How many tokens before an answer decide how its first is written."""
+"""Tokens of the prompt that are decoded together with the answer, so that its first token gets the right spaces."""
 
 
 class Prompts:
-    """A tokenizer that cuts texts to the room that there is.
+    """A tokenizer that cuts texts to the length that the model can take.
 
-    A text that is continued loses its beginning, for what follows depends on its end (as transformers' and other
-    servers' "truncate" do it); a text that an encoder reads loses its end. Special tokens stay.
+    A decoder-only model continues the end of its prompt, so a long prompt loses its beginning, as with "truncate" in
+    other servers. An encoder reads its text from the start, so a long text loses its end. Special tokens are never cut.
     """
 
     def __init__(self, tokenizer: Any, said: Mapping[str, Any]) -> None:
-        """Take the tokenizer, and `prompts` of generation.json: "longest", "positions", "encoder", "empty"."""
+        """Take the tokenizer and `prompts` of generation.json: "longest", "positions", "encoder" and "empty"."""
         self.longest: int | None = said["longest"]
         self.positions: int | None = said["positions"]
         self.encoder: bool = said["encoder"]
@@ -27,10 +27,10 @@ class Prompts:
         self._bytes = {tokenizer.token_to_id(f"<0x{byte:02X}>") for byte in range(256)} - {None}
 
     def tokens(self, text: str, *, new: int) -> list[int]:
-        """Return a text's tokens, special ones included, so that `new` more have room.
+        """Return the tokens of a text with its special tokens, cut so that `new` more tokens have room.
 
-        Raises ValueError where there is no room for any text, the tokenizer cannot read it, or an empty one is nothing
-        that the model can begin with.
+        Raises ValueError where `new` tokens leave no room for a text, where the tokenizer cannot read the text, and
+        where an empty text has no token from which the model could begin.
         """
         try:
             encoded = self._tokenizer.encode(text, add_special_tokens=False)
@@ -47,9 +47,10 @@ class Prompts:
         return ids or [int(self.empty or 0)]
 
     def context(self, prompt: list[int]) -> list[int]:
-        """Return the tokens that an answer is read behind: none for what an encoder read, which it does not continue.
+        """Return the last tokens of the prompt, which are decoded together with the answer.
 
-        Bytes at the end of a prompt do not count: what follows would be taken for a part of the same character.
+        A model with an encoder does not continue its prompt, so the list is empty. Byte tokens at the end of the prompt
+        are left out: a tokenizer would read them and the first bytes of the answer as one character.
         """
         end = 0 if self.encoder else len(prompt)
         while end and prompt[end - 1] in self._bytes:
@@ -57,6 +58,6 @@ class Prompts:
         return prompt[max(end - _CONTEXT, 0) : end]
 
     def _room(self, new: int) -> int | None:
-        """Return the most tokens that a prompt may have; None for no limit."""
+        """Return the largest number of tokens that a prompt may have, or None for no limit."""
         behind = [] if self.encoder or self.positions is None else [self.positions - new]
         return min([*behind, *([] if self.longest is None else [self.longest])], default=None)

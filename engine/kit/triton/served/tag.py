@@ -1,4 +1,4 @@
-"""Logits of tokens in, a label for each token out: the work of `{name}_postprocess` of a token classifier."""
+"""Token classification: turns logits into a label for each token, as `{name}_postprocess`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Work:
-    """Settings: `labels`, the name of each class. vocabulary.json lists the tokens by their ids."""
+    """The setting `labels` names the classes; vocabulary.json lists the text of each token id."""
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         import numpy as np
@@ -21,8 +21,8 @@ class Work:
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return `labels`, `scores` and `tokens`, each [rows, tokens].
 
-        Of `logits` [rows, tokens, classes], `input_ids` and `attention_mask` [rows, tokens]. A score is the label's
-        share in the softmax. Padding has no label and no token, and the score 0.
+        Inputs: `logits` [rows, tokens, classes], `input_ids` and `attention_mask` [rows, tokens]. A score is the
+        softmax probability of the label. Padding gets an empty label, an empty token and the score 0.
         """
         import numpy as np
 

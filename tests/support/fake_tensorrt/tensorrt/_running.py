@@ -118,7 +118,7 @@ class EngineInspector:
 
 
 class IExecutionContext:
-    __slots__ = ("_addresses", "_engine", "_made", "_profile", "_session", "_shapes")
+    __slots__ = ("_addresses", "_engine", "_outputs", "_profile", "_session", "_shapes")
 
     def __init__(self, engine):
         import onnxruntime

@@ -1,0 +1,29 @@
+"""Head: the options of a model's classifying head, and one seed for random heads."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TypedDict
+
+_SEED = 20
+"""The seed of random heads: `reference` and `export` must load the same head."""
+
+
+class HeadOptions(TypedDict, total=False):
+    """The fields of a recipe's `model:` section about the head, as all functions that load a model take them."""
+
+    num_labels: int | None
+    """The number of classes; None for the number in config.json."""
+    random_head: bool
+    """Whether the head may have random weights where the checkpoint has no fitting ones."""
+
+
+@contextlib.contextmanager
+def seeded() -> Iterator[None]:
+    """Seed torch's random numbers within the block, and restore their state afterwards."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(_SEED)
+        yield
