@@ -26,7 +26,7 @@ _COLUMN_WIDTH = 8
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command line."""
+    """Declare the arguments of the command."""
     query.add_server(parser)
     query.add_input(parser)
     load = parser.add_argument_group("the load")
