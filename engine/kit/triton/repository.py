@@ -106,8 +106,9 @@ def _around(serving: Serving, model: Config, first: Part | None, answer: Answer 
     if answer is not None:
         outputs = list(answer.outputs)
     entry = parts.ensemble(serving.ensemble, chain, takes=taken, gives=outputs, task=task)
-    for name, value in () if answer is None else answer.parameters.items():
-        entry.config.parameters[name].string_value = value
+    if answer is not None:
+        for name, value in answer.parameters.items():
+            entry.config.parameters[name].string_value = value
     fields.overridden(entry.config, serving, "ensemble")
     return [middle, *(part for part in chain if part is not middle), entry]
 
