@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import http.client
-import json
 import shutil
 import statistics
 import sys
@@ -26,9 +24,9 @@ import numpy as np
 import served
 import timing
 from served import Package
-from tritonclient import grpc
 
 from engine import server as serving
+from engine.client.client import Client
 
 IDENTITY = '''
 import json
@@ -94,7 +92,9 @@ def measure(
         contenders[NOTHING] = stack.enter_context(over_grpc(server.grpc, "identity_entry"))
         if fastapi:
             contenders[BY_HAND] = package.by_hand(threads=1)
-            contenders[FASTAPI] = over_http(stack.enter_context(served.fastapi(package, threads=1)))
+            contenders[FASTAPI] = stack.enter_context(
+                over_http(stack.enter_context(served.fastapi(package, threads=1)))
+            )
         agree(contenders, texts)
         return in_turns(contenders, texts, rounds=rounds, calls=calls), {"version": server.version, **_about(server)}
 
@@ -125,30 +125,17 @@ def add_identity(package: Package, repository: Path, tokens: int) -> None:
 @contextlib.contextmanager
 def over_grpc(address: str, model: str) -> Iterator[Callable[[str], np.ndarray]]:
     """Yield a function that sends a text to a model over gRPC and returns the model's first output."""
-    client = grpc.InferenceServerClient(address)
-    outputs = [each.name for each in client.get_model_config(model).config.output]
-
-    def ask(text: str) -> np.ndarray:
-        value = grpc.InferInput("TEXT", [1, 1], "BYTES")
-        value.set_data_from_numpy(np.array([[text.encode()]], dtype=object))
-        answer = client.infer(model, [value], client_timeout=60)
-        return {name: answer.as_numpy(name) for name in outputs}[outputs[0]]
-
-    try:
-        yield ask
-    finally:
-        client.close()
+    with Client(f"grpc://{address}") as client:
+        metadata = client.choose(model)
+        first = metadata.outputs[0].name
+        yield lambda text: client.infer(metadata, {"TEXT": np.array([[text.encode()]], dtype=object)})[first]
 
 
-def over_http(address: str) -> Callable[[str], np.ndarray]:
-    """Return a function that sends a text to the FastAPI server, over one connection that stays open."""
-    connection = http.client.HTTPConnection(address, timeout=60)
-
-    def ask(text: str) -> np.ndarray:
-        connection.request("GET", served.question(text))
-        return np.array(json.loads(connection.getresponse().read()), np.float32)
-
-    return ask
+@contextlib.contextmanager
+def over_http(address: str) -> Iterator[Callable[[str], np.ndarray]]:
+    """Yield a function that sends a text to the FastAPI server, over one connection that stays open."""
+    with served.over_http(address, "GET", served.question, lambda _: None) as ask:
+        yield lambda text: np.array(ask(text), np.float32)
 
 
 def agree(contenders: Mapping[str, Callable[[str], Any]], texts: list[str]) -> None:

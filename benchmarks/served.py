@@ -171,6 +171,27 @@ def question(text: str) -> str:
     return f"/predict?{urllib.parse.urlencode({'query': text})}"
 
 
+@contextlib.contextmanager
+def over_http(
+    address: str, method: str, path: Callable[[str], str], body: Callable[[str], bytes | None]
+) -> Iterator[Callable[[str], object]]:
+    """Yield a function that sends a text over one open connection and returns the JSON of the response."""
+    connection = http.client.HTTPConnection(address, timeout=_PATIENCE)
+
+    def ask(text: str) -> object:
+        connection.request(method, path(text), body(text))
+        answer = connection.getresponse()
+        content = json.loads(answer.read())
+        if answer.status != http.HTTPStatus.OK:
+            raise RuntimeError(f"{address} answers {answer.status}: {content}")
+        return content
+
+    try:
+        yield ask
+    finally:
+        connection.close()
+
+
 def _wait(process: subprocess.Popen[bytes], port: int) -> None:
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end and process.poll() is None:

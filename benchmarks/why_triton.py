@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import http.client
 import json
 import os
 import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,31 +80,10 @@ def contenders(package: Package, rest: str, grpc: str, fastapi: str) -> dict[str
     here = package.by_hand(threads=1)
     return {
         HERE: lambda: contextlib.nullcontext(here),
-        FASTAPI: lambda: over_http(fastapi, "GET", served.question, lambda _: None),
-        HTTP: lambda: over_http(rest, "POST", lambda _: f"/v2/models/{package.entry}/infer", _body),
+        FASTAPI: lambda: served.over_http(fastapi, "GET", served.question, lambda _: None),
+        HTTP: lambda: served.over_http(rest, "POST", lambda _: f"/v2/models/{package.entry}/infer", _body),
         GRPC: lambda: ensemble_overhead.over_grpc(grpc, package.entry),
     }
-
-
-@contextlib.contextmanager
-def over_http(
-    address: str, method: str, path: Callable[[str], str], body: Callable[[str], bytes | None]
-) -> Iterator[Ask]:
-    """Yield a function that sends a text over one open connection and returns the JSON of the response."""
-    connection = http.client.HTTPConnection(address, timeout=60)
-
-    def ask(text: str) -> object:
-        connection.request(method, path(text), body(text))
-        answer = connection.getresponse()
-        content = json.loads(answer.read())
-        if answer.status != http.HTTPStatus.OK:
-            raise RuntimeError(f"{address} answers {answer.status}: {content}")
-        return content
-
-    try:
-        yield ask
-    finally:
-        connection.close()
 
 
 def in_turns(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 _INTERRUPTED = 130
-"""The exit code after Ctrl-C. Shells use the same: 128 and the number of the signal SIGINT, which is 2."""
+"""The exit code after Ctrl-C. Shells use the same code: 128 plus 2, the number of the signal SIGINT."""
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:

@@ -1,4 +1,4 @@
-"""The errors that users meet. Each has a message, facts and a hint."""
+"""The errors that users meet. Each error has a message, facts and a hint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.text.places import Position
 
 
 class Exit(IntEnum):
-    """Exit codes of the program. Where several apply, `worst` chooses one."""
+    """Exit codes of the program. Where several codes apply, `worst` chooses one."""
 
     OK = 0
     FAILED = 1

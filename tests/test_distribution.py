@@ -1,4 +1,4 @@
-"""What pip is told: the distribution's name, the ranges of its extras, and the versions that were tested together."""
+"""The package's metadata for pip: its name, the versions that its extras allow, and the tested versions."""
 
 import re
 import tomllib
@@ -24,7 +24,7 @@ REQUIREMENTS = [
 ]
 UNTRIED = {"tensorrt": "nobody has built with it yet, and the driver decides which it can be"}
 TOOLS = "dev"
-"""The extra of those who work on the project: it may ask for a package in any version."""
+"""The extra for developers of the project. Its packages may have any version."""
 
 
 @pytest.fixture(scope="module")

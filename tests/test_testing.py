@@ -1,4 +1,4 @@
-"""A step of one's own is run as a build would run it, and seen to join the plan."""
+"""The helpers for steps of other packages: a step runs as in a build, and joins the plan."""
 
 import re
 import shutil

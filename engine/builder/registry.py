@@ -1,4 +1,4 @@
-"""The steps that there are: our own, a module each, and those that other packages bring."""
+"""All steps: those of this package, a module each, and those of other packages by entry points."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from engine.step import Step
 
 
 def folders() -> list[str]:
-    """Return the folders in which a new file would be a new step of ours."""
+    """Return the folders in which each module is a step of this package."""
     return list(engine.steps.__path__)
 
 
 def changed() -> bool:
-    """Say whether there are other steps of ours by now than those that were found."""
+    """Say whether modules of steps were added or removed since `steps` first looked."""
     return _names() != _first_names()
 
 
@@ -32,7 +32,7 @@ def _first_names() -> tuple[str, ...]:
 
 
 def ours() -> list[str]:
-    """Return the names of the modules that hold our own steps."""
+    """Return the names of the modules with this package's steps."""
     return [module.name for module in pkgutil.iter_modules(engine.steps.__path__)]
 
 
@@ -42,9 +42,9 @@ def _names() -> tuple[str, ...]:
 
 @cache
 def steps() -> Mapping[str, type[Step]]:
-    """Return every step by its name: the module's name for ours, the entry point's for others.
+    """Return every step by its name: the name of its module or, in another package, of its entry point.
 
-    Raises StepError where another package's step cannot be loaded or takes a name twice.
+    Raises StepError where another package's step cannot be loaded or has a name that is taken.
     """
     _first_names()
     kinds: dict[str, type[Step]] = {}
@@ -80,7 +80,7 @@ def _load(point: EntryPoint) -> type[Step]:
 
 
 def _step_in(module: ModuleType) -> type[Step]:
-    # `isinstance` would ask a module for its class, and so load those that wait to be used.
+    # `isinstance` would read an attribute of lazy modules and so load them.
     kinds: list[type] = [value for value in vars(module).values() if issubclass(type(value), type)]
     own = [kind for kind in kinds if issubclass(kind, Step) and kind.__module__ == module.__name__]
     if len(own) != 1:

@@ -19,7 +19,7 @@ _SCHEMES: dict[str, tuple[Protocol, bool]] = {
     "grpcs": ("grpc", True),
 }
 _PORTS = {"http": 8000, "https": 443, "grpc": 8001, "grpcs": 443, "": 8000}
-"""Triton's own ports; those of TLS where it stands behind a proxy."""
+"""The default port of each scheme: Triton's own ports, and for TLS the port of a proxy in front of Triton."""
 _SETTINGS = b"\x04"
 """SETTINGS: the type of the first frame that an HTTP/2 server sends (RFC 9113, 3.4), in the fourth byte (4.1)."""
 _TIMEOUT = 5.0
@@ -63,7 +63,7 @@ def parse(url: str) -> Address:
 
 
 def resolved(url: str) -> Address:
-    """Return the address of a URL with its protocol, which a connection to the address finds out.
+    """Return the address of a URL, with the protocol that the server at the address really speaks.
 
     Raises UsageError for a malformed URL, StepError where no server listens, or a server of another protocol.
     """
@@ -100,9 +100,9 @@ def _connected(address: Address) -> socket.socket:
 
 
 def _listening(address: Address) -> Protocol | None:
-    """Return the protocol of a server, None for a server of neither: send a request of HTTP/1.1 and read the response.
+    """Return the protocol of a server, by its response to a request of HTTP/1.1; None for neither HTTP nor gRPC.
 
-    A gRPC server does not wait for a request: it sends its HTTP/2 settings first.
+    A gRPC server does not wait for a request. The server sends its HTTP/2 settings at once.
     """
     request = f"GET /v2 HTTP/1.1\r\nHost: {address.place}\r\nConnection: close\r\n\r\n".encode()
     response = b""

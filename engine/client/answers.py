@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     import numpy as np
 
 _MOST_LABELS = 5
-"""Labels that people see; a line tells how many more there are."""
+"""The most labels that people see. A line below tells the number of the other labels."""
 _MOST_VALUES = 6
-"""Values of a tensor that people see."""
+"""The most values of a tensor that people see."""
 _OUTSIDE = "O"
 """The label of a token that belongs to no entity (the IOB schemes)."""
 
@@ -31,7 +31,7 @@ def as_json(row: Mapping[str, np.ndarray]) -> dict[str, object]:
 
 
 def shown(row: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """Yield the lines that people read of a row. The names of the outputs decide the form."""
+    """Yield the lines that show a row's outputs to people. The names of the outputs decide the form of the lines."""
     names = set(row)
     if {"offsets", "tokens", "labels", "scores"} <= names:
         yield from _entities(row)

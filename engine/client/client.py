@@ -29,7 +29,7 @@ class TimedResponse:
 
     seconds: float
     outputs: Callable[[], dict[str, np.ndarray]]
-    """Decodes the outputs, by name."""
+    """Decodes the outputs of the response. The keys are the names of the outputs."""
 
 
 class Client:
@@ -65,12 +65,12 @@ class Client:
         states: dict[str, ModelState] = {}
         for row in index:
             state = ModelState(str(row.get("state", "")), str(row.get("reason", "")))
-            if row["name"] not in states or state.ready:  # of several versions one that is ready is enough
+            if row["name"] not in states or state.ready:  # a model of several versions needs only one that is ready
                 states[row["name"]] = state
         return states
 
     def models(self) -> list[ModelMetadata]:
-        """Return every model that is ready, by the server's configurations. The server is asked only once."""
+        """Return the metadata of every model that is ready. The client keeps the list and asks the server only once."""
         if self._models is None:
             self._states = self.states()
             with self._translated("to list its models"):
@@ -85,9 +85,9 @@ class Client:
     def choose(self, name: str | None = None, *, stream: bool = False) -> ModelMetadata:
         """Return the model of this name; without a name the only model that clients call.
 
-        Where a package has a streaming model and a whole-answer model, `stream` decides; without `stream` a streaming
-        model is returned only by its name. Raises UsageError for a name that the server lacks, and where no name is
-        given and several models can be called; StepError for a model that is not ready.
+        Where a package has a streaming model and a whole-answer model, `stream` decides. Without `stream`, a streaming
+        model is returned only by its name. Raises UsageError for a name that the server lacks, and for several models
+        without a name; StepError for a model that is not ready.
         """
         try:
             models = self.models()
@@ -114,9 +114,9 @@ class Client:
             return self._line.outputs(self._line.infer(model, self._line.inputs(model, arrays)))
 
     def prepare(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> Callable[[], TimedResponse]:
-        """Return a call that sends the same request each time, and times it.
+        """Return a call that sends the same request each time, and times the response.
 
-        Encoding the inputs and decoding the outputs are not part of the time.
+        The time contains neither the encoding of the inputs nor the decoding of the outputs.
         """
         with self._translated(f"the request to {model.name}"):
             inputs = self._line.inputs(model, arrays)
@@ -144,9 +144,9 @@ class Client:
 
 
 def _line(address: Address, timeout: float) -> HttpLine | GrpcLine:
-    """Return a line to the server. Raises StepError where tritonclient lacks what the protocol needs."""
+    """Return the HTTP or gRPC line to the server. Raises StepError where tritonclient lacks what the protocol needs."""
     try:
         return HttpLine(address, timeout) if address.protocol == "http" else GrpcLine(address, timeout)
-    except (ImportError, RuntimeError) as error:  # tritonclient turns the one into the other
+    except (ImportError, RuntimeError) as error:  # tritonclient turns an ImportError into a RuntimeError
         hint = f"pip install 'tritonclient[{address.protocol}]'"
         raise StepError(f"{address.url()} cannot be asked from here", [str(error)], hint) from error

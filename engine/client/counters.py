@@ -13,8 +13,8 @@ from engine.kit.bench.stats import MS_DIGITS
 PARTS = ("queue", "compute_input", "compute_infer", "compute_output")
 """The parts of a request's time that Triton counts.
 
-Source: "Statistics Extension" of Triton's documentation: waiting to be put into a batch, getting the inputs ready,
-running the model, getting the outputs ready; `success` is all of it, from the request's arrival to its answer.
+Source: "Statistics Extension" of Triton's documentation: waiting for a batch, preparing the inputs, running the model,
+preparing the outputs. Triton's counter `success` is the whole time from a request's arrival to its response.
 """
 _NANOSECONDS_PER_MS = 1e6
 
@@ -75,8 +75,9 @@ def between(
 ) -> dict[str, ModelTimes]:
     """Return the times per request to `model`: its own first, then those of each model that an ensemble runs.
 
-    A model that runs twice in each request counts with both runs. Models that other models call by themselves (BLS)
-    stand in no configuration: they count if the server ran them between the two moments.
+    A model that runs twice in each request counts with both runs. No configuration lists the models that another
+    model calls from its own code (business logic scripting, BLS). Such models count if they ran between the two
+    moments.
     """
     differences = {name: now.since(before.get(name, Counters())) for name, now in after.items()}
     names = [model.name, *model.composing_models]

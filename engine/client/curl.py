@@ -42,8 +42,8 @@ def curl_line(http: str, entry: ModelMetadata, *, texts: Sequence[str] | None = 
     """Return a command for sh whose response is JSON.
 
     Texts are sent as JSON of the KServe v2 protocol; a model that generates text gets Triton's extension "generate".
-    An image file is sent after the JSON by the extension "binary tensor data", with its length in front. `texts` and
-    `image` replace the example input. A large tensor of numbers is sent as zeros.
+    The bytes of an image file follow the JSON, as the extension "binary tensor data" defines. `texts` and `image`
+    replace the example input. A large tensor of numbers is sent as zeros.
     """
     base = http.rstrip("/") if "://" in http else f"http://{http}"
     url = f"{base}/v2/models/{entry.name}"
@@ -102,10 +102,10 @@ def _of_zeros(url: str, needed: Sequence[TensorMetadata]) -> str:
 
 
 def _of_image(url: str, entry: ModelMetadata, image: str) -> str:
-    """Return a command that sends an image file after its length in four bytes, lowest first, which sh computes."""
+    """Return a command that sends an image file; sh computes the file's length, four bytes in front, lowest first."""
     tensor = entry.input(IMAGE)
     shape = [1] * len(tensor.shape) if tensor else [1]
-    size = "%9d"  # spaces in front are JSON, too: the head is as long for every file
+    size = "%9d"  # JSON allows spaces in front, so the head has one length for all files
     inputs = [{"name": IMAGE, "shape": shape, "datatype": "BYTES", "parameters": {"binary_data_size": size}}]
     head = json.dumps({"inputs": inputs}, separators=(",", ":")).replace(f'"{size}"', size)
     length = len(head % 0)

@@ -18,7 +18,7 @@ def milliseconds(seconds: float) -> float:
 
 @dataclass(frozen=True)
 class NotMeasured:
-    """Stands for figures that nobody measured: no request was answered, or perf_analyzer does not report them."""
+    """Stands for missing figures: no request was answered, or perf_analyzer does not report the figures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class QueryFigures(TypedReport):
-    """The times of a query: of the first requests, and of the repeated ones where the user asks for repetitions."""
+    """The times of a query: of the first requests, and of the repeated requests where the user asks for them."""
 
     first_ms: float = field(metadata=measured("first", unit="ms", digits=3))
     latency: Latencies | None = None
@@ -110,6 +110,7 @@ class ClientFigures:
     busy: float
     """The share of a CPU that the busiest process used."""
     late_p95_ms: float
+    """The 95th percentile of the delays with which the client's processes woke up."""
     saturated: bool
 
 
@@ -122,6 +123,7 @@ class LoadFigures(TypedReport):
     rate: float | None = field(default=None, metadata=significant("rate/s", digits=6))
     """The requests per second of an open loop."""
     by: str
+    """The program that made the load: `recipe`, or perf_analyzer with its version."""
     throughput: float = field(metadata=measured("requests/s", digits=1))
     requests: int
     latency: Latencies | NotMeasured

@@ -19,11 +19,11 @@ AT_ONCE = 512
 _SELECT_LIMIT = 900
 """Connections that `select` can watch. Timeouts of `select` are exact; those of epoll are whole milliseconds."""
 _MOST_GRPC_REQUESTS = 64
-"""Requests at once that the number of gRPC connections is planned for."""
+"""The most concurrent requests for which gRPC connections are opened."""
 _TICK = 0.01
 """Seconds between two measurements of the process's own delay."""
 _PAUSE_AFTER_ERROR = 0.02
-"""Seconds that a closed loop waits after an error: a server that is gone refuses every request at once."""
+"""Seconds that a closed loop waits after an error. Without a pause, a server that is gone would cause a busy loop."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def serve(pipe: Any) -> None:
     """
     import signal
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted, too, and closes the pipe
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent process, too, which then closes the pipe
     try:
         prepare(*pipe.recv())
         pipe.send(None)
@@ -156,7 +156,7 @@ async def _send(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome, req
     except WireError as error:
         outcome.errors[str(error)] += counts
         return False
-    # What began in the warm-up and ended after it counts for the throughput, and not among the latencies.
+    # A request that begins in the warm-up and ends later counts for the throughput, and not for the latencies.
     outcome.begun.append(begun)
     outcome.ended.append(time.monotonic() - load.start)
     outcome.tokens.append(tokens)

@@ -1,4 +1,4 @@
-"""gRPC line: the KServe v2 protocol over gRPC by tritonclient; answers in pieces come over its stream."""
+"""gRPC line: the KServe v2 protocol over gRPC by tritonclient; answers in pieces come over a gRPC stream."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class GrpcLine:
     def stream(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
         """Send one row and yield the outputs of each piece of the answer. Raises TimeoutError where no piece comes."""
         responses: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
-        self._client.start_stream(lambda result, error: responses.put((result, error)))  # called by these names
+        self._client.start_stream(lambda result, error: responses.put((result, error)))  # tritonclient uses these names
         try:
             self._client.async_stream_infer(model.name, self.inputs(model, arrays), enable_empty_final_response=True)
             final = False

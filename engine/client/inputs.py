@@ -26,7 +26,7 @@ def infer_inputs(infer_input: Callable[..., Any], model: ModelMetadata, arrays: 
 
 
 def raw_bytes(datatype: str, array: np.ndarray) -> bytes:
-    """Return an array as the KServe protocol's raw tensor content; each text follows its length in four bytes."""
+    """Return an array as raw tensor content of the KServe protocol: each text has its length in four bytes in front."""
     from tritonclient.utils import serialize_byte_tensor
 
     if datatype != "BYTES":

@@ -21,19 +21,21 @@ from engine.errors import StepError
 from engine.kit.bench import stats
 
 _LEAD = 0.3
-"""Seconds from sending a load to its start: time for every process to receive its share."""
+"""Seconds before a load starts, in which every process receives its share of the load."""
 _LATE_SHARE = 0.1
-"""A client is too slow where waking up takes it more than this share of the median latency ..."""
+"""A client is too slow if its processes wake up later than this share of the median latency."""
 _LATE_SECONDS = 0.001
-"""... and more than these seconds."""
+"""Seconds of delay with which a client never counts as too slow."""
 _CPUS_PER_PROCESS = 4
 """CPUs for each process that makes load: a server on the same machine may need the others."""
 _MOST_PROCESSES = 8
+"""The most processes by default, however many CPUs the machine has."""
 _EXIT_SECONDS = 0.5
 """Seconds that a process gets to end before it is killed."""
 _MOST_MESSAGES = 3
-"""Different error messages that a report holds."""
+"""The most different error messages in a report."""
 _DIGITS = 3
+"""Digits behind the point of throughputs, delays and the CPU use."""
 
 
 @dataclass(frozen=True)

@@ -52,9 +52,9 @@ class ModelMetadata:
     outputs: tuple[TensorMetadata, ...]
     task: str | None = None
     max_batch_size: int = 0
-    """The most rows of a request; 0 where the model has no batch axis that Triton knows of."""
+    """The most rows of a request; 0 where the model's configuration has no batch axis."""
     decoupled: bool = False
-    """Whether the model answers in pieces. A client then needs a stream."""
+    """Whether the model answers in pieces, over a stream."""
     ensemble: bool = False
     composing_models: tuple[str, ...] = ()
     """The models that an ensemble runs, in their order."""
@@ -107,8 +107,9 @@ class ModelMetadata:
 def entries(models: Sequence[ModelMetadata]) -> list[ModelMetadata]:
     """Return the models that clients call.
 
-    Packages of recipe mark these models with a task. Where no model has a task: the ensembles, and the models that
-    take texts and belong to no ensemble. Where there are none of those either: all models.
+    The packages that recipe builds mark these models with a task. On a server without such marks, clients call the
+    ensembles, and the models that take texts and belong to no ensemble. On a server without ensembles and such
+    models, clients call all models.
     """
     composing = {name for model in models for name in model.composing_models}
     marked = [model for model in models if model.task]

@@ -1,4 +1,4 @@
-"""perf_analyzer: Triton's own load generator, where it is installed; our options and figures translated."""
+"""perf_analyzer: load tests by Triton's own load generator, where perf_analyzer is installed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 NAME = "perf_analyzer"
 _WINDOWS = 3
-"""The fewest measurement windows of perf_analyzer, which reports all windows together."""
+"""The fewest measurement windows of perf_analyzer. Its report covers all windows together."""
 _FEWEST_REQUESTS = 50
 """The fewest requests of a window."""
 _STABILITY = 999
@@ -41,7 +41,7 @@ _STABILITY = 999
 _VERSION_SECONDS = 30
 """Seconds that `perf_analyzer --version` may take."""
 _BASE_SECONDS, _DURATIONS = 60, 20
-"""perf_analyzer may take the base seconds and this many durations before it counts as hanging."""
+"""perf_analyzer counts as hanging after the base seconds and this many times the duration of a load."""
 _LAST_LINES = 6
 """Lines of perf_analyzer's output that an error shows."""
 _MICROSECONDS_PER_MS = 1e3
@@ -142,7 +142,7 @@ def _run(command: list[str], *, timeout: float) -> str:
     except subprocess.TimeoutExpired:
         raise StepError(f"{NAME} was not done after {timeout:g} s", hint="measure with --with own") from None
     if done.returncode:
-        message = (done.stderr or done.stdout).partition("\nUsage: ")[0]  # its whole help follows
+        message = (done.stderr or done.stdout).partition("\nUsage: ")[0]  # the text after "Usage: " is the whole help
         lines = [line for line in message.splitlines() if line.strip()]
         raise StepError(f"{NAME} failed (exit {done.returncode})", lines[-_LAST_LINES:], "measure with --with own")
     return done.stdout

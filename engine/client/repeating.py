@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _PAUSE = 0.01
 """Seconds between two readings of the counters."""
 _READINGS = 20
-"""The most readings of the counters: under the load of other clients they never stand still."""
+"""The most readings of the counters. Under the load of other clients the counters never stand still."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def again(client: Client, model: ModelMetadata, requests: Sequence[InferRequest]
     try:
         for _ in range(times):
             for send in sends:
-                seconds.append(send().seconds)  # noqa: PERF401 - what was answered before an error counts
+                seconds.append(send().seconds)  # noqa: PERF401 - the requests before an error count, too
     except failures.ServerGoneError as error:
         facts = (f"{len(seconds)} of {times * len(sends)} requests were answered before", *error.facts)
         raise failures.ServerGoneError(error.what, facts, error.hint) from error

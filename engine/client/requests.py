@@ -67,7 +67,7 @@ def _option_for(tensor: TensorMetadata) -> str:
 
 
 def _most_rows(model: ModelMetadata) -> int:
-    """Return the most rows of a request; 1 for a streaming model and where the input has no batch axis."""
+    """Return the most rows of a request: 1 for a streaming model and for an input without a batch axis."""
     first = next((tensor for tensor in model.inputs if tensor.name in (TEXT, IMAGE)), None)
     if model.decoupled or (first is not None and len(first.shape) == 1):
         return 1

@@ -33,7 +33,7 @@ class QueryRow:
     texts: tuple[str, ...] = ()
     image: bytes | None = None
     label: str = ""
-    """The name of the row in what people read."""
+    """The text or path that shows people which row an answer belongs to."""
 
     @property
     def kind(self) -> tuple[bool, int]:
@@ -128,7 +128,7 @@ def _lines(text: str) -> Iterator[QueryRow]:
 
 
 def _samples(text: str, name: str, folder: Path) -> Iterator[QueryRow]:
-    """Yield the samples of a .jsonl, as recipes have them; images lie in `folder`."""
+    """Yield the samples of a .jsonl, in the form that recipes use; paths of images are relative to `folder`."""
     for number, line in enumerate(text.split("\n"), 1):  # not splitlines(): JSON allows U+2028 within a string
         if not line.strip():
             continue

@@ -11,7 +11,7 @@ from engine.client import encoded, failures
 from engine.client.address import Address, Protocol
 
 _REQUESTS_PER_CONNECTION = 8
-"""Requests at once on one gRPC connection: one connection is one thread's work on either side."""
+"""Concurrent requests on one gRPC connection. Client and server each use one thread for a connection."""
 _READ_LIMIT = 1 << 20
 """Bytes of the buffer of an HTTP connection, and so the longest head of a response."""
 
@@ -30,7 +30,7 @@ def prepare(protocol: Protocol, count_tokens: bool) -> None:  # noqa: FBT001 - b
 
 
 class HttpWire:
-    """HTTP connections that stay open, one for each request that is under way."""
+    """HTTP connections that stay open, one for each concurrent request."""
 
     def __init__(self, address: Address, *, count_tokens: bool) -> None:
         self._address, self._count = address, count_tokens

@@ -1,4 +1,4 @@
-"""Variants: expands one document by `matrix`, `--set` and `--only`, and names each variant."""
+"""Variants: expands a document with `matrix` into one document for each variant, and names the variants."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from engine.recipe.outline import suggestion
 from engine.recipe.overrides import Assignment, applied, meaning, selects
 
 MAX_VALUES_TOGETHER = 1_000_000
-"""The most values that all variants of a recipe may hold together: more would take minutes to read."""
+"""The most values that all variants of a recipe may hold together. Reading that many takes several seconds."""
 
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _MAX_SLUG = 48
-"""Characters. A longer value is replaced in a name by its number, so that names stay fit for files."""
+"""The most characters of one value in the name of a variant. The number of a longer value in its axis replaces it."""
 _LISTED = 12
 """The most values of a path that an error lists."""
 

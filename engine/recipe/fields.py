@@ -29,7 +29,7 @@ PATTERNS = {
     r"^[^\x00-\x1f\x7f]+$": "printable text on one line",
     r"^[^\s\x00-\x1f\x7f]+$": "printable text without spaces",
 }
-"""Pattern of a text -> its meaning in words, for errors."""
+"""Pattern of a text -> the meaning of the pattern in words, for errors."""
 _FILE_NAME, _PRINTABLE, _WORD = PATTERNS
 
 Name = Annotated[str, StringConstraints(pattern=_FILE_NAME, max_length=128)]
@@ -39,8 +39,10 @@ Text = Annotated[str, StringConstraints(pattern=_PRINTABLE, max_length=4096)]
 Word = Annotated[str, StringConstraints(pattern=_WORD, max_length=256)]
 """A text without spaces: an axis, a revision, a version."""
 Flag = Annotated[bool, Strict()]
-"""true or false. No other value is accepted, also not 0 or 1."""
-Size = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
+"""The value true or false. Other values are errors, also 0 and 1."""
+LARGEST_SIZE = 1_000_000
+"""The largest size of an axis, and the largest count."""
+Size = Annotated[int, Field(strict=True, ge=1, le=LARGEST_SIZE)]
 """The size of an axis, or a count: from 1 to a million."""
 Small = Annotated[int, Field(strict=True, ge=0, le=1024)]
 """A level or a small count: from 0 to 1024."""
@@ -162,7 +164,7 @@ def _text_axes(name: str, value: Any) -> dict[str, list[int]]:
 
 
 def as_list(value: Any) -> Any:
-    """Return a list with the mapping for a single mapping, so that one profile needs no dash."""
+    """Put a single mapping into a list, so that one profile needs no dash. Return other values unchanged."""
     return [value] if isinstance(value, Mapping) else value
 
 

@@ -24,7 +24,7 @@ class Images(RecipePart):
 
     layout: Literal["NCHW", "NHWC"] = "NCHW"
     size: Annotated[int, Field(ge=1)] | None = None
-    """None takes the size from the model's own settings."""
+    """The pixels of each side of the image. With None, the model's own settings decide."""
 
 
 def of_recipe(recipe: Recipe) -> Images | None:
@@ -35,17 +35,17 @@ def of_recipe(recipe: Recipe) -> Images | None:
 
 
 def of_timm(model: ModelSection) -> bool:
-    """Whether timm builds the model: a model of timm's repositories, or a checkpoint with a task for timm.
+    """Tell whether timm builds the model. Timm builds models of its own repositories, and checkpoints with its tasks.
 
-    A directory of a model can hold any architecture. The recipe names the task, because the keys must count the right
-    packages before the directory is read.
+    The recipe must name the task of a directory: the directory can hold any architecture, and the keys must count the
+    right packages before the directory is read.
     """
     source = model.source.lower()
     return source.startswith(_REPOSITORIES) or (_for_timm(model.task) and not source.endswith(".onnx"))
 
 
 def _for_timm(task: str | None) -> bool:
-    """Whether timm builds a checkpoint for this task. None stands for a task that is not known yet."""
+    """Tell whether timm builds a checkpoint for this task. None stands for a task that is not known yet."""
     return task is not None and tasks.find(task).by_timm
 
 

@@ -14,7 +14,7 @@ from engine.recipe.overrides import Assignment, meaning, same
 from engine.text.places import Position
 
 MAX_VARIANTS = 100_000
-"""The most combinations of a matrix, before `exclude`: a list of more would fill the memory."""
+"""The most combinations of a matrix before `exclude`. They are counted before any combination is made."""
 MAX_RULES = 256
 """The most entries of `include` and of `exclude`: each entry is compared with each combination."""
 

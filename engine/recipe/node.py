@@ -29,12 +29,12 @@ class Node:
 
     @property
     def mapping(self) -> Mapping[str, Node] | None:
-        """The entries of a mapping. For other values, None."""
+        """The entries of a mapping, or None for other values."""
         return self.value if isinstance(self.value, Mapping) else None
 
     @property
     def items(self) -> Sequence[Node] | None:
-        """The items of a list. For other values, None."""
+        """The items of a list, or None for other values."""
         value = self.value
         return value if isinstance(value, Sequence) and not isinstance(value, str) else None
 

@@ -48,7 +48,7 @@ def _assignment(argument: str, at: Position) -> Assignment:
 
 
 def _value(value: str, at: Position) -> Node:
-    """Return the value of an argument, which starts at `at`."""
+    """Return the value V of an argument K=V. The value starts at `at`."""
     before = "\n" * (at.line - 1) + " " * (at.column - 1)
     try:
         return parse(at.text, before + value)

@@ -15,9 +15,9 @@ from engine.text.places import UNPRINTABLE, Position, Text
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C is six times as fast
 
 MAX_DEPTH = 32
-"""The most levels of lists and mappings inside each other: deeper text would exhaust Python's stack."""
+"""The most levels of lists and mappings inside each other. The limit bounds the recursion over nodes."""
 MAX_VALUES = 20_000
-"""The most values of a recipe. Each use of an alias counts all values of its anchor."""
+"""The most values of a recipe: more values are data, not a recipe. Each alias counts all values of its anchor."""
 
 _HINTS = (
     ("mapping values are not allowed", "text that holds `: ` must be quoted; a list item or key may lack its space"),

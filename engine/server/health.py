@@ -13,14 +13,14 @@ _TIMEOUT = 5.0
 
 
 def is_there(address: str, name: str) -> bool:
-    """Tell whether the server of this name answers HTTP at ADDRESS:PORT. Triton answers once its models are loaded.
+    """Return whether the server of this name answers HTTP at ADDRESS:PORT. Triton answers once its models are loaded.
 
     Before Triton listens, another server may take the port and answer there under another name.
     """
     try:
         with _client(address) as client:
             return client.server_metadata().get("name") == name
-    except (StepError, TypeError, ValueError):  # another program's answers may be of any form
+    except (StepError, TypeError, ValueError):  # the response of another program may have any form
         return False
 
 

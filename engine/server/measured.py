@@ -54,8 +54,9 @@ def started(
 ) -> Iterator[tuple[tuple[Contender, ...], ServerReport]]:
     """Serve the models until the block ends; yield a contender for each model and way, and the report on the server.
 
-    `models` has ours first. `ways` are triton-grpc and triton-http. The model repositories are those of packages,
-    except for the threads: each model gets as many as a model in process, unless the recipe's own fields set them.
+    The first of `models` is the recipe's own model. `ways` holds triton-grpc, triton-http or both. The model
+    repositories are the same as in packages, except for the threads: each model gets as many threads as a model in
+    process, unless the recipe's own fields set the threads.
     Raises StepError where there is no server, where the server cannot serve a model, and for a model that generates
     text.
     """
@@ -97,14 +98,14 @@ def plain(ours: Serving, exported: Path, *, runtime: Runtime, name: str) -> Serv
 
 
 def entry(client: Client, name: str, model: str) -> ModelMetadata:
-    """Return the model `name`, which clients call, where it takes texts; otherwise the model itself, `model`."""
+    """Return the model `name`, which clients call, if its only input is texts; otherwise `model` with its tensors."""
     called = client.choose(name)
     takes_texts = [tensor.name for tensor in called.inputs] == [TEXT]
     return called if takes_texts else client.choose(model)
 
 
 def arrays(model: ModelMetadata, inputs: Tensors, tokenizer: Path) -> dict[str, np.ndarray]:
-    """Return what a request to a served model holds, for the `inputs` of the model in process.
+    """Return the arrays of a request to a served model, for the `inputs` of the model in process.
 
     A model that takes texts gets as many texts of as many tokens as `inputs` has; any other model gets `inputs`.
     `tokenizer` is the tokenizer.json of the package. Raises StepError where no text has that many tokens.
@@ -113,7 +114,7 @@ def arrays(model: ModelMetadata, inputs: Tensors, tokenizer: Path) -> dict[str, 
     if texts is not None:
         rows, tokens = inputs["input_ids"].shape
         return {TEXT: _texts(tokenizer, rows, tokens, paired=texts.shape[-1] == _PAIR)}
-    # One number a row is [rows] to the model and [rows, 1] to Triton.
+    # A tensor of one number a row has the shape [rows] in the model and [rows, 1] in Triton.
     scalar_axes = 1 if model.max_batch_size else 0
     return {name: array[..., None] if array.ndim == scalar_axes else array for name, array in inputs.items()}
 
@@ -131,8 +132,8 @@ def _texts(tokenizer: Path, rows: int, tokens: int, *, paired: bool) -> np.ndarr
 def _prepare(client: Client, model: ModelMetadata, tokenizer: Path, inputs: Tensors) -> Callable[[], object]:
     """Return a call that sends one request and decodes all outputs of the response.
 
-    Each call encodes the request anew, as for inputs that come from elsewhere. Raises StepError where the server does
-    not answer the first request.
+    Each call encodes the request anew, because clients send different inputs each time. Raises StepError where the
+    server does not answer the first request.
     """
     request = arrays(model, inputs, tokenizer)
     call = partial(client.infer, model, request)

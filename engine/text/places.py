@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _SHOWN_COLUMNS = 160
-"""Characters. An error cuts a longer line here, and shows no line for a place behind the cut."""
+"""The most characters of a line that an error shows. For a place behind the cut, the error shows no line."""
 
 # The line breaks of YAML 1.1, as libyaml counts them.
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
@@ -37,7 +37,7 @@ class Text:
         return Position(self, len(lines), len(lines[-1]) + 1)
 
     def marked(self, mark: Any) -> Position:
-        """Return the place of a mark of PyYAML. For None, return the start of the text."""
+        """Return the place of a PyYAML mark (`yaml.Mark`), or the start of the text for None."""
         return Position(self, mark.line + 1, mark.column + 1) if mark else Position(self, 1, 1)
 
 

@@ -14,7 +14,7 @@ def nearest(word: str, names: Iterable[str], *, count: int = 1, least: float = A
     Where no name looks like `word`, names that look like `word` in lower case are returned.
     `least` is the similarity that a name needs.
     """
-    from difflib import get_close_matches  # imported only when an error is on its way
+    from difflib import get_close_matches  # imported late: only errors need it
 
     choices = list(names)
     matches = get_close_matches(word, choices, n=count, cutoff=least)

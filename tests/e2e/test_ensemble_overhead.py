@@ -70,8 +70,7 @@ def test_fastapi_answers_what_the_model_answers_in_this_process(benchmark, packa
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed: pip install fastapi uvicorn")
     here = package.by_hand(threads=1)
-    with benchmark.served.fastapi(package, threads=1) as address:
-        ask = benchmark.over_http(address)
+    with benchmark.served.fastapi(package, threads=1) as address, benchmark.over_http(address) as ask:
         for text in package.texts(16, rows=3):
             assert ask(text).tolist() == pytest.approx(here(text).tolist(), abs=1e-5)
 

@@ -1,4 +1,4 @@
-"""What hardware and models cannot do is said before anything is built, with the nearest thing that works."""
+"""Recipes that hardware or model cannot fulfil are refused before a build, with the nearest thing that works."""
 
 from dataclasses import replace
 
@@ -90,14 +90,14 @@ def test_hardware_comes_before_what_is_not_supported_yet(recipe):
 
 
 @pytest.mark.parametrize(
-    ("rest", "device", "runtime", "said"),
+    ("rest", "device", "runtime", "what"),
     [
         ("tensorrt: {version: '10'}", "cpu", "onnxruntime", "`tensorrt` has options for a runtime"),
         ("tensorrt: {compatibility: ampere-plus}", "T4", "tensorrt", "ampere-plus starts at SM80"),
     ],
 )
-def test_options_without_effect_are_refused(recipe, rest, device, runtime, said):
-    assert said in refused(feasibility.check, recipe(rest, device, runtime)).what
+def test_options_without_effect_are_refused(recipe, rest, device, runtime, what):
+    assert what in refused(feasibility.check, recipe(rest, device, runtime)).what
 
 
 def test_a_shape_that_no_profile_takes_is_refused(recipe):
@@ -107,7 +107,7 @@ def test_a_shape_that_no_profile_takes_is_refused(recipe):
 
 
 @pytest.mark.parametrize(
-    ("rest", "said", "place"),
+    ("rest", "what", "place"),
     [
         ("profiles: [{batch: 1, sequence: [1, 128, 1024]}]", "1024 tokens are more than the model has", (4, 33)),
         ("bench: {shapes: [{batch: 1, sequence: 600}]}", "600 tokens are more than the model has", (4, 39)),
@@ -117,9 +117,9 @@ def test_a_shape_that_no_profile_takes_is_refused(recipe):
         ("bench: {shapes: [{batch: 1}]}", "the model's axis `sequence` may have any size", (4, 18)),
     ],
 )
-def test_profiles_and_shapes_are_held_against_the_model(recipe, rest, said, place):
+def test_profiles_and_shapes_are_held_against_the_model(recipe, rest, what, place):
     error = refused(feasibility.check_model, recipe(rest), TEXT)
-    assert said in error.what
+    assert what in error.what
     assert (error.position.line, error.position.column) == place
 
 
@@ -141,8 +141,8 @@ def test_a_text_model_without_profiles_has_one_within_its_positions(recipe):
     (profile,) = feasibility.profiles(recipe(""), replace(TEXT, max_sequence=64))
     assert profile == {"batch": Range(min=1, opt=1, max=8), "sequence": Range(min=1, opt=64, max=64)}
     assert feasibility.profiles(recipe("").recipe, IMAGE) == ()
-    said = recipe("profiles: [{batch: 1, sequence: 2}]")
-    assert feasibility.profiles(said, TEXT) == said.recipe.profiles
+    loaded = recipe("profiles: [{batch: 1, sequence: 2}]")
+    assert feasibility.profiles(loaded, TEXT) == loaded.recipe.profiles
 
 
 def test_a_model_larger_than_the_gpu_is_refused_by_what_its_precision_takes(recipe):

@@ -1,4 +1,4 @@
-"""What cannot work is refused by `recipe check`: at its place, with the reason and the nearest thing that does."""
+"""Recipes that cannot work: `recipe check` refuses each at its place, with the reason and the nearest that works."""
 
 import json
 import os
@@ -28,7 +28,7 @@ SERVED = "profiles: [{batch: 8, sequence: 32}]\nbench: {via: [triton-http], shap
 IMAGE = "package: {triton: {image: »'%s'}}"
 GROUP = "package: {triton: {instance_group: [{count: 1, %s}]}}"
 
-# The recipe, with » where it is wrong, what is said, and the nearest thing that works.
+# Rows: the recipe with » at the wrong place, a part of the error, and the nearest thing that works.
 REFUSED = {
     "bf16 on a T4": (gpu() + "precision: »bf16", "(SM75) cannot compute in bf16", "precision: fp16"),
     "fp8 on a T4": (gpu() + "precision: »fp8", "(SM75) cannot compute in fp8", "precision: int8"),
@@ -247,7 +247,7 @@ HEAVY = {"torch", "onnx", "onnxruntime", "numpy", "transformers", "tensorrt", "t
 
 
 def spent():
-    """Return the seconds that the programs of this test have computed for, whoever else uses the machine."""
+    """Return the CPU seconds of the programs that this test started: other programs on the machine do not count."""
     times = os.times()
     return times.children_user + times.children_system
 

@@ -1,4 +1,4 @@
-"""Overrides of Triton's configuration: the broken are refused before any server sees them, the good arrive."""
+"""Overrides of Triton's configuration: wrong ones are refused before a server starts, others reach config.pbtxt."""
 
 import json
 
@@ -42,7 +42,7 @@ def project(tmp_path_factory):
 
 
 def whole():
-    """x [2, 4] -> y [2, 4]: no axis is free."""
+    """Return a model x [2, 4] -> y [2, 4] without free axes."""
     node = graphs.helper.make_node("Relu", ["x"], ["y"])
     return graphs.graph([node], [("x", graphs.FLOAT, [2, 4])], [("y", graphs.FLOAT, [2, 4])])
 
@@ -53,9 +53,9 @@ def check(project, text):
     return api.check([path], cache=project / "cache")
 
 
-@pytest.mark.parametrize(("recipe", "said", "what", "hint"), REFUSED.values(), ids=REFUSED)
-def test_it_is_refused_at_its_place_with_the_reason_and_what_works(project, recipe, said, what, hint):
-    marked = recipe % said
+@pytest.mark.parametrize(("recipe", "overrides", "what", "hint"), REFUSED.values(), ids=REFUSED)
+def test_it_is_refused_at_its_place_with_the_reason_and_what_works(project, recipe, overrides, what, hint):
+    marked = recipe % overrides
     before = marked[: marked.index("»")]
     with pytest.raises(RecipeError) as caught:
         check(project, marked.replace("»", ""))
@@ -106,9 +106,9 @@ GOOD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("recipe", "said"), GOOD.values(), ids=GOOD)
-def test_what_triton_takes_is_taken(project, recipe, said):
-    check(project, recipe % said)
+@pytest.mark.parametrize(("recipe", "overrides"), GOOD.values(), ids=GOOD)
+def test_what_triton_takes_is_taken(project, recipe, overrides):
+    check(project, recipe % overrides)
 
 
 def test_the_table_of_fields_is_tritons_protobuf():
@@ -163,7 +163,7 @@ LAYER = Signature(
 )
 
 
-def made(serving, part="model"):
+def configured(serving, part="model"):
     config = configs.model_config("tiny", LAYER, platform="onnxruntime_onnx", batch=8)
     fields.overridden(config, serving, part)
     return config
@@ -174,25 +174,25 @@ def test_the_step_refuses_what_only_the_graph_tells_with_its_place():
         model_name="tiny", ensemble="t", fields={"output": [{"name": "y", "data_type": "TYPE_FP32", "dims": [5]}]}
     )
     with pytest.raises(StepError, match=r"cannot be \[5\]: the model has \[4\]") as caught:
-        made(serving)
+        configured(serving)
     assert caught.value.facts[0] == "at package.triton.output.0.dims"
 
 
 def test_what_is_said_of_the_model_holds_for_both_of_its_graphs_and_a_graph_s_own_word_stands_over_it():
     models = {"decoder": {"instance_group": [{"count": 3}]}}
     serving = Serving(model_name="t", ensemble="e", fields={"instance_group": [{"count": 2}]}, models=models)
-    assert [made(serving, part).instance_group[0].count for part in ("encoder", "decoder")] == [2, 3]
-    assert made(serving, "tokenizer").instance_group[0].count == 1
+    assert [configured(serving, part).instance_group[0].count for part in ("encoder", "decoder")] == [2, 3]
+    assert configured(serving, "tokenizer").instance_group[0].count == 1
 
 
-@pytest.mark.parametrize("said", [[{"count": 2}], [], None])
-def test_a_group_without_a_kind_stays_on_what_the_package_is_for(said):
+@pytest.mark.parametrize("groups", [[{"count": 2}], [], None])
+def test_a_group_without_a_kind_stays_on_what_the_package_is_for(groups):
     kinds = model_config_pb2.ModelInstanceGroup
     for execution, kind in (("cpu", kinds.KIND_CPU), ("cuda", kinds.KIND_GPU)):
-        options = {"execution": executions.execution(execution), "fields": {"instance_group": said}}
+        options = {"execution": executions.execution(execution), "fields": {"instance_group": groups}}
         serving = Serving(model_name="t", ensemble="e", models={"tokenizer": options["fields"]}, **options)
-        assert [group.kind for group in made(serving).instance_group] == [kind]
-        assert [group.kind for group in made(serving, "tokenizer").instance_group] == [kinds.KIND_CPU]
+        assert [group.kind for group in configured(serving).instance_group] == [kind]
+        assert [group.kind for group in configured(serving, "tokenizer").instance_group] == [kinds.KIND_CPU]
 
 
 def test_an_override_of_a_model_that_the_package_lacks_is_refused():
@@ -206,8 +206,8 @@ def test_an_override_of_a_model_that_the_package_lacks_is_refused():
 def test_a_parameter_by_which_clients_find_their_way_cannot_be_changed():
     config = configs.model_config("tiny", LAYER, platform="onnxruntime_onnx", batch=8)
     config.parameters["recipe_task"].string_value = "tensors"
-    for said in ({"recipe_task": {"string_value": "other"}}, {"recipe_task": None}, None):
-        serving = Serving(model_name="tiny", ensemble="t", fields={"parameters": said})
+    for parameters in ({"recipe_task": {"string_value": "other"}}, {"recipe_task": None}, None):
+        serving = Serving(model_name="tiny", ensemble="t", fields={"parameters": parameters})
         with pytest.raises(StepError, match="the package"):
             fields.overridden(config, serving, "model")
     same = Serving(model_name="tiny", ensemble="t", fields={"parameters": {"recipe_task": {"string_value": "tensors"}}})

@@ -1,4 +1,4 @@
-"""A small project to put recipes into."""
+"""A small project, into which the tests write recipes."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ MINIMAL = "name: tiny\nmodel: {source: model}\n"
 
 
 class Project:
-    """A folder with a model, samples and whatever recipes a test writes."""
+    """A folder with a model, samples, and the recipes that a test writes."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

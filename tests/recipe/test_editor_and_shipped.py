@@ -1,4 +1,4 @@
-"""The JSON Schema for editors, and the recipes that ship."""
+"""The JSON Schema for editors, and the recipes in `recipes/`."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def is_a(value, kind) -> bool:
 
 
 def below(value, schema):
-    """Each value of a mapping with the schemas that it has to fit."""
+    """Yield each value of a mapping with each schema that the value has to fit."""
     for name, item in value.items():
         matching = [rule for pattern, rule in schema.get("patternProperties", {}).items() if re.search(pattern, name)]
         named = [schema["properties"][name]] if name in schema.get("properties", {}) else []
@@ -44,7 +44,7 @@ def below(value, schema):
         yield name, schema.get("propertyNames", True)
 
 
-# As much of JSON Schema as ours uses; a keyword that is not here fails the test.
+# The keywords of JSON Schema that the recipe's schema uses. An unknown keyword fails the test.
 CHECKS = {
     "$ref": lambda value, ref, root, _: fits(value, root["$defs"][ref.rsplit("/", 1)[1]], root),
     "anyOf": lambda value, options, root, _: any(fits(value, option, root) for option in options),

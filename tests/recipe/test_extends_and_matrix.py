@@ -1,4 +1,4 @@
-"""Recipes that stand on others, and recipes that stand for many."""
+"""Recipes that extend other recipes, and recipes with a matrix."""
 
 import itertools
 
@@ -109,7 +109,7 @@ def test_include_works_without_any_list(project):
 
 
 def test_include_agrees_with_the_published_rules(project):
-    """The example in GitHub's documentation of include, played on fields that we have."""
+    """The example of `include` in GitHub's documentation, with fields of recipes."""
     fruit, animal, color, shape = "model.task", "precision", "bench.threads", "target.isa"
     apple, pear, banana = "fill-mask", "feature-extraction", "text-classification"
     text = MINIMAL + (

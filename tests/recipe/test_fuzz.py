@@ -1,4 +1,4 @@
-"""Whatever a file holds, reading it ends in a recipe or in one error with a place."""
+"""Random files: reading a file returns a recipe or raises one error with a place."""
 
 import os
 import string

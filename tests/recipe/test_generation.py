@@ -1,4 +1,4 @@
-"""Text that cannot be generated is refused at its place, with what can be done."""
+"""Recipes that cannot generate text: the error has a place and a hint."""
 
 from dataclasses import replace
 
@@ -55,7 +55,7 @@ def test_a_measured_prompt_has_room_for_its_answer(project):
     assert "60 tokens and 8 new ones are more than the model has positions for: 64" in str(error)
     assert "at most 56 tokens" in error.hint
     behind = replace(GPT2, task="text2text-generation")
-    feasibility.check_model(project.one(MODEL + text), behind)  # the answer has a row of its own
+    feasibility.check_model(project.one(MODEL + text), behind)  # the decoder's positions do not count the prompt
     feasibility.check_model(project.one(MODEL + text), replace(GPT2, max_sequence=None))
 
 

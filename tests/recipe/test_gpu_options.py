@@ -1,4 +1,4 @@
-"""What a recipe says of GPUs: several devices, files that TensorRT reads, levels of compatibility."""
+"""The options of a recipe for GPUs: several devices, files that TensorRT reads, levels of compatibility."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a good recipe becomes."""
+"""Loading a correct recipe: the values of its fields, its defaults and its places."""
 
 import os
 import pickle

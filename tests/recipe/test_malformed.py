@@ -1,4 +1,4 @@
-"""Recipes that are wrong: each gets one error with a place, quickly, in plain words."""
+"""Wrong recipes: each recipe gets one error in plain words, with a place, within a short time."""
 
 import functools
 import os
@@ -19,7 +19,7 @@ NAME = "name: tiny\n"
 MINIMAL = NAME + "model: {source: model}\n"
 WRONG_FILES = BAD_YAML | MEANINGLESS
 _LONGEST = 1000
-"""How much longer than an ordinary recipe a file may be read that is made to take long: unbounded, it takes forever."""
+"""A malicious file may take this many times as long as an ordinary recipe. Without limits it would take for ever."""
 _TRIES = 5
 
 
@@ -30,9 +30,9 @@ def check(path: Path, **options) -> None:
 
 @functools.cache
 def usual() -> float:
-    """Return the seconds of computing that an ordinary recipe takes: the best of some."""
+    """Return the CPU seconds that an ordinary recipe takes: the shortest of several measurements."""
     ordinary = Path(__file__).parents[2] / "recipes" / "minilm_cpu.yaml"
-    load(ordinary)  # what is imported once
+    load(ordinary)  # the first call also imports modules
     taken = []
     for _ in range(5):
         start = time.process_time()
@@ -48,7 +48,7 @@ def refused(path: Path, **options) -> RecipeError:
             check(path, **options)
         if time.process_time() - start < _LONGEST * usual():
             break
-        usual.cache_clear()  # a machine that is busy by now computes an ordinary recipe more slowly, too
+        usual.cache_clear()  # measure again: the machine may have become busy
     else:
         pytest.fail(f"{path} takes more than {_LONGEST} times an ordinary recipe")
     error, shown = caught.value, str(caught.value)

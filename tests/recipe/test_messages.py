@@ -1,4 +1,4 @@
-"""What a user reads, in full."""
+"""The whole error messages of wrong recipes, as snapshots."""
 
 import pytest
 import yaml

@@ -1,4 +1,4 @@
-"""What is in the schema and cannot be built yet is refused by name, at its place."""
+"""Fields of the schema that no step supports yet: the error names the field and has its place."""
 
 import pytest
 

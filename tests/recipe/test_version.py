@@ -1,4 +1,4 @@
-"""A recipe may say which version of the language it is written in; it means the same without."""
+"""The field `recipe`, which is the version of the recipe language. The field is optional."""
 
 import pytest
 

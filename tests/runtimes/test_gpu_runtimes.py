@@ -30,5 +30,5 @@ def test_the_doctor_tells_of_every_runtime(capsys):
     from engine.commands import doctor
 
     doctor.run(None)
-    said = capsys.readouterr().out
-    assert [way in said for way in gpu_runtimes.table(bool)] == [True] * 4
+    printed = capsys.readouterr().out
+    assert [way in printed for way in gpu_runtimes.table(bool)] == [True] * 4

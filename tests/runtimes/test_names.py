@@ -11,12 +11,12 @@ from engine.runtimes import registry
 ENGINE = Path(engine.__file__).parent
 OUTSIDE = sorted(path for path in ENGINE.rglob("*.py") if not path.is_relative_to(ENGINE / "runtimes"))
 NAMES = {name for known in registry.runtimes() for name in (known, known.replace("-", "_"))} - {"auto"}
-"""`auto` is a word of others, too: of the load generator to take."""
+"""`auto` is left out: other options have it as a value, too."""
 _ASKING = ("endswith", "get", "index", "startswith")
 
 
 def texts(node: ast.AST | None) -> list[str]:
-    """Return the texts that an expression is, or lists."""
+    """Return the text of a constant expression, or the texts of a tuple, list or set."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return [node.value]
     listed = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else []
@@ -24,7 +24,7 @@ def texts(node: ast.AST | None) -> list[str]:
 
 
 def compared(source: str) -> list[str]:
-    """Return each runtime's name that a source compares, matches, has as a key, or asks for."""
+    """Return each runtime's name that a source compares, matches, has as a key, or passes to `get` and the like."""
     tree = ast.parse(source)
     constants = {
         target.id: node.value
@@ -33,24 +33,24 @@ def compared(source: str) -> list[str]:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    found: list[str] = []
+    names: list[str] = []
     for node in ast.walk(tree):
         match node:
             case ast.Compare(left=left, comparators=others):
-                asked = [left, *others]
+                values = [left, *others]
             case ast.Dict(keys=keys):
-                asked = keys
+                values = keys
             case ast.MatchValue(value=value):
-                asked = [value]
+                values = [value]
             case ast.Subscript(slice=key):
-                asked = [key]
+                values = [key]
             case ast.Call(func=ast.Attribute(attr=name), args=arguments) if name in _ASKING:
-                asked = arguments
+                values = arguments
             case _:
                 continue
-        asked = [constants.get(each.id, each) if isinstance(each, ast.Name) else each for each in asked]
-        found += [text for each in asked for text in texts(each) if text in NAMES]
-    return found
+        values = [constants.get(each.id, each) if isinstance(each, ast.Name) else each for each in values]
+        names += [text for each in values for text in texts(each) if text in NAMES]
+    return names
 
 
 def test_there_are_modules_and_names_to_look_at():

@@ -15,9 +15,9 @@ def extents(**axes):
 def test_every_input_with_a_free_axis_gets_its_shapes_in_every_profile():
     inputs = {**TOKENS, "scale": Input("scale", "float32", (1,))}
     profiles = [extents(batch=(1, 8, 32), sequence=(1, 128, 512)), extents(batch=(1, 1, 1), sequence=(1, 16, 128))]
-    found = trt_profiles.shapes(inputs, profiles)
-    assert found[0] == dict.fromkeys(TOKENS, ((1, 1), (8, 128), (32, 512)))
-    assert found[1] == dict.fromkeys(TOKENS, ((1, 1), (1, 16), (1, 128)))
+    shapes = trt_profiles.shapes(inputs, profiles)
+    assert shapes[0] == dict.fromkeys(TOKENS, ((1, 1), (8, 128), (32, 512)))
+    assert shapes[1] == dict.fromkeys(TOKENS, ((1, 1), (1, 16), (1, 128)))
 
 
 def test_a_model_of_fixed_shapes_needs_no_profile():

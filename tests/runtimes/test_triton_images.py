@@ -1,4 +1,4 @@
-"""Which TensorRT an image of Triton has, and that the recipe's is the same."""
+"""The TensorRT of an image of Triton, which must be the TensorRT of the recipe."""
 
 import pytest
 
@@ -21,19 +21,19 @@ def recipe(tmp_path):
     return loaded
 
 
-@pytest.mark.parametrize("said", ["24.05", "24.05-py3", "nvcr.io/nvidia/tritonserver:24.05-py3"])
-def test_an_image_is_named_by_its_release_its_tag_or_in_full(said):
-    named = triton_images.read(said)
-    assert (named.tag, named.image.tensorrt, named.image.cuda) == ("24.05-py3", "10.0.1.6", "12.4")
+@pytest.mark.parametrize("name", ["24.05", "24.05-py3", "nvcr.io/nvidia/tritonserver:24.05-py3"])
+def test_an_image_is_named_by_its_release_its_tag_or_in_full(name):
+    tag = triton_images.read(name)
+    assert (tag.tag, tag.image.tensorrt, tag.image.cuda) == ("24.05-py3", "10.0.1.6", "12.4")
 
 
-@pytest.mark.parametrize("said", ["latest", "24", "24.5", "nvcr.io/nvidia/tensorrt:24.05-py3", ""])
-def test_anything_else_is_no_image(said):
-    assert triton_images.read(said) is None
+@pytest.mark.parametrize("name", ["latest", "24", "24.5", "nvcr.io/nvidia/tensorrt:24.05-py3", ""])
+def test_anything_else_is_no_image(name):
+    assert triton_images.read(name) is None
 
 
 @pytest.mark.parametrize(
-    ("wanted", "agrees"),
+    ("requested", "agrees"),
     [
         ("10.x", True),
         ("10", True),
@@ -44,13 +44,13 @@ def test_anything_else_is_no_image(said):
         ("11.x", False),
     ],
 )
-def test_a_version_agrees_as_far_as_it_is_said(recipe, wanted, agrees):
-    assert versions.agrees(wanted, "10.0.1.6") is agrees
+def test_a_version_agrees_as_far_as_it_is_said(recipe, requested, agrees):
+    assert versions.agrees(requested, "10.0.1.6") is agrees
     if agrees:
-        feasibility.check(recipe("24.05", f"version: '{wanted}'"))
+        feasibility.check(recipe("24.05", f"version: '{requested}'"))
     else:
-        with pytest.raises(RecipeError, match=f"TensorRT {wanted} builds the engine, and the image 24.05-py3 loads"):
-            feasibility.check(recipe("24.05", f"version: '{wanted}'"))
+        with pytest.raises(RecipeError, match=f"TensorRT {requested} builds the engine, and the image 24.05-py3 loads"):
+            feasibility.check(recipe("24.05", f"version: '{requested}'"))
 
 
 def test_a_version_compatible_engine_may_be_older_than_its_server(recipe):

@@ -1,4 +1,4 @@
-"""The KServe v2 protocol written by hand, from its specification alone: a client, and a server that takes its time."""
+"""The KServe v2 protocol by hand, from its specification alone: a client, and a server with a set response time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Client:
-    """Any client that a user may have written: tensors as JSON, files by the binary extension."""
+    """A client as a user may write one: tensors as JSON, files by the extension "binary tensor data"."""
 
     def __init__(self, server):
         self.server = server
@@ -21,7 +21,7 @@ class Client:
         return self._send("GET", path)
 
     def infer(self, model, inputs):
-        """`inputs`: name -> (datatype, shape, flat data); return the outputs by name, flat."""
+        """Send a request; `inputs` maps names to (datatype, shape, flat data). Return the flat outputs by name."""
         body = {"inputs": [{"name": name, "datatype": datatype, "shape": shape, "data": data}
                            for name, (datatype, shape, data) in inputs.items()]}  # fmt: skip
         answer = self._send("POST", f"/v2/models/{model}/infer", json.dumps(body).encode())
@@ -53,9 +53,10 @@ class Client:
 
 @contextlib.contextmanager
 def server(*, seconds=0.0, fails=lambda number: False):
-    """A server of one model `echo`, x [any, 2] -> y, that answers one request at a time, each after `seconds`.
+    """Serve one model `echo`, x [any, 2] -> y, which answers one request at a time, each after `seconds`.
 
-    It has none of Triton's extensions. `fails` says which requests, counted from 0, are answered by an error.
+    The server has none of Triton's extensions. `fails` says for the number of a request, from 0, whether the response
+    is an error.
     """
     turn = threading.Lock()
     numbers = iter(range(10**9))

@@ -1,6 +1,7 @@
 """perf_analyzer for tests: a real one, of the wheel of tritonclient 2.51, with the CUDA runtime that it loads.
 
-It lies in the environment that RECIPE_TRITON_VENV names, or is kept in pytest's cache. It needs Debian's libb64-0d.
+perf_analyzer lies in the environment that RECIPE_TRITON_VENV names, or in pytest's cache. Debian's package libb64-0d
+must be installed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _RUNTIME = "nvidia/cuda_runtime/lib"
 
 
 class Unavailable(Exception):  # noqa: N818 - a reason to skip, not an error
-    """Why there is none on this machine."""
+    """The reason why this machine has no perf_analyzer."""
 
 
 def program(cache: Path, scratch: Path) -> Path:

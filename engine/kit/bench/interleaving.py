@@ -48,7 +48,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a measurement may take, in seconds for all contenders together, and in how many rounds.
+    """The time of a measurement, in seconds for all contenders together, and its number of rounds.
 
     A p99 needs at least a hundred runs. A slow model gets fewer runs, but at least one in each round.
     """
@@ -60,7 +60,7 @@ class Budget:
 
 
 _SETTLING = 2
-"""Calls at the start of a turn that are not timed: caches hold another model's weights, whose threads still spin."""
+"""Calls at the start of a turn that are not timed: the caches still hold the weights of another model."""
 _STABLE = 0.05
 """The warm-up ends with a batch whose median is less than 5 % below the best median so far, and whose p75 lies at
 most 10 % above its p25."""
@@ -75,8 +75,8 @@ def bench_rows(
 ) -> list[tuple[BenchRow, list[list[float]]]]:
     """Return a row for each contender in their order, and its latencies: milliseconds, a list for each round.
 
-    In a row of ours, `ratio_to` says how many times longer each rival takes on the same way. The budget grows with
-    the contenders that go through a server, so that the contenders in process keep their time.
+    In the row of the recipe's own model, `ratio_to` says how many times longer each rival takes over the same way.
+    The budget grows with the contenders behind a server, so that the contenders in process keep their time.
     """
     in_process = sum(each.via == IN_PROCESS for each in contenders)
     share = len(contenders) / max(1, in_process)
@@ -118,7 +118,7 @@ def measure(
         with contender.active():
             usual = _warm_up(call, budget.warm_up * share, clock)
         fitting = int(turn / usual)
-        # A call that fills a whole turn needs no settling: cold caches cost it little, another call as much again.
+        # A call that fills a whole turn gets no settling: cold caches add little to it, and a call doubles the time.
         settling.append(_SETTLING if fitting > 1 else 0)
         runs.append(max(1, min(budget.most_runs // budget.rounds, fitting - settling[-1])))
     order = list(range(len(contenders)))
@@ -150,7 +150,7 @@ def _is_even(batch: Sequence[float]) -> bool:
 
 
 def _turn(call: Call, runs: int, settling: int, seconds: float, clock: Clock) -> list[float]:
-    """Return the latencies of `runs` calls; of fewer calls where the machine became so slow that time runs out."""
+    """Return the latencies of `runs` calls, of fewer calls where `seconds` are over before."""
     end = clock() + seconds
     if settling:
         _times(call, settling, clock, end=end)

@@ -16,7 +16,7 @@ IN_PROCESS = "in-process"
 
 @dataclass(frozen=True, kw_only=True)
 class BenchRow:
-    """The latencies of one model at one shape, in process or through a server; a labelled field is a column."""
+    """The latencies of one model at one shape, in process or through a server. Fields with a label are columns."""
 
     mean_ms: float = field(metadata=measured("mean", unit="ms", digits=3))
     p50_ms: float = field(metadata=measured("p50", unit="ms", digits=3))
@@ -31,7 +31,7 @@ class BenchRow:
     ours: bool
     """Whether the recipe builds the model. All other models are rivals."""
     ratio_to: Mapping[str, float]
-    """In a row of ours: how many times longer each rival takes on the same way, as the median over rounds."""
+    """For the recipe's own model: how many times longer each rival takes over the same way (median over rounds)."""
     new_tokens: int | None = None
     """How many tokens a call generates, where the model generates text."""
     tokens_per_s: float | None = None
@@ -67,7 +67,7 @@ class BenchRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerReport:
-    """The Triton server of a measurement, and the model of ours that got the requests (`asked`)."""
+    """The Triton server of a measurement. `asked` is the model that got the requests."""
 
     kind: str
     version: str
@@ -77,7 +77,7 @@ class ServerReport:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchReport(TypedReport):
-    """All rows of one run, whose models took turns."""
+    """The rows of one run of bench, in which all models took turns."""
 
     threads: int
     cpu: str
@@ -92,6 +92,6 @@ class BenchReport(TypedReport):
         return max((row.noise for row in self.rows), default=0.0)
 
     def ours_beside(self, rival: BenchRow) -> BenchRow | None:
-        """Return our row of the same shape and way as a rival's row; None where there is no such row."""
+        """Return the row of the recipe's own model at the shape and way of a rival's row; None where it is missing."""
         same = (row for row in self.rows if row.ours and row.shape == rival.shape and row.via == rival.via)
         return next(same, None)

@@ -33,8 +33,8 @@ def median(values: Sequence[float]) -> float:
 def spread(values: Sequence[float]) -> float:
     """Return how far the middle half of the values lies apart, as a share of their median.
 
-    The spread of the rounds' medians is the noise of a measurement. A quiet machine has a noise of 0. A single
-    disturbed round changes the noise little.
+    The spread of the rounds' medians is the noise of a measurement: 0 on a quiet machine. A single disturbed round
+    changes the noise little.
     """
     middle = median(values)
     return (percentile(values, 0.75) - percentile(values, 0.25)) / middle if middle else 0.0
@@ -43,7 +43,7 @@ def spread(values: Sequence[float]) -> float:
 def ratio(rival: Sequence[Sequence[float]], ours: Sequence[Sequence[float]]) -> float:
     """Return how many times longer the rival takes: the median over rounds of the ratio of a round's medians.
 
-    Both models run in each round. A machine that slows down for a while slows both, and the ratio stays.
+    Both models run in each round. A machine that slows down for a while slows down both models, and the ratio stays.
     """
     pairs = zip(rival, ours, strict=True)
     return round(median([median(theirs) / median(mine) for theirs, mine in pairs]), RATIO_DIGITS)

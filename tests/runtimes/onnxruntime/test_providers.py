@@ -81,9 +81,11 @@ def test_the_assignment_of_nodes_is_told_as_the_check_reads_it(layers):
     settings = onnxruntime.SessionOptions()
     settings.add_session_config_entry(ort_providers.RECORD, "1")
     opened = onnxruntime.InferenceSession(str(layers / "model.onnx"), settings, providers=[CPU])
-    told = {p.ep_name: [node.op_type for node in p.get_nodes()] for p in opened.get_provider_graph_assignment_info()}
-    assert set(told) == {CPU}
-    assert told[CPU]
+    node_types = {
+        p.ep_name: [node.op_type for node in p.get_nodes()] for p in opened.get_provider_graph_assignment_info()
+    }
+    assert set(node_types) == {CPU}
+    assert node_types[CPU]
 
 
 def test_a_session_is_opened_with_the_wanted_provider_first_and_the_cpu_last():

@@ -29,9 +29,9 @@ def span(least, usual, most):
 def recipe(**target):
     profiles = ({"batch": [1, 8, 32], "sequence": [1, 128, 512]},)
     options = {"cuda_graph": True, "optimization_level": 4, "memory_pool": {"workspace": 2 << 30}}
-    wanted = TargetSection(**target)
-    said = options if wanted.provider == "tensorrt" or wanted.runtime == "tensorrt" else {}
-    return Recipe(name="m", model=ModelSection(source="x"), target=wanted, profiles=profiles, tensorrt=said)
+    section = TargetSection(**target)
+    tensorrt = options if section.provider == "tensorrt" or section.runtime == "tensorrt" else {}
+    return Recipe(name="m", model=ModelSection(source="x"), target=section, profiles=profiles, tensorrt=tensorrt)
 
 
 def gpus(monkeypatch, *names):
@@ -96,8 +96,8 @@ def test_profiles_span_into_one_since_the_provider_stays_on_the_first():
 def test_options_are_said_only_where_the_recipe_says_them_and_never_a_precision():
     fixed = {"x": onnx_files.Input("x", "float32", (1, 3))}
     assert ort_tensorrt.options(fixed, executions.execution(provider="tensorrt")) == {}
-    told = executions.execution(provider="tensorrt", workspace=1 << 30, optimization_level=5, cuda_graph=True)
-    assert ort_tensorrt.options(fixed, told) == {
+    execution = executions.execution(provider="tensorrt", workspace=1 << 30, optimization_level=5, cuda_graph=True)
+    assert ort_tensorrt.options(fixed, execution) == {
         "trt_max_workspace_size": "1073741824",
         "trt_builder_optimization_level": "5",
         "trt_cuda_graph_enable": "1",
@@ -114,8 +114,8 @@ def test_a_recipe_says_how_its_model_is_run():
     assert "cpu.isa" not in on_cuda.facts
     assert {"device.name", "gpu.driver"} <= set(on_cuda.facts)
     behind = Execution.for_recipe(recipe(device="T4", provider="tensorrt"))
-    told = {name: behind.options[name] for name in ("cuda_graph", "workspace", "optimization_level")}
-    assert told == {"cuda_graph": True, "workspace": 2 << 30, "optimization_level": 4}
+    provider_options = {name: behind.options[name] for name in ("cuda_graph", "workspace", "optimization_level")}
+    assert provider_options == {"cuda_graph": True, "workspace": 2 << 30, "optimization_level": 4}
     assert behind.tools == ("numpy", "onnxruntime-gpu")
     assert "tensorrt.version" in behind.facts
     assert "tensorrt.version" not in on_cuda.facts

@@ -45,21 +45,21 @@ def test_session_json_chooses_the_level_unless_the_caller_does(layers):
     assert ort.session(layers, level="all").get_session_options().graph_optimization_level == levels.ORT_ENABLE_ALL
 
 
-def test_a_disabled_optimiser_does_not_run(tmp_path):
+def test_a_disabled_optimizer_does_not_run(tmp_path):
     nodes = [
         helper.make_node("Add", ["x", "x"], ["a"]),
         helper.make_node("LayerNormalization", ["a", "scale"], ["y"]),
     ]
     model = graphs.graph(nodes, [("x", FLOAT, [2, 3, 8])], [("y", FLOAT, [2, 3, 8])], [graphs.weight("scale", 8)])
     onnx_files.save(model, tmp_path / "model")
-    found = {}
+    operators = {}
     for name, disabled in (("all", ()), ("some", ("SkipLayerNormFusion",))):
         ort.optimize(tmp_path / "model", tmp_path / name, level="extended", disabled=disabled)
-        found[name] = {node.op_type for node in onnx_files.load(tmp_path / name).graph.node}
-    assert found == {"all": {"SkipLayerNormalization"}, "some": {"Add", "LayerNormalization"}}
+        operators[name] = {node.op_type for node in onnx_files.load(tmp_path / name).graph.node}
+    assert operators == {"all": {"SkipLayerNormalization"}, "some": {"Add", "LayerNormalization"}}
 
 
-def test_optimising_leaves_the_source_alone_and_keeps_external_data_external(tmp_path):
+def test_optimizing_leaves_the_source_alone_and_keeps_external_data_external(tmp_path):
     onnx_files.save(graphs.layers(), tmp_path / "in", threshold=1000)
     before = {path.name: path.read_bytes() for path in (tmp_path / "in").iterdir()}
     ort.optimize(tmp_path / "in", tmp_path / "out", level="basic")
@@ -71,7 +71,7 @@ def test_optimising_leaves_the_source_alone_and_keeps_external_data_external(tmp
 
 
 @pytest.mark.parametrize(
-    ("said", "complaint"),
+    ("text", "complaint"),
     [
         ("{", "session.json is no JSON"),
         ("[]", "session.json asks for something unknown"),
@@ -79,8 +79,8 @@ def test_optimising_leaves_the_source_alone_and_keeps_external_data_external(tmp
         ('{"threads": 3}', "it may say disabled_optimizers and graph_optimization_level"),
     ],
 )
-def test_a_wrong_session_json_is_explained(layers, said, complaint):
-    (layers / "session.json").write_text(said)
+def test_a_wrong_session_json_is_explained(layers, text, complaint):
+    (layers / "session.json").write_text(text)
     with pytest.raises(StepError) as caught:
         ort.session(layers)
     assert complaint in str(caught.value)

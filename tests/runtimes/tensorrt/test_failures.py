@@ -1,4 +1,4 @@
-"""TensorRT's own words to errors that lead on; each message as TensorRT, or TensorRT-RTX, gave it."""
+"""TensorRT's log messages become errors with causes and hints. TensorRT or TensorRT-RTX wrote each of them."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from engine.runtimes.tensorrt.memory import Forecast
 
 AROUND = Circumstances(Forecast(1 << 30, 1 << 20, 0, {"batch": 32}), ("query", "key"), ("profile 0: x 1 / 2 / 4",))
 FORECAST = "forecast: 1.0 GiB of weights and up to 1.0 MiB of activations at batch 32"
-SAID = {
+MESSAGES = {
     "no implementation": (
         ("[optimizer.cpp::computeCosts::2011] Error Code 10: Internal (Could not find any implementation for node "
         "{ForeignNode[Reshape_419 + Transpose_420...Gather_2423]}.)"),
@@ -86,9 +86,9 @@ SAID = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", SAID)
+@pytest.mark.parametrize("case", MESSAGES)
 def test_what_tensorrt_says_becomes_cause_hint_and_facts(case):
-    message, what, hint, fact = SAID[case]
+    message, what, hint, fact = MESSAGES[case]
     error = trt_failures.unbuilt([message], AROUND)
     assert what in error.what
     assert hint in error.hint
@@ -97,7 +97,7 @@ def test_what_tensorrt_says_becomes_cause_hint_and_facts(case):
 
 
 def test_a_cause_goes_before_what_it_brings_about():
-    messages = [SAID["memory"][0], SAID["no implementation"][0]]
+    messages = [MESSAGES["memory"][0], MESSAGES["no implementation"][0]]
     assert "memory did not suffice" in trt_failures.unbuilt(messages, AROUND).what
 
 

@@ -1,4 +1,4 @@
-"""The fake `tensorrt` runs what it built: the runner of engines is tried on it where no GPU is."""
+"""The fake `tensorrt` runs the engines that it builds: it tests the runner of engines without a GPU."""
 
 import executions
 import graphs
@@ -35,8 +35,8 @@ def loaded(fake_tensorrt, plan):
 
 
 def test_an_engine_answers_as_onnx_runtime_does(fake_tensorrt, engine):
-    made, _ = loaded(fake_tensorrt, engine.read_bytes())
-    context = made.create_execution_context()
+    cuda_engine, _ = loaded(fake_tensorrt, engine.read_bytes())
+    context = cuda_engine.create_execution_context()
     x = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
     y = np.zeros((3, 4), np.float32)
     assert context.set_optimization_profile_async(0, 0)
@@ -50,8 +50,8 @@ def test_an_engine_answers_as_onnx_runtime_does(fake_tensorrt, engine):
 
 
 def test_a_shape_outside_of_the_profile_is_refused(fake_tensorrt, engine):
-    made, log = loaded(fake_tensorrt, engine.read_bytes())
-    context = made.create_execution_context()
+    cuda_engine, log = loaded(fake_tensorrt, engine.read_bytes())
+    context = cuda_engine.create_execution_context()
     assert not context.set_input_shape("x", (9, 64))
     assert context.set_optimization_profile_async(1, 0)
     assert not context.set_input_shape("x", (2, 64))
@@ -76,12 +76,12 @@ def test_the_runner_of_engines_takes_it(fake_tensorrt, engine, cuda_graph):
 @pytest.mark.parametrize("change", [{"name": "NVIDIA A10", "sm": 86}], ids=str)
 def test_an_engine_of_another_gpu_is_not_loaded(fake_tensorrt, engine, monkeypatch, change):
     monkeypatch.setattr(fake_tensorrt._machine, "gpu", lambda: {"name": "Tesla T4", "sm": 75, **change})
-    made, log = loaded(fake_tensorrt, engine.read_bytes())
-    assert made is None
+    cuda_engine, log = loaded(fake_tensorrt, engine.read_bytes())
+    assert cuda_engine is None
     assert "incompatible device" in log.problems[0]
 
 
 def test_what_is_no_engine_is_not_loaded(fake_tensorrt):
-    made, log = loaded(fake_tensorrt, b"something else")
-    assert made is None
+    cuda_engine, log = loaded(fake_tensorrt, b"something else")
+    assert cuda_engine is None
     assert "magic tag" in log.problems[0]

@@ -1,4 +1,4 @@
-"""What TensorRT's inspector tells, in the form of version 10 and in that of 11 (documented, not run)."""
+"""Reports of TensorRT's inspector in the formats of versions 10 and 11 (from the documentation, not from a run)."""
 
 import pytest
 
@@ -31,5 +31,5 @@ def test_layers_that_are_only_named_tell_nothing():
 
 
 def test_layers_without_outputs_are_passed_over():
-    told = {"Layers": [{"Name": "signal", "Outputs": []}, layer(**{"Format/Datatype": "Half"})]}
-    assert trt_inspector.counts(told) == {"fp16": 1}
+    report = {"Layers": [{"Name": "signal", "Outputs": []}, layer(**{"Format/Datatype": "Half"})]}
+    assert trt_inspector.counts(report) == {"fp16": 1}

@@ -42,8 +42,8 @@ def test_weights_count_once_and_what_follows_from_them_alone_not_at_all():
     model.graph.initializer.append(graphs.weight("w", 256, 256))
     model.graph.node.insert(0, helper.make_node("Relu", ["w"], ["v"]))
     model.graph.value_info.append(helper.make_tensor_value_info("v", FLOAT, [256, 256]))
-    found = memory.forecast(model, {})
-    assert (found.weights, found.activations) == (256 * KIB, 2 * KIB)
+    needed = memory.forecast(model, {})
+    assert (needed.weights, needed.activations) == (256 * KIB, 2 * KIB)
 
 
 def test_external_weights_count_without_being_read(tmp_path):
@@ -57,9 +57,9 @@ def test_external_weights_count_without_being_read(tmp_path):
 def test_what_has_no_known_shape_is_counted_as_unknown():
     model = relus(3, ["batch", 4])
     del model.graph.value_info[:]
-    found = memory.forecast(model, {"batch": 1})
-    assert found.unknown == 2
-    assert "2 tensors of unknown shape" in str(found)
+    needed = memory.forecast(model, {"batch": 1})
+    assert needed.unknown == 2
+    assert "2 tensors of unknown shape" in str(needed)
 
 
 def test_the_greatest_shapes_decide_how_much_it_is():
@@ -81,6 +81,6 @@ def test_a_real_models_forecast_grows_with_its_profile():
     from engine.kit.onnx import onnx_files
 
     model = onnx_files.load(graphs.tiny("bert"))
-    found = [memory.forecast(model, {"batch": 8, "sequence": length}) for length in (16, 128)]
-    assert found[0].weights == found[1].weights > 0
-    assert found[1].activations > found[0].activations > 0
+    needed = [memory.forecast(model, {"batch": 8, "sequence": length}) for length in (16, 128)]
+    assert needed[0].weights == needed[1].weights > 0
+    assert needed[1].activations > needed[0].activations > 0

@@ -14,9 +14,9 @@ def here(machine=T4, **other):
     return LoadingMachine.model_validate({**dict(machine), **other})
 
 
-def refusal(said, machine):
+def refusal(engine_passport, machine):
     with pytest.raises(StepError, match="not for this machine") as caught:
-        passport.refuse_elsewhere(said, machine)
+        passport.refuse_elsewhere(engine_passport, machine)
     return caught.value
 
 
@@ -25,7 +25,7 @@ def test_the_machine_that_built_an_engine_may_load_it():
 
 
 @pytest.mark.parametrize(
-    ("field", "other", "told"),
+    ("field", "other", "fact"),
     [
         ("sm", {"sm": 86, "gpu": "NVIDIA A10"}, "sm: the engine is for 75, this machine has 86"),
         ("gpu", {"gpu": "Quadro RTX 6000"}, "gpu: the engine is for Tesla T4, this machine has Quadro RTX 6000"),
@@ -34,8 +34,8 @@ def test_the_machine_that_built_an_engine_may_load_it():
         ("arch", {"arch": "aarch64"}, "arch: the engine is for x86_64, this machine has aarch64"),
     ],
 )
-def test_the_field_that_differs_is_named(field, other, told):
-    assert refusal(passports.make(), here(**other)).facts == (told,)
+def test_the_field_that_differs_is_named(field, other, fact):
+    assert refusal(passports.make(), here(**other)).facts == (fact,)
 
 
 def test_every_field_that_differs_is_named():
@@ -53,18 +53,18 @@ def test_two_names_of_one_model_are_the_same_gpu():
 
 
 def test_the_same_capability_is_enough_where_the_engine_was_built_for_that():
-    said = passports.make(options={"compatibility": "same-compute-capability"})
-    passport.refuse_elsewhere(said, here(gpu="Quadro RTX 6000"))
-    assert "sm:" in refusal(said, here(sm=80)).facts[0]
+    engine_passport = passports.make(options={"compatibility": "same-compute-capability"})
+    passport.refuse_elsewhere(engine_passport, here(gpu="Quadro RTX 6000"))
+    assert "sm:" in refusal(engine_passport, here(sm=80)).facts[0]
 
 
 @pytest.mark.parametrize(("sm", "loads"), [(75, False), (80, True), (86, True), (120, True)])
 def test_an_engine_for_ampere_and_later_is_refused_below_it(sm, loads):
-    said = passports.make(sms=(80,), gpu=("NVIDIA A100",), options={"compatibility": "ampere-plus"})
+    engine_passport = passports.make(sms=(80,), gpu=("NVIDIA A100",), options={"compatibility": "ampere-plus"})
     if loads:
-        passport.refuse_elsewhere(said, here(sm=sm, gpu="any"))
+        passport.refuse_elsewhere(engine_passport, here(sm=sm, gpu="any"))
     else:
-        assert "sm: the engine is for 80, this machine has 75" in refusal(said, here(sm=sm)).facts
+        assert "sm: the engine is for 80, this machine has 75" in refusal(engine_passport, here(sm=sm)).facts
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,11 @@ def test_an_engine_for_ampere_and_later_is_refused_below_it(sm, loads):
     [("10.13.0.35", True), ("10.14.1.48", True), ("10.12.0.36", False), ("11.0.0.114", False), ("9.3.0", False)],
 )
 def test_a_version_compatible_engine_loads_in_later_versions_of_its_major(version, loads):
-    said = passports.make(options={"version_compatible": True})
+    engine_passport = passports.make(options={"version_compatible": True})
     if loads:
-        passport.refuse_elsewhere(said, here(tensorrt=version))
+        passport.refuse_elsewhere(engine_passport, here(tensorrt=version))
     else:
-        assert refusal(said, here(tensorrt=version)).facts[0].startswith("tensorrt:")
+        assert refusal(engine_passport, here(tensorrt=version)).facts[0].startswith("tensorrt:")
 
 
 def test_an_rtx_engine_loads_on_every_gpu_of_the_capabilities_that_it_is_for():
@@ -95,11 +95,11 @@ def test_an_engine_with_libraries_inside_says_so(options):
 
 
 def test_a_passport_is_read_as_it_was_written(tmp_path):
-    said = passports.make(options={"memory_pool": {"workspace": 1}, "plugins": ["a.so"]}, profiles=(
+    engine_passport = passports.make(options={"memory_pool": {"workspace": 1}, "plugins": ["a.so"]}, profiles=(
         {"x": passport.Extents(min=(1, 4), opt=(2, 4), max=(8, 4))},), inputs={
         "x": passport.EngineTensor(dtype="float32", shape=("batch", 4))})  # fmt: skip
-    passport.save(tmp_path, said)
-    assert passport.load(tmp_path) == passport.load(tmp_path / "model.plan") == said
+    passport.save(tmp_path, engine_passport)
+    assert passport.load(tmp_path) == passport.load(tmp_path / "model.plan") == engine_passport
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', '{"format": 2}'])

@@ -1,4 +1,4 @@
-"""The runner of a TensorRT engine: its order and bookkeeping on fakes, and the real bindings up to what needs a GPU."""
+"""The runner of a TensorRT engine: its calls and their order with a fake GPU, and the real bindings without a GPU."""
 
 import gc
 import sys
@@ -28,19 +28,19 @@ def artifact(directory, *, kind="tensorrt", gpu="Tesla T4", version="10.13.0.35"
     import platform
 
     (directory / passport.PLAN).write_bytes(plan)
-    told = {
+    fields = {
         "kind": kind, "gpu": [gpu], "sms": [75], "tensorrt": version, "os": platform.system(),
         "arch": platform.machine(), "options": options or {}, "profiles": [],
         "precision": {"asked": "fp32", "network": {}},
         "inputs": {}, "outputs": {}, "onnx": {"digest": "0", "bytes": 1}, "bytes": 6,
     }  # fmt: skip
-    passport.save(directory, passport.Passport.model_validate(told))
+    passport.save(directory, passport.Passport.model_validate(fields))
     return directory
 
 
 @pytest.fixture
 def fake(monkeypatch):
-    """Return a maker of a machine with a T4, of which nothing is real."""
+    """Return a function that makes a fake machine with a T4."""
 
     def make(*profiles, kind="tensorrt", counts=False, memory=1 << 30):
         runtime = fake_gpu.Runtime(memory=memory)
@@ -62,18 +62,18 @@ def x(rows):
 
 def test_an_engine_answers_by_name_and_only_with_what_it_gives(fake, tmp_path):
     fake()
-    made = executions.built(artifact(tmp_path), execution())
-    answers = made.run(x(3))
+    runner = executions.built(artifact(tmp_path), execution())
+    answers = runner.run(x(3))
     assert list(answers) == ["y"]
     assert np.array_equal(answers["y"], 2 * x(3)["x"])
-    assert np.array_equal(made.run(x(1))["y"], 2 * x(1)["x"])
+    assert np.array_equal(runner.run(x(1))["y"], 2 * x(1)["x"])
 
 
 def test_the_profile_is_the_one_whose_usual_shape_is_nearest(fake, tmp_path):
     runtime, engine = fake()
-    made = executions.built(artifact(tmp_path), execution())
+    runner = executions.built(artifact(tmp_path), execution())
     for rows in (1, 8, 32, 1):
-        made.run(x(rows))
+        runner.run(x(rows))
     assert [line[-1] for line in runtime.diary if line.startswith("run")] == ["0", "1", "1", "0"]
     assert len(engine.contexts) == 2
 
@@ -96,8 +96,8 @@ def test_what_is_timed_runs_and_waits_and_nothing_else(fake, tmp_path):
 
 def test_a_cuda_graph_is_captured_once_per_shape_and_launched(fake, tmp_path):
     runtime, _ = fake()
-    made = executions.built(artifact(tmp_path), execution(cuda_graph=True))
-    small, large = made.prepare(x(1)), made.prepare(x(9))
+    runner = executions.built(artifact(tmp_path), execution(cuda_graph=True))
+    small, large = runner.prepare(x(1)), runner.prepare(x(9))
     runtime.diary.clear()
     small()
     large()
@@ -106,8 +106,8 @@ def test_a_cuda_graph_is_captured_once_per_shape_and_launched(fake, tmp_path):
 
 def test_tensorrt_rtx_is_told_to_capture_by_itself(fake, tmp_path):
     runtime, engine = fake(kind="tensorrt-rtx")
-    made = executions.built(artifact(tmp_path, kind="tensorrt-rtx"), execution("tensorrt-rtx", cuda_graph=True))
-    call = made.prepare(x(2))
+    runner = executions.built(artifact(tmp_path, kind="tensorrt-rtx"), execution("tensorrt-rtx", cuda_graph=True))
+    call = runner.prepare(x(2))
     assert engine.contexts[0].config.cuda_graph_strategy == "whole"
     runtime.diary.clear()
     call()
@@ -116,9 +116,9 @@ def test_tensorrt_rtx_is_told_to_capture_by_itself(fake, tmp_path):
 
 def test_calls_that_share_a_context_each_find_their_own_tensors(fake, tmp_path):
     runtime, engine = fake()
-    made = executions.built(artifact(tmp_path), execution())
-    first = made.prepare(x(2))
-    made.prepare(x(3))
+    runner = executions.built(artifact(tmp_path), execution())
+    first = runner.prepare(x(2))
+    runner.prepare(x(3))
     runtime.diary.clear()
     first()
     assert runtime.diary[0] == "run (2, 4) on profile 1"
@@ -127,9 +127,9 @@ def test_calls_that_share_a_context_each_find_their_own_tensors(fake, tmp_path):
 
 def test_an_output_whose_size_only_running_tells_gets_its_memory_then(fake, tmp_path):
     runtime, _ = fake(counts=True)
-    made = executions.built(artifact(tmp_path), execution(cuda_graph=True))
-    assert np.array_equal(made.run(x(3))["found"], x(3)["x"][x(3)["x"] > 0])
-    call = made.prepare(x(3))
+    runner = executions.built(artifact(tmp_path), execution(cuda_graph=True))
+    assert np.array_equal(runner.run(x(3))["found"], x(3)["x"][x(3)["x"] > 0])
+    call = runner.prepare(x(3))
     runtime.diary.clear()
     call()
     assert "launch" not in runtime.diary  # memory cannot be asked for in a graph
@@ -138,10 +138,10 @@ def test_an_output_whose_size_only_running_tells_gets_its_memory_then(fake, tmp_
 def test_memory_is_given_back_with_the_runner(fake, tmp_path):
     runtime, engine = fake()
     before = runtime.left
-    made = executions.built(artifact(tmp_path), execution(cuda_graph=True))
-    call = made.prepare(x(4))
+    runner = executions.built(artifact(tmp_path), execution(cuda_graph=True))
+    call = runner.prepare(x(4))
     assert runtime.left < before
-    del made, call
+    del runner, call
     engine.contexts.clear()
     gc.collect()
     assert runtime.left == before
@@ -163,12 +163,14 @@ def test_a_plan_that_tensorrt_does_not_take_is_told_in_its_words(fake, tmp_path)
     assert "the magic tag does not match" in str(caught.value)
 
 
-@pytest.mark.parametrize(("field", "told"), [({"gpu": "NVIDIA A10"}, "NVIDIA A10"), ({"version": "10.9.0.34"}, "10.9")])
-def test_an_engine_with_another_machine_s_passport_is_not_loaded(fake, tmp_path, field, told):
+@pytest.mark.parametrize(
+    ("field", "shown"), [({"gpu": "NVIDIA A10"}, "NVIDIA A10"), ({"version": "10.9.0.34"}, "10.9")]
+)
+def test_an_engine_with_another_machine_s_passport_is_not_loaded(fake, tmp_path, field, shown):
     runtime, _ = fake()
     with pytest.raises(StepError, match="is not for this machine") as caught:
         executions.built(artifact(tmp_path, **field), execution())
-    assert told in str(caught.value)
+    assert shown in str(caught.value)
     assert runtime.diary == []
 
 
@@ -180,13 +182,13 @@ def test_an_engine_without_its_weights_is_not_run(fake, tmp_path):
 
 def test_a_missing_input_and_one_of_another_kind_are_told_by_name(fake, tmp_path):
     fake()
-    made = executions.built(artifact(tmp_path), execution())
+    runner = executions.built(artifact(tmp_path), execution())
     with pytest.raises(StepError, match="inputs that are not there: x"):
-        made.run({"z": np.zeros(1)})
+        runner.run({"z": np.zeros(1)})
     with pytest.raises(StepError, match="does not take the input x") as caught:
-        made.run({"x": np.array([["a"] * 4])})
+        runner.run({"x": np.array([["a"] * 4])})
     assert "float32" in str(caught.value)
-    assert made.run({"x": np.ones((2, 4))})["y"].dtype == np.float32
+    assert runner.run({"x": np.ones((2, 4))})["y"].dtype == np.float32
 
 
 @pytest.mark.skipif(bool(cuda.devices()), reason="there is a GPU here")

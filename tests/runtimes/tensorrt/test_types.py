@@ -45,9 +45,9 @@ def test_a_call_that_tensorrt_10_does_not_have_is_found(stubs, tmp_path):
         "    builder.create_builder_config().set_flag('FP16')\n"
     )
     wrong.write_text(text)
-    said = complaints(stubs, str(wrong))
-    assert len(said) == 2, said
-    assert 'no attribute "build_cuda_engine"' in said[0]
+    errors = complaints(stubs, str(wrong))
+    assert len(errors) == 2, errors
+    assert 'no attribute "build_cuda_engine"' in errors[0]
 
 
 def test_the_fake_has_no_name_that_tensorrt_10_lacks(stubs, fake_tensorrt):
@@ -57,7 +57,7 @@ def test_the_fake_has_no_name_that_tensorrt_10_lacks(stubs, fake_tensorrt):
     assert len(public) > 20
     for name, faked in public.items():
         own = vars(faked) if not issubclass(faked, enum.Enum) else faked.__members__
-        assert {said for said in own if not said.startswith("_")} <= known[name], name
+        assert {member for member in own if not member.startswith("_")} <= known[name], name
 
 
 def test_the_fake_refuses_an_attribute_that_tensorrt_10_lacks(fake_tensorrt):
