@@ -16,7 +16,7 @@ from engine.errors import Exit, UserError
 if TYPE_CHECKING:
     from engine.api import Session
     from engine.events import Event
-    from engine.report import Report
+    from engine.report import BuildReport
 
 _NOT_REPEATABLE = ("force", "refresh", "dry_run")
 """Options with which a second run of the same command may build again: no snapshot of its output is kept."""
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     return finished.exit
 
 
-def report_for(*, json: bool, many: bool) -> Report:
+def report_for(*, json: bool, many: bool) -> BuildReport:
     """Return the report of a build: lines of JSON, the view of a terminal, or plain lines."""
     if json:
         from engine.report.json_lines import JsonReport

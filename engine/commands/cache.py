@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from engine.store.store import Record
     from engine.store.verification import Verdict
 
+_PROGRESS_FILES = 64
+"""How many files `recipe cache verify` reads between two updates of its progress on the terminal."""
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command line."""
@@ -97,7 +100,7 @@ def _verify(arguments: argparse.Namespace, root: Path) -> Exit:
     shown = sys.stderr.isatty() and not arguments.json
 
     def progress(done: int, total: int) -> None:
-        if shown and (done % 64 == 0 or done == total):
+        if shown and (done % _PROGRESS_FILES == 0 or done == total):
             sys.stderr.write(f"\rread {done} of {total} files")
             sys.stderr.flush()
 

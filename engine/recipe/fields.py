@@ -40,7 +40,9 @@ Word = Annotated[str, StringConstraints(pattern=_WORD, max_length=256)]
 """A text without spaces: an axis, a revision, a version."""
 Flag = Annotated[bool, Strict()]
 """The value true or false. Other values are errors, also 0 and 1."""
-Size = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
+LARGEST_SIZE = 1_000_000
+"""The largest size of an axis, and the largest count."""
+Size = Annotated[int, Field(strict=True, ge=1, le=LARGEST_SIZE)]
 """The size of an axis, or a count: from 1 to a million."""
 Small = Annotated[int, Field(strict=True, ge=0, le=1024)]
 """A level or a small count: from 0 to 1024."""

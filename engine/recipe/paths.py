@@ -13,7 +13,7 @@ from engine.errors import RecipeError
 from engine.recipe.node import Node, put
 from engine.recipe.outline import dotted
 from engine.recipe.overrides import SET
-from engine.recipe.text import near_names, shown
+from engine.recipe.text import near_names, reason_of, shown, shown_path
 from engine.text import suggestions
 from engine.text.places import Position
 
@@ -47,10 +47,10 @@ class Bounds:
         real = Path(os.path.realpath(path))
         if not any(real.is_relative_to(os.path.realpath(folder)) for folder in (self.project, *self.allowed)):
             raise RecipeError(
-                f"the path {shown(path, 200)} leads out of the project",
+                f"the path {shown_path(path)} leads out of the project",
                 at,
-                facts=[f"it is {shown(real, 200)}", f"the project is {self.project}"],
-                hint=f"if that is meant, allow it on the command line: --allow-path {shown(real.parent, 200)}",
+                facts=[f"it is {shown_path(real)}", f"the project is {self.project}"],
+                hint=f"if that is meant, allow it on the command line: --allow-path {shown_path(real.parent)}",
             )
 
 
@@ -126,9 +126,15 @@ def _all(node: Node | None, above: tuple[str, ...], pattern: tuple[str, ...]) ->
         yield above, node
         return
     head, rest = pattern[0], pattern[1:]
-    segments = [head] if head != "*" else list(node.mapping or map(str, range(len(node.items or ()))))
-    for segment in segments:
+    for segment in _segments(node) if head == "*" else [head]:
         yield from _all(node.child(segment), (*above, segment), rest)
+
+
+def _segments(node: Node) -> Sequence[str]:
+    """Return the names of a mapping, or the indices of a list."""
+    if node.mapping is not None:
+        return list(node.mapping)
+    return [str(index) for index in range(len(node.items or ()))]
 
 
 def _resolved(
@@ -186,22 +192,20 @@ def _check_kind(field: PathField, path: Path, wrong: Callable[..., RecipeError])
     try:
         path.stat()
     except FileNotFoundError:
-        raise wrong(f"names {shown(path, 200)}, which is not there", near_names(path)) from None
+        raise wrong(f"names {shown_path(path)}, which is not there", near_names(path)) from None
     except OSError as error:
-        raise wrong(
-            f"names {shown(path, 200)}, which cannot be read: {(error.strerror or 'unknown reason').lower()}"
-        ) from None
+        raise wrong(f"names {shown_path(path)}, which cannot be read: {reason_of(error)}") from None
     if field.kind == "samples" and (path.suffix not in _SAMPLES or not path.is_file()):
-        raise wrong(f"names {shown(path, 200)}, which is no samples file", "samples are a .jsonl or an .npz file")
+        raise wrong(f"names {shown_path(path)}, which is no samples file", "samples are a .jsonl or an .npz file")
     if field.kind == "library" and not (_LIBRARY.fullmatch(path.name) and path.is_file()):
-        raise wrong(f"names {shown(path, 200)}, which is no library", "a library of plugins is a file: libplugins.so")
+        raise wrong(f"names {shown_path(path)}, which is no library", "a library of plugins is a file: libplugins.so")
     if field.kind == "file" and not path.is_file():
-        raise wrong(f"names {shown(path, 200)}, which is no file")
+        raise wrong(f"names {shown_path(path)}, which is no file")
     if field.kind == "model" and not path.is_dir() and not path.is_file():
-        raise wrong(f"names {shown(path, 200)}, which is neither a file nor a directory")
+        raise wrong(f"names {shown_path(path)}, which is neither a file nor a directory")
     if field.path == ("model", "source") and path.is_dir() and path.suffix.lower() == ".onnx":
         raise wrong(
-            f"names {shown(path, 200)}, a directory that is called like a file", "rename it: .onnx means a file"
+            f"names {shown_path(path)}, a directory that is called like a file", "rename it: .onnx means a file"
         )
     if field.path == ("model", "source") and path.is_file() and path.suffix != ".onnx":
         raise wrong(

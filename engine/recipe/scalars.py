@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 
 from engine.recipe.node import Scalar
+from engine.recipe.text import shown
 
 _MAX_DIGITS = 400
 """Characters. No field needs a longer number, and Python itself refuses to convert more than 4,300 digits."""
-_SHOWN = 60
-"""Characters of a word that errors show: half a line of a terminal."""
 # The core schema of YAML 1.2 (10.3.2), without the forms of numbers that YAML 1.1 and 1.2 read differently.
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?[0-9]+)?")
@@ -62,16 +61,12 @@ def _number(word: str) -> Scalar:
         return float(word.replace(".", ""))
     if _NUMBER.fullmatch(word):
         raise UnclearError(
-            f"`{_shortened(word)}` unquoted is text to some readers of YAML and an odd number to others",
-            f'where text is meant, quote it: "{_shortened(word)}"; else write a plain decimal number',
+            f"`{shown(word)}` unquoted is text to some readers of YAML and an odd number to others",
+            f'where text is meant, quote it: "{shown(word)}"; else write a plain decimal number',
         )
     if _DATE.fullmatch(word):
         raise UnclearError(
-            f"`{_shortened(word)}` unquoted is a date to some readers of YAML and text to others",
-            f'quote it: "{_shortened(word)}"',
+            f"`{shown(word)}` unquoted is a date to some readers of YAML and text to others",
+            f'quote it: "{shown(word)}"',
         )
     return word
-
-
-def _shortened(word: str) -> str:
-    return word if len(word) <= _SHOWN else word[:_SHOWN] + "…"

@@ -17,12 +17,28 @@ _MOST_NAMES = 10_000
 _ALIKE = 0.5
 """The least similarity of two file names. The limit is low because long names often differ in a whole word."""
 
+_COLUMNS = 60
+"""The most characters of a text that an error shows: half a line of a terminal."""
+_PATH_COLUMNS = 200
+"""The most characters of a path that an error shows."""
 
-def shown(value: object, limit: int = 60) -> str:
+
+def shown(value: object, limit: int = _COLUMNS) -> str:
     """Return a value as text for a terminal: unprintable characters are replaced, and the text is cut at `limit`."""
     text = str(value)
     clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:limit])
     return clean + "…" if len(text) > limit else clean
+
+
+def shown_path(path: Path) -> str:
+    """Return a path as text for a terminal. A path is cut later than other texts, because its end matters most."""
+    return shown(path, _PATH_COLUMNS)
+
+
+def reason_of(error: OSError | ValueError) -> str:
+    """Return the system's reason for a failed access to a file, in lower case."""
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return (reason or "unknown reason").lower()
 
 
 def read(path: Path, name: str) -> Text:
@@ -74,8 +90,7 @@ def _decoded(data: bytes, name: str) -> Text:
 def _unreadable(path: Path, name: str, error: OSError | ValueError) -> RecipeError:
     if isinstance(error, FileNotFoundError):
         return _whole_file(name, f"there is no file {name}", hint=near_names(path))
-    reason = error.strerror if isinstance(error, OSError) else str(error)
-    return _whole_file(name, f"{name} cannot be read: {(reason or 'unknown reason').lower()}")
+    return _whole_file(name, f"{name} cannot be read: {reason_of(error)}")
 
 
 def _whole_file(name: str, what: str, hint: str = "") -> RecipeError:
@@ -90,8 +105,8 @@ def near_names(path: Path) -> str:
             names = [entry.name for entry, _ in zip(entries, range(_MOST_NAMES), strict=False)]
     except (OSError, ValueError):
         missing = next((parent for parent in folder.parents if parent.is_dir()), folder)
-        return f"there is no folder {shown(folder, 200)}; {shown(missing, 200)} exists"
+        return f"there is no folder {shown_path(folder)}; {shown_path(missing)} exists"
     near = suggestions.nearest(path.name, names, count=3, least=_ALIKE)
     if near:
         return suggestions.did_you_mean(*map(shown, near))
-    return f"{shown(folder, 200)} holds no name like it"
+    return f"{shown_path(folder)} holds no name like it"

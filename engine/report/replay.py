@@ -59,7 +59,7 @@ def _keep(
     if candidate.newest_ns() > began_ns - TICK_NS or not _is_whole(session, summaries, finished):
         return
     last = _repeated(finished)
-    repeated = [again for event in events[:-1] if (again := _again(event)) is not None]
+    repeated = [event for event in map(_again, events[:-1]) if event is not None]
     many = len(session.variants) > 1
     talk = [line for event in repeated for line in plain.lines(event, many=many)]
     talk.append(plain.last_line(last.state, "\0", int(last.exit)))
@@ -85,11 +85,14 @@ def _is_whole(session: Session, summaries: Sequence[Summary], finished: Finished
     """Tell whether all artifacts and packages are whole. Files that changed just now are read again."""
     store = session.lookup.store
     records = {record.digest: record for summary in summaries for record in summary.records.values()}
+    if not all(store.is_whole(record) for record in records.values()):
+        return False
     packages = {summary.variant.name: summary.delivered for summary in summaries}
-    return all(store.is_whole(record) for record in records.values()) and all(
-        (record := packages[name]) is not None and is_in_place(store, record, place)
-        for name, place in finished.packages.items()
-    )
+    for name, place in finished.packages.items():
+        package = packages[name]
+        if package is None or not is_in_place(store, package, place):
+            return False
+    return True
 
 
 def _repeated(finished: Finished) -> Finished:

@@ -47,7 +47,8 @@ def table(summary: Summary) -> str:
     if bench is not None and bench.rows:
         lines += _measured(summary, bench, validated)
     quantized = summary.report(Section.PRECISION, QuantizeReport)
-    lines += precisions.lines(quantized) if quantized is not None else []
+    if quantized is not None:
+        lines += precisions.lines(quantized)
     if validated is not None:
         lines += _validation(validated)
     elif checked is not None:  # no machine with the device has run the model yet

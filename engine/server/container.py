@@ -24,6 +24,11 @@ _SHARED_MEMORY = "1g"
 """The size of /dev/shm, where the python backend passes tensors. docker's default of 64 MB is too small for it."""
 _MODELS = "/models"
 _ANSWER_SECONDS, _PULL_SECONDS = 20, 7200
+"""How long docker may take to answer a question, and to pull or build an image of several gigabytes."""
+_TIMED_OUT, _CANNOT_RUN = 124, 126
+"""Exit codes for a command that takes too long or cannot run, as of timeout(1) and of shells."""
+_DIGEST_LENGTH = 12
+"""Characters of a digest in the tag of a derived image."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ def find(needs: Needs, named: str | None, *, pull: bool) -> InContainer:
     tag = versions.tag_for(needs.engines, named)
     base = versions.address_of(tag)
     dockerfile = _dockerfile(base, needs)
-    image = f"{_DERIVED}:{tag}-{digest.of_bytes(dockerfile.encode())[:12]}" if needs.requirements else base
+    image = f"{_DERIVED}:{tag}-{digest.of_bytes(dockerfile.encode())[:_DIGEST_LENGTH]}" if needs.requirements else base
     here = _has(tool, image)
     if not here and pull:
         _fetch(tool, base, image, dockerfile)
@@ -131,9 +136,9 @@ def _run(command: Sequence[str], *, seconds: float, text: str = "") -> subproces
             command, input=text, capture_output=True, text=True, errors="replace", timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, 124, "", f"no answer within {seconds:.0f} s")
+        return subprocess.CompletedProcess(command, _TIMED_OUT, "", f"no answer within {seconds:.0f} s")
     except OSError as error:
-        return subprocess.CompletedProcess(command, 126, "", str(error))
+        return subprocess.CompletedProcess(command, _CANNOT_RUN, "", str(error))
 
 
 def _last(done: subprocess.CompletedProcess[str]) -> str:

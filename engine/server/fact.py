@@ -45,7 +45,8 @@ def _places() -> Iterator[str]:
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         yield from (os.path.join(folder, name) for name in (on_path.PROGRAM, *container.TOOLS))
     program = shutil.which(on_path.PROGRAM)
-    yield from [os.path.realpath(program)] if program else []
+    if program is not None:
+        yield os.path.realpath(program)
     environment = packaged.place_of_environment()
     yield str(environment / packaged.READY)
     yield str(environment / "lib" / f"python{packaged.PYTHON}" / "site-packages")

@@ -35,6 +35,7 @@ def find(
             return replace(ways[kind](), passed=tuple(passed))
         except Lacking as reason:
             passed.append(f"{KIND_NAMES[kind]}: {reason}")
-            hints += [reason.hint] if reason.hint else []
+            if reason.hint:
+                hints.append(reason.hint)
     what = f"no Triton server {KIND_NAMES[only]} can be used" if only else "there is no Triton server for this here"
     raise StepError(what, passed, hints[-1] if hints else "docs/serving.md says what each kind of server needs")

@@ -47,7 +47,7 @@ def needs_of(repository: Path) -> Needs:
     }
     return Needs(
         models=tuple(models),
-        backends=frozenset(backend for config in models.values() if (backend := _backend(config))),
+        backends=frozenset(map(_backend, models.values())) - {""},
         gpu=tuple(name for name, config in models.items() if _on_gpu(config)),
         engines=tuple(_engine(repository / name) for name, config in models.items() if _is_engine(config)),
         requirements={line: name for name in models for line in _requirements(repository / name)},
@@ -89,4 +89,5 @@ def _requirements(folder: Path) -> list[str]:
         lines = (folder / REQUIREMENTS).read_text("utf-8").splitlines()
     except OSError:
         return []
-    return [line for each in lines if (line := each.partition("#")[0].strip())]
+    without_comments = [line.partition("#")[0].strip() for line in lines]
+    return [line for line in without_comments if line]

@@ -31,7 +31,8 @@ class OnPath(Installation):
         command = [self.program, *options(place, str(place.repository), place.ports)]
         command += [f"--backend-directory={self.backends}"]
         caches = self.backends.parent / "caches"
-        command += [f"--cache-directory={caches}"] if place.needs.cached and caches.is_dir() else []
+        if place.needs.cached and caches.is_dir():
+            command.append(f"--cache-directory={caches}")
         return Launch(command, dict(os.environ))
 
 

@@ -38,9 +38,9 @@ def tag_for(engines: Sequence[Engine], name: str | None) -> str:
     if image is not None:
         return image.tag
     built = ", ".join(sorted({f"TensorRT {engine.tensorrt} ({engine.model})" for engine in engines}))
-    known = ", ".join(f"{image.tag} has {image.tensorrt}" for image in IMAGES)
+    table = ", ".join(f"{image.tag} has {image.tensorrt}" for image in IMAGES)
     raise Lacking(
-        f"no image is known for engines of {built}: {known}",
+        f"no image is known for engines of {built}: {table}",
         "name the image that has it: package: {triton: {image: YY.MM}}",
     )
 

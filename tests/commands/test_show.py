@@ -1,4 +1,4 @@
-"""`recipe show ENGINE`: what built this."""
+"""`recipe show ENGINE`: what built a TensorRT engine."""
 
 import json
 

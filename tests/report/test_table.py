@@ -1,4 +1,4 @@
-"""What the table at the end of a build says."""
+"""The table at the end of a build."""
 
 import json
 from dataclasses import dataclass, field, replace
@@ -56,7 +56,7 @@ def _teller(about, kind):
 
 
 def summary(**reports):
-    """A build whose steps reported these, by section, as it is read from its records."""
+    """Return the summary of a build whose steps have these reports, by section, as read from records."""
     jobs, records = [], {}
     for section, report in reports.items():
         record = SimpleNamespace(

@@ -17,7 +17,7 @@ def bare(tmp_path, monkeypatch):
 
 @pytest.fixture
 def docker(bare, monkeypatch):
-    """The memory of a fake docker on that machine's PATH."""
+    """The folder in which a fake docker on the PATH keeps what it was called with."""
     home = bare / "docker"
     monkeypatch.setenv("FAKE_DOCKER", str(home))
     fake_docker.install(bare / "bin", home)

@@ -1,4 +1,4 @@
-"""Triton in a container: its image, what is put into it, its GPUs, and a daemon that fails."""
+"""Triton in a container: its image, the packages in the image, GPUs, and a daemon that fails."""
 
 import fake_docker
 import pytest

@@ -1,4 +1,4 @@
-"""What a server's log says, in plain words."""
+"""The meaning of a server's log in plain words."""
 
 import graphs
 import pytest

@@ -1,4 +1,4 @@
-"""The environment of the server that pip installs: exact pins, and none that only looks ready."""
+"""The environment of the server that pip installs: exact pins, and no marker before everything is installed."""
 
 import os
 import subprocess

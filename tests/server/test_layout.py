@@ -1,4 +1,4 @@
-"""Packages in one repository: without a way into them, and each model once."""
+"""Packages in one repository: a server cannot write into a package, and no two models have one name."""
 
 import pytest
 from small_servers import ONNX, model

@@ -1,4 +1,4 @@
-"""What a repository needs of the server that is to serve it."""
+"""What a repository needs of its server."""
 
 import passports
 from small_servers import ONNX, model

@@ -1,4 +1,4 @@
-"""The server that pip installs: what it refuses, and what it must have."""
+"""The server that pip installs: models that it refuses, and packages that it must have."""
 
 import pytest
 from small_servers import pip_installed

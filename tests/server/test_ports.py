@@ -1,4 +1,4 @@
-"""Ports: the usual ones, free ones, or those that are given."""
+"""Ports: Triton's defaults, free ports, or ports that the user names."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""Scratch folders of servers: those of the dead are cleared."""
+"""Scratch folders of servers: the folders of dead servers are removed."""
 
 from engine.server import scratch
 

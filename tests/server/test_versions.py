@@ -1,4 +1,4 @@
-"""Which version of Triton loads an engine."""
+"""Which version of TensorRT loads an engine, and which image of Triton has the version."""
 
 import pytest
 

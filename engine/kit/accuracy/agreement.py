@@ -1,4 +1,4 @@
-"""Choices: what a model decides - a class, a span, a nearest neighbour - and whether the built one decides the same."""
+"""Agreement: whether the built model chooses as the original does: a class, a span or a nearest neighbour."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ if TYPE_CHECKING:
     from engine.kit.inputs.cases import Case
 
 NEAR_TIE = 0.05
-"""A choice counts as the same where the original values it this much worse at most, as a share of its largest logit.
+"""The most that the built model's choice may score below the original's choice, as a share of the largest logit.
 
-The share is fixed and not taken from the measured error: a broken model must not excuse itself by being far off.
+Both scores are logits of the original. The share is fixed, because a bound that grew with the measured error would let
+a broken model pass.
 """
 NEAR_NEIGHBOURS = 0.02
-"""The same for nearest neighbours, in cosine: so close, which of two texts is the nearer one is no fact."""
+"""The most that the cosine of the built model's nearest neighbour may lie below that of the original's."""
 
 _TEXTS = 3
-"""From so many on, a text has a choice of neighbours."""
+"""The least number of texts of which each has more than one possible neighbour."""
 
 
 def compare(name: str, original: np.ndarray, built: np.ndarray, real: np.ndarray | None) -> tuple[int, int]:
-    """Return how many choices an output makes, and how many the built model makes differently, near ties apart.
+    """Return the number of choices that an output makes, and the number that differ in the built model.
 
-    Logits choose by their largest: [batch, classes] once a row, [batch, sequence, classes] at every position that is
-    `real`, spans one of the real positions. Integers are choices already, a row each. Other outputs choose nothing.
+    The largest logit is the choice: of each row in [batch, classes], of each `real` position in [batch, sequence,
+    classes], and among the real positions of spans. A row of integers is one choice. Other outputs choose nothing.
+    A near tie counts as equal.
     """
     import numpy as np
 
@@ -51,9 +53,9 @@ def compare(name: str, original: np.ndarray, built: np.ndarray, real: np.ndarray
 
 
 def neighbours(cases: Sequence[Case], built: Sequence[Mapping[str, np.ndarray]], pooling: Pooling) -> dict[str, bool]:
-    """Return for each text alone whether its nearest neighbour among the others stays the same; {} below three texts.
+    """Return the name of each case -> whether the nearest neighbours of its texts stay the same; {} below three texts.
 
-    Cases that pad texts into a batch are left out: their nearest neighbour would be the same text, unpadded.
+    Padded batches of texts are left out: the nearest neighbour of a padded text would be the same text without padding.
     """
     import numpy as np
 
@@ -64,10 +66,10 @@ def neighbours(cases: Sequence[Case], built: Sequence[Mapping[str, np.ndarray]],
         if case.kind not in {"sample", "random", "tensors"}:
             continue
         name = next(iter(case.outputs))
-        kept = slice(1) if case.kind == "sample" else slice(None)  # a model of a fixed batch gets one text repeated
-        rows = vectors(name, case.outputs[name], case.inputs, pooling=pooling)[kept]
+        counted = slice(1) if case.kind == "sample" else slice(None)  # a fixed batch repeats one text
+        rows = vectors(name, case.outputs[name], case.inputs, pooling=pooling)[counted]
         theirs += rows
-        ours += vectors(name, outputs[name], case.inputs, pooling=pooling)[kept]
+        ours += vectors(name, outputs[name], case.inputs, pooling=pooling)[counted]
         names += [case.name] * len(rows)
     if len(names) < _TEXTS or len({row.shape for row in theirs}) > 1:
         return {}
@@ -81,7 +83,7 @@ def neighbours(cases: Sequence[Case], built: Sequence[Mapping[str, np.ndarray]],
 
 
 def predicted(output: np.ndarray) -> int | None:
-    """Return the class of a sample from its logits, [batch, classes]; None where that is not what they are."""
+    """Return the class with the largest logit of a sample; None for an output that is not [batch, classes]."""
     return int(output[0].argmax()) if _are_classes(output) else None
 
 
@@ -90,7 +92,7 @@ def _are_classes(output: np.ndarray) -> bool:
 
 
 def _logits(name: str, output: np.ndarray, real: np.ndarray | None) -> np.ndarray | None:
-    """Return the logits of each choice, [choices, options]; None where the output chooses nothing."""
+    """Return the logits of each choice, [choices, options]; None for an output that chooses nothing."""
     import numpy as np
 
     if output.dtype.kind != "f":
@@ -104,7 +106,7 @@ def _logits(name: str, output: np.ndarray, real: np.ndarray | None) -> np.ndarra
 
 
 def _similarities(rows: np.ndarray) -> np.ndarray:
-    """Return the cosine of every pair of rows; with itself, none is its own neighbour."""
+    """Return the cosine of each pair of rows; -inf of a row with itself, so that no row is its own neighbour."""
     import numpy as np
 
     similar = rows @ rows.T

@@ -1,4 +1,4 @@
-"""Comparison: how far a built model's outputs lie from the original's, case by case."""
+"""Comparison: the distance of a built model's outputs from the original's, case by case."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Distance:
-    """One case: how far the built model is from the original.
-
-    `cosine` is the worst over the rows of the case, None where no row has a direction. `max_abs` is the largest
-    absolute difference and `relative` the largest as a share of the output's largest value in any case. `choices` are
-    the decisions that were compared, `changed` those that differ by more than a near tie.
-    """
+    """The distance of the built model from the original in one case."""
 
     cosine: float | None
+    """The worst cosine of the rows of the case; None where no row has a direction."""
     max_abs: float
+    """The largest absolute difference of any number."""
     relative: float
+    """The largest difference as a share of the output's largest value in all cases."""
     choices: int = 0
+    """The number of choices that were compared."""
     changed: int = 0
+    """The number of choices that differ by more than a near tie."""
 
 
 def distance(
     case: Case, built: Mapping[str, np.ndarray], *, pooling: Pooling | None, usual: Mapping[str, Usual]
 ) -> Distance | None:
-    """Compare the outputs of one case; None where the built model gives numbers that are not finite.
+    """Compare the outputs of one case; return None where the built model has numbers that are not finite.
 
-    Only real positions count: those that the attention mask shows. Where the model embeds texts, by `pooling`, the
-    cosine is that of the pooled vectors. `usual` is how large outputs are over all cases (`outputs.usual`).
-    Raises StepError where outputs are missing or of another shape.
+    Only real positions count: those that the attention mask shows. With `pooling`, the cosine is that of the pooled
+    vectors. `usual` is the size of each output over all cases (`outputs.usual`). Raises StepError where outputs are
+    missing or have another shape.
     """
     cosines: list[float] = []
     worst = relative = 0.0
-    made = changed = 0
+    choices = changed = 0
     for name, original in case.outputs.items():
         answer = _answer(case, name, original, built)
         real = positions(name, original, case.inputs)
@@ -56,12 +56,14 @@ def distance(
         rows = [vectors(name, each, case.inputs, pooling=pooling) for each in (original, answer)]
         cosines += _cosines(*rows, faint=usual[name].faint)
         if pooling is None:
-            counted = agreement.compare(name, original, answer, real)
-            made, changed = made + counted[0], changed + counted[1]
-    return Distance(min(cosines, default=None), worst, relative, made, changed)
+            in_output, changed_in_output = agreement.compare(name, original, answer, real)
+            choices += in_output
+            changed += changed_in_output
+    return Distance(min(cosines, default=None), worst, relative, choices, changed)
 
 
 def _answer(case: Case, name: str, original: np.ndarray, built: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return the built model's output of this name. Raises StepError where it is missing or has another shape."""
     if name not in built:
         raise StepError(f"The built model has no output {name}", [f"it has: {', '.join(built)}"])
     if built[name].shape != original.shape:
@@ -73,7 +75,7 @@ def _answer(case: Case, name: str, original: np.ndarray, built: Mapping[str, np.
 
 
 def _comparable(original: np.ndarray, built: np.ndarray) -> bool:
-    """Whether what is finite in the original is finite in the built output, too, and what is not is the same."""
+    """Whether the built output is finite where the original is, and equal to the original elsewhere."""
     import numpy as np
 
     if original.dtype.kind != "f" or built.dtype.kind != "f":
@@ -83,7 +85,7 @@ def _comparable(original: np.ndarray, built: np.ndarray) -> bool:
 
 
 def _error(original: np.ndarray, built: np.ndarray) -> float:
-    """Return the largest absolute difference; 0 or 1 for what is no number."""
+    """Return the largest absolute difference; for outputs that are no numbers, 0 where they are equal, else 1."""
     import numpy as np
 
     if original.dtype.kind not in "fiub":
@@ -94,14 +96,15 @@ def _error(original: np.ndarray, built: np.ndarray) -> float:
 
 
 def _cosines(original: Sequence[np.ndarray], built: Sequence[np.ndarray], *, faint: float) -> list[float]:
+    """Return the cosine of each pair of vectors with a direction; a vector shorter than `faint` has none."""
     import numpy as np
 
-    found = []
+    cosines = []
     for first, second in zip(original, built, strict=True):
         finite = np.isfinite(first)
         a, b = first[finite], second[finite]
         if len(a) < 2 or 0 < np.linalg.norm(a) < faint:  # noqa: PLR2004 - one number has a sign, not a direction
             continue
         length = float(np.linalg.norm(a) * np.linalg.norm(b))
-        found.append(float(a @ b) / length if length else float(np.array_equal(a, b)))
-    return found
+        cosines.append(float(a @ b) / length if length else float(np.array_equal(a, b)))
+    return cosines

@@ -1,4 +1,4 @@
-"""Equivalence: two forms of one model must give the same numbers, whatever the mask."""
+"""Equivalence: whether a changed graph gives the same numbers as the original graph, with masks of every kind."""
 
 from __future__ import annotations
 
@@ -18,18 +18,22 @@ if TYPE_CHECKING:
 
 _BATCH = 3
 _LENGTHS = (8, 64, 4096)
-"""Extents to try for other dynamic axes: tokens, pixels, audio samples. The first that the original accepts counts."""
-# Rounding: kernels add up in another order. A wrong mask or a wrong pattern is off by the size of the output.
+"""Extents to try for dynamic axes behind the first: tokens, pixels or audio samples. The first that works is used."""
 _TOLERANCE = {"float64": 1e-3, "float32": 1e-3}
+"""The largest share of an output's largest value that counts as rounding, by type: kernels add up in another order.
+
+An error in a mask or in a fused pattern is about as large as the output.
+"""
 _HALF_TOLERANCE = 2e-2
+"""The share of the largest value that counts as rounding for types of 16 bits or fewer."""
 
 
 def difference(original: Path, changed: Path) -> str | None:
-    """Return in words how a changed model differs from its original on small random inputs; None where it agrees.
+    """Return how a changed model differs from the original on small random inputs, as a text; None where they agree.
 
-    The inputs are seeded, 3 x 8 where axes are dynamic (longer where a model needs it), with attention masks that
-    are full, right-padded, left-padded and holed. The original is the truth here, and runs with as little
-    optimization as possible. A model that cannot be run on such inputs has not been shown to agree: the words say so.
+    The inputs are seeded. Dynamic axes are 3 x 8, or longer where the model needs more. Attention masks are full,
+    right-padded, left-padded and holed. The original runs with as few optimizations as possible. Where a model cannot
+    run on such inputs, the text gives the reason.
     """
     model = onnx_files.load_graph(original)
     try:
@@ -39,7 +43,8 @@ def difference(original: Path, changed: Path) -> str | None:
         for kind, inputs, outputs in expected:
             got = ort.run(candidate, inputs)
             for name, array in outputs.items():
-                if distance := _beyond_rounding(array, got[name]):
+                distance = _beyond_rounding(array, got[name])
+                if distance:
                     return f"{name} differs by {distance:.2g} of its largest value with {kind} inputs"
     except StepError as error:
         return f"it could not be tried on random inputs: {' '.join(str(error).split())[:300]}"
@@ -49,7 +54,10 @@ def difference(original: Path, changed: Path) -> str | None:
 def _answers(
     truth: onnxruntime.InferenceSession, model: onnx.ModelProto
 ) -> list[tuple[str, dict[str, np.ndarray], dict[str, np.ndarray]]]:
-    """Return (kind, inputs, outputs) at the first length that the model runs at. Raises the last StepError."""
+    """Return the kind of mask, inputs and outputs of each trial, at the first length that the model takes.
+
+    Raises the last StepError where the model takes no length.
+    """
     for length in _LENGTHS:
         try:
             return [(kind, inputs, ort.run(truth, inputs)) for kind, inputs in trials(model, length=length)]
@@ -59,7 +67,7 @@ def _answers(
 
 
 def trials(model: onnx.ModelProto, *, length: int = 8) -> Iterator[tuple[str, dict[str, np.ndarray]]]:
-    """Yield seeded random inputs for a model: the kind of mask, and an array per input."""
+    """Yield seeded random inputs for a model, once for each kind of mask: the kind, and a tensor for each input."""
     import numpy as np
 
     generator = np.random.default_rng(0)
@@ -77,7 +85,7 @@ def trials(model: onnx.ModelProto, *, length: int = 8) -> Iterator[tuple[str, di
 
 
 def _beyond_rounding(expected: np.ndarray, got: np.ndarray) -> float:
-    """Return the largest difference as a share of the largest value; 0 where rounding explains it."""
+    """Return the largest difference as a share of the largest value; 0 where the difference can be rounding."""
     import numpy as np
 
     if expected.shape != got.shape:

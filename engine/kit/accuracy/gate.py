@@ -1,4 +1,4 @@
-"""Judgement: measured accuracy held against the bounds of a recipe."""
+"""Gate: a model passes where its measured accuracy keeps the bounds of the recipe."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from engine.recipe.schema import Bound, Metric, Precision, Recipe
 from engine.step import Step, TypedReport
 
 _LISTED = 20
+"""The most names of cases that an error lists."""
 
 
 class JudgedFields(TypedDict):
-    """What a recipe says of bounds: the fields of a step that is judged."""
+    """The values of a judged step's fields, read from a recipe."""
 
     task: str | None
     precision: Precision
@@ -28,7 +29,7 @@ class JudgedFields(TypedDict):
 
 
 class Judged(Step):
-    """A step that measures a model against the original: the bounds, and what it means to miss them."""
+    """A step that compares a model with the original, and fails where a bound of the recipe is missed."""
 
     report: ClassVar[type[TypedReport] | None] = AccuracyReport
     judged: ClassVar[tuple[str, ...]] = ("precision", "cosine", "agreement", "max_abs", "metric")
@@ -42,25 +43,25 @@ class Judged(Step):
 
     @staticmethod
     def fields_of(recipe: Recipe) -> JudgedFields:
-        """Return the fields above as a recipe sets them; a bound that it does not set has a default (`bounds`)."""
-        asked = recipe.validation
+        """Return the values of the fields above by a recipe. A bound of None has a default in `thresholds`."""
+        validation = recipe.validation
         return {
             "task": recipe.model.task,
             "precision": recipe.precision,
-            "cosine": asked.cosine,
-            "agreement": asked.agreement,
-            "max_abs": asked.max_abs,
-            "metric": asked.metric,
+            "cosine": validation.cosine,
+            "agreement": validation.agreement,
+            "max_abs": validation.max_abs,
+            "metric": validation.metric,
         }
 
     def code_used(self) -> tuple[str, ...]:
-        """Return this module, and the task that says how answers are compared."""
+        """Return the modules whose code counts: the step's own, and the task's, which decides how to compare."""
         return (*super().code_used(), *tasks.modules(self.task))
 
     def judge(self, report: AccuracyReport) -> None:
-        """Hold the worst cosine and max_abs, the share of agreement and the metric against their bounds.
+        """Compare the worst cosine and max_abs, the agreement and the metric with their bounds.
 
-        Raises JudgementError, which lists every bound that was missed.
+        Raises JudgementError, which lists all missed bounds.
         """
         if report.nonfinite:
             raise _not_finite(report.nonfinite, self.precision)
@@ -69,27 +70,31 @@ class Judged(Step):
             raise _too_far(misses, report, self.precision)
 
     def _worst(self, report: AccuracyReport) -> list[Miss]:
+        """Return the missed bounds of worst values: cosine, max_abs and the relative error."""
         default = DEFAULTS[self.precision]
-        found: list[Miss] = []
+        misses: list[Miss] = []
         if report.cosine is not None:
             bound = self.cosine or Bound(at_least=default.cosine)
-            found += thresholds.missed("cosine", report.cosine.worst, bound, thresholds.sample(report.cosine))
+            misses += thresholds.missed("cosine", report.cosine.worst, bound, thresholds.sample(report.cosine))
         elif self.cosine is not None:
             raise _unmeasured("cosine", "no output is a vector, or all are too small to have a direction")
-        if report.max_abs is not None:
-            found += thresholds.missed("max_abs", report.max_abs.worst, self.max_abs, thresholds.sample(report.max_abs))
+        largest = report.max_abs
+        if largest is not None:
+            misses += thresholds.missed("max_abs", largest.worst, self.max_abs, thresholds.sample(largest))
         if self.max_abs is None and report.relative is not None:
             limit = Bound(at_most=default.relative)
             name = "the error as a share of the output's largest value (unless max_abs is set)"
-            found += thresholds.missed(name, report.relative.worst, limit, thresholds.sample(report.relative))
-        return found
+            misses += thresholds.missed(name, report.relative.worst, limit, thresholds.sample(report.relative))
+        return misses
 
     def _shares(self, report: AccuracyReport) -> list[Miss]:
-        found: list[Miss] = []
-        if agreement := report.agreement:
+        """Return the missed bounds of shares: agreement and the metric."""
+        misses: list[Miss] = []
+        agreement = report.agreement
+        if agreement is not None:
             least = thresholds.allowed_changes(DEFAULTS[self.precision].agreement, agreement.choices)
             differ = f", differing: {_names(agreement.differ)}" if agreement.differ else ""
-            found += thresholds.missed("agreement", agreement.share, self.agreement or Bound(at_least=least), differ)
+            misses += thresholds.missed("agreement", agreement.share, self.agreement or Bound(at_least=least), differ)
         elif self.agreement is not None:
             raise _unmeasured("agreement", "the outputs choose nothing, or there are fewer than three texts")
         if self.metric is not None:
@@ -97,8 +102,8 @@ class Judged(Step):
                 raise _unmeasured("metric", "no sample has a label, or the outputs are no classes")
             measured = report.metric
             original = f" (the original: {measured.original:.6g}, of {measured.samples} samples)"
-            found += thresholds.missed(self.metric.name, measured.value, self.metric, original)
-        return found
+            misses += thresholds.missed(self.metric.name, measured.value, self.metric, original)
+        return misses
 
 
 def _names(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Accuracy: a model's answers to the cases of the reference, and how far they are from the original's."""
+"""Measure: run a model on the cases of the reference, and compare its outputs with the original's."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     Answer = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
 
 _LISTED = 8
+"""The most names of cases in the log."""
 _TEXT = 60
-"""How many letters of a text a reader recognises it by."""
+"""The letters of a case's text in a report."""
 
 
 def measure(
@@ -36,33 +37,33 @@ def measure(
     what: str,
     takes: Callable[[Mapping[str, tuple[int, ...]]], bool] = lambda _: True,
 ) -> AccuracyReport:
-    """Ask a model every case of the reference; return cosine, max_abs, agreement and, with labels, a metric.
+    """Run a model on the cases of the reference; return cosine, max_abs, agreement and, with labels, a metric.
 
-    Where an answer is not finite those cases are named and nothing is measured. There is no `agreement` where the
-    outputs choose nothing (no logits, and fewer than three texts to be neighbours). `what` is what a log calls the
-    model. Cases of shapes that it does not take are left out, and named under `outside`.
-    Raises StepError where the model cannot be run, takes none of the cases or gives outputs of another shape.
+    Where outputs are not finite, the report names those cases and no distance. There is no `agreement` for outputs that
+    make no choice: those without logits, and embeddings of fewer than three texts. `what` is the model's name in the
+    log. `takes` tells whether the model takes inputs of these shapes; other cases are listed under `outside`.
+    Raises StepError where the model cannot run, takes none of the cases or has outputs of another shape.
     """
     tried, outside = _divided(cases.load(reference), takes)
     kinds = cases.count_kinds(tried)
     print(f"running {what} on {len(tried)} cases: {_listed(kinds)}")
     counted = AccuracyReport(cases=len(tried), kinds=kinds, random="random" in kinds, outside=tuple(outside))
-    report = _measured(counted, tried, [answer(case.inputs) for case in tried], checkpoint=checkpoint, asked=task)
+    report = _measured(counted, tried, [answer(case.inputs) for case in tried], checkpoint=checkpoint, task=task)
     print(_in_words(report))
     return report
 
 
 def _divided(
-    asked: Sequence[Case], takes: Callable[[Mapping[str, tuple[int, ...]]], bool]
+    candidates: Sequence[Case], takes: Callable[[Mapping[str, tuple[int, ...]]], bool]
 ) -> tuple[list[Case], list[str]]:
-    """Return the cases that a model takes, and the names of the others."""
-    tried = [case for case in asked if takes({name: tensor.shape for name, tensor in case.inputs.items()})]
-    outside = [case.name for case in asked if case not in tried]
+    """Return the cases that a model takes, and the names of the other cases. Raises StepError where it takes none."""
+    tried = [case for case in candidates if takes({name: tensor.shape for name, tensor in case.inputs.items()})]
+    outside = [case.name for case in candidates if case not in tried]
     if not tried:
-        shapes = ", ".join(f"{name} {list(tensor.shape)}" for name, tensor in asked[0].inputs.items())
+        shapes = ", ".join(f"{name} {list(tensor.shape)}" for name, tensor in candidates[0].inputs.items())
         raise StepError(
             "no profile of the engine takes any of the cases that it would be validated on",
-            [f"{asked[0].name}: {shapes}"],
+            [f"{candidates[0].name}: {shapes}"],
             "widen a profile, or give validate.samples that fit into one",
         )
     if outside:
@@ -76,9 +77,9 @@ def _measured(
     answers: Sequence[Mapping[str, np.ndarray]],
     *,
     checkpoint: Path,
-    asked: str | None,
+    task: str | None,
 ) -> AccuracyReport:
-    embeds = tasks.find(checkpoints.task(checkpoint, asked)).embeds
+    embeds = tasks.find(checkpoints.task(checkpoint, task)).embeds
     pooling = (sentences.pooling(checkpoint) or "mean") if embeds else None
     usual = outputs.usual(tried, pooling=pooling)
     pairs = list(zip(tried, answers, strict=True))
@@ -100,25 +101,27 @@ def _measured(
 
 
 def _worst(values: Sequence[tuple[Case, float]], *, lowest: bool = False) -> Worst:
-    case, worst = (min if lowest else max)(values, key=lambda pair: pair[1])
+    """Return the mean of the values and the worst one: the largest, or with `lowest` the least."""
+    choose = min if lowest else max
+    case, worst = choose(values, key=lambda pair: pair[1])
     mean = sum(value for _, value in values) / len(values)
     return Worst(worst=worst, mean=mean, sample=case.name, text=case.text[:_TEXT])
 
 
 def _agreement(measured: Sequence[tuple[Case, Distance]]) -> Agreement | None:
-    made = sum(distance.choices for _, distance in measured)
+    choices = sum(distance.choices for _, distance in measured)
     changed = sum(distance.changed for _, distance in measured)
     differ = tuple(case.name for case, distance in measured if distance.changed)
-    return Agreement(share=1 - changed / made, differ=differ, choices=made) if made else None
+    return Agreement(share=1 - changed / choices, differ=differ, choices=choices) if choices else None
 
 
 def _same_neighbours(same: Mapping[str, bool]) -> Agreement | None:
-    differ = tuple(name for name, kept in same.items() if not kept)
+    differ = tuple(name for name, is_same in same.items() if not is_same)
     return Agreement(share=1 - len(differ) / len(same), differ=differ, choices=len(same)) if same else None
 
 
 def _accuracy(pairs: Sequence[tuple[Case, Mapping[str, np.ndarray]]]) -> MetricReport | None:
-    """Return the share of labelled samples that get their label, from the built model and from the original."""
+    """Return the accuracy of the built model and of the original on the labelled samples; None without labels."""
     ours, theirs = [], []
     for case, answer in pairs:
         name = next(iter(case.outputs))
@@ -133,6 +136,7 @@ def _accuracy(pairs: Sequence[tuple[Case, Mapping[str, np.ndarray]]]) -> MetricR
 
 
 def _in_words(report: AccuracyReport) -> str:
+    """Return the measured numbers as a line of the log."""
     if report.nonfinite:
         return f"outputs that are not finite in {len(report.nonfinite)} cases"
     parts = [
@@ -144,5 +148,6 @@ def _in_words(report: AccuracyReport) -> str:
 
 
 def _listed(kinds: Mapping[str, int]) -> str:
+    """Return the number of cases of each kind, for the log."""
     words = {"random": "random tensors, since there are no samples"}
     return ", ".join(f"{count} {words.get(kind, kind)}" for kind, count in kinds.items())

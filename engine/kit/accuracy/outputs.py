@@ -1,4 +1,4 @@
-"""Outputs: which of a model's numbers are real, what is a vector among them, and how large they usually are."""
+"""Outputs: their real positions (those that the mask shows), their vectors, and their usual size."""
 
 from __future__ import annotations
 
@@ -16,28 +16,30 @@ if TYPE_CHECKING:
     from engine.kit.inputs.cases import Case
 
 SPANS = frozenset({"start_logits", "end_logits"})
-"""Logits over the positions themselves, [batch, sequence]."""
+"""Outputs whose logits are over the positions of a row, [batch, sequence]."""
 LOGITS = SPANS | {"logits"}
 
 _LARGE_LOGIT = 1.0
-"""Softmax gives logits their meaning: an error is to be seen against 1, however small the logits are."""
+"""The least size that an error of logits is divided by, because softmax depends on differences of logits."""
 _FAINT_LOGITS = 0.1
-"""Where all logits lie this close together, every class is about as likely as every other."""
+"""The length below which logits have no direction: all classes are then about equally likely."""
 _FAINT = 0.25
-"""A vector shorter than this share of the usual one has no direction to speak of: a small error turns it round. Of
-logits it is a borderline sample. Its error still counts as such."""
+"""A vector shorter than this share of the median length is faint: a small error turns its direction.
+
+Faint vectors have no cosine. Their absolute errors still count.
+"""
 
 
 @dataclass(frozen=True)
 class Usual:
-    """How large an output of the original is: the length below which a vector is faint, and the largest number."""
+    """The size of an output of the original: the length below which a vector is faint, and the largest number."""
 
     faint: float
     largest: float
 
 
 def usual(cases: Sequence[Case], *, pooling: Pooling | None) -> dict[str, Usual]:
-    """Return how large each output is over all cases, in the original."""
+    """Return the usual size of each output of the original over all cases, by the output's name."""
     import numpy as np
 
     lengths: dict[str, list[float]] = {}
@@ -48,20 +50,23 @@ def usual(cases: Sequence[Case], *, pooling: Pooling | None) -> dict[str, Usual]
             lengths.setdefault(name, []).extend(float(np.linalg.norm(row)) for row in rows)
             values = [0.0] if output.dtype.kind not in "fiu" else output[np.isfinite(output)]
             largest[name] = max(largest.get(name, 0.0), float(np.abs(values).max(initial=0)))
-    found = {}
+    sizes = {}
     for name, most in largest.items():
         faint = _FAINT * median(lengths[name]) if lengths[name] else 0.0
         logits = name in LOGITS
-        found[name] = Usual(max(faint, _FAINT_LOGITS if logits else 0), max(most, _LARGE_LOGIT) if logits else most)
-    return found
+        sizes[name] = Usual(max(faint, _FAINT_LOGITS if logits else 0), max(most, _LARGE_LOGIT) if logits else most)
+    return sizes
 
 
 def positions(name: str, output: np.ndarray, inputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    """Return which positions of an output are real, bool [batch, sequence]; None where it has no positions."""
+    """Return the real positions of an output, bool [batch, sequence]: those that the mask shows.
+
+    None for an output without an axis of positions.
+    """
     import numpy as np
 
     target = inputs.get("decoder_input_ids")
-    mask = inputs.get("attention_mask") if target is None else np.ones_like(target)  # a decoder has a mask of its own
+    mask = inputs.get("attention_mask") if target is None else np.ones_like(target)  # every token of a decoder is real
     if mask is None or output.shape[:2] != mask.shape or not (output.ndim > mask.ndim or name in SPANS):
         return None
     return mask.astype(bool)
@@ -70,7 +75,7 @@ def positions(name: str, output: np.ndarray, inputs: Mapping[str, np.ndarray]) -
 def vectors(
     name: str, output: np.ndarray, inputs: Mapping[str, np.ndarray], *, pooling: Pooling | None
 ) -> list[np.ndarray]:
-    """Return what a cosine is taken of: a float64 vector per row, pooled where the model embeds texts."""
+    """Return the vectors of an output for the cosine: a float64 vector for each row, pooled with `pooling`."""
     import numpy as np
 
     if output.dtype.kind not in "fiu":

@@ -1,4 +1,4 @@
-"""Pooling: the hidden states of a text -> the one vector that stands for it."""
+"""Pooling: one vector for a text, computed from its hidden states."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 def pool(hidden: np.ndarray, mask: np.ndarray, how: Pooling) -> np.ndarray:
     """Return one vector of length 1 per text, float64 [batch, hidden].
 
-    `hidden` is [batch, sequence, hidden], `mask` [batch, sequence] with 1 where a token counts. `cls` is the first
-    token that counts, wherever padding stands. As sentence-transformers has it (`models/Pooling.py`, `Normalize.py`).
+    `hidden` is [batch, sequence, hidden]; `mask` is [batch, sequence] with 1 for each token that counts. `cls` is the
+    first token that counts, also where padding is on the left. The computation is that of sentence-transformers
+    (`models/Pooling.py`, `Normalize.py`).
     """
     import numpy as np
 
@@ -31,7 +32,7 @@ def pool(hidden: np.ndarray, mask: np.ndarray, how: Pooling) -> np.ndarray:
 
 
 def normalize(vectors: np.ndarray) -> np.ndarray:
-    """Return the vectors, [batch, hidden], scaled to length 1; a vector of zeros stays one."""
+    """Return the vectors, [batch, hidden], scaled to length 1. A vector of zeros stays a vector of zeros."""
     import numpy as np
 
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""What is measured of a model against the original: how far its outputs are off, and how often it chooses the same."""
+"""Accuracy reports: the distance of a built model's outputs from the original's, and how often both choose the same."""
 
 from __future__ import annotations
 
@@ -8,40 +8,41 @@ from dataclasses import dataclass, field
 from engine.reporting import Number, TypedReport, significant
 
 _DIGITS = 4
+"""Significant digits of a number for people; a cosine of 0.9999 needs four."""
 
 
 @dataclass(frozen=True)
 class Worst:
-    """A number over all cases: its mean, its worst, and the case that is the worst."""
+    """A measured number over all cases: its mean, its worst value, and the case of the worst value."""
 
     worst: float
     mean: float
     sample: str
     text: str
-    """The beginning of the case's text, where it has one."""
+    """The beginning of that case's text; "" for a case without a text."""
 
     def line(self, number: Number) -> str:
-        """Return both numbers and the worst case's name."""
+        """Return the mean, the worst value and the name of the worst case, for a line of text."""
         return f"{number.label} mean {number.text(self.mean)}, worst {number.text(self.worst)} ({self.sample})"
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How often the built model chooses as the original does."""
+    """The share of choices, such as classes, that the built model and the original make alike."""
 
     share: float
     differ: tuple[str, ...]
-    """The cases in which it does not."""
+    """The cases in which the two models choose differently."""
     choices: int
 
     def line(self, number: Number) -> str:
-        """Return the share."""
+        """Return the label and the share, for a line of text."""
         return f"{number.label} {number.text(self.share)}"
 
 
 @dataclass(frozen=True)
 class MetricReport:
-    """A metric over the samples that have a label, of the built model and of the original."""
+    """A metric of the built model and of the original, over all samples with a label."""
 
     name: str
     value: float
@@ -49,32 +50,32 @@ class MetricReport:
     samples: int
 
     def line(self, number: Number) -> str:
-        """Return the built model's value under the metric's own name."""
+        """Return the name of the metric and the built model's value, for a line of text."""
         return f"{self.name} {number.text(self.value)}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class AccuracyReport(TypedReport):
-    """What `validate` and `validate-onnx` report. Where an answer is not finite, nothing else is measured."""
+    """The report of `validate` and `validate-onnx`. Where outputs are not finite, no distance is measured."""
 
     cases: int
     kinds: Mapping[str, int]
     random: bool
-    """Whether there were no samples, so that random tensors were drawn."""
+    """Whether the cases are random tensors, for lack of samples."""
     outside: tuple[str, ...] = ()
-    """The cases of shapes that the model does not take."""
+    """The cases whose shapes the model does not take."""
     nonfinite: tuple[str, ...] = ()
-    """The cases in which the built model gives NaN or infinity where the original does not."""
+    """The cases in which an output of the built model is NaN or infinite, and the original's output is finite."""
     cosine: Worst | None = field(default=None, metadata=significant("cosine", digits=_DIGITS))
-    """None where no output is a vector with a direction."""
+    """The cosine of outputs as vectors; None where no output is a vector with a direction."""
     max_abs: Worst | None = field(default=None, metadata=significant("max_abs", digits=_DIGITS))
     relative: Worst | None = None
     """The largest error as a share of the output's largest value."""
     agreement: Agreement | None = field(default=None, metadata=significant("agreement", digits=_DIGITS))
-    """None where the outputs choose nothing."""
+    """The agreement of choices; None for outputs that make no choice."""
     metric: MetricReport | None = field(default=None, metadata=significant("metric", digits=_DIGITS))
-    """None where no sample has a label."""
+    """The metric of labelled samples; None where no sample has a label."""
     bytes: int | None = None
-    """The size of what was measured, where that is what will be packaged."""
+    """The size of the model's files, where these will be packaged."""
     emulated: str | None = None
-    """The half precisions that a CPU emulated."""
+    """The 16-bit precisions that the CPU emulated; None where it emulated none."""

@@ -1,4 +1,4 @@
-"""Bounds: how far from the original a built model may be, by default and as a recipe says."""
+"""Thresholds: default bounds on the distance of a built model from the original, and bounds that are missed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from engine.recipe.schema import Bound, Precision
 
 @dataclass(frozen=True)
 class Defaults:
-    """What holds where the recipe says nothing.
+    """The bounds where the recipe has none.
 
-    `cosine` is the least for the worst sample, `agreement` the least share of choices that stay the same, `relative`
-    the largest error of any number as a share of the output's largest. An absolute default would mean nothing:
-    outputs may be of size 1 or of size 1000.
+    `cosine`: the least cosine of the worst sample. `agreement`: the least share of choices that stay the same.
+    `relative`: the largest error of any number, as a share of the output's largest number. There is no absolute
+    default, because outputs differ in size: some are near 1, others near 1000.
     """
 
     cosine: float
@@ -24,25 +24,25 @@ class Defaults:
 
 
 DEFAULTS: Mapping[Precision, Defaults] = {
-    # Rounding in another order: all-MiniLM-L6-v2, fused, stays within 1e-5 of the original.
+    # In fp32 only the order of rounding differs: all-MiniLM-L6-v2, fused, stays within 1e-5 of the original.
     "fp32": Defaults(cosine=0.9999, agreement=0.999, relative=1e-3),
-    # 11 and 8 bits of mantissa, so 5e-4 and 4e-3 an operation; sums of these. A score of 64 before a softmax is off by
-    # 0.03 in fp16, and so are single numbers behind it: T5 does not scale its scores down.
+    # fp16 and bf16 have 11 and 8 bits of mantissa: errors of 5e-4 and 4e-3 for each operation, which add up. In fp16 a
+    # score of 64 before a softmax is off by 0.03, and so are outputs behind it. T5 does not scale its scores down.
     "fp16": Defaults(cosine=0.999, agreement=0.98, relative=0.05),
     "bf16": Defaults(cosine=0.99, agreement=0.95, relative=0.2),
-    # Worst of 430 texts and padded batches with all-MiniLM-L6-v2: 0.970 with 8-bit weights and a scale per channel,
-    # 0.964 with 7 bits, but 0.893 with one scale per tensor and 0.776 unfused: the latter two are to fail.
-    # Q/DQ for a GPU has static scales instead of dynamic ones, and is held to the same.
+    # The worst cosine of all-MiniLM-L6-v2 on 430 texts and padded batches: 0.970 with 8-bit weights and a scale per
+    # channel, 0.964 with 7 bits, but 0.893 with one scale per tensor and 0.776 unfused. The last two must miss it.
+    # Q/DQ for a GPU has static scales instead of dynamic ones, and the same bound.
     "int8": Defaults(cosine=0.95, agreement=0.9, relative=0.5),
     "fp8": Defaults(cosine=0.95, agreement=0.9, relative=0.5),
-    # Four bits of every weight: a small model such as all-MiniLM-L6-v2 comes to 0.96 on average, 0.88 at worst.
+    # With 4-bit weights, a small model such as all-MiniLM-L6-v2 has a cosine of 0.96 on average and 0.88 at worst.
     "int4": Defaults(cosine=0.85, agreement=0.8, relative=0.6),
 }
 
 
 @dataclass(frozen=True)
 class Miss:
-    """A bound that was missed: of which number, how, by how much, and where."""
+    """A missed bound: the name of the number, its value, the bound, and the place, as text, where the value occurs."""
 
     number: str
     value: float
@@ -57,26 +57,26 @@ class Miss:
 
 
 def missed(number: str, value: float, bound: Bound | None, where: str = "") -> list[Miss]:
-    """Return how a number misses its bound; [] where it is kept, or there is none."""
+    """Return the misses of a number; [] where the number keeps its bound or has none."""
     if bound is None:
         return []
-    found = []
+    misses = []
     if bound.at_least is not None and not value >= bound.at_least:
-        found.append(Miss(number, value, bound.at_least, below=True, where=where))
+        misses.append(Miss(number, value, bound.at_least, below=True, where=where))
     if bound.at_most is not None and not value <= bound.at_most:
-        found.append(Miss(number, value, bound.at_most, below=False, where=where))
-    return found
+        misses.append(Miss(number, value, bound.at_most, below=False, where=where))
+    return misses
 
 
 def sample(measured: Worst) -> str:
-    """Return which sample a worst value comes from, in words."""
+    """Return the sample of a worst value, as the end of a sentence of an error."""
     text = f' "{measured.text}"' if measured.text else ""
     return f", sample {measured.sample}{text} (mean {measured.mean:.6g})"
 
 
 def allowed_changes(share: float, choices: int) -> float:
-    """Return the least share of choices that must stay the same, by default: one may always change.
+    """Return the default for the least share of equal choices: `share`, or less where one change would miss it.
 
-    Of three samples one is a third, and says nothing about a model that loses a choice in twenty.
+    One choice may always change. Of three samples, one is a third: too few to measure a share of 1 in 20.
     """
     return min(share, 1 - 1 / choices) if choices else share

@@ -1,1 +1,1 @@
-"""What a model directory, a hub or a package says of itself."""
+"""Model sources: checkpoint directories, the hub and installed packages."""

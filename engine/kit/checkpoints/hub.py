@@ -1,9 +1,10 @@
-"""A model hub: the commit behind a revision, and a commit's files, each verified."""
+"""The model hub: the commit of a revision, and verified downloads of a commit's files."""
 
 from __future__ import annotations
 
 import os
 import re
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,14 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _YES = {"1", "true", "yes", "on"}
 
 
-class NotTheHub(Exception):  # noqa: N818 - it says what answered
-    """The answer is well-formed, but not one that a hub gives."""
+class NotTheHub(Exception):  # noqa: N818 - named after its cause
+    """The response is well-formed, but no hub gives such a response."""
 
 
 def commit_of(repository: str, revision: str) -> str:
     """Return the commit, 40 hexadecimal digits, that a branch or tag of the repository points at now.
 
-    With HF_HUB_OFFLINE it is the one that the hub's own cache remembers. Raises StepError.
+    With HF_HUB_OFFLINE, the commit in the hub's own cache is returned. Raises StepError.
     """
     place = Repository(_environment(), repository, revision)
     if not place.hub.offline:
@@ -41,11 +42,12 @@ def commit_of(repository: str, revision: str) -> str:
 def download(
     repository: str, commit: str, out: Path, *, weights: model_files.Weights, tokenizer: bool = False
 ) -> list[str]:
-    """Write a commit's files that matter into `out` and return their names.
+    """Write the files of a commit that matter into `out`, and return their names.
 
-    They go through the hub's own cache, so that a download that was interrupted keeps its complete files. Each file is
-    held against the SHA-256 or git's SHA-1 that the hub states. With `tokenizer` only a tokenizer's files are wanted.
-    Raises StepError; a repository that has only a pickle is refused before anything is fetched.
+    With `tokenizer`, only the files of a tokenizer matter. Files are downloaded into the hub's own cache, so an
+    interrupted download keeps its complete files. Each file is verified by the SHA-256 or git's SHA-1 that the hub
+    states. Raises StepError. A repository whose only weights are pickles is refused before any download, unless
+    `weights` allows pickles.
     """
     place = Repository(_environment(), repository, commit)
     listed = _in_cache(place) if place.hub.offline else _on_hub(place)
@@ -62,7 +64,7 @@ def download(
 
 
 def _environment() -> Hub:
-    """Read the environment now, not when the hub's client was imported: workers live longer than one build."""
+    """Return the hub by the current environment: workers live longer than one build, so it may have changed."""
     try:
         from huggingface_hub import get_token, utils
     except ImportError as error:
@@ -81,24 +83,24 @@ def _environment() -> Hub:
 
 
 def _information(place: Repository) -> Any:
-    """Ask for a revision's commit and files. Raises StepError."""
+    """Return the hub's response about the commit and files of a revision. Raises StepError."""
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError
 
     api = HfApi(endpoint=place.hub.endpoint, token=place.hub.token or False)
 
     def ask() -> Any:
-        found = api.model_info(place.name, revision=place.revision, files_metadata=True, timeout=hub_files.PATIENCE)
-        if not _COMMIT.fullmatch(str(found.sha)) or found.siblings is None:
+        response = api.model_info(place.name, revision=place.revision, files_metadata=True, timeout=hub_files.PATIENCE)
+        if not _COMMIT.fullmatch(str(response.sha)) or response.siblings is None:
             raise NotTheHub("the answer names no commit and no files")
-        return found
+        return response
 
     def ask_patiently() -> Any:
-        """Ask a server that is in trouble once more."""
+        """Ask once more after an error of the server itself."""
         try:
             return ask()
         except HfHubHTTPError as error:
-            if error.response.status_code < 500:  # noqa: PLR2004 - from 500 on it is the server's own trouble
+            if error.response.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
                 raise
         return ask()
 
@@ -106,6 +108,7 @@ def _information(place: Repository) -> Any:
 
 
 def _on_hub(place: Repository) -> dict[str, File]:
+    """Return the files of a revision by name, as the hub lists them."""
     return {
         file.rfilename: File.stated(file.rfilename, file.size, file.lfs.sha256 if file.lfs else file.blob_id)
         for file in _information(place).siblings
@@ -113,7 +116,7 @@ def _on_hub(place: Repository) -> dict[str, File]:
 
 
 def _in_cache(place: Repository) -> dict[str, File]:
-    """List what the hub's cache holds of a commit. Its blobs are called by their SHA-256 or git's SHA-1."""
+    """Return the files of a commit in the hub's cache by name. A blob's file name is its SHA-256 or git's SHA-1."""
     folder = place.cached / "snapshots" / place.revision
     if not folder.is_dir():
         raise hub_errors.offline(f"hf:{place.name}", place.hub, f"the commit {place.revision}")

@@ -1,4 +1,4 @@
-"""What went wrong between us and the hub, told so that one knows what to do; never with a token in it."""
+"""Hub errors: one clear error, with a hint and without access tokens, for each failure of the hub's client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from engine.errors import StepError
 
 LOCAL = "copy the model to a local directory and write `source: path/to/it`"
-"""What always helps."""
+"""A hint that helps with every failure of the hub."""
 
 _TOKEN = re.compile(r"hf_\w{6,}")
 _LOGIN = re.compile(r"(://)[^/\s@]+@")
@@ -21,7 +21,7 @@ _QUERY = re.compile(r"(https?://[^\s?'\"]+)\?[^\s'\"]*")
 
 @dataclass(frozen=True)
 class Hub:
-    """The hub as the environment describes it: HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE and where its cache lies."""
+    """The hub by the environment variables HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE, and the folder of its cache."""
 
     endpoint: str
     cache: str
@@ -30,19 +30,19 @@ class Hub:
 
     @property
     def host(self) -> str:
-        """The endpoint's host and port, without a login."""
+        """The host and port of the endpoint, without a login."""
         parts = urlsplit(self.endpoint)
         return f"{parts.hostname or self.endpoint}{f':{parts.port}' if parts.port else ''}"
 
     def redacted(self, text: str) -> str:
-        """Return `text` without tokens, logins and the signatures of addresses."""
+        """Return `text` without access tokens, logins, and signatures in URLs."""
         text = text.replace(self.token, "[redacted]") if self.token else text
         return _QUERY.sub(r"\1", _LOGIN.sub(r"\1", _TOKEN.sub("[redacted]", text)))
 
 
-def explain(error: Exception, *, wanted: str, repository: str, revision: str, hub: Hub) -> StepError:
-    """Return one clear error for whatever the hub's client raised while it fetched `wanted`."""
-    what = f"{wanted} could not be fetched"
+def explain(error: Exception, *, target: str, repository: str, revision: str, hub: Hub) -> StepError:
+    """Return one clear error for an exception of the hub's client, which was to fetch `target`."""
+    what = f"{target} could not be fetched"
     facts = [f"endpoint: {hub.host}", f"revision: {revision}"]
     for cause in _chain(error):
         status = getattr(getattr(cause, "response", None), "status_code", None)
@@ -51,21 +51,22 @@ def explain(error: Exception, *, wanted: str, repository: str, revision: str, hu
             reason, hint = _refused(status, code, repository, revision, hub)
             return StepError(f"{what}: {reason}", [*facts, f"status: {status}{f' ({code})' if code else ''}"], hint)
     reason, hint = _broken([name for cause in _chain(error) for name in _names(cause)], hub)
-    told = " ".join(str(_root(error)).split()) or type(error).__name__
-    return StepError(f"{what}: {reason}", [*facts, hub.redacted(f"{type(_root(error)).__name__}: {told}"[:300])], hint)
+    root = list(_chain(error))[-1]
+    message = " ".join(str(root).split()) or type(error).__name__
+    return StepError(f"{what}: {reason}", [*facts, hub.redacted(f"{type(root).__name__}: {message}"[:300])], hint)
 
 
-def offline(wanted: str, hub: Hub, missing: str) -> StepError:
-    """Return the error for what is not in the cache while HF_HUB_OFFLINE forbids to fetch it."""
+def offline(target: str, hub: Hub, missing: str) -> StepError:
+    """Return the error for a target that the cache lacks while HF_HUB_OFFLINE forbids a download."""
     return StepError(
-        f"{wanted} could not be fetched: HF_HUB_OFFLINE is set, and the cache lacks {missing}",
+        f"{target} could not be fetched: HF_HUB_OFFLINE is set, and the cache lacks {missing}",
         [f"endpoint: {hub.host}, not asked", f"cache: {hub.cache}"],
         f"unset HF_HUB_OFFLINE, or fill the cache with `hf download` where there is a network, or {LOCAL}",
     )
 
 
 def _refused(status: int, code: str, repository: str, revision: str, hub: Hub) -> tuple[str, str]:
-    """Return what a status of the hub means, and what to do."""
+    """Return the meaning of an HTTP status of the hub, and a hint."""
     page = f"{hub.host}/{repository}"
     if code == "RevisionNotFound":
         hint = f"write one of the branches, tags or commits at {page} as `revision:`"
@@ -88,11 +89,11 @@ def _refused(status: int, code: str, repository: str, revision: str, hub: Hub) -
 
 
 def _broken(names: list[str], hub: Hub) -> tuple[str, str]:
-    """Return what a failure without a status means, by the names of the exceptions and what they derive from."""
+    """Return the meaning of a failure without an HTTP status, and a hint, by the names of the exceptions' classes."""
     network = f"check the network, HF_ENDPOINT and the proxy settings, or {LOCAL}"
     page = f"a proxy's page, or a wrong HF_ENDPOINT? open {hub.host} in a browser, or {LOCAL}"
     again = f"build again: complete files are kept; or {LOCAL}"
-    # In this order: most are connection errors or OSErrors as well.
+    # The order matters: most of these classes are also connection errors or OSErrors.
     meanings = (
         ({"ProxyError"}, f"the proxy does not let us through to {hub.host}", network),
         ({"TimeoutException", "TimeoutError"}, f"{hub.host} does not answer in time", network),
@@ -102,24 +103,20 @@ def _broken(names: list[str], hub: Hub) -> tuple[str, str]:
         ({"FileMetadataError", "JSONDecodeError", "NotTheHub"}, f"what answers at {hub.host} is not the hub", page),
         ({"OSError"}, "the file could not be written whole", f"check the free space in {hub.cache} and build again"),
     )
-    found = next(((reason, hint) for kinds, reason, hint in meanings if kinds & set(names)), None)
-    return found or ("the hub's client failed", network)
+    unknown = ("the hub's client failed", network)
+    return next(((reason, hint) for kinds, reason, hint in meanings if not kinds.isdisjoint(names)), unknown)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and what led to it, the outermost first."""
-    seen: list[Any] = []
+    """Yield the error and its causes, the outermost first."""
+    chain: list[Any] = []
     current: BaseException | None = error
-    while current is not None and current not in seen:
-        seen.append(current)
+    while current is not None and current not in chain:
+        chain.append(current)
         yield current
         current = current.__cause__ or current.__context__
 
 
-def _root(error: BaseException) -> BaseException:
-    return list(_chain(error))[-1]
-
-
 def _names(error: BaseException) -> list[str]:
-    """Return the names of the classes that an exception is: they stay the same where its package changes."""
+    """Return the names of an exception's class and base classes. Names are stable across versions of its package."""
     return [cls.__name__ for cls in type(error).__mro__]

@@ -1,4 +1,4 @@
-"""One file of a hub's repository: through the hub's own cache, and held against what the hub states of it."""
+"""Hub files: download one file through the hub's own cache, and verify the file by the digest that the hub states."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from engine.kit.checkpoints.hub_errors import Hub
 from engine.text import sizes
 
 PATIENCE = 8.0
-"""Seconds to wait for the hub's first answer: with no network a build must fail at once, not hang."""
+"""Seconds to wait for the hub's first answer. Without a network, a build must fail at once."""
 
 _RESTARTS = 3
-"""How often one file may start from nothing again after a cut connection."""
+"""How often the download of a file may start again from its first byte after a cut connection."""
 _IDENTITY = re.compile(r"[0-9a-f]{64}|[0-9a-f]{40}")
 
 _Result = TypeVar("_Result")
 
 
-class TooManyCuts(Exception):  # noqa: N818 - it says what happened
-    """A connection was cut so often that going on makes no sense."""
+class TooManyCuts(Exception):  # noqa: N818 - named after its cause
+    """The connection was cut more than `_RESTARTS` times during one download."""
 
 
 @dataclass(frozen=True)
 class Repository:
-    """A repository of a hub at one revision."""
+    """A repository of the hub at one revision."""
 
     hub: Hub
     name: str
@@ -39,17 +39,17 @@ class Repository:
 
     @property
     def cached(self) -> Path:
-        """Where the hub's own cache keeps the repository (its documented layout: blobs, refs, snapshots)."""
+        """The folder of the repository in the hub's own cache, with the documented layout: blobs, refs, snapshots."""
         return Path(self.hub.cache) / f"models--{self.name.replace('/', '--')}"
 
-    def ask(self, call: Callable[[], _Result], wanted: str = "") -> _Result:
-        """Call the hub's client and turn whatever it raises into one clear StepError."""
+    def ask(self, call: Callable[[], _Result], target: str = "") -> _Result:
+        """Call the hub's client for `target`, and turn each of its exceptions into one clear StepError."""
         try:
             return call()
         except Exception as error:  # noqa: BLE001 - the client raises what its HTTP library, the disk and JSON raise
-            wanted = f"{wanted} of hf:{self.name}" if wanted else f"hf:{self.name}"
+            target = f"{target} of hf:{self.name}" if target else f"hf:{self.name}"
             explained = hub_errors.explain(
-                error, wanted=wanted, repository=self.name, revision=self.revision, hub=self.hub
+                error, target=target, repository=self.name, revision=self.revision, hub=self.hub
             )
         # Outside the handler: the client's own errors may quote headers and must not travel along as a cause.
         raise explained
@@ -57,7 +57,7 @@ class Repository:
 
 @dataclass(frozen=True)
 class File:
-    """A file as the hub describes it: `identity` is a SHA-256 (64 digits), git's SHA-1 (40 digits) or unknown."""
+    """A file as the hub describes it; `identity` is a SHA-256 (64 digits), git's SHA-1 (40 digits) or None."""
 
     name: str
     size: int | None
@@ -65,12 +65,15 @@ class File:
 
     @classmethod
     def stated(cls, name: str, size: int | None, identity: str | None) -> File:
-        """Return a file, without what is no digest."""
+        """Return a file as the hub states it; an `identity` that is no digest becomes None."""
         return cls(name, size, identity if _IDENTITY.fullmatch(identity or "") else None)
 
 
 def fetch(repository: Repository, file: File) -> Path:
-    """Return the verified file in the hub's cache; a cached copy that is bad is fetched once more. Raises StepError."""
+    """Return the path of the verified file in the hub's cache. A damaged cached copy is downloaded once more.
+
+    Raises StepError.
+    """
     hub = repository.hub
     cached = repository.cached / "snapshots" / repository.revision / file.name
     was_there = cached.is_file()
@@ -113,9 +116,10 @@ def _download(repository: Repository, file: File, *, force: bool) -> None:
 
 
 def _counter() -> type:
-    """Return a silent progress bar that gives up on a server that cuts the connection and cannot resume.
+    """Return the class of a silent progress bar that ends a download which starts again too often.
 
-    The client goes on without end as long as each attempt brings some bytes; a step back tells that they were lost.
+    The client tries again without end as long as each attempt brings some bytes. Negative progress means that a new
+    attempt began at the first byte.
     """
     from huggingface_hub.utils import tqdm
 
@@ -134,7 +138,7 @@ def _counter() -> type:
 
 
 def _difference(path: Path, file: File) -> str:
-    """Return how a file differs from what the hub states, "" where it does not."""
+    """Return how a file differs from the size and digest that the hub states; "" for no difference."""
     size = path.stat().st_size
     if file.size is not None and size != file.size:
         return f"{size} bytes, the hub states {file.size}"
@@ -152,7 +156,7 @@ def _difference(path: Path, file: File) -> str:
 
 
 def _corrupt(repository: Repository, file: File, cached: Path, difference: str) -> StepError:
-    """Remove a bad file from the cache, so that nobody uses it, and say what was wrong with it."""
+    """Return the error for a damaged file, and remove the file from the cache unless HF_HUB_OFFLINE is set."""
     hub = repository.hub
     facts = [f"endpoint: {hub.host}", f"revision: {repository.revision}", difference]
     with cached.open("rb") as content:

@@ -1,4 +1,4 @@
-"""Which files of a model directory matter, by their names alone: an edited README rebuilds nothing."""
+"""Model files: the files of a model directory that matter, by their names. An edited README rebuilds nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INDEX = "model.safetensors.index.json"
 PICKLE = "pytorch_model.bin"
 PICKLE_INDEX = "pytorch_model.bin.index.json"
 
-_SETTINGS = re.compile(
+_CONFIGS = re.compile(
     r"config\.json|generation_config\.json|(pre)?processor_config\.json"
     r"|modules\.json|config_sentence_transformers\.json|sentence_\w+_config\.json|\d+_\w+/config\.json"
 )
@@ -25,15 +25,17 @@ _TOKENIZER = re.compile(
     r"|vocab\.(txt|json|bpe|tsv)|merges\.txt|bpe\.codes|[\w.-]+\.model|[\w.-]+\.spm"
     r"|chat_template\.(jinja|json)|additional_chat_templates/[\w.-]+\.jinja"
 )
+_LISTED = 12
+"""The most files that an error names."""
 _SHARD = re.compile(r"model-\d+-of-\d+\.safetensors")
 _PICKLE_SHARD = re.compile(r"pytorch_model-\d+-of-\d+\.bin")
 _ANY_PICKLE = re.compile(r"pytorch_model.*\.bin|.+\.(pt|pth|ckpt|pkl|pickle)")
 _FOLDER = re.compile(r"\d+_\w+|additional_chat_templates")
-"""Folders of a model that hold anything of interest: the modules of sentence-transformers, chat templates."""
+"""Folders of a model whose files may matter: modules of sentence-transformers, and chat templates."""
 
 
 def listing(directory: Path) -> tuple[list[str], list[Path]]:
-    """Return the files that may matter as relative POSIX paths, sorted, and every folder that was looked into.
+    """Return all files that may matter, as sorted relative POSIX paths, and all folders that were searched.
 
     Raises StepError where the directory cannot be read.
     """
@@ -52,19 +54,19 @@ def listing(directory: Path) -> tuple[list[str], list[Path]]:
 
 
 def of_tokenizer(names: Iterable[str]) -> list[str]:
-    """Return the files that a tokenizer is made of, sorted."""
+    """Return the files of a tokenizer, sorted."""
     return sorted(name for name in names if _TOKENIZER.fullmatch(name))
 
 
 def of_model(names: Iterable[str]) -> list[str]:
-    """Return the files that decide what a model computes, sorted: settings, tokenizer and weights."""
+    """Return the files that decide what a model computes, sorted: configs, tokenizer and weights."""
     names = list(names)
-    settings = {name for name in names if _SETTINGS.fullmatch(name)}
-    return sorted(settings | set(of_tokenizer(names)) | set(weights_of(names)))
+    configs = {name for name in names if _CONFIGS.fullmatch(name)}
+    return sorted(configs | set(of_tokenizer(names)) | set(weights_of(names)))
 
 
 def weights_of(names: Iterable[str]) -> list[str]:
-    """Return the files with the weights that transformers would load; pickles only where there is nothing better."""
+    """Return the files with the weights that transformers would load; pickles only where there are no safetensors."""
     names = sorted(names)
     for single, index, shard in ((WEIGHTS, INDEX, _SHARD), (PICKLE, PICKLE_INDEX, _PICKLE_SHARD)):
         if single in names:
@@ -75,15 +77,15 @@ def weights_of(names: Iterable[str]) -> list[str]:
 
 
 def refuse_incomplete(names: Sequence[str], *, weights: Weights, where: str) -> None:
-    """Raise StepError unless the files make a model with weights of a kind that the recipe allows.
+    """Raise StepError unless the files are a whole model, with weights of a kind that the recipe allows.
 
-    `where` names the directory or the hub's repository in the message.
+    `where` names the directory or the hub's repository in the error.
     """
     chosen = weights_of(names)
     if chosen and "config.json" not in names:
         raise StepError(
             f"{where} has no config.json",
-            [_held(names)],
+            [_listed(names)],
             "without it nobody knows which architecture the weights belong to: save the model with save_pretrained()",
         )
     if chosen and chosen[0] in {PICKLE, PICKLE_INDEX}:
@@ -95,6 +97,7 @@ def refuse_incomplete(names: Sequence[str], *, weights: Weights, where: str) -> 
 
 
 def _only_pickles(where: str, pickles: Sequence[str]) -> StepError:
+    """Return the error for a model whose only weights are pickles."""
     return StepError(
         f"{where} has its weights only as a pickle",
         [f"found: {', '.join(pickles[:6])}", "loading a pickle can run any code that its author put there"],
@@ -104,6 +107,7 @@ def _only_pickles(where: str, pickles: Sequence[str]) -> StepError:
 
 
 def _no_weights(names: Sequence[str], where: str) -> StepError:
+    """Return the error for a directory without weights, with a hint for the kinds of weights that it has instead."""
     pickles = [name for name in names if _ANY_PICKLE.fullmatch(name.rpartition("/")[2])]
     onnx = [name for name in names if name.endswith(".onnx")]
     modules = [name.partition("/")[0] for name in names if re.fullmatch(r"\d+_Transformer/config\.json", name)]
@@ -121,9 +125,12 @@ def _no_weights(names: Sequence[str], where: str) -> StepError:
     else:
         what = f"{where} has no weights"
         hint = f"the weights are {WEIGHTS}, or {INDEX} with its parts: save the model with save_pretrained()"
-    return StepError(what, [_held(names)], hint)
+    return StepError(what, [_listed(names)], hint)
 
 
-def _held(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")  # noqa: PLR2004
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names of files, for an error."""
+    shown = ", ".join(names[:_LISTED])
+    if len(names) > _LISTED:
+        shown += f" and {len(names) - _LISTED} more"
     return f"it holds: {shown or 'nothing'}"

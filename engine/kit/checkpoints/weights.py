@@ -1,4 +1,4 @@
-"""Whether the files of a model are whole, and how many parameters they hold: headers only, no tensor is read."""
+"""Weights: whether a model's files are complete, and its number of parameters, by the headers of the files alone."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from engine.kit.checkpoints import json_files, model_files
 
 _POINTER = b"version https://git-lfs.github.com/spec"
 _POINTER_LIMIT = 1024
-"""Bytes; git-lfs promises that a pointer file is smaller."""
+"""Bytes. The specification of git-lfs promises that pointer files are smaller."""
 
 
 def check(directory: Path, names: Sequence[str]) -> None:
-    """Raise StepError where a file is a git-lfs pointer, or safetensors are cut off or incomplete."""
+    """Raise StepError where a file is a git-lfs pointer, or where safetensors are cut off or missing."""
     for name in names:
         refuse_pointer(directory / name)
     if model_files.INDEX in names:
@@ -28,13 +28,13 @@ def check(directory: Path, names: Sequence[str]) -> None:
 
 
 def parameters(directory: Path, names: Sequence[str]) -> int:
-    """Return how many numbers the safetensors among `names` hold."""
+    """Return the number of parameters in the safetensors files among `names`."""
     headers = (header(directory / name) for name in names if name.endswith(".safetensors"))
     return sum(math.prod(tensor["shape"]) for tensors in headers for tensor in tensors.values())
 
 
 def refuse_pointer(path: Path) -> None:
-    """Raise StepError where git-lfs left a pointer in the place of the file."""
+    """Raise StepError where a file is a pointer of git-lfs and not the content."""
     if path.stat().st_size < _POINTER_LIMIT and path.read_bytes().startswith(_POINTER):
         raise StepError(
             f"{path.name} is a git-lfs pointer, not the file itself",

@@ -53,10 +53,10 @@ def _modules(checkpoint: Path) -> Sentences | None:
 
 def _suits(graph: onnx.ModelProto) -> bool:
     """Tell whether a graph has float32 hidden states and an attention mask, and no sentence embedding yet."""
-    given, taken = onnx_files.outputs(graph), onnx_files.inputs(graph)
-    if NAME in given or STATES not in given or MASK not in taken or opsets.version(graph) < _OPSET:
+    outputs, inputs = onnx_files.outputs(graph), onnx_files.inputs(graph)
+    if NAME in outputs or STATES not in outputs or MASK not in inputs or opsets.version(graph) < _OPSET:
         return False
-    return (given[STATES].dtype, len(given[STATES].shape)) == ("float32", _RANK)
+    return (outputs[STATES].dtype, len(outputs[STATES].shape)) == ("float32", _RANK)
 
 
 def _append(model: onnx.ModelProto, modules: Sentences) -> None:

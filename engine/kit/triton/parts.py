@@ -95,13 +95,13 @@ def ensemble(
         _describe(config.input.add(), tensor, model)
     last = parts[-1].config
     again = {tensor.name for tensor in last.input} & {tensor.name for tensor in last.output}
-    known: dict[str, Any] = {}
+    available: dict[str, Any] = {}
     for part in parts:
-        known |= {part.names.get(tensor.name, tensor.name): tensor for tensor in part.config.output}
+        available |= {part.names.get(tensor.name, tensor.name): tensor for tensor in part.config.output}
     for output in gives:
         described = config.output.add()
-        described.name, described.data_type = output, known[output].data_type
-        described.dims.extend(known[output].dims)
+        described.name, described.data_type = output, available[output].data_type
+        described.dims.extend(available[output].dims)
     used = {*gives, *(tensor.name for part in parts for tensor in part.config.input)}
     for part in parts:
         step = config.ensemble_scheduling.step.add()

@@ -19,7 +19,7 @@ from engine.kit.triton.answers import by_task as answers
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Files, Part
 from engine.kit.triton.serving import Serving
-from engine.recipe.model_config import Part as Kind
+from engine.recipe.model_config import PartName
 from engine.reporting import TypedReport
 from engine.runtimes.served import Served
 from engine.tasks import Answer, AnswerTensor
@@ -106,8 +106,9 @@ def _around(serving: Serving, model: Config, first: Part | None, answer: Answer 
     if answer is not None:
         outputs = list(answer.outputs)
     entry = parts.ensemble(serving.ensemble, chain, takes=taken, gives=outputs, task=task)
-    for name, value in () if answer is None else answer.parameters.items():
-        entry.config.parameters[name].string_value = value
+    if answer is not None:
+        for name, value in answer.parameters.items():
+            entry.config.parameters[name].string_value = value
     fields.overridden(entry.config, serving, "ensemble")
     return [middle, *(part for part in chain if part is not middle), entry]
 
@@ -197,7 +198,7 @@ def _kinds(serving: Serving, listed: Sequence[Part]) -> set[str]:
     kinds = {part.config.name.removeprefix(f"{serving.model_name}_") for part in listed}
     if len(listed) > 1:
         kinds.add("ensemble" if listed[-1].config.platform == "ensemble" else "generate")
-    return kinds & set(get_args(Kind))
+    return kinds & set(get_args(PartName))
 
 
 def _write(out: Path, part: Part) -> None:

@@ -61,9 +61,9 @@ def add(folder: Path, config: Any, files: Mapping[str, Path] | None) -> None:
     """
     from tritonclient.grpc import model_config_pb2
 
-    kept = [sample for sample in config.model_warmup if files is not None or not _needed(sample)]
-    if len(kept) < len(config.model_warmup):
-        copies = [type(sample).FromString(sample.SerializeToString()) for sample in kept]
+    remaining = [sample for sample in config.model_warmup if files is not None or not _needed(sample)]
+    if len(remaining) < len(config.model_warmup):
+        copies = [type(sample).FromString(sample.SerializeToString()) for sample in remaining]
         config.ClearField("model_warmup")
         config.model_warmup.extend(copies)
     for sample in config.model_warmup:

@@ -1,4 +1,4 @@
-"""The configuration of a model: axes, batches, instances, and its text."""
+"""The configuration of a model: its axes, batches, instances and text."""
 
 import pytest
 from google.protobuf import text_format
@@ -37,7 +37,7 @@ def test_without_batches_shapes_are_whole():
     [
         ({"x": ("batch", 4)}, {"y": ("batch", 2)}, 32),
         ({"x": ("batch", 4)}, {"y": ("y_0", 2)}, 32),  # the output's axis has no name
-        ({"x": ("batch", 4)}, {"y": ("found", 2)}, 0),  # as many as are found, not as many as came in
+        ({"x": ("batch", 4)}, {"y": ("found", 2)}, 0),  # a row for each detected object
         ({"x": ("time", "batch", 4)}, {"y": ("time", "batch", 4)}, 0),  # a recurrent model: time comes first
         ({"x": (1, 4)}, {"y": (1, 2)}, 0),
         ({"x": ("batch", 4), "threshold": ()}, {"y": ("batch", 2)}, 0),

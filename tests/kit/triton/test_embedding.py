@@ -18,7 +18,7 @@ def model():
 
 
 def checkpoint(directory, modes, *, normalize):
-    """What sentence-transformers lays beside a model."""
+    """Write the modules that sentence-transformers saves with a model."""
     kinds = ["Transformer", "Pooling", *(["Normalize"] if normalize else [])]
     listed = [{"path": f"{n}_{kind}" if n else "", "type": f"sentence_transformers.models.{kind}"}
               for n, kind in enumerate(kinds)]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Fields of the recipe, laid over what we say."""
+"""Fields of a recipe, merged into our configuration."""
 
 from text_config import model
 

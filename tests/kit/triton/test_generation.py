@@ -1,4 +1,4 @@
-"""The repository of a model that generates: which models it has, what is said of each, and what is refused."""
+"""The repository of a model that generates text: its models, their configurations, and refused settings."""
 
 import json
 
@@ -16,7 +16,7 @@ from engine.kit.triton.serving import Serving
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """A graph with a past that computes next to nothing, as a built GPT-2."""
+    """A tiny graph with the inputs and outputs of a built GPT-2, its past included."""
     past = ["batch", 4, "past_sequence", 8]
     inputs = [("input_ids", graphs.INT64, ["batch", "sequence"])]
     inputs += [(f"past_key_values.0.{kind}", graphs.FLOAT, past) for kind in ("key", "value")]

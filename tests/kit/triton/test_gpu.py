@@ -1,4 +1,4 @@
-"""What a configuration says of GPUs: instances, profiles, graphs, accelerators."""
+"""The fields of a configuration for GPUs: instances, profiles, CUDA graphs, accelerators."""
 
 import pytest
 from text_config import model

@@ -1,4 +1,4 @@
-"""Files of warm-ups: under the package's names in its folders, and left out where nobody warms up by them."""
+"""Files of warm-ups: their names and places in a package, and warm-ups that bench leaves out."""
 
 import numpy as np
 import pytest
