@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MOST_ERRORS = 0.01
 """The share of requests that may fail by default."""
 _COLUMN_WIDTH = 8
-"""Characters: each row is printed when its point is measured, before the numbers of the next rows are known."""
+"""Characters of a column. A row is printed when its point is measured, before the later rows are known."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
