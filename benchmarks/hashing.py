@@ -19,7 +19,7 @@ OURS = "engine.digest.of_file (xxh3_128)"
 
 
 def main() -> None:
-    """Measure in turns and print the table. All calls run in one process, so its start does not count."""
+    """Measure in turns and print the table. All calls run in one process, whose start is not timed."""
     options = _options()
     size = options.mib << 20
     with tempfile.TemporaryDirectory(dir=options.folder) as scratch:

@@ -101,7 +101,7 @@ def _print_size(count: int, results: Results, options: argparse.Namespace) -> No
 
 def _cell(phases: dict[str, list[Took]], phase: str, base: dict[str, list[Took]], options: argparse.Namespace) -> str:
     if "no-op" not in phases and phase != "cold" and phases["cold"]:
-        return ""  # the loop has no other phase
+        return ""  # the plain loop is only measured cold
     if not phases.get(phase):
         return f"no result in {options.limit:g} s"
     took = phases[phase]

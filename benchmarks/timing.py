@@ -18,7 +18,7 @@ from pathlib import Path
 from engine.machine.cpu import model as cpu_model
 
 SLOW_SECONDS = 1.0
-"""Processes that take longer than this many seconds are repeated less often than processes of milliseconds."""
+"""The limit, in seconds, above which a process is repeated less often than a process of milliseconds."""
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 

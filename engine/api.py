@@ -1,4 +1,4 @@
-"""The program as functions: what the commands do, without a terminal."""
+"""The commands as functions, for use without a terminal."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 VERSION = 1
 """The version of these functions: see docs/stability.md."""
 _MEMORY_PER_JOB = 4 << 30
-"""What a job may need in bytes: a MiniLM-sized export peaks at about 1 GB, BERT-large at about 4 GB."""
+"""Bytes of memory for each parallel job: the export of MiniLM peaks at about 1 GB, of BERT-large at about 4 GB."""
 
 
 def plan(recipes: Recipes, **reading: Unpack[Reading]) -> tuple[Variant, ...]:
@@ -46,16 +46,16 @@ def plan(recipes: Recipes, **reading: Unpack[Reading]) -> tuple[Variant, ...]:
 
 @dataclass(frozen=True)
 class Checked:
-    """A variant that is fine, and whether its model was there to be asked, too."""
+    """A variant that passed the check; `model` says whether its model was here to be checked, too."""
 
     variant: Variant
     model: bool
 
 
 def check(recipes: Recipes, **reading: Unpack[Reading]) -> list[Checked]:
-    """Check schema, hardware feasibility and plan; touch nothing. Raises RecipeError, StepError.
+    """Check schema, hardware feasibility and plan without writing anything. Raises RecipeError, StepError.
 
-    What a model says of itself is checked where it lies here or was fetched before.
+    The model's own files are checked, too, where the model is on this machine or was fetched before.
     """
     selection = select(recipes, **reading)
     checks = []
@@ -68,7 +68,7 @@ def check(recipes: Recipes, **reading: Unpack[Reading]) -> list[Checked]:
 
 
 def why(recipes: Recipes, **reading: Unpack[Reading]) -> list[Finding]:
-    """Say for every job whether it is cached, or the rows that decided otherwise."""
+    """Return for every job whether it is cached, and if not, the rows of its key that changed."""
     current = session(recipes, **reading)
     findings = current.findings()
     current.lookup.store.leave()
@@ -76,12 +76,12 @@ def why(recipes: Recipes, **reading: Unpack[Reading]) -> list[Finding]:
 
 
 def show(recipes: Recipes, **reading: Unpack[Reading]) -> list[Summary]:
-    """Return what was built of each variant, and what was measured."""
+    """Return the records and reports of each variant's last build."""
     return session(recipes, **reading).summaries()
 
 
 def reach(recipes: Recipes, **reading: Unpack[Reading]) -> set[Digest]:
-    """Return the keys that recipes reach in the store: as things stand, by their last builds, and by their locks."""
+    """Return the keys in the store that recipes use: at present, in their last builds, and in their locks."""
     current = session(recipes, **reading)
     now = {finding.record.digest for finding in current.findings() if finding.record is not None}
     last = {record.digest for summary in current.summaries() for record in summary.records.values()}
@@ -101,9 +101,9 @@ def build(
     on_event: Callable[[Event], None] = lambda _: None,
     **reading: Unpack[Reading],
 ) -> Finished:
-    """Build what is not built and return how it went; packages are put under `out` (default: `build/`).
+    """Build all jobs that are not cached and return the last event; packages go under `out` (default: `build/`).
 
-    Raises RecipeError and UsageError before anything runs; what fails later is in the events.
+    Raises RecipeError and UsageError before any job runs; later failures are in the events.
     """
     return session(recipes, **reading).build(
         out=Path(out) if out is not None else None,
@@ -116,7 +116,7 @@ def build(
 
 
 def session(recipes: Recipes, **reading: Unpack[Reading]) -> Session:
-    """Read, check and plan recipes, ready to be built."""
+    """Read, check and plan recipes for a build."""
     selection = select(recipes, **reading)
     planned = variants(selection)
     store = Store(selection.store)
@@ -131,9 +131,9 @@ def session(recipes: Recipes, **reading: Unpack[Reading]) -> Session:
 
 
 def lock(recipes: Recipes, **reading: Unpack[Reading]) -> list[Locked]:
-    """Write each recipe's lock beside it, from what is here and what the store has; build nothing.
+    """Write each recipe's lock beside the recipe, from this machine and the store, without building anything.
 
-    What a lock says of other machines stays. Commits of a hub's revisions stay, too, unless `refresh`.
+    A lock's entries for other machines stay. Commits of hub revisions stay, too, unless `refresh` is set.
     """
     selection = select(recipes, **reading)
     return locking.write(Store(selection.store), variants(selection), refresh=selection.refresh)
@@ -141,17 +141,17 @@ def lock(recipes: Recipes, **reading: Unpack[Reading]) -> list[Locked]:
 
 @dataclass(frozen=True)
 class Session:
-    """Variants about to be built, with the look-up that knows all that fed them."""
+    """Variants to be built, with the look-up of their keys and records."""
 
     selection: Selection
     variants: tuple[Variant, ...]
     lookup: Lookup
     locks: tuple[Path, ...] = ()
-    """The locks that the build goes by."""
+    """The locks of a `--locked` or `--frozen` build."""
 
     @property
     def jobs(self) -> Iterator[Job]:
-        """All jobs of all variants."""
+        """The jobs of all variants."""
         return (job for variant in self.variants for job in variant.jobs)
 
     def build(
@@ -164,7 +164,7 @@ class Session:
         allow_waiting: bool,
         on_event: Callable[[Event], None],
     ) -> Finished:
-        """Build; every event goes to `on_event`, the last one is returned."""
+        """Build all variants; every event goes to `on_event`, and the last event is returned."""
         if self.selection.frozen and tuple(force):
             raise UsageError("--frozen builds nothing that is in the store", hint="leave --force out, or use --locked")
         for name in force:
@@ -183,35 +183,36 @@ class Session:
         return last
 
     def findings(self) -> list[Finding]:
-        """Return what `why` says, as things stand."""
+        """Return the findings of `why` for the present files and store."""
         return [finding for variant in self.variants for finding in examine(variant, self.lookup)]
 
     def summaries(self) -> list[Summary]:
-        """Return what the store knows of each variant's last build."""
+        """Return the summary of each variant's last build."""
         return [summarize(self.lookup, variant) for variant in self.variants]
 
 
 def _model_facts(selection: Selection, variant: Variant) -> ModelFacts | None:
-    """Return what the model says of itself: as it lies here, or as an earlier fetch found it; None where neither is.
+    """Return the facts in the model's own files, from this machine or from an earlier fetch; None without either.
 
-    Reads no tensor and writes nothing.
+    No tensor is read and nothing is written.
     """
     step = next((job.step for job in variant.jobs if job.step.report is ModelFacts), None)
     if step is None:
         return None
     try:
         place = next((sources.place_of(source) for source in step.sources().values()), None)
-        if place is not None and (facts := step.model_facts(place)) is not None:
-            return facts
+        facts = None if place is None else step.model_facts(place)
     except UserError:
-        return None  # a model that is not whole is the build's error, with more to say
+        return None  # the build reports an incomplete model in more detail
+    if facts is not None:
+        return facts
     if not (selection.store / "format").is_file():
         return None
     return summarize(Lookup(Store(selection.store)), variant).facts
 
 
 def default_parallel() -> int:
-    """Return how many jobs run at once by default: as CPUs and memory allow."""
+    """Return how many jobs run at once by default, by the number of CPUs and the memory."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):

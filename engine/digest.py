@@ -24,10 +24,10 @@ def of_bytes(data: bytes) -> Digest:
 
 
 def of_file(path: str | Path) -> Digest:
-    """Return the digest of a file's content, streamed in chunks of 1 MiB. Raises OSError."""
+    """Return the digest of a file's content, read in chunks. Raises OSError."""
     state = xxhash.xxh3_128()
     with open(path, "rb", buffering=0) as file:
-        # No larger than the file: most are small, and a fresh buffer is filled with zeros first.
+        # No larger than the file: most files are small, and Python fills a fresh buffer with zeros.
         buffer = bytearray(min(_CHUNK, os.fstat(file.fileno()).st_size + 1))
         view = memoryview(buffer)
         while count := file.readinto(buffer):
@@ -38,8 +38,7 @@ def of_file(path: str | Path) -> Digest:
 def of_rows(rows: Iterable[tuple[str, str]]) -> Digest:
     """Return the digest of ordered (name, value) pairs.
 
-    Every string is prefixed by its length in bytes, so that no two different lists of pairs
-    give the same input to the digest by concatenation.
+    Every string is prefixed by its length in bytes. So two different lists of pairs never give the same bytes.
     """
     state = xxhash.xxh3_128(b"rows/1")
     for row in rows:
@@ -51,12 +50,12 @@ def of_rows(rows: Iterable[tuple[str, str]]) -> Digest:
 
 
 def of_tree(files: Mapping[str, Digest]) -> Digest:
-    """Return the digest of a directory, given each file's digest by its relative POSIX path."""
+    """Return the digest of a directory from the digests of its files by relative POSIX path."""
     return of_rows(sorted(files.items()))
 
 
 def walk(root: str | Path) -> list[str]:
-    """Return the relative POSIX paths of all that is no directory under `root`, sorted; links are not followed."""
+    """Return the sorted relative POSIX paths of all files and links under `root`; links are not followed."""
     return sorted(_walk(str(root), ""))
 
 

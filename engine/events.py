@@ -1,4 +1,4 @@
-"""What a build tells while it runs: values that every report reads."""
+"""Events of a running build, which every report reads."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ BuildState = Literal["built", "up to date", "waiting", "failed", "interrupted"]
 
 @dataclass(frozen=True)
 class Noticed:
-    """Something about this machine or store that the user should know."""
+    """A notice about this machine or store for the user."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A recipe's jobs, in order: (job, the jobs it needs)."""
+    """The plan of a recipe: its jobs in order, each with the jobs that it needs."""
 
     recipe: str
     jobs: tuple[tuple[str, tuple[str, ...]], ...]
@@ -30,7 +30,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Started:
-    """A job began in a worker; its log is being written."""
+    """A job has started in a worker, which writes the log."""
 
     recipe: str
     job: str
@@ -39,7 +39,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Ended:
-    """A job came to its end."""
+    """A job has ended."""
 
     recipe: str
     job: str
@@ -54,7 +54,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Finished:
-    """The build came to its end; `packages` are the folders made, by recipe."""
+    """The build has ended; `packages` are the folders of the packages by recipe."""
 
     state: BuildState
     seconds: float

@@ -1,4 +1,4 @@
-"""Everything that a job's result depends on, as readable rows."""
+"""Keys: everything that a job's result depends on, as readable rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Key = dict[str, str]
 
 @dataclass(frozen=True)
 class Change:
-    """One row in which two keys differ; None where a key has no such row."""
+    """A row in which two keys differ; None where a key lacks the row."""
 
     row: str
     old: str | None
@@ -32,9 +32,9 @@ def key_of(
     facts: Mapping[str, str],
     variables: Mapping[str, str],
 ) -> Key:
-    """Return the rows of a job: its code and options, the content of its inputs, what this machine says of all else.
+    """Return the key of a job: rows for code, options, inputs, tools, facts of the machine and environment variables.
 
-    A step's name is no row: it says where its code lies, and what the code does is the row `code`.
+    The step's name is no row: the row `code` already stands for everything that the step runs.
     """
     rows = {"code": str(code)}
     rows.update(option_rows(options))
@@ -54,7 +54,7 @@ def option_rows(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def digest_of(key: Key) -> Digest:
-    """Return the digest under which the record of this key is filed."""
+    """Return the digest of a key, under which the record is filed."""
     return digest.of_rows(sorted(key.items()))
 
 
@@ -81,18 +81,18 @@ def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _flat(row: str, value: Any) -> dict[str, str]:
-    """Return one row per leaf of nested mappings; anything else in one row."""
+    """Return a row for each leaf of nested mappings; any other value is one row."""
     if isinstance(value, Mapping) and value:
         flat: dict[str, str] = {}
         for name, inner in value.items():
-            # A name with a dot in it is quoted, or {"a.b": 1} would read as {"a": {"b": 1}}.
+            # A name with a dot in it is quoted, so that {"a.b": 1} and {"a": {"b": 1}} have different rows.
             flat.update(_flat(f"{row}.{json.dumps(name) if '.' in name else name}", inner))
         return flat
     return {row: text_of(value)}
 
 
 def text_of(value: Any) -> str:
-    """Return a value as text, so that no two different values share one: "int8" -> int8, 1 -> 1, "1" -> "1"."""
+    """Return a value as text, different for different values: a text like `int8` stays, the text `1` gets quotes."""
     if isinstance(value, str):
         try:
             json.loads(value)

@@ -1,4 +1,4 @@
-"""Reports: what was done and measured, as typed fields; their JSON, and the words that a terminal shows."""
+"""Reports as dataclasses with typed fields: their JSON form, and how their numbers are shown."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ _NUMBER = "number"
 _WRITTEN = "written"
 
 WRITTEN: Mapping[str, object] = {_WRITTEN: True}
-"""Metadata of a field that is written also where it has its default: `null` says that something is not known."""
+"""Metadata of a field that is written to JSON also where it has its default, such as `null` for an unknown value."""
 
 
 @dataclass(frozen=True)
 class TypedReport:
-    """What a step, a build or a load test reports: a frozen dataclass of JSON values, dataclasses, tuples, mappings.
+    """A report of a step, a build or a load test: a frozen dataclass of JSON values, dataclasses, tuples and mappings.
 
-    A field that has its default is left out of the JSON, and reads as that default. A new field with a default is
-    the same version; whoever renames a field, drops it or gives it another meaning counts `version` up and says in
-    `migrated` how older reports read. A report that does not read makes its job be built again.
+    A field with its default is left out of the JSON and reads as that default. A new field with a default does not
+    need a new version. Renaming a field, dropping a field or changing its meaning raises `version`, and `migrated`
+    then converts older reports. A job with an unreadable report is built again.
     """
 
     version: ClassVar[int] = 1
 
     @classmethod
     def migrated(cls, raw: Mapping[str, object], version: int) -> Mapping[str, object] | None:
-        """Return the JSON of an older version as this version has it; None where it cannot be told."""
+        """Return the JSON of an older version in the form of this version; None where it cannot be converted."""
         return raw if version == cls.version else None
 
     def to_json(self) -> dict[str, object]:
-        """Return the report as JSON has it."""
+        """Return the report as a JSON object."""
         return cast("dict[str, object]", _plain(self))
 
     @classmethod
     def from_json(cls, raw: object, version: int | None = None) -> Self:
-        """Return the report that some JSON holds. Raises ValueError where it is not one of this type."""
+        """Return the report in a JSON object. Raises ValueError where the object has another form."""
         if version not in (None, cls.version):
             raw = cls.migrated(cast("Mapping[str, object]", raw), version)
         return cast("Self", _read(cls, raw))
@@ -57,7 +57,7 @@ class TypedReport:
 
 @dataclass(frozen=True)
 class Number:
-    """How a measured number is shown: its label, its unit, and its digits behind the point, or those that count."""
+    """How a number is shown: its label, its unit, and its digits behind the point or its significant digits."""
 
     label: str
     unit: str = ""
@@ -65,11 +65,11 @@ class Number:
     significant: bool = False
 
     def text(self, value: float) -> str:
-        """Return a value with its digits, without the unit."""
+        """Return a value with the digits of this number, without the unit."""
         return f"{value:.{self.digits}{'g' if self.significant else 'f'}}"
 
     def line(self, value: object) -> str:
-        """Return what a line says of a value: its label and digits, or what the value makes of them."""
+        """Return a value as a line: label, digits and unit, or the value's own line."""
         if isinstance(value, HasLine):
             return value.line(self)
         unit = f" {self.unit}" if self.unit else ""
@@ -78,36 +78,37 @@ class Number:
 
 @runtime_checkable
 class HasLine(Protocol):
-    """A value of several numbers, which knows how a line tells them."""
+    """A value of several numbers that makes its line itself."""
 
     def line(self, number: Number) -> str:
-        """Return it in words; each number with the digits of its field."""
+        """Return the value as a line, with the label and digits of `number`."""
 
 
 def measured(label: str, *, unit: str = "", digits: int) -> Mapping[str, object]:
-    """Return the metadata of a field that is shown with so many digits behind the point: `field(metadata=...)`."""
+    """Return the metadata of a field that is shown with a number of digits behind the point: `field(metadata=...)`."""
     return {_NUMBER: Number(label, unit, digits)}
 
 
 def significant(label: str, *, unit: str = "", digits: int) -> Mapping[str, object]:
-    """Return the metadata of a field that is shown with so many digits that count."""
+    """Return the metadata of a field that is shown with a number of significant digits."""
     return {_NUMBER: Number(label, unit, digits, significant=True)}
 
 
 def numbers(kind: type) -> dict[str, Number]:
-    """Return the fields of a dataclass that are shown, in their order."""
+    """Return the fields of a dataclass that are shown as numbers, in their order."""
     return {each.name: each.metadata[_NUMBER] for each in fields(kind) if _NUMBER in each.metadata}
 
 
 def lines(report: TypedReport) -> Iterator[str]:
-    """Yield a line for each of the report's own numbers that is known."""
+    """Yield a line for each number of the report that is not None."""
     for name, number in numbers(type(report)).items():
-        if (value := getattr(report, name)) is not None:
+        value = getattr(report, name)
+        if value is not None:
             yield number.line(value)
 
 
 def _plain(value: Any) -> object:
-    """Return a value as JSON has it."""
+    """Return a value as JSON values."""
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: _plain(inner) for each, inner in _kept(value)}
     if isinstance(value, Mapping):
@@ -138,7 +139,7 @@ def _hints(kind: type) -> Mapping[str, Any]:
 
 
 def _read(hint: Any, raw: Any) -> object:
-    """Return JSON as a value of a type. Raises ValueError where it is none."""
+    """Return JSON as a value of a type. Raises ValueError for JSON of another form."""
     origin, arguments = get_origin(hint), get_args(hint)
     if is_dataclass(hint) and isinstance(hint, type):
         value = _read_fields(hint, raw)
@@ -156,7 +157,7 @@ def _read(hint: Any, raw: Any) -> object:
 
 
 def _is_plain(hint: Any, raw: object) -> bool:
-    """Say whether a value is JSON of a type that is none of several values."""
+    """Say whether a value is JSON of a type without parts: a text, number, boolean, None or literal."""
     hint = getattr(hint, "__supertype__", hint)  # of a NewType
     if get_origin(hint) is Literal:
         return raw in get_args(hint)

@@ -1,4 +1,4 @@
-"""The no-op path: is the last plan still true? Entered first, imports next to nothing."""
+"""Snapshots of up-to-date builds: the no-op path, which runs first and imports next to nothing."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 
 FORMAT = 5
 _PART = 1024
-"""So many files take longer to look at than another process takes to start, and are few enough to share out evenly."""
+"""Files in a part. Looking at a part takes longer than starting a process, and parts are small enough to share out."""
 _VALUED = {"-j", "--jobs"}
 _FLAGS = {"--json"}
-"""What changes how a build runs or speaks, but not what it is."""
+"""Options of the command line that do not change the result of a build."""
+_FILE_TYPE, _FOLDER = 0o170000, 0o040000
+"""S_IFMT and S_IFDIR of `stat`, which this file does not import."""
 _row = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
 _place = attrgetter("st_dev", "st_ino")
 
 
 def answer(argv: Sequence[str]) -> int | None:
-    """Print what an up-to-date build prints and return its exit code; None where a real look is due."""
+    """Print the output of an up-to-date build and return its exit code; None where the build must really run."""
     started = time.perf_counter()
     path = path_of(argv)
     if path is None:
@@ -36,7 +38,7 @@ def answer(argv: Sequence[str]) -> int | None:
         snapshot = _read(path)
         if snapshot["identity"] != _identity(argv, snapshot["variables"]) or not _holds(snapshot):
             return None
-        os.utime(path)  # says when it was last of use, to those who collect what is not
+        os.utime(path)  # the time of the last use, for collection
     except (OSError, ValueError, EOFError, TypeError, KeyError):
         return None
     seconds = f"{time.perf_counter() - started:.3f}"
@@ -50,14 +52,15 @@ def answer(argv: Sequence[str]) -> int | None:
 
 
 class Candidate:
-    """A snapshot about to be kept: the rows of all that feeds it, taken before its content is looked at once more."""
+    """A snapshot to be written: the stat rows of all files, taken before their content is checked once more."""
 
     def __init__(
         self, *, inputs: Iterable[str], outputs: Iterable[str], notes: Iterable[str], links: Iterable[str]
     ) -> None:
-        """Take the rows. `inputs` fed the plan, the build wrote `outputs`; `links` are paths as recipes say them.
+        """Take the stat rows. The plan read `inputs`, the build wrote `outputs`; `links` are paths in recipes.
 
-        `notes` tell of this build and change with others: they must only be there, else the next build writes them.
+        `notes` are files about this build that other builds may change: it only matters whether they exist, because
+        the next build writes missing ones.
         """
         fed, written = set(inputs), set(outputs)
         self.notes = sorted(notes)
@@ -66,7 +69,7 @@ class Candidate:
         self.ways = _ways(links)
 
     def newest_ns(self) -> int:
-        """Return the latest change time of what fed the plan."""
+        """Return the latest change time of the inputs, in ns."""
         return max((row[4] for row in self.fed.values() if row is not None), default=0)
 
     def keep(
@@ -80,9 +83,10 @@ class Candidate:
         data: str,
         json: str,
     ) -> None:
-        """Keep the snapshot; `write` replaces a file in one step. `variables` are those of the environment that count.
+        """Write the snapshot; `write` replaces a file in one step.
 
-        In the texts a NUL character stands for the seconds of the answering run.
+        `variables` names the environment variables that the build depends on. In the texts `talk`, `data` and `json`,
+        a NUL character stands for the duration of the answering run in seconds.
         """
         path = path_of(argv)
         if path is None or None in self.written.values():
@@ -105,7 +109,7 @@ class Candidate:
 
 
 def path_of(argv: Sequence[str]) -> str | None:
-    """Return where the snapshot of this command line lies."""
+    """Return the path of a command line's snapshot; None for a command line without a recipe."""
     from engine.recipe.project import cache_of
 
     words = _essential(argv)
@@ -126,7 +130,7 @@ def path_of(argv: Sequence[str]) -> str | None:
 
 
 def names_in(path: str) -> list[str]:
-    """Return the files that a snapshot watches. Raises OSError, ValueError for one that is not as it was written."""
+    """Return the files that a snapshot watches. Raises OSError; ValueError for a damaged snapshot."""
     return [name for names, _ in _read(path)["watched"] for name in names.split("\0")]
 
 
@@ -138,12 +142,12 @@ def _read(path: str) -> Mapping[str, Any]:
 
 
 def _place_of(path: str) -> bytes:
-    """Return the place for which a snapshot is sealed: the name of its file."""
+    """Return the place in a snapshot's seal: the name of the file."""
     return os.path.basename(path).encode()
 
 
 def _checksum(place: bytes, content: bytes | memoryview) -> bytes:
-    """Return the CRC-32 of a place and a content: faster to import than the digest that other files are sealed with."""
+    """Return the CRC-32 of a place and a content. The digest in other seals would be slower to import."""
     return crc32(content, crc32(place)).to_bytes(_CHECKSUM_BYTES, "little")
 
 
@@ -152,7 +156,7 @@ _SEAL = Seal(_checksum, length=_CHECKSUM_BYTES)
 
 
 def _holds(snapshot: Mapping[str, Any]) -> bool:
-    """Say whether everything that fed the plan, and all that was made, is as it was."""
+    """Say whether all inputs and outputs of the build are unchanged."""
     return (
         all(_way(name) == way for name, way in snapshot["ways"])
         and not any(map(os.path.lexists, snapshot["absent"]))
@@ -162,14 +166,14 @@ def _holds(snapshot: Mapping[str, Any]) -> bool:
 
 
 def _watched(rows: Mapping[str, tuple[int, ...]]) -> list[tuple[str, bytes]]:
-    """Return names and rows by the thousand, in a form that is quick to read and to compare."""
+    """Return names and rows in parts, in a form that is quick to read and to compare."""
     names = list(rows)
     parts = [names[start : start + _PART] for start in range(0, len(names), _PART)]
     return [("\0".join(part), _packed(rows[name] for name in part)) for part in parts]
 
 
 def _unchanged(watched: Sequence[tuple[str, bytes]]) -> bool:
-    """Say whether all files have the rows that they had; of many, each CPU looks at its share."""
+    """Say whether all files have the same rows; several processes look at many files, one for each CPU."""
     hands = min(_cpu_count(), len(watched))
     helpers = []
     for hand in range(1, hands):
@@ -178,7 +182,7 @@ def _unchanged(watched: Sequence[tuple[str, bytes]]) -> bool:
             os._exit(not _all_unchanged(watched[hand::hands]))
         helpers.append(helper)
     own = _all_unchanged(watched[::hands])
-    theirs = [os.waitpid(helper, 0)[1] == 0 for helper in helpers]  # every one is waited for
+    theirs = [os.waitpid(helper, 0)[1] == 0 for helper in helpers]  # waits for every helper
     return all(theirs) and own
 
 
@@ -190,7 +194,7 @@ def _all_unchanged(watched: Iterable[tuple[str, bytes]]) -> bool:
 
 
 def _packed(rows: Iterable[tuple[int, ...]]) -> bytes:
-    # Version 2 knows no references: equal rows always give equal bytes.
+    # Version 2 of marshal has no references, so equal rows always give equal bytes.
     return marshal.dumps([*rows], 2)
 
 
@@ -203,7 +207,7 @@ def _row_of(name: str) -> tuple[int, ...] | None:
 
 
 def _ways(links: Iterable[str]) -> list[tuple[str, tuple[int, ...] | None]]:
-    """Return how each folder on the way to a file is to be found: another one there, or a link, may lead elsewhere."""
+    """Return the identity of each folder and link on the paths: if one is replaced, a path can lead to other files."""
     names: set[str] = set()
     for link in links:
         while link not in names:
@@ -213,17 +217,18 @@ def _ways(links: Iterable[str]) -> list[tuple[str, tuple[int, ...] | None]]:
 
 
 def _way(name: str) -> tuple[int, ...] | None:
-    """Return which folder this is, or the whole row of a link."""
+    """Return the device and inode of a folder, or the stat row of a link."""
     try:
         status = os.lstat(name)
     except OSError:
         return None
-    pick: Callable[[os.stat_result], tuple[int, ...]] = _place if status.st_mode & 0o170000 == 0o040000 else _row  # noqa: PLR2004 - S_ISDIR
+    is_folder = status.st_mode & _FILE_TYPE == _FOLDER
+    pick: Callable[[os.stat_result], tuple[int, ...]] = _place if is_folder else _row
     return pick(status)
 
 
 def _identity(argv: Sequence[str], variables: Iterable[str]) -> tuple[Any, ...]:
-    """Return all that names a plan, but the content of files."""
+    """Return everything that a plan depends on, except the content of files."""
     environment = sorted(item for item in os.environ.items() if item[0].startswith("RECIPE_"))
     return (
         FORMAT,
@@ -239,7 +244,7 @@ def _identity(argv: Sequence[str], variables: Iterable[str]) -> tuple[Any, ...]:
 
 
 def _machine() -> tuple[Any, ...]:
-    """Return what changes with the machine under us: the boot, the CPUs that we may use, what tells of CPU and GPU."""
+    """Return what identifies the machine: the boot, the usable CPUs, and the device files of CPU and GPU."""
     here = os.uname()
     boot = _text("/proc/sys/kernel/random/boot_id") or here.nodename
     quota = _text("/sys/fs/cgroup/cpu.max")
@@ -260,7 +265,7 @@ def _cpu_count() -> int:
 
 
 def _device(name: str) -> tuple[int, int] | None:
-    """Return which file this is. The times of such files mean nothing."""
+    """Return the device and inode of a file in /proc or /dev, whose times mean nothing."""
     try:
         place: tuple[int, int] = _place(os.stat(name))
     except OSError:
@@ -269,6 +274,7 @@ def _device(name: str) -> tuple[int, int] | None:
 
 
 def _essential(argv: Sequence[str]) -> list[str]:
+    """Return the words of a command line that can change the result of a build."""
     kept: list[str] = []
     words = iter(argv)
     for word in words:

@@ -71,10 +71,10 @@ def test_two_keys_share_a_digest_only_if_they_are_equal(one, other):
 
 @given(ROWS, ROWS)
 def test_changes_are_exactly_what_tells_two_keys_apart(old, new):
-    found = changes(old, new)
-    assert bool(found) == (old != new)
+    differences = changes(old, new)
+    assert bool(differences) == (old != new)
     mended = dict(old)
-    for change in found:
+    for change in differences:
         assert change == Change(change.row, old.get(change.row), new.get(change.row))
         if change.new is None:
             del mended[change.row]

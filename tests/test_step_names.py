@@ -15,10 +15,10 @@ LOOKUPS = {"get", "pop", "report", "index", "setdefault"}
 
 def named(tree, names):
     """Return the lines on which a step's name is compared with, matched, looked up, or listed."""
-    found = []
+    lines = []
 
     def note(*nodes):
-        found.extend(node.lineno for node in nodes if isinstance(node, ast.Constant) and node.value in names)
+        lines.extend(node.lineno for node in nodes if isinstance(node, ast.Constant) and node.value in names)
 
     for node in ast.walk(tree):
         match node:
@@ -34,7 +34,7 @@ def named(tree, names):
                 note(*node.elts)
             case ast.Call(func=ast.Attribute(attr=attribute)) if attribute in LOOKUPS:
                 note(*node.args[:1])
-    return found
+    return lines
 
 
 @pytest.mark.parametrize("path", PLACES, ids=lambda path: str(path.relative_to(ENGINE)))

@@ -1,1 +1,1 @@
-"""Plan, keys, look-up, loop and workers: from a recipe to its artifacts."""
+"""Build a recipe's artifacts: plan, keys, look-up, loop and workers."""

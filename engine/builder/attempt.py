@@ -1,4 +1,4 @@
-"""One attempt at a job: its lock, its staging folder and its log, from task to record."""
+"""One run of a job: its lock, its staging folder and its log, from the worker's task to the record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from engine.store.store import Record
 
 @dataclass(frozen=True)
 class Attempt:
-    """A job on its way through a worker; `close` frees what it holds, whatever became of it."""
+    """One run of a job in a worker. `close` releases the lock and the folder, also after a failure."""
 
     lookup: Lookup
     job: Job
@@ -58,11 +58,11 @@ class Attempt:
 
     @property
     def log(self) -> Path:
-        """Where the job speaks while it runs."""
+        """The log of the running job."""
         return Path(self.task.log)
 
     def record(self, outcome: Outcome) -> Record:
-        """File what the worker made. Raises UserError where it failed, or where its inputs are not what they were."""
+        """File the worker's output. Raises UserError where the worker failed or an input changed meanwhile."""
         try:
             if outcome.error is not None:
                 raise outcome.error
@@ -87,7 +87,7 @@ class Attempt:
         )
 
     def close(self) -> None:
-        """Remove what is left of the work and let others have the key."""
+        """Remove the folder and the log, and release the lock of the key."""
         self.log.unlink(missing_ok=True)
         self.cleanup.close()
 
@@ -99,7 +99,7 @@ class Attempt:
             return b""
 
     def _keep_log_of_failure(self) -> None:
-        with contextlib.suppress(OSError):  # the error itself is told in any case
+        with contextlib.suppress(OSError):  # the error is reported in any case
             self.lookup.store.keep_log(digest_of(self.key), self._redacted_log(), failed=True)
 
     def _refuse_changed_sources(self) -> None:

@@ -1,4 +1,4 @@
-"""The tickets of a build by state: which there are, and which of them goes on first."""
+"""The tickets of a build by state, and the order in which tickets of one state go on."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from engine.store.heads import Head
 from engine.store.store import Record
 
 _WAITED_IN = (State.READY, State.STARTABLE, State.STARTABLE_ALONE, State.LOCKED_ELSEWHERE)
-"""Who is in one of these goes on when we take it; who is in another, when something happens."""
+"""States whose tickets wait in a queue until the loop takes them. Tickets in other states wait for an event."""
 
 
 class Board:
-    """Moves tickets from state to state; in a state that several wait in, the most urgent goes on first."""
+    """Moves tickets from state to state. Of several tickets in a queue, the most urgent goes on first."""
 
     def __init__(self, variants: Iterable[PlannedVariant], heads: Mapping[str, Head]) -> None:
         self._tickets = issue(variants, heads)
@@ -36,15 +36,15 @@ class Board:
         return any(self._count[state] for state in states)
 
     def take(self, state: State) -> Ticket:
-        """Return the most urgent ticket in a state, to be moved on. Raises IndexError where there is none."""
+        """Remove and return the most urgent ticket in the queue of a state. Raises IndexError for an empty queue."""
         return self._waiting[state].take()
 
     def take_all(self, state: State) -> list[Ticket]:
-        """Return all tickets in a state, to be moved on."""
+        """Remove all tickets from the queue of a state and return them."""
         return [self.take(state) for _ in range(self._count[state])]
 
     def move(self, ticket: Ticket, state: State) -> None:
-        """Move a ticket on."""
+        """Move a ticket to a state."""
         self._count[ticket.state] -= 1
         ticket.move(state)
         self._count[state] += 1
@@ -52,7 +52,7 @@ class Board:
             self._waiting[state].add(ticket, ticket.urgency)
 
     def end(self, ticket: Ticket, ended: Ended) -> None:
-        """Note how a job ended; what waited for it alone is ready now."""
+        """End a ticket. Tickets that waited only for its job become ready."""
         ticket.ended = ended
         self.move(ticket, State.ENDED)
         for dependent in ticket.dependents:
@@ -60,15 +60,15 @@ class Board:
             self._unblock(dependent)
 
     def needed(self, ticket: Ticket) -> list[Ticket]:
-        """Return the tickets of the jobs that must have passed before this one."""
+        """Return the tickets of the jobs that must pass before this job."""
         return [self._tickets[ticket.variant.name, name] for name in ticket.job.earlier]
 
     def maker(self, ticket: Ticket, name: str) -> Ticket:
-        """Return the ticket of the job that fills an input."""
+        """Return the ticket of the job that makes an input."""
         return self._tickets[ticket.variant.name, ticket.job.needs[name]]
 
     def inputs(self, ticket: Ticket) -> dict[str, Record]:
-        """Return the records behind a job's inputs, by parameter."""
+        """Return the records of a job's inputs, by parameter."""
         records = {name: self.maker(ticket, name).record for name in ticket.job.needs}
         return {name: record for name, record in records.items() if record is not None}
 

@@ -1,4 +1,4 @@
-"""Records made on other machines: which will do for a job whose hardware is not here."""
+"""Records from other machines: find those that serve a job whose hardware this machine lacks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from engine.step import Hardware
 from engine.store.store import Record, Store
 
 _MACHINE = ("facts.", "env.")
-"""Rows that only the machine with the hardware has."""
+"""Rows of a key that only the machine with the hardware can compute."""
 _INPUT, _TOOL = "inputs.", "tools."
 
 
 class Elsewhere:
-    """All records of a store; read only where hardware is missing, and again when some have come."""
+    """All records of a store. They are read when hardware is missing, and again after records were added."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -24,24 +24,24 @@ class Elsewhere:
         self._records: list[Record] = []
         self._by_artifact: dict[str, list[Record]] = {}
         self._same: dict[tuple[str, str], bool] = {}
-        """Of pairs of contents, whether they are one thing made on two machines."""
+        """For a pair of artifacts, whether they are the same job's output from two machines."""
 
     def fitting(self, key: Key, hardware: Hardware) -> Iterator[Record]:
-        """Yield the records of a job made on a machine with the hardware, the latest first.
+        """Yield the records of a job from machines with the hardware, the latest first.
 
-        `key` has no rows of a machine.
+        `key` is the job's key without the rows of a machine.
         """
         same = (record for record in self._every() if record.key["code"] == key["code"])
         return (record for record in same if not self.differences(record, key, hardware))
 
     def nearest(self, job: str, key: Key, hardware: Hardware) -> tuple[Change, ...]:
-        """Return how the nearest record of a job of this name differs; nothing where there is no record."""
+        """Return the differing rows of the record nearest to a key, among jobs of this name; () without a record."""
         named = (record for record in self._every() if record.job == job)
         every = sorted((self.differences(record, key, hardware) for record in named), key=len)
         return tuple(every[0]) if every else ()
 
     def differences(self, record: Record, key: Key, hardware: Hardware) -> list[Change]:
-        """Return the rows in which a record differs from what is wanted; what the hardware leaves open is no row."""
+        """Return the rows in which a record differs from a key and the hardware; rows that may differ are left out."""
         key_there, tool = record.key, f"tools.{hardware.tool}"
         rows = [
             change
@@ -57,12 +57,12 @@ class Elsewhere:
         return rows
 
     def _same_input(self, change: Change) -> bool:
-        """Say whether an input differs only by the machine that made it: a reference of another CPU, say."""
+        """Say whether an input differs only by the machine that made it, like reference outputs from another CPU."""
         if not change.row.startswith(_INPUT) or change.old is None or change.new is None:
             return False
         pair = (change.old, change.new)
         if pair not in self._same:
-            self._same[pair] = False  # while we look: a step that hands its input on makes the same pair again
+            self._same[pair] = False  # ends the recursion for a step that hands on its input
             theirs, ours = (self._by_artifact.get(content, []) for content in pair)
             self._same[pair] = any(
                 self._same_but_for_the_machine(one.key, other.key) for one in theirs for other in ours
@@ -88,7 +88,7 @@ class Elsewhere:
 
 
 def _same_release(change: Change) -> bool:
-    """Say whether a tool differs only in what it was built for: 2.13.0+cpu here, 2.13.0+cu126 there."""
+    """Say whether two versions of a tool differ only in their build, like 2.13.0+cpu and 2.13.0+cu126."""
     if not change.row.startswith(_TOOL) or change.old is None or change.new is None:
         return False
     return change.old.partition("+")[0] == change.new.partition("+")[0]
@@ -99,7 +99,7 @@ def _without_machine(key: Key) -> Key:
 
 
 def _requirements(hardware: Hardware) -> Mapping[str, tuple[str, Callable[[str], bool]]]:
-    """Return, for rows about the hardware, what is wanted in words and whether a value is that."""
+    """Return, for each row about the hardware, the required value in words and a test of values."""
     names = " or ".join(device.name for device in hardware.devices)
     major = (hardware.version or "").partition(".")[0]
     capabilities = sorted({str(device.sm) for device in hardware.devices})

@@ -1,4 +1,4 @@
-"""How jobs end: their results judged, handed over and noted; and how that makes the whole build end."""
+"""End jobs: judge their reports, deliver packages, note the runs; and sum up the whole build."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from engine.store.store import Record
 
 
 class Endings:
-    """Ends tickets, and remembers what that means for the build and for the next one."""
+    """Ends tickets, and gathers exit codes, packages and notes for the next build."""
 
     def __init__(self, variants: Sequence[PlannedVariant], lookup: Lookup, *, out: Path, allow_waiting: bool) -> None:
         self._variants = variants
@@ -40,7 +40,7 @@ class Endings:
         return any(code is not Exit.WAITING for code in self._exits)
 
     def settle(self, ticket: Ticket, record: Record, state: JobState, *, seconds: float = 0.0) -> Ended:
-        """Judge what was found or made, and hand it on."""
+        """End a job that has a record: judge the report, and copy the package of a delivering job."""
         ticket.record = record
         self._note(ticket, passed=True)
         step = ticket.job.step
@@ -59,7 +59,7 @@ class Endings:
         return self.end(ticket, state, seconds=seconds)
 
     def fail(self, ticket: Ticket, error: UserError, *, seconds: float) -> Ended:
-        """End a job that ran and made nothing."""
+        """End a job whose run failed."""
         self._note(ticket, passed=False)
         return self.end(ticket, "failed", seconds=seconds, error=error)
 
@@ -72,7 +72,7 @@ class Endings:
         error: UserError | None = None,
         waits_for: str | None = None,
     ) -> Ended:
-        """End a job as it is."""
+        """End a job in a state, without judging."""
         if error is not None:
             self._exits.append(error.exit)
         if waits_for is not None and not self._allow_waiting:
@@ -93,7 +93,7 @@ class Endings:
         return ended
 
     def finished(self, *, interrupted: bool) -> Finished:
-        """Keep what was learned and sum up."""
+        """Save the notes and return the last event of the build."""
         for variant in self._variants:
             self._lookup.heads.keep(variant.loaded, self._notes[variant.name])
         self._lookup.heads.save()

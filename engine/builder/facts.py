@@ -1,4 +1,4 @@
-"""The facts that keys are made of, from whoever knows them."""
+"""The facts in keys, from the modules that declare them."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ if TYPE_CHECKING:
 
 _MACHINE = "engine.machine.facts"
 _LOADED_LATE = ("engine.server.fact",)
-"""Loaded only when no other knows a fact: these take modules that nothing else here needs."""
+"""Modules that are loaded only for a fact that no other module declares, because they are slow to import."""
 
 
 def of(name: str, hardware: Hardware | None = None) -> Known:
-    """Return a fact; those called `device.` are of the GPU of this machine that `hardware` means.
+    """Return a fact. The facts `device.*` describe the GPU of this machine that `hardware` names.
 
-    Raises KeyError for a fact that nobody knows, and for one of a GPU that is not here.
+    Raises KeyError for an undeclared fact, and for a fact of a GPU that this machine lacks.
     """
     _load(_homes() if name in FACTS else (*_homes(), *_LOADED_LATE), name)
     return FACTS[name].tell(hardware)
 
 
 def describing() -> Mapping[str, str]:
-    """Return the facts that describe this machine, as records keep them."""
+    """Return the facts that describe this machine in records."""
     _load(_homes())
     every = sorted(FACTS.items())
     return {name: fact.tell(None).value for name, fact in every if fact.describes_machine}
 
 
 def needed_by(hardware: Hardware) -> Iterator[Known]:
-    """Yield what decides whether this machine can do work that needs some hardware."""
+    """Yield the facts that decide whether this machine has some hardware."""
     yield tools.known(hardware.tool)
     yield local_gpus.known(local_gpus.names())
 
 
 def can_run(hardware: Hardware) -> bool:
-    """Say whether this machine has one of the GPUs, and the package that drives it in a version that will do."""
+    """Say whether this machine has one of the GPUs, and a suitable version of the package that drives it."""
     version = tools.version_of(hardware.tool)
     return (
         version != tools.MISSING and agrees(hardware.version or "", version) and local_gpus.local(hardware) is not None
@@ -54,9 +54,9 @@ def can_run(hardware: Hardware) -> bool:
 
 @cache
 def _homes() -> tuple[str, ...]:
-    """Return the modules where our own facts are declared: the machine's, and those beside the runtimes.
+    """Return the modules that declare this package's facts: of the machine, and of each runtime.
 
-    Other packages declare theirs beside their steps and runtimes.
+    Other packages declare facts beside their steps and runtimes.
     """
     rooms = (room.name for room in pkgutil.iter_modules(engine.runtimes.__path__, "engine.runtimes.") if room.ispkg)
     facts = (f"{room}.facts" for room in rooms)

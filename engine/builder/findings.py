@@ -1,4 +1,4 @@
-"""What `why` says of each job: cached, or the exact rows that changed."""
+"""Explain each job for `why`: cached, or the rows of the key that changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ State = Literal["cached", "stale", "new", "unknown"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What `why` says of a job."""
+    """The state of a job, and the rows that explain it."""
 
     job: Job
     state: State
@@ -29,7 +29,7 @@ class Finding:
 
 
 def examine(variant: PlannedVariant, lookup: Lookup) -> list[Finding]:
-    """Say for each job of a variant whether it is cached, and if not, which rows decided it."""
+    """Return for each job of a variant whether it is cached, and if not, the rows that changed."""
     head = lookup.heads.of(variant.loaded)
     recipe = _recipe_changes(head, variant)
     findings: dict[str, Finding] = {}
@@ -64,7 +64,7 @@ def _examine(job: Job, earlier: Mapping[str, Finding], head: Head, lookup: Looku
 
 
 def _lost(job: Job, before: Record | None) -> Change:
-    """Return why a job with the same key is made again: the store no longer has what it made, or has it damaged."""
+    """Return the reason why a job with an unchanged key runs again: its record or artifact is missing or damaged."""
     if before is None:
         return Change("record", "stored", "missing or damaged")
     if reports.current(type(job.step), before) is None:

@@ -1,4 +1,4 @@
-"""A recipe and the steps -> ordered Jobs; networkx names the circle where steps need each other."""
+"""A recipe and the steps -> Jobs in an order in which each comes after the jobs that it needs."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ class Job:
     name: str
     step: Step
     needs: Mapping[str, str]
-    """Parameter of `run` -> the job whose output fills it."""
+    """Parameter of the step's `run` -> the job whose output fills it."""
     gates: tuple[str, ...] = ()
-    """Jobs that must have passed before, without being inputs."""
+    """Jobs that must pass before this job without being its inputs."""
 
     @property
     def earlier(self) -> tuple[str, ...]:
-        """The jobs that must have passed before this one, each once."""
+        """The jobs that must pass before this job, each once."""
         return tuple(dict.fromkeys((*self.needs.values(), *self.gates)))
 
 
 def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
-    """Return the jobs of one recipe in an order in which each comes after what it needs.
+    """Return the jobs of one recipe, each after the jobs that it needs.
 
-    Raises StepError where steps cannot be joined: an input that nobody makes, two steps that claim the same
-    place, steps that need each other.
+    Raises StepError where steps cannot be joined: no step makes an input, two steps claim the same place, or steps
+    need each other in a circle.
     """
-    planned = {name: step for name, kind in steps.items() if (step := kind.for_recipe(recipe)) is not None}
+    chosen = {name: kind.for_recipe(recipe) for name, kind in steps.items()}
+    planned = {name: step for name, step in chosen.items() if step is not None}
     delivering = [name for name, step in planned.items() if step.delivers]
     if len(delivering) > 1:
         raise StepError(f"two steps make what the user gets: {delivering[0]!r} and {delivering[1]!r}")
@@ -56,7 +57,7 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
 
 
 def up_to(jobs: Sequence[Job], last: Iterable[str]) -> tuple[Job, ...]:
-    """Return the jobs that the named ones need, and these themselves, in the same order."""
+    """Return the named jobs and all jobs that they need, in the same order."""
     keep = set(last)
     for job in reversed(jobs):
         if job.name in keep:
@@ -71,7 +72,7 @@ def _ordered(jobs: Sequence[Job]) -> tuple[Job, ...]:
 
 @cache  # the variants of a recipe are mostly wired alike
 def _order(needs: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
-    """Return the jobs, each after those it needs, and the first in the alphabet where several could come next."""
+    """Return the names of jobs, each after those that it needs; of several possible next ones, the first by name."""
     graph = TopologicalSorter(dict(needs))
     try:
         graph.prepare()
@@ -89,7 +90,7 @@ def _order(needs: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
 
 def _cycle(needs: Iterable[tuple[str, tuple[str, ...]]]) -> StepError:
     """Return the error for steps that need each other."""
-    import networkx as nx  # it takes longer to import than a plan to make, so only where there is something to say
+    import networkx as nx  # imported only for an error, because its import takes longer than a plan
 
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(sorted(name for name, _ in needs))
@@ -102,7 +103,7 @@ def _cycle(needs: Iterable[tuple[str, tuple[str, ...]]]) -> StepError:
 
 
 class _Wiring:
-    """Which job fills which input, given all steps and those that the recipe wants."""
+    """Joins jobs: finds the job that fills each input, among all steps and those of the recipe."""
 
     def __init__(self, steps: Mapping[str, type[Step]], planned: Mapping[str, Step]) -> None:
         self.steps = steps
@@ -125,7 +126,7 @@ class _Wiring:
             self.slotted[place] = name
 
     def needs(self, name: str) -> dict[str, str]:
-        """Return what fills each input of a wanted step."""
+        """Return the job that fills each input of a step. Raises StepError for a required input that no step makes."""
         kind = self.steps[name]
         used = self.planned[name].inputs_used()
         filled = {}
@@ -146,6 +147,7 @@ class _Wiring:
         return filled
 
     def _maker(self, output: str, *, asker: str) -> str | None:
+        """Return the job whose output is the input `output` of the step `asker`; None where no step makes it."""
         named = [n for n, kind in self.steps.items() if output == kind.makes and kind.after is None]
         makers = named or [n for n in self.steps if n.replace("-", "_") == output]
         in_plan = [n for n in makers if n in self.planned]
@@ -155,7 +157,11 @@ class _Wiring:
         return self._handed_on_by(chosen[0], asker=asker) if chosen else None
 
     def _handed_on_by(self, name: str, *, asker: str) -> str | None:
-        """Return the job whose output stands at this step's place, or behind it where another slotted in."""
+        """Return the job that provides a step's output to the step `asker`.
+
+        That is the step that comes `after` this step, if there is one; else this step, if the recipe has it; else the
+        job that provides this step's first input.
+        """
         slotted = self.slotted.get(name)
         if slotted is not None and slotted != asker:
             return self._handed_on_by(slotted, asker=asker)

@@ -1,4 +1,4 @@
-"""Which record, if any, is a job's: the same answer for `build`, `why` and `show`."""
+"""Compute the keys of jobs and find their records, in the same way for `build`, `why` and `show`."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from engine.store.store import Record, Store
 
 @dataclass(frozen=True)
 class PlannedVariant:
-    """One variant of a recipe with its plan."""
+    """A variant of a recipe, with its jobs in order."""
 
     loaded: LoadedRecipe
     jobs: tuple[Job, ...]
 
     @property
     def name(self) -> str:
-        """The variant's name, unique in a build."""
+        """The name of the variant, unique in a build."""
         return self.loaded.recipe.name
 
 
 @dataclass
 class _Watched:
-    """A source as it was when its content was read."""
+    """A source, with the stat rows that its files had when their content was read."""
 
     resolved: Resolved
     rows: Mapping[Path, Row] = field(default_factory=dict)
 
 
 class Lookup:
-    """Computes keys; reads each source and each version once in its life."""
+    """Computes keys and finds records. It reads each source and each version of a tool only once."""
 
     def __init__(self, store: Store, *, refresh: bool = False, pinned: Mapping[str, str] | None = None) -> None:
-        """`pinned` are the commits of a hub's revisions, by "hf:REPO@REVISION", that nobody is asked about."""
+        """`pinned` has commits of hub revisions, by "hf:REPO@REVISION": no hub is asked for these."""
         self.store = store
         self.heads = Heads(store.notes)
         self._refresh = refresh
@@ -59,10 +59,10 @@ class Lookup:
         self._seen: dict[Known, None] = {}
 
     def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
-        """Return a job's key, given the content of the inputs that other jobs make.
+        """Return a job's key, given the rows of the inputs that other jobs make.
 
-        Where its hardware is not here, the rows of the machine that has it are left out.
-        Raises UserError where a source cannot be found or resolved.
+        For a job whose hardware this machine lacks, the key has no rows of a machine. Raises UserError where a source
+        cannot be found or resolved.
         """
         step = job.step
         away = self.away(job)
@@ -84,22 +84,24 @@ class Lookup:
         )
 
     def find(self, job: Job, key: Key) -> Record | None:
-        """Return the record of a job, or None. Where its hardware is not here, one from such a machine will do.
+        """Return the record of a job, or None.
 
-        One whose report does not read counts as not there: then the job is made again.
+        For a job whose hardware this machine lacks, a record from a machine with that hardware is returned. A record
+        with an unreadable report counts as missing, so that the job runs again.
         """
         away = self.away(job)
         if away is None:
             return self._read(job, key)
         records = self.elsewhere.fitting(key, away)
-        return next((record for each in records if (record := self._read(job, each.key)) is not None), None)
+        readable = (self._read(job, each.key) for each in records)
+        return next((record for record in readable if record is not None), None)
 
     def _read(self, job: Job, key: Key) -> Record | None:
         record = self.store.find(key)
         return None if record is None else reports.current(type(job.step), record)
 
     def away(self, job: Job) -> Hardware | None:
-        """Return the hardware that a job needs and this machine lacks."""
+        """Return the hardware that a job needs and this machine lacks, or None."""
         hardware = job.step.hardware()
         if hardware is None:
             return None
@@ -108,12 +110,12 @@ class Lookup:
         return None if facts.can_run(hardware) else hardware
 
     def note(self, known: Known) -> str:
-        """Return the value of what is known, and watch what is behind it."""
+        """Return the value of a fact, and watch the files and variables behind it."""
         self._seen[known] = None
         return known.value
 
     def facts(self, names: Iterable[str], hardware: Hardware | None) -> dict[str, str]:
-        """Return the facts by name. Raises KeyError for one that nobody knows, and for one of a GPU not here."""
+        """Return facts by name. Raises KeyError for an undeclared fact, and for a GPU that this machine lacks."""
         return {name: self.note(facts.of(name, hardware)) for name in names}
 
     def tools(self, names: Iterable[str]) -> dict[str, str]:
@@ -121,34 +123,34 @@ class Lookup:
         return {name: self.note(tools.known(name)) for name in names}
 
     def variables(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the environment variables that are set."""
+        """Return the values of those environment variables that are set."""
         seen = {name: self.note(Known(os.environ.get(name, ""), variables=(name,))) for name in names}
         return {name: value for name, value in seen.items() if name in os.environ}
 
     def code(self, step: Step) -> Digest:
-        """Return the digest of the code behind one very job."""
+        """Return the digest of the code that a step with its options runs."""
         step_code = code.of_step(step)
         self.note(Known(step_code.digest, tuple(str(path) for path in step_code.files)))
         return step_code.digest
 
     @cached_property
     def elsewhere(self) -> Elsewhere:
-        """What other machines left in the store."""
+        """The records of other machines in the store."""
         return Elsewhere(self.store)
 
     @cached_property
     def machine(self) -> Mapping[str, str]:
-        """The facts of this machine, as records keep them."""
+        """The facts that describe this machine in records."""
         return facts.describing()
 
     def source(self, source: Source) -> Resolved:
-        """Return where a source is and what its content is."""
+        """Return the location and the content of a source."""
         known = self._sources.get(source)
         if known is None:
             rows: dict[Path, Row] = {}
 
             def digest_file(path: Path) -> Digest:
-                rows[path] = settled_row(path)  # as it was before it was read
+                rows[path] = settled_row(path)  # before the content is read
                 return self.store.contents.digest(path)
 
             resolved = sources.resolve(
@@ -166,12 +168,12 @@ class Lookup:
         return known.resolved
 
     def accept(self, job: Job, record: Record) -> None:
-        """Raise UserError where a build must not go on with this record; here every record will do."""
+        """Raise UserError where a build must not use this record. This look-up accepts every record."""
 
     def changed_meanwhile(self, job: Job) -> Path | None:
-        """Return a file behind a job's sources or code that changed since its content was read, or None.
+        """Return a file of a job's sources or code that changed since its content was read, or None.
 
-        A worker imports a step when its turn comes, perhaps long after the key was reckoned.
+        A worker imports a step when the job starts, perhaps long after the key was computed.
         """
         for path, before in code.of_step(job.step).before.items():
             if _differs(path, row_of(before)):
@@ -184,7 +186,7 @@ class Lookup:
         return None
 
     def watched(self) -> Known:
-        """Return every file, folder and environment variable that the keys were made from."""
+        """Return all files, folders and environment variables that the keys depend on."""
         sources = (str(path) for source in self._sources.values() for path in source.rows)
         paths = (path for known in self._seen for path in known.paths)
         variables = (name for known in self._seen for name in known.variables)
@@ -192,15 +194,16 @@ class Lookup:
 
 
 def content_of(maker: Job, record: Record) -> str:
-    """Return the row by which a job's output counts for those who take it.
+    """Return the value of a job's output in the keys of the jobs that take it.
 
-    Where a step gives other bytes each time, it is the key that they were made under: any of them will do.
+    The value is the artifact's digest. For a step whose bytes differ from build to build, it is the key of the output,
+    so that any output of that key serves.
     """
     return str(record.artifact) if maker.step.reproducible else under(record.digest)
 
 
 def under(key: str) -> str:
-    """Return the row of something that was made under a key, whatever its bytes."""
+    """Return the value, in later keys, of an output that counts by its key instead of its bytes."""
     return f"made under {key}"
 
 

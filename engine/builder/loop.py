@@ -1,4 +1,4 @@
-"""The one loop: find the artifact or make it; yields Events."""
+"""The build loop: find each job's artifact or make it; yields Events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STARTABLE = (State.STARTABLE, State.STARTABLE_ALONE)
 
 @dataclass(frozen=True)
 class Options:
-    """How to build, where that is no part of any key."""
+    """Options of a build that are no rows of a key."""
 
     out: Path
     force: frozenset[str] = frozenset()
@@ -43,15 +43,15 @@ class _Running:
     ticket: Ticket
     attempt: Attempt
     followers: list[Ticket] = field(default_factory=list)
-    """The same job in other variants: it is looked up again when this one has ended."""
+    """Tickets of the same job in other variants, which are looked up again when this run has ended."""
 
 
 def run(
     variants: Sequence[PlannedVariant], lookup: Lookup, executor: LocalExecutor, options: Options
 ) -> Iterator[Event]:
-    """Build all variants, sharing every job that they have in common; the last event says how it went.
+    """Build all variants, each common job once; the last event has the state of the build.
 
-    Closes the executor. On an interrupt all workers are ended and nothing half-made is left.
+    Closes the executor. On an interrupt all workers are ended, and no unfinished output is left.
     """
     build = _Build(variants, lookup, executor, options)
     try:
@@ -97,7 +97,7 @@ class _Build:
         yield self.endings.finished(interrupted=False)
 
     def _collect(self, timeout: float | None) -> Iterator[Event]:
-        """Take what workers have done."""
+        """Handle the outcomes of workers that have finished."""
         if self.running:
             for ident, outcome in self.executor.poll() if timeout is None else self.executor.poll(timeout):
                 if isinstance(ident, str):
@@ -110,14 +110,14 @@ class _Build:
                 self.board.move(ticket, State.READY)
 
     def abandon(self) -> None:
-        """End all workers and remove what they were making."""
+        """End all workers and remove their unfinished outputs."""
         self.executor.close()
         for running in self.running.values():
             running.attempt.close()
         self.running.clear()
 
     def _look_up(self, ticket: Ticket) -> Iterator[Event]:
-        """Settle a job whose inputs are known, or queue it for a worker."""
+        """End a job that is cached, skipped, failed or waiting for hardware; queue any other job for a worker."""
         if any(other.ended is None or other.ended.state not in _PASSED for other in self.board.needed(ticket)):
             yield self.endings.end(ticket, "skipped")
             return
@@ -131,15 +131,19 @@ class _Build:
                 return
         if ticket.digest in self.running:
             self._follow(ticket)
-        elif (record := self._find_record(ticket)) is not None:
+            return
+        record = self._find_record(ticket)
+        if record is not None:
             yield self.endings.settle(ticket, record, "cached")
-        elif (away := self.lookup.away(ticket.job)) is not None and not self._stopping():
+            return
+        away = self.lookup.away(ticket.job)
+        if away is not None and not self._stopping():
             yield self.endings.end(ticket, "waiting", waits_for=str(away))
-        else:
-            self.board.move(ticket, State.STARTABLE_ALONE if ticket.job.step.exclusive else State.STARTABLE)
+            return
+        self.board.move(ticket, State.STARTABLE_ALONE if ticket.job.step.exclusive else State.STARTABLE)
 
     def _fill_slots(self) -> Iterator[Event]:
-        """Start what can be started; what must run alone comes when there is nothing else to do."""
+        """Start jobs in free slots. A job that must run alone starts when no other job runs or can start."""
         alone = any(running.ticket.job.step.exclusive for running in self.running.values())
         has = self.board.has
         while has(State.STARTABLE) and not alone and self.executor.busy < self.executor.slots:
@@ -148,22 +152,23 @@ class _Build:
             yield from self._start_or_settle(self.board.take(State.STARTABLE_ALONE))
 
     def _follow(self, ticket: Ticket) -> None:
-        """Wait for the worker that makes the same for another variant."""
+        """Let a ticket wait for the worker that runs the same job for another variant."""
         self.running[ticket.digest].followers.append(ticket)
         self.board.move(ticket, State.FOLLOWING)
 
     def _find_record(self, ticket: Ticket) -> Record | None:
+        """Return the record of a job, or None; None also for a job that `--force` runs again."""
         if ticket.job.name in self.options.force and ticket.digest not in self.forced:
             return None
         self.store.use(ticket.digest)
         record = self.lookup.find(ticket.job, ticket.known_key)
-        if record is not None and record.digest != ticket.digest:  # made on another machine
+        if record is not None and record.digest != ticket.digest:  # from another machine
             ticket.rekey(record.key)
             self.store.use(ticket.digest)
         return record
 
     def _start_or_settle(self, ticket: Ticket) -> Iterator[Event]:
-        """Start a job, unless it is being made or was made since it was looked up."""
+        """Start a job, unless another worker or builder runs it or has finished it since the look-up."""
         if self._stopping():
             yield self.endings.end(ticket, "skipped")
             return
@@ -175,7 +180,7 @@ class _Build:
             if lock is None:
                 self.board.move(ticket, State.LOCKED_ELSEWHERE)
                 return
-            # Another builder may have made it between the look-up and the lock.
+            # Another builder may have finished the job between the look-up and the lock.
             record = self._find_record(ticket)
             if record is None:
                 yield self._start(ticket, lock)
@@ -201,7 +206,7 @@ class _Build:
         return Started(ticket.variant.name, ticket.job.name, attempt.log)
 
     def _take(self, running: _Running, outcome: Outcome) -> Iterator[Event]:
-        """Turn a worker's outcome into a record, or into the job's failure."""
+        """End a job with the record of a worker's outcome, or with the worker's error."""
         ticket = running.ticket
         try:
             record = running.attempt.record(outcome)

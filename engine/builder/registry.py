@@ -1,28 +1,35 @@
-"""The steps that there are: our own, a module each, and those that other packages bring."""
+"""All steps: those of this package, a module each, and those of other packages by entry points."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import EntryPoint
+from importlib.util import LazyLoader
 from types import MappingProxyType, ModuleType
 
 import engine.steps
 from engine import plugins
-from engine.builder import lazy
 from engine.errors import StepError
 from engine.step import Step
 
+_LAZY_ROOMS = ("engine.kit.", "engine.runtimes.", "engine.server.", "engine.client.")
+"""The rooms with the modules that steps run: a plan only needs the steps themselves."""
+
 
 def folders() -> list[str]:
-    """Return the folders in which a new file would be a new step of ours."""
+    """Return the folders in which each module is a step of this package."""
     return list(engine.steps.__path__)
 
 
 def changed() -> bool:
-    """Say whether there are other steps of ours by now than those that were found."""
+    """Say whether modules of steps were added or removed since `steps` first looked."""
     return _names() != _first_names()
 
 
@@ -32,7 +39,7 @@ def _first_names() -> tuple[str, ...]:
 
 
 def ours() -> list[str]:
-    """Return the names of the modules that hold our own steps."""
+    """Return the names of the modules with this package's steps."""
     return [module.name for module in pkgutil.iter_modules(engine.steps.__path__)]
 
 
@@ -42,13 +49,13 @@ def _names() -> tuple[str, ...]:
 
 @cache
 def steps() -> Mapping[str, type[Step]]:
-    """Return every step by its name: the module's name for ours, the entry point's for others.
+    """Return every step by its name: the name of its module or, in another package, of its entry point.
 
-    Raises StepError where another package's step cannot be loaded or takes a name twice.
+    Raises StepError where another package's step cannot be loaded or has a name that is taken.
     """
     _first_names()
     kinds: dict[str, type[Step]] = {}
-    with lazy.loading():
+    with _loading_lazily():
         for name in ours():
             step = _step_in(importlib.import_module(f"engine.steps.{name}"))
             kinds[_named(step, name)] = step
@@ -80,7 +87,7 @@ def _load(point: EntryPoint) -> type[Step]:
 
 
 def _step_in(module: ModuleType) -> type[Step]:
-    # `isinstance` would ask a module for its class, and so load those that wait to be used.
+    # `isinstance` would read an attribute of lazy modules and so load them.
     kinds: list[type] = [value for value in vars(module).values() if issubclass(type(value), type)]
     own = [kind for kind in kinds if issubclass(kind, Step) and kind.__module__ == module.__name__]
     if len(own) != 1:
@@ -88,3 +95,32 @@ def _step_in(module: ModuleType) -> type[Step]:
             f"{module.__name__} holds {len(own)} steps", [step.__name__ for step in own], "put one step into one module"
         )
     return own[0]
+
+
+class _LazyFinder(MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return a spec with a lazy loader for a module of these rooms; None for any other module."""
+        if not fullname.startswith(_LAZY_ROOMS):
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.loader is None or spec.submodule_search_locations is not None:
+            return None  # packages are small: they are loaded as usual
+        spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
+@contextmanager
+def _loading_lazily() -> Iterator[None]:
+    """Inside the block, load the modules that steps run only when one of their attributes is first read.
+
+    `from engine.kit.onnx import shapes` does not load `shapes`; `from engine.kit.onnx.shapes import infer` does.
+    Workers import steps without lazy loading, so that a job starts with all of its code read.
+    """
+    finder = _LazyFinder()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)

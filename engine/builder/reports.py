@@ -1,4 +1,4 @@
-"""Reports at the border of a record: typed where the step names its type, JSON inside; read in this one place."""
+"""Read the reports in records: as the type that the step names, else as the JSON that was filed."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from engine.store.store import Record
 
 
 def version_of(step: type[Step]) -> int:
-    """Return the version that a step's reports are filed under."""
+    """Return the version of a step's reports."""
     return 1 if step.report is None else step.report.version
 
 
 def read(step: type[Step], record: Record) -> TypedReport | Report:
-    """Return a record's report: of the type that the step names, else as it was filed.
+    """Return a record's report, as the type that the step names; without a type, as the JSON that was filed.
 
-    Raises ValueError for a report of another type or version that cannot be read as this one.
+    Raises ValueError for a report of another type, or of a version that cannot be migrated.
     """
     if step.report is None:
         return dict(record.report)
@@ -26,7 +26,7 @@ def read(step: type[Step], record: Record) -> TypedReport | Report:
 
 
 def current(step: type[Step], record: Record) -> Record | None:
-    """Return the record with its report as this version writes it; None where it does not read."""
+    """Return the record with its report migrated to the present version; None for an unreadable report."""
     try:
         report = read(step, record)
     except ValueError:

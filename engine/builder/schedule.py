@@ -1,4 +1,4 @@
-"""Which job goes first: the one with the longest expected way to the end behind it."""
+"""The order of jobs: the job with the longest expected chain of later jobs goes first."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Name = TypeVar("Name", bound=Hashable)
 Item = TypeVar("Item")
 
 UNKNOWN_SECONDS = 1.0
-"""What a job is expected to take that was never run here."""
+"""The expected time of a job that was never run here."""
 
 
 def urgencies(jobs: Sequence[tuple[Name, Iterable[Name]]], seconds: Mapping[Name, float]) -> dict[Name, float]:
     """Return for each job the seconds from its start to the end of the longest chain of jobs that need it.
 
-    `jobs` are (job, the jobs that it needs), each after those that it needs.
+    `jobs` are pairs of a job and the jobs that it needs, each after the jobs that it needs.
     """
     behind: dict[Name, float] = {}
     for name, needs in reversed(jobs):
@@ -27,7 +27,7 @@ def urgencies(jobs: Sequence[tuple[Name, Iterable[Name]]], seconds: Mapping[Name
 
 
 class Queue(Generic[Item]):
-    """Gives out the most urgent item first; among equals, the one that came first."""
+    """A queue that gives out the most urgent item first; of equally urgent items, the one added first."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Item]] = []

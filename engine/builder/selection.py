@@ -1,4 +1,4 @@
-"""Which recipes are meant, and what they become: read, checked and planned variants."""
+"""Select recipes: read and check them, and plan their variants."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Recipes = str | Path | Sequence[str | Path]
 
 
 class Reading(TypedDict, total=False):
-    """How recipes are read: what the options of the command line say."""
+    """Options for reading recipes; the command line's options have the same names."""
 
     set: Sequence[str]
     only: Sequence[str]
@@ -39,7 +39,7 @@ class Reading(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Selection:
-    """Which recipes, and how they are read."""
+    """Recipes, and the options for reading them."""
 
     paths: tuple[Path, ...]
     set: tuple[str, ...] = ()
@@ -53,22 +53,22 @@ class Selection:
 
     @property
     def project(self) -> Path:
-        """The project of the first recipe: where `cache/` and `build/` are by default."""
+        """The project folder of the first recipe, which holds `cache/` and `build/` by default."""
         return project_of(self.paths[0])
 
     @property
     def store(self) -> Path:
-        """The store's folder: as asked for, by RECIPE_CACHE, or `cache/` of the project."""
+        """The store's folder: by `--cache`, by RECIPE_CACHE, or `cache/` of the project."""
         return store_of(self.cache, self.paths[0])
 
 
 def store_of(cache: Path | None, recipe: Path) -> Path:
-    """Return the store's folder: as asked for, by RECIPE_CACHE, or `cache/` of the recipe's project."""
+    """Return the store's folder: the given one, that of RECIPE_CACHE, or `cache/` of the recipe's project."""
     return cache or Path(os.environ.get("RECIPE_CACHE") or project_of(recipe) / "cache")
 
 
 def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
-    """Return a Selection from what functions and the command line give. Raises UsageError without a recipe."""
+    """Return a Selection of recipes with options and RECIPE_ALLOW_PATHS. Raises UsageError without a recipe."""
     given = [recipes] if isinstance(recipes, str | Path) else list(recipes)
     if not given:
         raise UsageError("no recipe is named", hint="recipe build recipes/minilm_cpu.yaml")
@@ -131,7 +131,7 @@ def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence
 
 
 def _refuse_version(loaded: LoadedRecipe) -> None:
-    """Refuse a tool of another version than the recipe's, where nobody would wait for another machine that has it."""
+    """Refuse an installed tool of another version than the recipe's, if no other machine could have that version."""
     runtimes.of(loaded.recipe).refuse_installed(loaded, _installed)
 
 
@@ -141,7 +141,7 @@ def _installed(distribution: str) -> str | None:
 
 
 def _refuse_overlap(loaded: LoadedRecipe) -> None:
-    """Refuse samples for calibration that are also validated on, as far as their files tell."""
+    """Refuse calibration samples that are also validation samples, as far as the files show."""
     calibration, validated = loaded.recipe.calibrate, loaded.recipe.validation.samples
     if calibration is None or validated is None:
         return
@@ -168,7 +168,7 @@ def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[job
 
 
 class _Consulted(dict[str, Mapping[str, Any]]):
-    """The options of steps, and which of them any step asked for: the others would be ignored."""
+    """The options of steps, noting the names that a step reads: options under other names would be ignored."""
 
     def __init__(self, options: Mapping[str, Mapping[str, Any]]) -> None:
         super().__init__(options)

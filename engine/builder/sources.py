@@ -1,4 +1,4 @@
-"""Where a source is and what its content is: a file, a directory, an installed package or a hub's repository."""
+"""Locate and digest sources: files, directories, installed packages and repositories of a hub."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from engine.kit.onnx import onnx_source
 from engine.step import Source
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_LISTED = 12
+"""The most names of files that an error lists."""
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """A source as it is now.
+    """The location and content of a source.
 
-    `row` goes into the key: the digest of the content, or `hf:REPO@COMMIT`. `location` is what `Step.run` receives.
-    `files` are the files and folders that decided it: as long as their stat rows stay, so does the answer.
-    `resolution` is what to remember of a revision that moves: ("hf:REPO@main", commit).
+    `row` is the source's value in the key: the digest of the content, or `hf:REPO@COMMIT`. `location` is the path or
+    name that `Step.run` receives. `files` are the files and folders that were read: while their stat rows stay, so
+    does the row. `resolution` is the commit of a moving revision, to be remembered: ("hf:REPO@main", commit).
     """
 
     row: str
@@ -40,10 +42,10 @@ def resolve(
     remembered: Callable[[str], str | None],
     refresh: bool = False,
 ) -> Resolved:
-    """Return where `source` is and what its content is.
+    """Return the location and content of a source.
 
-    `digest_file` gives a file's digest. `remembered` gives the commit that a moving revision had when it was asked for
-    last, by "hf:REPO@REVISION"; with `refresh` the hub is asked again. Raises StepError where the source is missing,
+    `digest_file` returns a file's digest. `remembered` returns the last known commit of a moving revision, by
+    "hf:REPO@REVISION"; with `refresh` the hub is asked again. Raises StepError for a source that is missing,
     unreadable or unknown to the hub.
     """
     tokenizer = source.part == "tokenizer"
@@ -64,7 +66,7 @@ def resolve(
 
 
 def place_of(source: Source) -> Path | None:
-    """Return where a source lies on this machine, None for a hub's. Raises StepError where it is not there."""
+    """Return the path of a source, None for a hub's repository. Raises StepError for a package that is missing."""
     scheme, _, rest = source.uri.partition(":")
     if scheme == "python":
         return packages.locate(rest)[0]
@@ -84,12 +86,12 @@ def _local(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: bool
 
 
 def _directory(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: bool) -> Resolved:
-    """Return the digest of the files that matter; whether they make a whole model, `fetch` will see."""
+    """Return the digest of the files of the model or tokenizer; the step `fetch` checks whether they are complete."""
     names, folders = model_files.listing(path)
     chosen = model_files.of_tokenizer(names) if tokenizer else model_files.of_model(names)
     if not chosen:
         part = "tokenizer" if tokenizer else "model"
-        present = ", ".join(sorted(entry.name for entry in path.iterdir())[:12])
+        present = ", ".join(sorted(entry.name for entry in path.iterdir())[:_LISTED])
         raise StepError(
             f"there is no {part} in {path}", [f"it holds: {present or 'nothing'}"], "name its own directory"
         )
@@ -98,7 +100,7 @@ def _directory(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: 
 
 
 def _onnx(path: Path, digest_file: Callable[[Path], Digest]) -> Resolved:
-    """Return the digest of the model and of the external files that its weights lie in, by their names in it."""
+    """Return the digest of an ONNX model and its external weight files, by the names that the model has for them."""
     files = {"model.onnx": path, **{name: path.parent / name for name in onnx_source.data_files(path)}}
     tree = digest.of_tree({name: _digest(file, digest_file) for name, file in files.items()})
     return Resolved(tree, path, tuple(files.values()))

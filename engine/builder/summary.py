@@ -1,4 +1,4 @@
-"""What a variant's last build made and measured, gathered from its records."""
+"""Gather the records and reports of a variant's last build."""
 
 from __future__ import annotations
 
@@ -19,38 +19,40 @@ R = TypeVar("R", bound=TypedReport)
 
 @dataclass(frozen=True)
 class Summary:
-    """The records of a variant by job, in the plan's order; a job that was never made has none."""
+    """The records of a variant by job, in the plan's order. A job without a record is left out."""
 
     variant: PlannedVariant
     records: Mapping[str, Record]
 
     def report(self, section: Section, kind: type[R]) -> R | None:
-        """Return what was reported of one thing; None where that was not made, or is no report of this kind."""
-        return next((report for job in self._about(section) if isinstance(report := self._read(job), kind)), None)
+        """Return the report of a section; None for a missing report or one of another type."""
+        reports_of_section = map(self._read, self._about(section))
+        return next((report for report in reports_of_section if isinstance(report, kind)), None)
 
     def taken(self, section: Section, name: str) -> Record | None:
-        """Return what the job that reports of one thing took as one of its inputs."""
+        """Return the record of an input of the job that reports on a section, or None."""
         jobs = (job for job in self.variant.jobs if job.step.section is section)
         return next((self.records.get(job.needs.get(name, "")) for job in jobs), None)
 
     @property
     def model(self) -> Record | None:
-        """The record of the model that is packaged: the last one made before the package."""
+        """The record of the packaged model: the output of the last job with a record that carries the model."""
         carriers = carrying(self.variant.jobs)
         return next((self.records[job.name] for job in reversed(self._built) if job.name in carriers), None)
 
     @property
     def facts(self) -> ModelFacts | None:
-        """What the model says of itself, None where it was not fetched."""
-        return next((facts for job in self._built if isinstance(facts := self._read(job), ModelFacts)), None)
+        """The facts of the model from its files, None where it was not fetched."""
+        return next((report for report in map(self._read, self._built) if isinstance(report, ModelFacts)), None)
 
     @property
     def delivered(self) -> Record | None:
-        """The record of what the user gets."""
+        """The record of the package that the user gets."""
         return next((self.records[job.name] for job in self._built if job.step.delivers), None)
 
     @property
     def _built(self) -> list[Job]:
+        """The jobs that have a record, in the order of the plan."""
         return [job for job in self.variant.jobs if job.name in self.records]
 
     def to_json(self) -> dict[str, object]:
@@ -75,12 +77,12 @@ class Summary:
         return reports.read(type(job.step), self.records[job.name])
 
     def _filed(self, section: Section) -> Mapping[str, object]:
-        """Return what was reported of one thing as JSON, {} where that was not made."""
+        """Return the report of a section as JSON, {} for a missing report."""
         return next((self.records[job.name].report for job in self._about(section)), {})
 
 
 def carrying(jobs: Sequence[Job]) -> set[str]:
-    """Return the jobs whose output is the model, as far as it has come: who slots in behind one carries it on."""
+    """Return the jobs whose output is the model, including those that come `after` such a job."""
     names: set[str] = set()
     for job in jobs:
         taken = next(iter(job.needs.values()), None)
@@ -90,7 +92,7 @@ def carrying(jobs: Sequence[Job]) -> set[str]:
 
 
 def summarize(lookup: Lookup, variant: PlannedVariant) -> Summary:
-    """Return what the store knows of a variant's last build."""
+    """Return the records of a variant's last build that the store has."""
     notes = lookup.heads.of(variant.loaded).jobs
     records = {}
     for job in variant.jobs:

@@ -1,4 +1,4 @@
-"""The jobs of a build on their way through it."""
+"""Tickets: the jobs of a build with their states."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from engine.store.store import Record
 
 
 class State(Enum):
-    """How far a job has come."""
+    """The state of a job in a build."""
 
     BLOCKED = auto()
-    """A job that it needs has not ended yet."""
+    """A needed job has not ended yet."""
     READY = auto()
-    """All that it needs has ended: it is looked up next."""
+    """All needed jobs have ended: the job is looked up next."""
     STARTABLE = auto()
-    """The store does not have it: it starts as soon as a worker is free."""
+    """The store has no record of the job: the job starts as soon as a worker is free."""
     STARTABLE_ALONE = auto()
-    """The store does not have it, and it measures time: it starts when nothing else is to be done."""
+    """The store has no record of a job that measures time: the job starts when no other job runs or can start."""
     LOCKED_ELSEWHERE = auto()
-    """Another builder is making it: it is looked up again shortly."""
+    """Another builder runs the job: the job is looked up again shortly."""
     RUNNING = auto()
-    """A worker of ours is making it."""
+    """A worker of this builder runs the job."""
     FOLLOWING = auto()
-    """A worker of ours is making the same for another variant: it is looked up again when that has ended."""
+    """A worker of this builder runs the same job for another variant; afterwards the job is looked up again."""
     ENDED = auto()
-    """It was found, made, skipped, failed, or waits for hardware: `Ticket.ended` says which."""
+    """The job is cached, built, skipped, failed or waits for hardware: `Ticket.ended` has which."""
 
 
 _NEXT: Mapping[State, frozenset[State]] = {
@@ -52,7 +52,7 @@ _NEXT: Mapping[State, frozenset[State]] = {
 
 @dataclass(eq=False)
 class Ticket:
-    """One job of one variant on its way through the build."""
+    """One job of one variant, with its state in the build."""
 
     variant: PlannedVariant
     job: Job
@@ -65,7 +65,7 @@ class Ticket:
     dependents: list[Ticket] = field(default_factory=list)
 
     def move(self, state: State) -> None:
-        """Go on to a state that can follow; any other is a mistake of ours."""
+        """Go on to a state. Raises AssertionError for a state that cannot follow the present one."""
         if state not in _NEXT[self.state]:
             raise AssertionError(f"{self.job.name} of {self.variant.name} cannot go from {self.state} to {state}")
         self.state = state
@@ -79,17 +79,17 @@ class Ticket:
 
     @cached_property
     def digest(self) -> Digest:
-        """The digest of that key."""
+        """The digest of the key."""
         return digest_of(self.known_key)
 
     def rekey(self, key: Key) -> None:
-        """Go by the key of another machine, which made what is wanted here."""
+        """Take the key of another machine, whose record serves here."""
         self.key = key
         self.__dict__.pop("digest", None)
 
 
 def issue(variants: Iterable[PlannedVariant], heads: Mapping[str, Head]) -> Mapping[tuple[str, str], Ticket]:
-    """Return a ticket for each job by variant and job, joined, each as urgent as its last durations make it."""
+    """Return a ticket for each job by the names of variant and job. Urgency comes from the durations of last builds."""
     jobs = [(variant, job) for variant in variants for job in variant.jobs]
     needs = [((variant.name, job.name), [(variant.name, name) for name in job.earlier]) for variant, job in jobs]
     lasted = {

@@ -1,4 +1,4 @@
-"""Runs Jobs in a child process, one after the other, each with its own log and its peak memory."""
+"""Runs jobs in a child process, one after the other, each with a log and a measurement of peak memory."""
 
 from __future__ import annotations
 
@@ -24,12 +24,16 @@ from engine.store import output
 from engine.store.output import Files
 
 _ROOM = 1 << 16
-"""Fewer free bytes than this, and nothing can be written."""
+"""A disk with fewer free bytes counts as full."""
+_KIB = 1024
+"""Bytes in the unit of memory sizes in Linux's proc(5) and getrusage(2)."""
+_LISTED = 8
+"""The most lines of an exception's text that an error lists."""
 
 
 @dataclass(frozen=True)
 class WorkerTask:
-    """What a worker is asked to do: names, values and paths only, no code and no data."""
+    """The work for one run of a job: names, values and paths, no code and no data."""
 
     step: str
     """`module:Class` of the step."""
@@ -40,19 +44,19 @@ class WorkerTask:
     out: str
     log: str
     key: str = ""
-    """The digest of the job's key, for steps that write down what they made their output for."""
+    """The digest of the job's key, for steps that write it into their output."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a task: a report, or an error."""
+    """The outcome of a task: a report or an error, with measurements and output files."""
 
     report: Mapping[str, object] | None
     error: UserError | None
     seconds: float
     peak_bytes: int
     files: Files = field(default_factory=dict)
-    """What it made: relative path -> size in bytes and content."""
+    """The output files: relative path -> size in bytes and digest of the content."""
 
 
 def command() -> list[str]:
@@ -62,9 +66,9 @@ def command() -> list[str]:
 
 
 def main() -> None:
-    """Serve tasks from standard input, a JSON line each, until it closes; answer on the former standard output.
+    """Run tasks from standard input, a JSON line each, until it closes; answer on the former standard output.
 
-    Standard output and error go to each task's log, whatever writes to them, native code included.
+    While a task runs, standard output and error go to its log, also those of native code.
     """
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
@@ -72,13 +76,13 @@ def main() -> None:
     os.dup2(null, 0)
     os.dup2(2, 1)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a text file, as in every script
-    for task in _requests(requests):
+    for task in _tasks(requests):
         answers.write(encode_outcome(_serve(task)))
         answers.flush()
 
 
-def _requests(stream: IO[bytes]) -> Any:
-    """Yield tasks; read ahead in a thread, so that the parent's death ends this process at once, even in mid-task."""
+def _tasks(stream: IO[bytes]) -> Any:
+    """Yield tasks. A thread reads ahead, so that the parent's death ends this process at once, even during a task."""
     import queue
 
     tasks: queue.SimpleQueue[WorkerTask] = queue.SimpleQueue()
@@ -105,7 +109,7 @@ def _serve(task: WorkerTask) -> Outcome:
         files = output.take(Path(task.out))
     except UserError as known:
         error = known
-        with contextlib.suppress(OSError):  # a log on a full disk
+        with contextlib.suppress(OSError):  # the log may be on a full disk
             print(f"{known}")  # noqa: T201 - the log is where a job speaks
     except BaseException as unknown:  # noqa: BLE001 - whatever a tool raises is this job's failure, not the worker's
         error = _unexpected(task, unknown)
@@ -118,7 +122,7 @@ def _serve(task: WorkerTask) -> Outcome:
 
 
 def _speak_into(path: str) -> None:
-    """Let standard output and error go to a job's log."""
+    """Redirect standard output and error to a job's log, and go to the folder of the log."""
     log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -127,7 +131,10 @@ def _speak_into(path: str) -> None:
 
 
 def perform(task: WorkerTask, kind: Any = None) -> Mapping[str, object]:
-    """Run a step and return its report as JSON; its class where it is at hand. Raises StepError, and what it raises."""
+    """Run a step and return its report as JSON. Raises StepError and any error of the step.
+
+    `kind` is the step's class; without it the class is imported.
+    """
     if kind is None:
         module, _, name = task.step.partition(":")
         kind = getattr(importlib.import_module(module), name)
@@ -143,7 +150,7 @@ def perform(task: WorkerTask, kind: Any = None) -> Mapping[str, object]:
 
 
 def _as_json(name: str, kind: Any, report: Any) -> Mapping[str, object]:
-    """Return a report as JSON. Raises StepError where it is not what its step says that it reports."""
+    """Return a report as JSON. Raises StepError for a report of another type than the step declares."""
     if kind.report is not None and not isinstance(report, kind.report):
         raise StepError(f"the step {name!r} reports {type(report).__name__}, and says {kind.report.__name__}")
     raw = dict(report or {}) if kind.report is None else report.to_json()
@@ -180,12 +187,12 @@ def _unexpected(task: WorkerTask, error: BaseException) -> StepError:
             "close other programs, or build on a machine with more memory",
         )
     return StepError(
-        f"the step {task.name!r} failed", text.splitlines()[:8], f"the whole log: recipe logs RECIPE {task.name}"
+        f"the step {task.name!r} failed", text.splitlines()[:_LISTED], f"the whole log: recipe logs RECIPE {task.name}"
     )
 
 
 def _is_full(error: BaseException | None) -> bool:
-    """Say whether a full disk, or a used-up quota, is behind an error."""
+    """Say whether an error, or one of its causes, is a full disk or a used-up quota."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return True
@@ -194,7 +201,7 @@ def _is_full(error: BaseException | None) -> bool:
 
 
 def _has_no_room(path: str) -> bool:
-    """Say whether the disk of a job's output is full: native code fails on it in words of its own."""
+    """Say whether the disk of a job's output is full. Native code reports a full disk by errors of many kinds."""
     try:
         disk = os.statvfs(os.path.dirname(path))
     except OSError:
@@ -229,7 +236,7 @@ def decode_outcome(line: bytes) -> Outcome:
 
 
 def _reset_peak() -> None:
-    """Forget the peak of earlier tasks (Linux: proc(5), clear_refs)."""
+    """Reset this process's peak memory to the present use (Linux: proc(5), clear_refs)."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -237,16 +244,15 @@ def _reset_peak() -> None:
 
 
 def _peak_bytes() -> int:
-    """Return this process's peak resident memory in bytes; since its start where the system cannot reset it."""
-    return peak_of("self") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
-        1 if sys.platform == "darwin" else 1024
-    )
+    """Return this process's peak resident memory in bytes since the last reset, or since its start."""
+    unit = 1 if sys.platform == "darwin" else _KIB  # getrusage(2)
+    return peak_of("self") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def peak_of(pid: int | str) -> int:
-    """Return a process's peak resident memory in bytes, 0 where that cannot be read."""
+    """Return a process's peak resident memory in bytes, 0 where the system does not tell."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0
-    return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:")), 0)
+    return next((int(line.split()[1]) * _KIB for line in status.splitlines() if line.startswith("VmHWM:")), 0)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
-    """Raise RecipeError where the model generates no text, the target cannot, or the text has more tokens than fit."""
+    """Raise RecipeError for `generate` without a generating model, or for text that target or model cannot generate."""
     recipe = loaded.recipe
     task = recipe.model.task or facts.task
     if task is None or not tasks.generates(task):
@@ -34,7 +34,7 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
 
 
 def _room(loaded: LoadedRecipe, task: str, longest: int | None) -> None:
-    """Raise RecipeError where new tokens are more than the model's positions.
+    """Raise RecipeError where a text would have more tokens than the model has positions.
 
     In a model that continues a text, the prompt and the new tokens share the positions.
     """

@@ -1,4 +1,4 @@
-"""Overrides of Triton's configuration in a recipe: refuses wrong ones at their place before anything is built."""
+"""Overrides of Triton's configuration in a recipe: refuses wrong overrides at their place before anything is built."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
 
 
 def _refuse_later_fields(loaded: LoadedRecipe, path: tuple[str | int, ...], overrides: Mapping[str, Any]) -> None:
-    """Raise RecipeError for a field that the Triton of the recipe's image lacks: it could not read the file."""
+    """Raise RecipeError for a field that the recipe's Triton release lacks: Triton could not read config.pbtxt."""
     tag = triton_images.read(loaded.recipe.package.triton.image or "")
     for field in _LATER_FIELDS if tag is not None and tag.release <= _LAST_WITHOUT else ():
         value: Any = overrides

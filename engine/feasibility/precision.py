@@ -46,7 +46,7 @@ def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
 def _refuse(
     loaded: LoadedRecipe, able: Sequence[str], what: str, fact: str, *, nearest: Sequence[str] = (), more: str = ""
 ) -> None:
-    """Raise RecipeError where `able`, the possible precisions, lack the recipe's precision.
+    """Raise RecipeError where the recipe's precision is not in `able`, the precisions that are possible.
 
     `nearest` limits the precisions that the hint may propose; `more` is a further hint.
     """
@@ -79,6 +79,6 @@ def _calibration(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
         what = "the model would be validated on the samples that it is calibrated on"
         hint = "name other samples: what was seen proves nothing"
         raise loaded.error(what, "calibrate", "samples", hint=hint)
-    if not devices and recipe.precision != "fp32":  # of a matrix of precisions one may need none
+    if not devices and recipe.precision != "fp32":  # fp32 may be one row of a matrix of precisions
         what = "nothing is calibrated for a cpu: int8 finds its scales there while it runs"
         raise loaded.error(what, "calibrate", hint="leave it out (`calibrate: null` over a parent's)")

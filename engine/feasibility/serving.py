@@ -35,7 +35,7 @@ def _image(loaded: LoadedRecipe) -> None:
 def _batches(loaded: LoadedRecipe) -> None:
     """Raise RecipeError for a max_batch_size above all profiles.
 
-    An engine would not load with it; any other model is not validated with larger batches than its profiles.
+    With a larger max_batch_size an engine would not load. Other models are validated only up to their profiles.
     """
     recipe = loaded.recipe
     largest = greatest(recipe.profiles).get("batch")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError for a shape of `bench` that no profile takes, where the runtime takes nothing else."""
+    """Raise RecipeError for a shape of `bench` that no profile takes, where models take only shapes of profiles."""
     _within(loaded, loaded.recipe.profiles)
 
 
@@ -55,7 +55,7 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
 
 
 def _served(loaded: LoadedRecipe, profiles: Sequence[Profile]) -> None:
-    """Raise RecipeError for a shape to measure through a server that is above the package's limits.
+    """Raise RecipeError for a shape to measure through a server, where the shape exceeds the package's limits.
 
     The server would refuse such a request or truncate its texts.
     """
@@ -74,7 +74,7 @@ def _served(loaded: LoadedRecipe, profiles: Sequence[Profile]) -> None:
 
 
 def profiles(recipe: Recipe | LoadedRecipe, facts: ModelFacts) -> tuple[Profile, ...]:
-    """Return the profiles of a recipe; where the recipe has none, the usual profile of a text or image model.
+    """Return the profiles of a recipe. A recipe without profiles gets the usual profile of a text or image model.
 
     The usual profile takes 1 to 8 inputs at once, of 1 token up to 512 or to the model's limit. An ONNX file has no
     usual profile: its axes may mean anything.

@@ -1,1 +1,1 @@
-"""What this machine is: its CPU, its GPUs, its tools."""
+"""This machine: its CPU, its GPUs and its installed tools."""

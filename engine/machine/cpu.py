@@ -1,4 +1,4 @@
-"""The CPU: how many cores a measurement may use, and what it is called."""
+"""The CPU: its name, and the cores that a measurement may use."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 def physical_cores() -> int:
-    """Return how many physical cores this process may use: of two threads of one core, only one counts.
+    """Return how many physical cores this process may use: two threads of one core count once.
 
-    A container's quota counts too. Where the system does not tell (outside Linux), every logical CPU is a core.
+    The count is at most a container's quota. Outside Linux, every logical CPU counts as a core.
     """
     cores = {_siblings(number) for number in usable()}
     return max(1, min(len(cores), _quota()))

@@ -1,4 +1,4 @@
-"""What the CUDA driver and runtime say of themselves and of the GPUs, asked without any package."""
+"""Versions and GPUs from the CUDA driver and runtime libraries, read without any Python package."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class CudaDevice:
 
 @cache
 def devices() -> tuple[CudaDevice, ...]:
-    """Return the GPUs that CUDA programs of this process would see; none where there is no driver."""
+    """Return the GPUs that CUDA shows to this process; () without a driver."""
     driver = _library(_DRIVER)
     count = ctypes.c_int(0)
     if driver is None or driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
@@ -54,14 +54,14 @@ def devices() -> tuple[CudaDevice, ...]:
 
 
 def runtime() -> Known:
-    """Return that version as a fact, with the files of the package that says it."""
+    """Return the version of the CUDA runtime as a fact, with the files of the packages that have the version."""
     packages = [tools.known(name) for name in _RUNTIME_PACKAGES]
     return Known(runtime_version(), tuple(path for each in packages for path in each.paths))
 
 
 @cache
 def runtime_version() -> str:
-    """Return the version of the CUDA runtime that programs here are linked to, as in "12.9"; "none" without one."""
+    """Return the version of the installed CUDA runtime, such as "12.9"; "none" without a runtime."""
     for name in _RUNTIME_PACKAGES:
         try:
             return ".".join(metadata.version(name).split(".")[:2])

@@ -1,4 +1,4 @@
-"""Facts of this machine that belong to no runtime: its CPU and system, its GPUs and their driver."""
+"""Facts of the machine that belong to no runtime: CPU, system, GPUs and the GPU driver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _ISA = {
     "avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_int8", "amx_bf16",
     "asimd", "asimddp", "i8mm", "bf16", "sve",
 }  # fmt: skip
-"""CPU features that choose between kernels, as Linux names them; all others leave results alone."""
+"""CPU features by which libraries choose kernels, as Linux names them. Other features do not change results."""
 
 
 def _cpu_isa() -> str:

@@ -1,4 +1,4 @@
-"""What a GPU does while something is measured on it: its clocks, and whether they held still."""
+"""The state of a GPU during a measurement: its clocks, and whether they stayed the same."""
 
 # Fields: `nvidia-smi --help-query-gpu`.
 
@@ -13,15 +13,15 @@ _FIELDS = ("name", "driver_version", "clocks.current.sm", "clocks.max.sm", "cloc
 _SECONDS = 20
 
 Range = tuple[int, int]
-"""The least and the greatest of several looks."""
+"""The least and the greatest of several values."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuReport:
-    """What a GPU did while something was measured on it.
+    """The state of a GPU during a measurement.
 
-    NVIDIA's tools lock clocks (`nvidia-smi --lock-gpu-clocks`) but do not tell whether they are locked: `steady` says
-    that they were the same at every look, each right after a measurement.
+    NVIDIA's tools can lock the clocks (`nvidia-smi --lock-gpu-clocks`) but do not show whether they are locked.
+    `steady` says whether the clocks were the same after every single measurement.
     """
 
     name: str
@@ -34,7 +34,7 @@ class GpuReport:
 
 
 def query(fields: Sequence[str] = _FIELDS) -> list[dict[str, str]]:
-    """Return the fields of every GPU that nvidia-smi lists; nothing where it is not there or does not answer."""
+    """Return the fields of every GPU that nvidia-smi lists; [] where nvidia-smi is missing or fails."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
@@ -50,25 +50,25 @@ def query(fields: Sequence[str] = _FIELDS) -> list[dict[str, str]]:
 
 
 def look(name: str) -> list[dict[str, str]]:
-    """Return how the first GPU of this name is now; nothing where nobody tells."""
+    """Return the present state of the first GPU of this name as a list of one; [] where nvidia-smi does not list it."""
     return [state for state in query() if state["name"] == name][:1]
 
 
-def report(name: str, seen: Sequence[Mapping[str, str]]) -> GpuReport:
-    """Return what several looks at a GPU told; what they did not tell is None."""
-    clocks = _range(seen, "clocks.current.sm")
-    limits = [int(state["clocks.max.sm"]) for state in seen if state["clocks.max.sm"].isdigit()]
+def report(name: str, states: Sequence[Mapping[str, str]]) -> GpuReport:
+    """Return a report of several states of a GPU; fields that no state has are None."""
+    clocks = _range(states, "clocks.current.sm")
+    limits = [int(state["clocks.max.sm"]) for state in states if state["clocks.max.sm"].isdigit()]
     return GpuReport(
         name=name,
-        driver=seen[0]["driver_version"] if seen else None,
+        driver=states[0]["driver_version"] if states else None,
         sm_mhz=clocks,
-        memory_mhz=_range(seen, "clocks.current.memory"),
-        celsius=_range(seen, "temperature.gpu"),
+        memory_mhz=_range(states, "clocks.current.memory"),
+        celsius=_range(states, "temperature.gpu"),
         max_sm_mhz=limits[0] if limits else None,
-        steady=clocks[0] == clocks[1] if len(seen) > 1 and clocks else None,
+        steady=clocks[0] == clocks[1] if len(states) > 1 and clocks else None,
     )
 
 
-def _range(seen: Sequence[Mapping[str, str]], field: str) -> Range | None:
-    numbers = [int(state[field]) for state in seen if state[field].isdigit()]
+def _range(states: Sequence[Mapping[str, str]], field: str) -> Range | None:
+    numbers = [int(state[field]) for state in states if state[field].isdigit()]
     return (min(numbers), max(numbers)) if numbers else None

@@ -1,4 +1,4 @@
-"""The NVIDIA GPUs of this machine, and what an engine depends on of each."""
+"""The NVIDIA GPUs of this machine, and the facts about them that a TensorRT engine depends on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engine.step import Hardware
 
 DEVICE = "device."
-"""How the names of facts about one GPU begin."""
+"""The prefix of facts about one GPU."""
 _TOOL = "nvidia-smi"
 _FIELDS = ("name", "compute_cap", "memory.total", "driver_version")
 
@@ -34,27 +34,27 @@ class LocalGpu:
 
 
 def known(value: str) -> Known:
-    """Return what the driver's program tells, with its places: when it comes or goes, jobs may run, or wait."""
+    """Return a value from nvidia-smi as a fact that depends on where nvidia-smi is, or could be, on the PATH."""
     places = tuple(os.path.join(folder, _TOOL) for folder in os.environ.get("PATH", "").split(os.pathsep))
     return Known(value, places, ("PATH",))
 
 
 @cache
 def gpus() -> tuple[LocalGpu, ...]:
-    """Return the NVIDIA GPUs that the driver of this machine shows; none without a driver."""
+    """Return the NVIDIA GPUs of this machine; () without a driver."""
     if shutil.which(_TOOL) is None:  # as on Jetson
         return tuple(LocalGpu(each.name, each.sm, each.memory >> 20, "unknown") for each in cuda.devices())
     return tuple(_gpu(row) for row in query(_FIELDS))
 
 
 def local(hardware: Hardware) -> LocalGpu | None:
-    """Return the first GPU of this machine that is meant."""
+    """Return the first GPU of this machine that the hardware names, or None."""
     names = [device.name for device in hardware.devices]
     return next((gpu for gpu in gpus() if any(catalogue.matches(gpu.name, name) for name in names)), None)
 
 
 def _tell(name: str, hardware: Hardware | None) -> Known:
-    """Return a fact of the GPU that is meant. Raises KeyError where it is not here."""
+    """Return a fact about the GPU that the hardware names. Raises KeyError for a GPU that this machine lacks."""
     gpu = local(hardware) if hardware is not None else None
     if gpu is None:
         raise KeyError(name)
@@ -62,12 +62,12 @@ def _tell(name: str, hardware: Hardware | None) -> Known:
 
 
 def has(rows: Mapping[str, str]) -> bool:
-    """Say whether these are facts of a GPU of this machine. Raises KeyError for one that nobody knows."""
+    """Say whether facts hold for a GPU of this machine. Raises KeyError for an unknown fact."""
     return any(all(_FACTS[name](gpu) == value for name, value in rows.items()) for gpu in gpus())
 
 
 def names() -> str:
-    """Return the names of all GPUs in one row."""
+    """Return the names of all GPUs as one text."""
     return ", ".join(catalogue.with_capability(gpu.name, gpu.sm) for gpu in gpus()) or "none"
 
 
@@ -83,7 +83,7 @@ def _gpu(row: Mapping[str, str]) -> LocalGpu:
 
 
 def _of_driver(name: str) -> Callable[[LocalGpu], str]:
-    """Return the fact that the CUDA driver tells of a GPU by this name."""
+    """Return a function from a GPU to the CUDA driver's attribute of this name."""
 
     def fact(gpu: LocalGpu) -> str:
         described = next((device for device in cuda.devices() if device.name == gpu.name), None)
@@ -106,5 +106,5 @@ _FACTS: Mapping[str, Callable[[LocalGpu], str]] = {
     "device.sm": lambda gpu: str(gpu.sm),
     "device.sm_count": _of_driver("sm_count"),
 }
-"""What NVIDIA's own compatibility checks of an engine look at, of one GPU."""
+"""The facts about one GPU that NVIDIA's compatibility checks of an engine read."""
 FACTS.update({name: Fact(partial(_tell, name)) for name in _FACTS})

@@ -1,4 +1,4 @@
-"""Installed packages: which version of each, which build of those that several distributions provide."""
+"""Versions of installed distributions, and which distribution provides an import that several can provide."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ _ALTERNATIVES = (
     ("tensorrt_rtx", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12"),
 )
 _STAND_INS = {name: others for name, *others in _ALTERNATIVES}
-"""Distributions that provide the same import as another: whichever was installed last has overwritten the others."""
+"""Distributions that provide the same import as another. The one installed last has overwritten the files."""
 _SELF_DESCRIPTION = ("capi", "build_and_package_info.py")
-"""Where ONNX Runtime's files say which of its distributions they are."""
+"""The file in ONNX Runtime with the name of the distribution that it belongs to."""
 
 
 def known(distribution: str) -> Known:
-    """Return the installed version of a distribution or of its stand-in, or MISSING, with the files that say so.
+    """Return the installed version of a distribution or its stand-in, or MISSING, with the files that have the version.
 
-    One that is installed later shows in the folders of the import path, which every up-to-date build looks at.
+    A distribution that is installed later changes the folders of the import path, which every up-to-date build watches.
     """
     return Known(version_of(distribution), _behind(distribution))
 
 
 def build(distribution: str) -> Known:
-    """Return which distribution provides an import that several can provide, or MISSING, with the files behind that."""
+    """Return the name of the distribution that provides an import, or MISSING, with the files that have the name."""
     provider = _distribution(distribution)
     return Known(MISSING if provider is None else str(provider.metadata["Name"]), _behind(distribution))
 
 
 def version_of(distribution: str) -> str:
-    """Return the installed version of a distribution or of its stand-in, or MISSING; looked up once."""
+    """Return the installed version of a distribution or its stand-in, or MISSING. Each is looked up once."""
     if distribution not in _versions:
         _versions[distribution] = _installed(distribution)
     return _versions[distribution]
 
 
 def changed() -> bool:
-    """Say whether a version that was asked for is another one by now: somebody installs while we run."""
+    """Say whether a version that `version_of` has returned has changed since, by an installation meanwhile."""
     return any(_installed(name) != version for name, version in _versions.items())
 
 
@@ -60,7 +60,7 @@ def _installed(distribution: str) -> str:
 
 @cache
 def _behind(distribution: str) -> tuple[str, ...]:
-    """Return the files that name the distribution behind an import, and its version."""
+    """Return the files with the name and the version of the distribution that provides an import."""
     candidates = [_metadata_file(each) for each in _candidates(distribution)]
     described = [str(Path(folder, *_SELF_DESCRIPTION)) for folder in _folders(distribution)] if candidates[1:] else []
     return (*filter(None, candidates), *described)
@@ -80,7 +80,7 @@ def _candidates(name: str) -> list[metadata.Distribution]:
 
 
 def _distribution(name: str) -> metadata.Distribution | None:
-    """Return the distribution that provides an import; of several, the one that the files themselves name."""
+    """Return the distribution that provides an import; of several, the one that the package's files name."""
     candidates = _candidates(name)
     if len(candidates) > 1:
         own = _own_name(name)
@@ -89,7 +89,7 @@ def _distribution(name: str) -> metadata.Distribution | None:
 
 
 def _own_name(module: str) -> str | None:
-    """Return what a package that several distributions provide says that it is, without importing it."""
+    """Return the name of its distribution from a package's own files, without importing the package."""
     for folder in _folders(module):
         with contextlib.suppress(OSError):
             match = re.search(r"package_name = '([\w-]+)'", Path(folder, *_SELF_DESCRIPTION).read_text("utf-8"))

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from engine.recipe.extends import VERSION, VERSION_FIELD
 from engine.recipe.fields import LARGEST_SIZE
 from engine.recipe.matrix import MAX_RULES
-from engine.recipe.model_config import ENUMS, MESSAGES, ONE_OF, Part
+from engine.recipe.model_config import ENUMS, MESSAGES, ONE_OF, PartName
 from engine.recipe.schema import Recipe
 
 _SECTION = re.compile(r"\b(Bench|Graph|Package|Target|TensorRT)Section\b")
@@ -70,7 +70,7 @@ def _with_tritons_fields(schema: dict[str, Any]) -> dict[str, Any]:
     models = {
         "type": "object",
         "description": "ModelConfig's fields for the other models of the package.",
-        "properties": dict.fromkeys(get_args(Part), config),
+        "properties": dict.fromkeys(get_args(PartName), config),
         "additionalProperties": False,
     }
     properties = {**_fields("ModelConfig"), **schema["properties"], "models": models}

@@ -1,4 +1,4 @@
-"""What executes models: a package per runtime; other packages bring theirs by entry points."""
+"""Runtimes execute models: each is a package here, or comes from another distribution by an entry point."""
 
 from engine.runtimes.backends import Accelerator, Backend
 from engine.runtimes.preparation import Lowering, Residual
@@ -13,7 +13,7 @@ __all__ = [
 ]  # fmt: skip
 
 VERSION = 1
-"""The version of what a runtime of another package says: see docs/stability.md."""
+"""The version of the interface for runtimes of other packages: see docs/stability.md."""
 
 Original = RivalModel
 """The name that `RivalModel` had first: docs/stability.md promises it to other packages."""

@@ -1,4 +1,4 @@
-"""Optimization profiles, as TensorRT means them: axis names to the least, usual and greatest shape of every input."""
+"""Optimization profiles as in TensorRT: from the sizes of axes to the min, opt and max shape of every input."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from engine.recipe.schema import Profile
 
 _BATCH = Range(min=1, opt=1, max=8)
-"""The usual profile of the axis `batch`: the inputs of one request."""
+"""The usual range of the axis `batch`, the number of inputs in one call."""
 _USUAL_TOKENS, _MOST_TOKENS = 128, 512
-"""The usual profile of the axis `sequence`: most texts have up to 128 tokens; it takes 512, BERT's limit."""
+"""The usual range of the axis `sequence`: opt is 128, as most texts have fewer tokens; max is 512, BERT's limit."""
 _EXAMPLE = Range(min=1, opt=8, max=32)
 """The extents that an error shows for an axis that a profile leaves open."""
 
@@ -25,7 +25,7 @@ Shapes = Mapping[str, tuple[Shape, Shape, Shape]]
 
 
 def shapes(inputs: Mapping[str, Input], profiles: Sequence[Profile]) -> list[Shapes]:
-    """Return the shapes of each profile; one empty mapping for a model of fixed axes and a recipe without profiles.
+    """Return the shapes of each profile. A model of fixed axes and a recipe without profiles give one empty mapping.
 
     Raises StepError where a profile leaves out a free axis of the model, or names an axis that the model lacks.
     """

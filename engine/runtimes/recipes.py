@@ -9,7 +9,7 @@ from engine.errors import RecipeError
 
 
 class TargetView(Protocol):
-    """The fields of a recipe's section `target` (`engine.recipe.schema.Target`)."""
+    """The fields of a recipe's section `target` (`engine.recipe.schema.TargetSection`)."""
 
     @property
     def device(self) -> str | tuple[str, ...]:
@@ -45,7 +45,7 @@ class RecipeView(Protocol):
 
     @property
     def runtimes(self) -> Mapping[str, Mapping[str, Any]]:
-        """Options by the name of a runtime; runtimes of other packages have theirs here."""
+        """The section `runtimes`: options by the name of a runtime of another package."""
 
     @property
     def tensorrt(self) -> Any:
@@ -96,4 +96,4 @@ class ExecutionView(Protocol):
         """The options that the runtime's `execution` returns."""
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return it with other fields."""
+        """Return a copy with other values of some fields."""

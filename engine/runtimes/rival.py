@@ -18,6 +18,6 @@ class RivalModel:
     num_labels: int | None = None
     random_head: bool = False
     images: Any = None
-    """The section `images` of the recipe, for a model of timm: size, mean, standard deviation and so on."""
+    """The section `images` of the recipe, for a model of timm: the size and normalization of images."""
     new_tokens: int | None = None
     """The number of tokens that a call generates; None for a model that generates no text."""

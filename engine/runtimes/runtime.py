@@ -32,7 +32,7 @@ GPU_FACTS = ("cuda.runtime", "device.name", "device.sm", "gpu.driver")
 
 @dataclass(frozen=True)
 class Kernels:
-    """Precisions that a runtime computes in on every device; in errors, `fact` stands before their list."""
+    """Precisions that a runtime computes in on every device. In errors, `fact` stands before the list of them."""
 
     precisions: tuple[str, ...]
     fact: str
@@ -49,7 +49,7 @@ class Way:
     modules: tuple[tuple[str, str], ...] = ()
     """Distributions that `recipe doctor` looks for by a module: pairs of distribution and module."""
     libraries: tuple[str, ...] = ()
-    """Shared libraries that must load, and that pip installs with other distributions."""
+    """Shared libraries that must load; pip installs them with distributions of their own."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Runtime:
         return target.device == "cpu"
 
     def refuse_cpu(self, loaded: LoadedRecipeView) -> None:
-        """Raise RecipeError where the runtime does not run on CPUs; the target is a CPU."""
+        """Raise RecipeError where the runtime does not run on CPUs. Called for a target that is a CPU."""
         if not self.on_cpus:
             what = f"{self.name} runs on NVIDIA GPUs; the target is a cpu"
             hint = "name the GPU (`recipe gpus` lists them), or use runtime: onnxruntime"
@@ -140,7 +140,7 @@ class Runtime:
         return Kernels(("fp32",), f"{self.name} computes in") if self.runs_on_cpu(target) else None
 
     def lacks(self, gpu: Gpu) -> Sequence[str]:
-        """Return the precisions that a GPU computes in, and this runtime on that GPU does not."""
+        """Return the precisions that a GPU supports, and that this runtime does not support on that GPU."""
         return ()
 
     def sections(self, target: TargetView) -> Sequence[str]:
@@ -171,7 +171,8 @@ class Runtime:
 
     def unsupported(self, recipe: RecipeView) -> Iterator[Unsupported]:
         """Yield each value of the recipe that no step supports for this runtime yet."""
-        if not self.loads_in_triton and recipe.bench is not None and set(recipe.bench.via) - {"in-process"}:
+        served = recipe.bench is not None and any(way != "in-process" for way in recipe.bench.via)
+        if served and not self.loads_in_triton:
             what = "measuring through a server what Triton has no backend for"
             yield Unsupported("bench.via", what, "via: [in-process]")
 

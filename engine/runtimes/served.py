@@ -1,4 +1,4 @@
-"""Served: what the writer of a package must know of a built model. Its runtime returns it."""
+"""Served: what the writer of a package must know of a built model. The model's runtime returns it."""
 
 from __future__ import annotations
 

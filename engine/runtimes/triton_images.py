@@ -1,4 +1,4 @@
-"""Triton's container images, with the TensorRT version of each: engines run with that version only."""
+"""Triton's container images, with the TensorRT version of each: an image loads engines of its own version only."""
 
 # NVIDIA's full table is the "Frameworks Support Matrix" (docs.nvidia.com/deeplearning/frameworks/support-matrix). The
 # table here has only what the documents in SOURCES say. For any other image, the recipe must set the version.
@@ -110,9 +110,9 @@ IMAGES = (
     Image("24.02", "py3", "8.6.3.1", None, None, ("server-7221", "server-6959")),
     Image("24.05", "py3", "10.0.1.6", "12.4", None, ("server-7374", "rel-24-05")),
     Image("24.10", "py3", "10.5", "12.6.2", None, ("reefscan", "rel-24-10")),
-    Image("25.03", "py3", "10.9", "12.8.1", None, ("depth-anything",)),  # of NVIDIA's TensorRT image of that month
+    Image("25.03", "py3", "10.9", "12.8.1", None, ("depth-anything",)),  # by tensorrt:25.03-py3
     Image("25.06", "py3", "10.11", "12.9.1", None, ("hpa", "rel-25-06")),
-    Image("26.02", "py3", "10.15.1", None, None, ("optimizer-1112",)),  # likewise
+    Image("26.02", "py3", "10.15.1", None, None, ("optimizer-1112",)),  # by tensorrt:26.02-py3
 )
 
 

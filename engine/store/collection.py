@@ -90,9 +90,8 @@ class _Collection:
         """
         raw = {}
         with file_lock.hold(self.store.layout.gate):
-            heads.forget(
-                self.store, set(chosen)
-            )  # before the records: `verify` reports a record that a note names and that is gone
+            # Before the records go: `verify` reports a missing record that a note names.
+            heads.forget(self.store, set(chosen))
             for key in chosen:
                 path = self.store.record_path(key)
                 with contextlib.suppress(FileNotFoundError):

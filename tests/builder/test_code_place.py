@@ -82,8 +82,10 @@ def test_two_names_that_change_places_count(digest_of):
 def test_the_order_of_imports_does_not_count(digest_of):
     both = ["from placed.room.a import f\n", "import json\n", "from placed.room import b\n"]
     use = "VALUE = f(b.g(json.loads('1')))\n"
-    found = {digest_of({**PLAIN, "step.py": "".join(order) + use}) for order in (both, both[::-1], both[1:] + both[:1])}
-    assert len(found) == 1
+    digests = {
+        digest_of({**PLAIN, "step.py": "".join(order) + use}) for order in (both, both[::-1], both[1:] + both[:1])
+    }
+    assert len(digests) == 1
 
 
 def test_an_import_in_a_function_counts_like_one_at_the_top(digest_of):

@@ -118,7 +118,7 @@ def findings(project, engine=None):
     return {each.job.name: each for each in examine(plan(project, engine), Lookup(Store(project / "cache")))}
 
 
-def made(events):
+def artifacts(events):
     return {event.job: event.artifact for event in events if hasattr(event, "artifact")}
 
 
@@ -137,7 +137,7 @@ def test_a_record_made_on_a_t4_is_a_hit_without_one_down_to_the_package(project,
     assert findings(project)["compile"].record.key["facts.device.name"] == "Tesla T4"
     here = build(project, plan(project))
     assert set(states(here).values()) == {"cached"}
-    assert made(here) == made(there)
+    assert artifacts(here) == artifacts(there)
 
 
 def test_what_another_machine_left_is_packed_here(project, on):
@@ -244,8 +244,8 @@ def test_a_step_that_hands_its_input_on_is_looked_through_once(project, on):
     for text in ("one", "two"):
         build(project, variant(project, First(text=text), HandOn(), Compile()))
     on()
-    made = variant(project, First(text="three"), HandOn(), Compile())
-    assert states(build(project, made)) == {"first": "built", "hand-on": "built", "compile": "waiting"}
+    planned = variant(project, First(text="three"), HandOn(), Compile())
+    assert states(build(project, planned)) == {"first": "built", "hand-on": "built", "compile": "waiting"}
 
 
 def plant(store, record, rows, files):
@@ -253,10 +253,10 @@ def plant(store, record, rows, files):
     with store.presence.workplace() as folder:
         for name, content in files.items():
             (folder / name).write_bytes(content)
-        made = output.take(folder)
+        files = output.take(folder)
         here = {"gpu.name": "Tesla T4"}
         key = {**record.key, **rows}
-        store.commit(key, folder, made, report={}, seconds=1.0, peak_bytes=1, machine=here, job=record.job)
+        store.commit(key, folder, files, report={}, seconds=1.0, peak_bytes=1, machine=here, job=record.job)
     store.leave()
 
 
@@ -317,8 +317,8 @@ def test_other_bytes_of_the_same_key_rebuild_nothing_behind_it(project, on):
     first = build(project, plan(project))
     again = build(project, plan(project), force=frozenset({"compile"}))
     assert states(again) == {"graph": "cached", "compile": "built", "try": "cached", "pack": "cached"}
-    assert made(again)["compile"] != made(first)["compile"]
-    assert made(again)["pack"] == made(first)["pack"]
+    assert artifacts(again)["compile"] != artifacts(first)["compile"]
+    assert artifacts(again)["pack"] == artifacts(first)["pack"]
     assert set(states(build(project, plan(project))).values()) == {"cached"}
 
 

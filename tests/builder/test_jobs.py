@@ -15,7 +15,7 @@ from engine.step import Step
 RECIPE = Recipe(name="r", model=ModelSection(source="x"))
 
 
-def kind(name, makes, inputs=(), *, wanted=True, **attributes) -> type[Step]:
+def kind(name, makes, inputs=(), *, used=True, **attributes) -> type[Step]:
     """A step class with the given inputs."""
     parameters = "".join(f", {parameter}" for parameter in inputs)
     scope: dict[str, Any] = {}
@@ -26,7 +26,7 @@ def kind(name, makes, inputs=(), *, wanted=True, **attributes) -> type[Step]:
         "makes": makes,
         "name": name,
         "run": scope["run"],
-        "for_recipe": classmethod(lambda cls, _: cls() if wanted else None),
+        "for_recipe": classmethod(lambda cls, _: cls() if used else None),
         **attributes,
     }
     return type(Step)(name, (Step,), body)
@@ -47,7 +47,7 @@ def test_inputs_are_filled_by_the_step_that_makes_them():
 
 
 def test_an_unwanted_step_hands_on_its_own_first_input():
-    chain = [kind("a", "one"), kind("b", "two", ["one"], wanted=False), kind("c", "three", ["two"], wanted=False)]
+    chain = [kind("a", "one"), kind("b", "two", ["one"], used=False), kind("c", "three", ["two"], used=False)]
     assert needs(planned(*chain, kind("d", "four", ["three"])))["d"] == {"three": "a"}
 
 
@@ -77,7 +77,7 @@ def test_a_step_that_slots_in_takes_over_the_output_for_everyone_downstream():
 def test_a_step_slots_in_behind_a_step_that_is_not_wanted():
     plan = planned(
         kind("a", "one"),
-        kind("b", "two", ["one"], wanted=False),
+        kind("b", "two", ["one"], used=False),
         kind("c", "three", ["two"]),
         kind("s", "model", ["any"], after="b"),
     )

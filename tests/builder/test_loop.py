@@ -60,9 +60,9 @@ def test_two_variants_share_the_jobs_that_they_have_in_common(project):
     one = variant(project, *CHAIN[:2], name="one")
     two = variant(project, *CHAIN[:2], name="two")
     events = build(project, one, two)
-    found = [(event.recipe, event.job, event.state) for event in events if isinstance(event, Ended)]
-    assert sorted(state for _, job, state in found if job == "begin") == ["built", "cached"]
-    assert sorted(state for _, job, state in found if job == "shout") == ["built", "cached"]
+    ended = [(event.recipe, event.job, event.state) for event in events if isinstance(event, Ended)]
+    assert sorted(state for _, job, state in ended if job == "begin") == ["built", "cached"]
+    assert sorted(state for _, job, state in ended if job == "shout") == ["built", "cached"]
 
 
 def test_force_builds_a_cached_job_again(project):
@@ -158,11 +158,11 @@ def test_a_new_tool_version_rebuilds_only_the_step_that_uses_it(project, monkeyp
     monkeypatch.setattr(toy.Shout, "tools", ("onnx",))
     build(project, variant(project, *CHAIN))
     monkeypatch.setattr(tools, "version_of", lambda _: "9.9")
-    found = examine(variant(project, *CHAIN), Lookup(Store(project / "cache")))
-    assert {finding.job.name: finding.state for finding in found} == {
+    findings = examine(variant(project, *CHAIN), Lookup(Store(project / "cache")))
+    assert {finding.job.name: finding.state for finding in findings} == {
         "begin": "cached", "shout": "stale", "measure": "unknown", "close": "unknown",
     }  # fmt: skip
-    [change] = found[1].changes
+    [change] = findings[1].changes
     assert change.row == "tools.onnx"
     assert change.new == "9.9"
     events = build(project, variant(project, *CHAIN))
@@ -172,11 +172,11 @@ def test_a_new_tool_version_rebuilds_only_the_step_that_uses_it(project, monkeyp
 def test_why_names_the_row_before_the_build_does_it(project):
     build(project, variant(project, *CHAIN))
     changed = variant(project, toy.Begin(text="bye"), *CHAIN[1:])
-    found = {f.job.name: f for f in examine(changed, Lookup(Store(project / "cache")))}
-    assert found["begin"].state == "stale"
-    [change] = found["begin"].changes
+    findings = {f.job.name: f for f in examine(changed, Lookup(Store(project / "cache")))}
+    assert findings["begin"].state == "stale"
+    [change] = findings["begin"].changes
     assert (change.row, change.old, change.new) == ("options.text", "hello", "bye")
-    assert found["shout"].state == "unknown"
+    assert findings["shout"].state == "unknown"
 
 
 def test_an_interrupt_ends_workers_and_leaves_nothing_half_made(project):

@@ -140,9 +140,9 @@ def test_an_onnx_file_counts_with_its_external_data(tmp_path):
 @pytest.mark.parametrize("location", ["../up.bin", "/etc/passwd", "..\\up.bin", "C:\\up.bin", "a/../../up.bin"])
 def test_external_data_outside_the_models_directory_is_refused(tmp_path, location):
     fake_hub.write(tmp_path, {"up.bin": bytes(16)})
-    told = refusal(f"file:{onnx_model(tmp_path / 'model' / 'm.onnx', location=location)}")
-    assert "m.onnx wants to read a file outside its own directory" in told
-    assert repr(location) in told
+    message = refusal(f"file:{onnx_model(tmp_path / 'model' / 'm.onnx', location=location)}")
+    assert "m.onnx wants to read a file outside its own directory" in message
+    assert repr(location) in message
 
 
 def test_external_data_without_a_file_name_is_refused(tmp_path):
@@ -178,10 +178,10 @@ def package(tmp_path, monkeypatch):
 def test_a_packages_one_model_is_found_without_importing_it(package):
     fake_hub.write(package / "data" / "model", fake_hub.model())
     fake_hub.write(package / "data" / "model", {"1_Pooling/config.json": b"{}"})
-    found = find("python:weights_pkg")
-    assert found.location == package / "data" / "model"
-    assert {package, package / "data", found.location, found.location / "config.json"} <= set(found.files)
-    assert find("python:weights_pkg/data/model").row == found.row == find(f"file:{found.location}").row
+    resolved = find("python:weights_pkg")
+    assert resolved.location == package / "data" / "model"
+    assert {package, package / "data", resolved.location, resolved.location / "config.json"} <= set(resolved.files)
+    assert find("python:weights_pkg/data/model").row == resolved.row == find(f"file:{resolved.location}").row
     assert "weights_pkg" not in sys.modules
 
 
@@ -194,12 +194,12 @@ def test_an_onnx_file_in_a_package_is_a_source(package):
 def test_a_package_with_two_models_needs_a_path(package):
     fake_hub.write(package / "a", fake_hub.model())
     fake_hub.write(package / "b", fake_hub.model())
-    told = refusal("python:weights_pkg")
-    assert "the package weights_pkg holds 2 models" in told
-    assert f"{package}/a" in told
-    told = refusal("python:weights_pkg/c")
-    assert "the package weights_pkg has no c" in told
-    assert "models in it: python:weights_pkg/a, python:weights_pkg/b" in told
+    message = refusal("python:weights_pkg")
+    assert "the package weights_pkg holds 2 models" in message
+    assert f"{package}/a" in message
+    message = refusal("python:weights_pkg/c")
+    assert "the package weights_pkg has no c" in message
+    assert "models in it: python:weights_pkg/a, python:weights_pkg/b" in message
 
 
 def test_a_path_that_leads_out_of_the_package_is_refused(package):

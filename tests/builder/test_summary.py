@@ -55,8 +55,8 @@ JOBS = (
 
 
 def summary(**records):
-    made = {name: SimpleNamespace(name=name, report=report, report_version=1) for name, report in records.items()}
-    return Summary(SimpleNamespace(jobs=JOBS), made)
+    by_job = {name: SimpleNamespace(name=name, report=report, report_version=1) for name, report in records.items()}
+    return Summary(SimpleNamespace(jobs=JOBS), by_job)
 
 
 def test_the_model_is_the_last_that_was_made_before_the_package():

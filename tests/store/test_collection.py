@@ -102,13 +102,13 @@ def test_what_a_build_comes_to_use_in_the_last_moment_is_put_back(store, monkeyp
     builder = Store(store.root)
     digest = builder.find(KEYS[0]).digest
     assert builder.presence.folder.is_dir()
-    asked = []
+    calls = []
     real = collection.presence.used
 
     def used(staging):
-        if asked:  # between the first question and the second the builder names a record
+        if calls:  # between the first question and the second the builder names a record
             builder.use(digest)
-        asked.append(1)
+        calls.append(1)
         return real(staging)
 
     monkeypatch.setattr(collection.presence, "used", used)

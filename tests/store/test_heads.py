@@ -109,5 +109,5 @@ def test_a_job_that_fails_keeps_what_it_made_before():
     before = JobNote(run=ONE, key=ONE, needs={}, seconds=1.0, gone=True)
     assert heads.job_note(job, TWO, before, None) == JobNote(run=TWO, key=ONE, needs={}, seconds=1.0)
     assert heads.job_note(job, TWO, None, None) == JobNote(run=TWO)
-    made = heads.job_note(job, TWO, before, SimpleNamespace(seconds=3.0))
-    assert made == JobNote(run=TWO, key=TWO, needs={"checkpoint": "fetch"}, seconds=3.0)
+    note = heads.job_note(job, TWO, before, SimpleNamespace(seconds=3.0))
+    assert note == JobNote(run=TWO, key=TWO, needs={"checkpoint": "fetch"}, seconds=3.0)

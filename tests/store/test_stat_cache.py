@@ -54,10 +54,10 @@ def test_an_edit_that_keeps_size_and_time_is_seen(notes, tmp_path, replace):
     file = settled(tmp_path / "weights", "one")
     cache = StatCache(notes)
     before = cache.digest(file)
-    found = file.stat()
+    status = file.stat()
     target = tmp_path / "new" if replace else file
     target.write_text("two")
-    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
     target.replace(file)
     assert cache.digest(file) != before
 

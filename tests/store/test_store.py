@@ -59,10 +59,10 @@ def test_files_in_the_store_are_read_only(store):
 
 def damage(path, text="X"):
     """Edit a stored file as nobody should, keeping its size and its modification time."""
-    found = path.stat()
+    status = path.stat()
     path.chmod(0o644)
-    path.write_text(text * found.st_size)
-    os.utime(path, ns=(found.st_atime_ns, found.st_mtime_ns))
+    path.write_text(text * status.st_size)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def test_a_damaged_file_of_the_same_size_and_time_is_no_hit_and_is_healed_by_the_next_commit(store):

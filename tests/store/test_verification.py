@@ -31,13 +31,13 @@ def verify(store):
 def again(store):
     """Do what the next build does: look up every key, and make again what is not there."""
     fresh = Store(store.root)
-    made = 0
+    count = 0
     for number, key in enumerate(KEYS):
         if fresh.find(key) is None:
             put(fresh, key, {"weights": "W" * 500, "own": str(number) * 100, "sub/more": "more"}, log=b"said\n")
-            made += 1
+            count += 1
     fresh.leave()
-    return made
+    return count
 
 
 def test_a_whole_store_is_called_so(store):
@@ -68,8 +68,10 @@ def test_every_hurt_to_any_file_is_found_put_aside_and_healed_by_the_next_build(
         if (kind, hurt) == ("records", "delete"):
             assert again(store) == 1  # nothing names it any more, but for a recipe's last build: see below
             continue
-        found = verify(store)
-        assert any(damage.path.name == path.name or path.is_relative_to(damage.path) for damage in found.damages), name
+        verdict = verify(store)
+        assert any(damage.path.name == path.name or path.is_relative_to(damage.path) for damage in verdict.damages), (
+            name
+        )
         assert verify(store).damages == []
         again(store)
         assert verify(store).damages == []
@@ -84,8 +86,8 @@ def test_bit_rot_that_no_stat_row_shows_is_found(store, monkeypatch):
     real = os.stat
 
     def rotten(name, *args, **kwargs):
-        found = real(name, *args, **kwargs)
-        return before if (found.st_dev, found.st_ino) == (before.st_dev, before.st_ino) else found
+        status = real(name, *args, **kwargs)
+        return before if (status.st_dev, status.st_ino) == (before.st_dev, before.st_ino) else status
 
     monkeypatch.setattr(os, "stat", rotten)
     assert verify(store).damages

@@ -1,4 +1,4 @@
-"""A step's source code -> Digest, so that a fix rebuilds what it touches, and a comment or a move rebuilds nothing."""
+"""Source code of a step -> Digest: a fix changes the digest; a comment, or moving a module, does not."""
 
 from engine.builder.code.digests import Code, forget, of_module, of_modules, of_step
 

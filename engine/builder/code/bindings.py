@@ -1,4 +1,4 @@
-"""What names mean in a module: which of them an import binds, scope by scope, and to what."""
+"""The names that imports bind in each scope of a module, and the modules that the names lead to."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _SCOPES = {ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef}
 _COMPREHENSIONS = {ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp}
 _LEAVES = {ast.Name, ast.Constant, ast.Load, ast.Store, ast.Del}
 _SILENT = {ast.Constant, ast.Load, ast.Store, ast.Call, ast.Attribute, ast.Expr, ast.Tuple, ast.Assign, ast.Return}
-"""What most nodes are: they give no name a meaning by themselves."""
+"""The most frequent types of nodes that bind no name by themselves, to skip them quickly."""
 
 
 @dataclass(frozen=True)
 class ImportTarget:
-    """What an import leads to: a module, and names to follow from it. `runs` is false where only types are meant."""
+    """The target of an import: a module, and names in it. `runs` is false for an import for type checkers only."""
 
     module: str
     names: tuple[str, ...] = ()
@@ -25,12 +25,12 @@ class ImportTarget:
 
 
 Names = Mapping[str, tuple[ImportTarget, ...]]
-"""Name -> what imports bind it to, in their order; () for a name that the scope itself gives another meaning."""
+"""Name -> the targets of the imports that bind it, in their order; () for a name that the scope binds otherwise."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The names at one place: `here`, and as functions in it see them, which know nothing of a class around them."""
+    """The names of a scope: `here` in the scope itself, `below` in its functions, which do not see a class's names."""
 
     here: Names
     below: Names
@@ -49,7 +49,7 @@ class Scope:
         return Scope({**self.here, **own}, self.below, self.module, self.package)
 
     def comprehension(self, node: Comprehension) -> Scope:
-        """Return the scope of a comprehension, whose own variables nobody else sees."""
+        """Return the scope of a comprehension, which has variables of its own."""
         variables = {
             each.id: ()
             for generator in node.generators
@@ -60,14 +60,14 @@ class Scope:
 
 
 def of_module(tree: ast.Module, module: str, *, is_package: bool) -> Scope:
-    """Return the scope of a module; names that it gives a meaning without an import are not in it."""
+    """Return the scope of a module, with the names that imports bind."""
     package = module if is_package else module.rpartition(".")[0]
     names = {name: targets for name, targets in bound(tree.body, package).items() if targets}
     return Scope(names, names, module, package)
 
 
 def bound(body: Iterable[ast.AST], package: str) -> dict[str, tuple[ImportTarget, ...]]:
-    """Return the names that a scope binds. An import outweighs whatever else binds the same name."""
+    """Return the names that a scope binds. For a name that an import binds, other bindings do not count."""
     others: set[str] = set()
     imported: dict[str, tuple[ImportTarget, ...]] = {}
     typed: dict[str, tuple[ImportTarget, ...]] = {}
@@ -76,20 +76,20 @@ def bound(body: Iterable[ast.AST], package: str) -> dict[str, tuple[ImportTarget
             for name, target in _of_import(node, package, runs=runs):
                 into = imported if runs else typed
                 into[name] = tuple(dict.fromkeys((*into.get(name, ()), target)))
-        elif type(node) not in _SILENT and (given := _given(node)) is not None:
-            others.add(given)
+        elif type(node) not in _SILENT:
+            others.update(_bound_by(node))
     return {**typed, **dict.fromkeys(others, ()), **imported}
 
 
 def targets(node: ast.Import | ast.ImportFrom, package: str, *, runs: bool) -> list[ImportTarget]:
-    """Return what an import statement leads to, whatever names it binds; `*` stands for all names of a module."""
+    """Return the targets of an import statement; the name `*` stands for all names of a module."""
     if isinstance(node, ast.Import):
         return [ImportTarget(alias.name, runs=runs) for alias in node.names]
     return [ImportTarget(_base(node, package), (alias.name,), runs) for alias in node.names]
 
 
 def is_type_checking(node: ast.If) -> bool:
-    """Say whether this is an `if TYPE_CHECKING:`, whose body only a type checker reads."""
+    """Say whether a statement is `if TYPE_CHECKING:`, with a body that only a type checker reads."""
     test = node.test
     name = test.attr if isinstance(test, ast.Attribute) else test.id if isinstance(test, ast.Name) else ""
     return name == "TYPE_CHECKING"
@@ -117,7 +117,7 @@ def _base(node: ast.ImportFrom, package: str) -> str:
 
 
 def _in_scope(body: Iterable[ast.AST], *, runs: bool) -> Iterator[tuple[ast.AST, bool]]:
-    """Yield the nodes of a scope in their order, without those of scopes in it; and whether they run."""
+    """Yield the nodes of a scope in their order, without inner scopes, each with whether it runs."""
     todo = [(node, runs) for node in body][::-1]
     while todo:
         node, runs = todo.pop()
@@ -125,7 +125,7 @@ def _in_scope(body: Iterable[ast.AST], *, runs: bool) -> Iterator[tuple[ast.AST,
         kind = type(node)
         if kind in _SCOPES or kind in _LEAVES:
             continue
-        if kind in _COMPREHENSIONS:  # of what is in it, only `:=` binds out here
+        if kind in _COMPREHENSIONS:  # in a comprehension, only `:=` binds a name of the scope around it
             todo += [(each.target, runs) for each in ast.walk(node) if isinstance(each, ast.NamedExpr)]
         elif isinstance(node, ast.If) and is_type_checking(node):
             todo += [(each, runs) for each in reversed(node.orelse)] + [(each, False) for each in reversed(node.body)]
@@ -133,15 +133,15 @@ def _in_scope(body: Iterable[ast.AST], *, runs: bool) -> Iterator[tuple[ast.AST,
             todo += [(each, runs) for each in ast.iter_child_nodes(node)][::-1]
 
 
-def _given(node: ast.AST) -> str | None:
-    """Return the name to which a node other than an import gives a meaning."""
+def _bound_by(node: ast.AST) -> tuple[str, ...]:
+    """Return the name that a node other than an import binds, () for most nodes."""
     match node:
         case ast.Name(id=name, ctx=context):
-            return None if isinstance(context, ast.Load) else name
+            return () if isinstance(context, ast.Load) else (name,)
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            return name
+            return (name,)
         case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-            return name
+            return (name,)
         case ast.MatchMapping(rest=str(name)):
-            return name
-    return None
+            return (name,)
+    return ()

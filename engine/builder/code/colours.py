@@ -1,8 +1,9 @@
-"""Modules and where they lead -> a digest of each that says all of that, and nothing of where any of them lies."""
+"""Modules and their imports -> a digest of each that covers all code it reaches, whatever the modules' paths."""
 
-# A module's colour is that of its own text and of the modules it leads to, so a change shows in all that reach it. In
-# a circle of imports no module can be first: there the colours are refined together until they tell no more modules
-# apart (Weisfeiler and Lehman; B. Weisfeiler, A. Leman, "The reduction of a graph to canonical form", 1968).
+# A module's colour is a digest of its own text and of the colours of the modules that it leads to. A change therefore
+# shows in the colour of every module that reaches the changed one. In a circle of imports no module can be first, so
+# all colours of the circle are refined together until they tell no more modules apart (colour refinement:
+# B. Weisfeiler, A. Leman, "The reduction of a graph to canonical form", 1968).
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ _colours: dict[str, str] = {}
 
 
 def of(module: str) -> str:
-    """Return the colour of a module. Raises StepError for declared data that is not there."""
+    """Return the colour of a module. Raises StepError for declared data that is missing."""
     if module not in _colours:
         for circle in _circles(module):
             _colours.update(_refined(circle))
@@ -24,7 +25,7 @@ def of(module: str) -> str:
 
 
 def reached(module: str) -> list[str]:
-    """Return a module and all that it leads to, each once."""
+    """Return the names of a module and of all modules that it leads to, each once."""
     modules = {module: None}
     todo = [module]
     while todo:
@@ -35,18 +36,18 @@ def reached(module: str) -> list[str]:
 
 
 def forget() -> None:
-    """Reckon every colour anew when it is asked for again."""
+    """Forget all colours, so that they are computed again."""
     _colours.clear()
 
 
 def neighbours(module: Module) -> Iterator[str]:
-    """Yield the modules that a module leads to, perhaps more than once."""
+    """Yield the modules that a module leads to; a name can come more than once."""
     yield from module.leads
     yield from (name for name, _ in module.reaches if name is not None)
 
 
 def _refined(circle: Iterable[str]) -> Mapping[str, str]:
-    """Return the colours of modules that lead to each other, all others that they lead to being known."""
+    """Return the colours of the modules in a circle. The colours of all other modules that they lead to are known."""
     parts = {name: reading.read(name) for name in circle}
     colours = {name: digest.of_rows([("text", part.text)]) for name, part in parts.items()}
     while True:
@@ -55,7 +56,7 @@ def _refined(circle: Iterable[str]) -> Mapping[str, str]:
         settled = len(set(finer.values())) == len(set(colours.values()))
         colours = finer
         if settled:
-            # With all colours of the circle: those of two circles are equal only if the circles do the same.
+            # Each colour gets all colours of the circle, so that equal colours mean equal circles.
             others = [("beside", colour) for colour in sorted(colours.values())]
             return {name: digest.of_rows([("own", colour), *others]) for name, colour in colours.items()}
 
@@ -71,9 +72,10 @@ def _colour(part: Module, known: Mapping[str, str]) -> digest.Digest:
 
 
 def _circles(start: str) -> Iterator[list[str]]:
-    """Yield a module and those that it leads to, those of a circle together, each after what it needs.
+    """Yield the modules that `start` leads to, grouped by circles of imports, each group after those that it needs.
 
-    R. Tarjan, "Depth-first search and linear graph algorithms", 1972; without recursion. Known ones are left out.
+    Modules with a known colour are left out. The algorithm is R. Tarjan, "Depth-first search and linear graph
+    algorithms", 1972, without recursion.
     """
     index: dict[str, int] = {start: 0}
     lowest: dict[str, int] = {start: 0}

@@ -1,4 +1,4 @@
-"""The data that code declares: what a module, or a class in it, ships or reads from beside itself."""
+"""Data files that a module or class declares because its code ships or reads them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from engine import digest
 from engine.errors import StepError
 
 NAME = "data"
-"""The name by which files are declared: `data = ("words.txt", "served/")`."""
+"""The variable that declares data files: `data = ("words.txt", "served/")`."""
 MENTIONED = re.compile(rb"\b%b\s*[:=]" % NAME.encode())
-"""What the source of a module has that declares data."""
+"""Matches the source of every module that declares data, and of some others."""
 _COMPILED = "__pycache__"
 
 
 @dataclass(frozen=True)
 class Declared:
-    """The files behind a declaration, as rows of name and content in their order, and what to watch of them."""
+    """Declared data: rows of name and digest in the order of the declaration, and the files and folders to watch."""
 
     rows: tuple[tuple[str, str], ...] = ()
     files: tuple[Path, ...] = ()
@@ -29,9 +29,9 @@ class Declared:
 
 
 def names_of(node: ast.AST, within: ast.AST) -> tuple[str, ...]:
-    """Return the files and folders that a statement of a module or a class declares; most declare none.
+    """Return the files and folders that a statement in a module or class declares, () for other statements.
 
-    In a class the declaration is a plain one or a `ClassVar`: a field of this name is an option like any other.
+    In a class the declaration has no annotation, or `ClassVar`: a field called `data` is an option of the step.
     """
     match within, node:
         case ast.Module() | ast.ClassDef(), ast.Assign(targets=[ast.Name(id=name)], value=value) if name == NAME:
@@ -44,9 +44,10 @@ def names_of(node: ast.AST, within: ast.AST) -> tuple[str, ...]:
 
 
 def declared(tree: ast.Module, module: Path) -> Declared:
-    """Return what a module declares, relative to its own folder. A folder means all files below it.
+    """Return the data that a module declares, relative to the module's folder. A folder stands for all files below it.
 
-    Names and contents count, but not where the files lie. Raises StepError for what is not there, or no plain text.
+    The rows have names and contents but no paths. Raises StepError for missing files, and for a declaration that is no
+    literal text.
     """
     rows: list[tuple[str, str]] = []
     files: list[Path] = []
@@ -84,7 +85,7 @@ def _declared(tree: ast.Module) -> Iterator[str]:
 
 
 def _texts(value: ast.expr) -> tuple[str, ...]:
-    """Return a text, or a tuple or list of texts; nothing for other values. Raises ValueError for a mixture."""
+    """Return the texts in a text, tuple or list; () for other values. Raises ValueError for texts mixed with others."""
     items = value.elts if isinstance(value, ast.Tuple | ast.List) else [value]
     texts = [each.value for each in items if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     if len(texts) < len(items) and (texts or any(isinstance(each, ast.Starred) for each in items)):

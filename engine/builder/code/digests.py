@@ -1,4 +1,4 @@
-"""The code of steps and modules as digests, with the files that it was read from."""
+"""Digests of the code of steps and modules, with the files that were read."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from engine.step import Step
 
 @dataclass(frozen=True)
 class Code:
-    """What a step does, as a digest, and the files that it was read from."""
+    """The digest of code, and the files that were read for it."""
 
     digest: Digest
     files: tuple[Path, ...]
     before: Mapping[Path, os.stat_result]
-    """Each file, but no folder, as it was before it was read."""
+    """The stat result of each file before it was read; folders have none."""
 
 
 def of_step(step: Step) -> Code:
-    """Return the code behind one very job: that of `code_used`, and which class of it does the work."""
+    """Return the code that a step with its options runs: the modules of `code_used` and the name of the class."""
     code = of_modules(step.code_used())
     return Code(digest.of_rows([(type(step).__qualname__, code.digest)]), code.files, code.before)
 
 
 def of_modules(names: tuple[str, ...]) -> Code:
-    """Return the code of several modules as one, in whatever order, and of a single one as `of_module` does."""
+    """Return the code of several modules as one digest, which does not depend on the order of the modules."""
     parts = [of_module(name) for name in dict.fromkeys(names)]
     if len(parts) == 1:
         return parts[0]
@@ -40,10 +40,10 @@ def of_modules(names: tuple[str, ...]) -> Code:
 
 @cache
 def of_module(name: str) -> Code:
-    """Return the code of a module and of all that it reaches in its own package and in ours, as far as that counts.
+    """Return the code of a module and of all modules that it reaches, in its own package and in this one.
 
-    Counted is what modules do (`essence`) and the data that they declare, never where any of it lies: a module that
-    moves, or has another name, is the same code. Raises StepError for declared data that is not there.
+    The digest covers the essences of the modules (`essence`) and their declared data, but no paths: a module that was
+    moved or renamed is the same code. Raises StepError for declared data that is missing.
     """
     parts = [reading.read(each) for each in colours.reached(name)]
     before = {path: row for part in parts for path, row in part.before}
@@ -51,7 +51,7 @@ def of_module(name: str) -> Code:
 
 
 def forget() -> None:
-    """Read everything anew when it is asked for again."""
+    """Forget all digests, so that the code is read again."""
     of_module.cache_clear()
     colours.forget()
     reading.forget()

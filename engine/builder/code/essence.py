@@ -1,4 +1,4 @@
-"""A module's syntax tree -> what it does, as text without the place of anything, and the modules that it leads to."""
+"""Syntax tree of a module -> its essence: the code as text without names of modules, and the modules it leads to."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from engine.builder.code import bindings, data, modules
 from engine.builder.code.bindings import ImportTarget, Scope
 
 PLACING = frozenset({"makes", "after", "gates"})
-"""What a class says of its place among others: it decides what comes in, which has rows of its own."""
+"""Attributes that place a step among others. They decide a step's inputs, which have rows of their own in the key."""
 _OPENED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-"""In their bodies the order of imports is free; within `if` or `try` it may decide."""
+"""Nodes in whose bodies the order of imports does not matter. In the body of an `if` or `try` it can matter."""
 _PLACE_READ = re.compile(rb"\.\s*(%b)\b" % "|".join(PLACING).encode())
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
 _PLAIN = {ast.arguments, ast.arg, ast.Call, ast.keyword, ast.Expr, ast.Assign, ast.Tuple, ast.Return, ast.Subscript}
-"""What most nodes are: nothing is to be said about them but their fields."""
+"""The most frequent types of nodes that need no special treatment, to find them quickly."""
 
 Led = tuple[str | None, str]
-"""A module whose code counts, or None; and the words for what is meant of it, or of all else."""
+"""The end of an import: a module whose code counts and the names in it, or None and the dotted name of a library."""
 NOTHING: Led = (None, "")
-"""A module of ours that does not count."""
+"""The end of an import of a module of this package whose code does not count."""
 
 
 @dataclass
 class Essence:
-    """What a module does. `leads` goes with the places of its text, `reaches` with the module as a whole."""
+    """The essence of a module. `leads` are the modules at marked places of the text, `reaches` all its imports."""
 
     parts: list[str] = field(default_factory=list)
     leads: list[str] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Essence:
 
     @property
     def text(self) -> str:
-        """The essence; each place that leads to a module of `leads` is marked."""
+        """The code as text; each place that leads to a module of `leads` has a mark."""
         return "".join(self.parts)
 
     @property
@@ -52,11 +52,11 @@ def of(
     follow: Callable[[ImportTarget], Led],
     hands_on: Callable[[str], bool],
 ) -> Essence:
-    """Return the essence of a module: types and values without docstrings, positions, empty fields and imports.
+    """Return the essence of a module: the nodes of its tree without docstrings, positions, empty fields and imports.
 
-    `follow` says where an import leads, `hands_on` which packages do nothing but hand on names. A name that an import
-    binds stands for what it leads to, so that neither its alias counts nor the place of the module; a text that names
-    a module of ours, or of the same package, is its place.
+    `follow` returns the end of an import. `hands_on` says whether a package only imports names for others. A name that
+    an import binds is replaced by a mark for the module it leads to: then neither an alias nor the module's path
+    counts. A text that names a module of this package, or of the same package, is replaced, too.
     """
     mentions = _PLACE_READ.search(source) is not None
     writer = _Writer(follow, hands_on, reads_place=mentions and any(_reads_place(node) for node in ast.walk(tree)))
@@ -72,7 +72,7 @@ class _Writer:
         self.essence = Essence()
         self._follow, self._hands_on = follow, hands_on
         self._reads_place = reads_place
-        """The module uses what its classes say of their place, so that counts."""
+        """Whether the module reads the attributes that place steps, so that their values count."""
 
     def statement(self, node: ast.AST, scope: Scope, *, within: ast.AST) -> None:
         if isinstance(node, ast.If) and bindings.is_type_checking(node):
@@ -100,13 +100,13 @@ class _Writer:
             case ast.ClassDef():
                 self._fields(node, scope, body=scope.class_body(node))
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                self._node(node.generators[0].iter, scope)  # it is evaluated outside
+                self._node(node.generators[0].iter, scope)  # evaluated outside the comprehension
                 self._fields(node, scope.comprehension(node))
             case _:
                 self._fields(node, scope)
 
     def _fields(self, node: ast.AST, scope: Scope, body: Scope | None = None) -> None:
-        """Empty fields are left out because Python versions differ in which of them they have."""
+        """Write the fields of a node, except empty ones, because Python versions differ in the empty fields."""
         self._say(type(node).__name__ + "(")
         for name, value in ast.iter_fields(node):
             if value is None or value == [] or name in {"type_comment", "kind"}:
@@ -144,24 +144,24 @@ class _Writer:
             star = target.names == ("*",)
             whole = ImportTarget(target.module)
             self.essence.reaches.add(self._follow(whole if star else target))
-            # It runs, whoever has the name that is meant in the end.
+            # The module itself runs, even if it only hands on the name from another one.
             if self._follow(whole)[0] is not None and not self._hands_on(target.module):
                 self.essence.reaches.add(self._follow(whole))
-            if star or ordered:  # of two modules the later one's names hold
+            if star or ordered:  # of two such imports, the later one binds the name
                 self._say(f"Import{'*' if star else ''}(")
                 self._lead(whole if star else target)
                 self._say(")")
 
     def _lead(self, target: ImportTarget) -> None:
         module, words = self._follow(target)
-        if not target.runs:  # a type says nothing about what happens
+        if not target.runs:  # a type changes nothing at run time
             module = None
         if module is not None:
             self.essence.leads.append(module)
         self._say(f"{'' if module is None else '@'}{words!r}")
 
     def _only_places(self, node: ast.AST, within: ast.AST) -> bool:
-        """Say whether a statement only says where something lies: the class among others, or its data."""
+        """Say whether a statement only places a step among others, or only declares data."""
         name = _assigned(node) if isinstance(within, ast.Module | ast.ClassDef) else None
         if name == data.NAME:
             return bool(data.names_of(node, within))
@@ -175,7 +175,7 @@ class _Writer:
 
 
 def _assigned(node: ast.AST) -> str | None:
-    """Return the one name that a statement gives a value to; None for all other statements."""
+    """Return the name in an assignment to a single name; None for all other statements."""
     targets: Iterable[ast.expr] = ()
     if isinstance(node, ast.Assign):
         targets = node.targets
@@ -188,7 +188,7 @@ def _assigned(node: ast.AST) -> str | None:
 
 
 def _is_docstring(node: ast.AST) -> bool:
-    """Say whether this is a text that stands alone: of a module, class, function or field. It does nothing."""
+    """Say whether a statement is a bare text: the docstring of a module, class, function or field."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 

@@ -1,4 +1,4 @@
-"""Where modules lie, without importing any, and whose code counts."""
+"""Find the files of modules without importing them, and decide which modules' code counts in keys."""
 
 from __future__ import annotations
 
@@ -13,52 +13,52 @@ _COUNTED = (
     *("engine.steps", "engine.kit", "engine.runtimes", "engine.tasks", "engine.server", "engine.client"),
     *("engine.store.copying", "engine.machine.cpu", "engine.machine.gpu_state"),
 )
-"""Of our own package only these hold what a step does; all else carries it."""
+"""The modules of this package whose code counts in keys: those with the work of steps."""
 _LOOKED_UP = ("engine.runtimes.registry", "engine.runtimes.triton_images")
-"""But not these: what a recipe takes from them is a row already, or named by `Step.code_used`."""
+"""Exceptions: the values that a recipe takes from these modules are rows already, or named by `Step.code_used`."""
 
 
 def is_ours(module: str) -> bool:
-    """Say whether a module is of our own package."""
+    """Say whether a module belongs to this package."""
     return package_of(module) == OURS
 
 
 def package_of(module: str) -> str:
-    """Return the package at the top that a module belongs to."""
+    """Return the top-level package of a module."""
     return module.partition(".")[0]
 
 
 def counts(module: str, asker: str) -> bool:
-    """Say whether the code of a module counts where the module `asker` imports it: ours, and that of its package."""
+    """Say whether a module's code counts where the module `asker` imports it: this package's modules and its own."""
     if is_ours(module):
         return module not in _LOOKED_UP and any(module == each or module.startswith(f"{each}.") for each in _COUNTED)
     return package_of(module) == package_of(asker)
 
 
 def is_known(module: str, asker: str) -> bool:
-    """Say whether a module's file may be looked for: of ours, and of the asker's package. All else is a library."""
+    """Say whether a module belongs to this package or that of `asker`. Other modules are libraries, never read."""
     return is_ours(module) or package_of(module) == package_of(asker)
 
 
 def around(module: str) -> Iterator[str]:
-    """Yield the packages around a module: Python runs them before it."""
+    """Yield the packages around a module, which Python imports before the module."""
     while module := module.rpartition(".")[0]:
         yield module
 
 
 def exists(module: str) -> bool:
-    """Say whether there is such a module, or a folder of modules."""
+    """Say whether a module or package of this name exists."""
     return _spec(module) is not None
 
 
 def file_of(module: str) -> Path | None:
-    """Return the file of a module: source or compiled; None for one that has none."""
+    """Return the file of a module, source or compiled; None for a module without a file."""
     spec = _spec(module)
     return Path(spec.origin) if spec is not None and spec.has_location and spec.origin is not None else None
 
 
 def forget() -> None:
-    """Look for every module anew when it is asked for again."""
+    """Forget where modules are, so that they are looked for again."""
     importlib.invalidate_caches()
     _spec.cache_clear()
 

@@ -1,4 +1,4 @@
-"""A module read once: what it does, where that leads, and the files that say so."""
+"""Read modules, each once: the essence, the modules that the essence leads to, and the files."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _MISSING = "no such module"
 
 @dataclass(frozen=True)
 class Module:
-    """What a module does of itself, and the modules whose code counts with it."""
+    """The digest of a module's own code, and the modules whose code counts with it."""
 
     text: str
-    """What it does, without the modules that it leads to."""
+    """The digest of the module's own essence and data, without the modules that it leads to."""
     leads: tuple[str, ...] = ()
-    """The modules that its text leads to, in the order of their places in it."""
+    """The modules that the essence leads to, in the order of their places in the text."""
     reaches: tuple[Led, ...] = ()
-    """All that it imports, and the packages that Python runs before it; in no order."""
+    """The ends of all imports, and the packages that Python imports before the module; in no order."""
     files: tuple[Path, ...] = ()
     before: tuple[tuple[Path, os.stat_result], ...] = ()
-    """Each file as it was before it was read."""
+    """The stat result of each file before it was read."""
     is_empty: bool = False
 
 
@@ -42,7 +42,7 @@ class _Source:
 
 @cache
 def read(module: str) -> Module:
-    """Return a module. One that is not there does nothing. Raises StepError for declared data that is not there."""
+    """Return a module; a missing module is empty. Raises StepError for declared data that is missing."""
     path = modules.file_of(module)
     if path is None:
         return Module(_MISSING, is_empty=True)
@@ -54,8 +54,8 @@ def read(module: str) -> Module:
     content = essence.of(source.tree, source.text, source.scope, lambda target: _follow(target, module), _hands_on)
     around = [each for each in modules.around(module) if modules.counts(each, module)]
     run_first = {(each, "") for each in around if not read(each).is_empty and not _hands_on(each)}
-    initial = [place for each in around if (place := modules.file_of(each)) is not None]
-    files = dict.fromkeys((path, *shipped.files, *initial))
+    initial = [modules.file_of(each) for each in around]
+    files = dict.fromkeys((path, *shipped.files, *filter(None, initial)))
     return Module(
         text=digest.of_rows([("", content.text), *shipped.rows]),
         leads=tuple(content.leads),
@@ -67,7 +67,7 @@ def read(module: str) -> Module:
 
 
 def forget() -> None:
-    """Read every module anew when it is asked for again."""
+    """Forget all modules, so that they are read again."""
     read.cache_clear()
     _source.cache_clear()
     modules.forget()
@@ -75,7 +75,7 @@ def forget() -> None:
 
 @cache
 def _source(path: Path, module: str) -> _Source:
-    """Return a module's source with what the names in it mean."""
+    """Return a module's source, its tree and the names that its imports bind."""
     before = os.stat(path)
     text = path.read_bytes()
     tree = ast.parse(text)
@@ -83,9 +83,9 @@ def _source(path: Path, module: str) -> _Source:
 
 
 def _hands_on(package: str) -> bool:
-    """Say whether a package of ours does nothing but hand on names: then the modules in it do not depend on it.
+    """Say whether a package of this program only imports names for others. Its modules do not depend on such a package.
 
-    A package of others may import for what that does.
+    Packages of others always count, because they may import modules for side effects.
     """
     path = modules.file_of(package)
     if path is None or path.suffix != ".py" or not modules.is_ours(package):
@@ -105,13 +105,13 @@ def _is_handing_on(statement: ast.stmt) -> bool:
 
 
 def _handed_on(module: str, name: str) -> tuple[ImportTarget, ...]:
-    """Return what a name of a module is where the module itself imports it."""
+    """Return the targets of the imports that bind a name in a module, () for other names."""
     path = modules.file_of(module)
     return _source(path, module).scope.here.get(name, ()) if path is not None and path.suffix == ".py" else ()
 
 
 def _follow(target: ImportTarget, asker: str) -> Led:
-    """Return where an import leads in the end: through folders and packages, and through names that are handed on."""
+    """Return the end of an import, following folders, packages, and modules that only import the name themselves."""
     module, names, seen = target.module, target.names, set[tuple[str, tuple[str, ...]]]()
     while modules.is_known(module, asker) and (module, names) not in seen:
         seen.add((module, names))

@@ -1,1 +1,1 @@
-"""Where workers run."""
+"""Executors: they run jobs in worker processes."""

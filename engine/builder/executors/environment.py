@@ -1,4 +1,4 @@
-"""What a worker may see of the environment, and what a log may show of it."""
+"""The environment variables that a worker sees, and logs without secrets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAMES = {
     "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "RECIPE_TRITON_VENV", "DOCKER_HOST",
 }  # fmt: skip
 _PREFIXES = ("LC_", "HF_", "HUGGING_FACE_", "XDG_")
-"""Where things are and who may read them: nothing of these changes a result. What does, a step names itself."""
+"""Variables that say where files are and who may read them. A step names the variables that change its result."""
 
 _FIXED = {
     "PYTHONHASHSEED": "0",
@@ -25,26 +25,26 @@ _FIXED = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }
-"""The same for every worker: set order, no stray files, quiet tools."""
+"""Variables with fixed values in every worker: for the order of sets, without bytecode files, with quiet tools."""
 
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|_KEY$", re.IGNORECASE)
+_SHORTEST_SECRET = 8
+"""Characters. The values of secret variables that are shorter could be ordinary words, and stay in logs."""
 _HUB_TOKEN = re.compile(rb"hf_[A-Za-z0-9]{20,}")
 _URL_LOGIN = re.compile(rb"(://)[^/\s:@]+:[^/\s@]+@")
 
 
 def for_worker(variables: Iterable[str] = (), environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the clean environment of a worker, with the `variables` that its steps ask for."""
+    """Return the environment of a worker, including the `variables` that its steps name."""
     names = _NAMES.union(variables)
     kept = {k: v for k, v in environment.items() if k in names or k.startswith(_PREFIXES)}
     return {**kept, **_FIXED}
 
 
 def redacted(text: bytes, environment: Mapping[str, str] = os.environ) -> bytes:
-    """Return a log without tokens and credentials: those of the environment, hub tokens, logins in addresses."""
+    """Return a log without secrets: values of secret variables, tokens of a hub, and logins in URLs."""
     secrets = {
-        value.encode()
-        for name, value in environment.items()
-        if _SECRET.search(name) and len(value) >= 8  # noqa: PLR2004 - shorter ones would blank out ordinary words
+        value.encode() for name, value in environment.items() if _SECRET.search(name) and len(value) >= _SHORTEST_SECRET
     }
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, b"[redacted]")

@@ -1,4 +1,4 @@
-"""Workers on this machine: reused where that is safe, replaced when they die."""
+"""Worker processes on this machine: reused for similar jobs, replaced when they die."""
 
 from __future__ import annotations
 
@@ -20,15 +20,19 @@ from engine.errors import StepError
 from engine.text import sizes
 
 _POLL_SECONDS = 0.2
+_LAST_LINES = 3
+"""Lines of a log that the error of a dead worker shows."""
+_TAIL_BYTES = 8192
+"""Bytes at the end of a log that are read for its last lines."""
 
 
 @dataclass
 class _Worker:
     process: subprocess.Popen[bytes]
     variables: tuple[str, ...]
-    """Names of the environment variables that it sees besides those that every worker does."""
+    """Names of the environment variables that this worker sees besides those of every worker."""
     loaded: set[str] = field(default_factory=set)
-    """Tools that it has imported for earlier jobs: a job that needs them starts at once."""
+    """The tools of this worker's earlier jobs, which are imported already."""
     task: WorkerTask | None = None
     ident: object = None
     deadline: float = 0.0
@@ -38,7 +42,7 @@ class _Worker:
 
 
 class LocalExecutor:
-    """At most `slots` jobs at a time, each in a child process."""
+    """Runs at most `slots` jobs at a time, each in a child process."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
@@ -48,26 +52,26 @@ class LocalExecutor:
 
     @property
     def busy(self) -> int:
-        """How many jobs are running."""
+        """The number of running jobs."""
         return sum(worker.task is not None for worker in self._workers)
 
     def submit(
         self, ident: object, task: WorkerTask, *, tools: Sequence[str], variables: Sequence[str], time_limit: float
     ) -> None:
-        """Start a task; `poll` gives its outcome with the same `ident`."""
+        """Start a task; `poll` returns its outcome with the same `ident`."""
         chosen = self._worker_for(tools, tuple(variables))
         now = time.monotonic()
         chosen.task, chosen.ident, chosen.started = task, ident, now
         chosen.deadline, chosen.time_limit, chosen.peak_bytes = now + time_limit, time_limit, 0
         chosen.loaded.update(tools)
-        # A worker that died while idle is found by `poll` as an end of its answers.
+        # The death of an idle worker shows in `poll`, as the end of its answers.
         with contextlib.suppress(BrokenPipeError):
             stdin = _pipe(chosen.process.stdin)
             stdin.write(worker.encode_task(task))
             stdin.flush()
 
     def poll(self, timeout: float = _POLL_SECONDS) -> list[tuple[object, Outcome]]:
-        """Wait up to `timeout` seconds for outcomes."""
+        """Wait up to `timeout` seconds for outcomes, and return them with their idents."""
         done = []
         for event, _ in self._selector.select(timeout):
             child: _Worker = event.data
@@ -82,7 +86,7 @@ class LocalExecutor:
         return done
 
     def _watch(self, now: float) -> list[tuple[object, Outcome]]:
-        """Note how much memory the busy workers have taken, and end those that are late."""
+        """Note the peak memory of busy workers; end workers past their deadline and return the outcomes of those."""
         late = []
         for each in [w for w in self._workers if w.task is not None]:
             each.peak_bytes = max(each.peak_bytes, worker.peak_of(each.process.pid))
@@ -92,9 +96,9 @@ class LocalExecutor:
         return late
 
     def close(self) -> None:
-        """End all workers, and whatever they started, at once."""
+        """Kill all workers and the programs that they have started."""
         for each in self._workers:
-            _kill(each)  # all of them first: a process with gigabytes takes its time to go
+            _kill(each)  # all before waiting for any: a process with gigabytes takes a while to end
         for each in list(self._workers):
             self._remove(each)
         self._selector.close()
@@ -144,7 +148,7 @@ class LocalExecutor:
 
 
 def _kill(each: _Worker) -> None:
-    """End a worker and its group, because tools start programs of their own."""
+    """Kill a worker and its process group, because tools start programs of their own."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(each.process.pid, signal.SIGKILL)
     each.process.kill()
@@ -198,15 +202,15 @@ def _crash(child: _Worker, code: int) -> Outcome:
 def _last_words(child: _Worker) -> list[str]:
     if child.task is None:
         return []
-    lines = last_lines(Path(child.task.log), 3)
+    lines = last_lines(Path(child.task.log), _LAST_LINES)
     return [f"last in its log: {line}" for line in lines]
 
 
 def last_lines(log: Path, count: int) -> list[str]:
-    """Return the last lines of a log that say something; none where there is no log."""
+    """Return the last non-empty lines of a log, [] for a missing log."""
     try:
         with open(log, "rb") as file:
-            file.seek(max(0, log.stat().st_size - 8192))
+            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
             text = environment.redacted(file.read()).decode("utf-8", "replace")
     except OSError:
         return []

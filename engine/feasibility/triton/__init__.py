@@ -56,7 +56,7 @@ def _parameters(parameters: Mapping[str, Any] | None, about: About) -> Iterator[
 
 
 def _batches(size: int, about: About) -> Iterator[Fault]:
-    """Yield a fault where a part has another max_batch_size than the model: the ensemble passes whole batches on."""
+    """Yield a fault where a part has another max_batch_size than the model: an ensemble passes whole batches on."""
     if size < 0 or (about.most is not None and size > about.most) or about.batch not in (None, size):
         most = about.batch if about.batch is not None else f"at most {about.most}"
         what = f"max_batch_size: {size} for the {about.part}, and the package is made for {most}"

@@ -47,7 +47,7 @@ class ConfigTensor:
     """The model's name of each of `dims` that may have any size; empty where the names are not known."""
 
     def takes(self, dims: Sequence[int]) -> bool:
-        """Tell whether `dims` fit the model's own: each size is equal to the model's, or the model's is free."""
+        """Tell whether the tensor takes `dims`: each size must be the tensor's own, or the tensor's size is free."""
         if self.dims is None:
             return True
         return len(dims) == len(self.dims) and all(
@@ -61,7 +61,7 @@ class About:
 
     backend: Backend
     part: str = "model"
-    """`model`, or one of the parts that `package.triton.models` names."""
+    """The part of the package: `model`, or a part that `package.triton.models` names."""
     name: str | None = None
     on_gpu: bool = False
     """Whether the package is for a GPU."""

@@ -1,4 +1,4 @@
-"""Identity: fields by which Triton finds a model, its backend and its files. The package already sets them."""
+"""Identity: fields by which Triton finds a model, its backend and its files. The package sets these fields itself."""
 
 from __future__ import annotations
 

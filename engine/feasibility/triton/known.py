@@ -24,7 +24,7 @@ _USUAL = {"transformers": "int64", "timm": "float32"}
 
 
 def sections(recipe: Recipe) -> Iterator[tuple[str, tuple[str | int, ...], Mapping[str, Any]]]:
-    """Yield the overrides of each part of the package: the part's name, their path in the recipe, and the overrides."""
+    """Yield for each part of the package its name, the path of its overrides in the recipe, and the overrides."""
     triton = recipe.package.triton
     above = ("package", "triton")
     if triton.model_extra:
@@ -34,7 +34,7 @@ def sections(recipe: Recipe) -> Iterator[tuple[str, tuple[str | int, ...], Mappi
 
 
 def of_recipe(recipe: Recipe, part: str) -> About:
-    """Return what the recipe alone tells of a part, before the model is fetched."""
+    """Return the description of a part from the recipe alone, before the model is fetched."""
     triton, target = recipe.package.triton, recipe.target
     runtime = registry.of(recipe)
     by_engine = runtime.backend is Backend.TENSORRT
@@ -55,7 +55,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
 
 
 def of_model(recipe: Recipe, facts: ModelFacts) -> About | None:
-    """Return what the facts of the fetched model tell of it; None where they list no inputs."""
+    """Return the description of the fetched model from its facts; None where the facts list no inputs."""
     if not facts.axes or tasks.generates(recipe.model.task or facts.task):
         return None
     about = of_recipe(recipe, "model")

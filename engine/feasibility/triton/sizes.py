@@ -49,7 +49,7 @@ def _sizes(shapes: Shapes, about: About) -> Iterator[Fault]:
             what = f"{dims[0]} texts a row: a row of {name} is one text, or two that belong together"
             yield Fault(what, at, "use [1], or [2] for pairs")
         tensor = (about.inputs or {}).get(name, ConfigTensor())
-        for axis, size in zip(tensor.axes, dims, strict=False):  # another rank is for the rules of tensors
+        for axis, size in zip(tensor.axes, dims, strict=False):  # `tensors.rule` reports a wrong number of dims
             if axis is None or size < 1:
                 continue
             least, most = about.sizes.get(axis, (size, size))

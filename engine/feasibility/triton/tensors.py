@@ -126,12 +126,12 @@ def _flags(tensor: Mapping[str, Any], path: Path, own: ConfigTensor, about: Abou
 
 
 def _takes_ragged(own: ConfigTensor, about: About) -> bool:
-    """Tell whether a model may take the rows of several requests as one row, as far as that is known."""
+    """Tell whether a model may take the rows of several requests as one row; True where nothing speaks against it."""
     if about.batch == 0:
         return False
     if about.backend not in _ENGINES or own.dims is None or about.batch is None:
         return True
-    return not own.dims  # with the batch axis a graph's input has one axis
+    return not own.dims  # the batch must be the only axis of the input
 
 
 def _all_there(
@@ -139,7 +139,7 @@ def _all_there(
 ) -> Iterator[Fault]:
     """Yield a fault for each tensor that a list under `input` or `output` lacks.
 
-    A model that ONNX Runtime or TensorRT runs may leave out outputs: Triton then does not return them.
+    The list of outputs of an ONNX model or an engine may be incomplete: Triton then returns only the listed outputs.
     """
     if tensors is None or not names or (field == "output" and about.backend in _ENGINES):
         return

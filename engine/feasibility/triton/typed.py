@@ -17,7 +17,10 @@ _BOUNDS = {
     "uint64": (0, (1 << 64) - 1),
 }
 _REALS = ("float", "double")
+_SHOWN = 60
+"""The characters of a text that an error shows."""
 _LARGEST_FLOAT = 3.4028234663852886e38
+"""The largest finite number of 32 bits."""
 _OTHER_NAMES = {
     "FLOAT32": "TYPE_FP32", "FLOAT": "TYPE_FP32", "FLOAT16": "TYPE_FP16", "HALF": "TYPE_FP16", "FLOAT64": "TYPE_FP64",
     "DOUBLE": "TYPE_FP64", "BFLOAT16": "TYPE_BF16", "BYTES": "TYPE_STRING", "STR": "TYPE_STRING", "INT": "TYPE_INT64",
@@ -150,4 +153,4 @@ def _shown(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"the text {value[:60]!r}" if isinstance(value, str) else str(value)
+    return f"the text {value[:_SHOWN]!r}" if isinstance(value, str) else str(value)

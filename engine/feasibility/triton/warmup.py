@@ -20,7 +20,7 @@ from engine.runtimes.backends import Backend
 
 _FIELD = "model_warmup"
 _ASKING = ("generate", "stream")
-"""Parts that send requests to other models. Triton cannot warm them up: it allows such requests only after warm-up."""
+"""Parts that send requests to other models. They cannot be warmed up: Triton forbids such requests during warm-up."""
 _DATA = ("zero_data", "random_data", "input_data_file")
 
 

@@ -24,7 +24,7 @@ class Auto(Runtime):
     )
 
     def builds_for(self, gpu: Gpu) -> bool:
-        """Return True: for every GPU of the catalogue some runtime builds."""
+        """Return True: every GPU of the catalogue has a runtime that builds for it."""
         return True
 
     def kernels(self, target: TargetView) -> Kernels | None:

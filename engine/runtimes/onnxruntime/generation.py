@@ -78,7 +78,7 @@ def _logits(sessions: list[onnxruntime.InferenceSession], inputs: Tensors) -> np
 
 
 def _start(sessions: list[onnxruntime.InferenceSession], inputs: Tensors) -> tuple[Step, np.ndarray, np.ndarray]:
-    """Return the function of `_continuing` for these inputs, and the prompt with its mask."""
+    """Return a function that runs the next tokens (see `_continuing`), the prompt, and the prompt's mask."""
     ids, mask = inputs["input_ids"], inputs["attention_mask"]
     if len(sessions) == 1:
         return _continuing(sessions[0], len(ids), {}), ids, mask

@@ -91,7 +91,7 @@ def bound(
     import onnxruntime
 
     plain_run = None if graph is None else _options(-1)
-    answers = ort.run(session, inputs, plain_run)  # their shapes are those of the outputs
+    answers = ort.run(session, inputs, plain_run)  # to learn the shapes of the outputs
     binding = session.io_binding()
     for name, array in ort.feed(session, inputs).items():
         binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array, *memory))

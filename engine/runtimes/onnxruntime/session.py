@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 OPTIONS = "session.json"
 """The file beside a model with the session options that the model needs."""
 
+_SAVED = ("disabled_optimizers", "graph_optimization_level")
+"""The options that `session.json` may have."""
 _LEVELS = {
     "disabled": "ORT_DISABLE_ALL",
     "basic": "ORT_ENABLE_BASIC",
@@ -57,7 +59,7 @@ def session(
     ort_providers.expect_available(provider)
     if provider.on_gpu:
         settings.add_session_config_entry(ort_providers.RECORD, "1")
-        onnxruntime.preload_dlls()  # CUDA libraries that pip installed; it prints which are missing
+        onnxruntime.preload_dlls()  # loads CUDA libraries that pip installed, and prints which are missing
     opened = _open(directory, settings, provider, saved.get("disabled_optimizers", ()))
     ort_providers.expect_used(opened, provider)
     return opened
@@ -66,15 +68,15 @@ def session(
 def unoptimized(directory: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:
     """Open `directory/model.onnx` on one CPU thread and without optimizations: the same inputs give the same bits.
 
-    `in_order` is that of `session`. Raises StepError where ONNX Runtime refuses the model.
+    `in_order` is the option of `session`. Raises StepError where ONNX Runtime refuses the model.
     """
     return session(directory, threads=1, level="disabled", in_order=in_order)
 
 
 def unoptimized_graph(model: onnx.ModelProto, scratch: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:
-    """Open a model in memory as `unoptimized` opens a directory.
+    """Open a model that is in memory, on one CPU thread and without optimizations.
 
-    `scratch` takes the model's files while it is opened. Large weights move from `model` to such a file.
+    A folder in `scratch` holds the model's files while it is opened. Large weights move from `model` to a file.
     """
     with TemporaryDirectory(dir=scratch) as folder:
         onnx_files.save(model, Path(folder))
@@ -88,7 +90,7 @@ def optimize(source: Path, out: Path, *, level: str, disabled: tuple[str, ...] =
     CPU of this machine. Raises StepError where ONNX Runtime refuses the model.
     """
     out.mkdir(parents=True, exist_ok=True)
-    settings = _settings(level, threads=1)  # constants fold to the same bits, however many cores there are
+    settings = _settings(level, threads=1)  # folded constants then have the same bits on any number of cores
     settings.optimized_model_filepath = str(out / MODEL)
     graph = onnx_files.load_graph(source)
     if onnx_files.data_files(graph) or onnx_files.weight_bytes(graph) > onnx_files.INLINE_LIMIT:
@@ -106,14 +108,18 @@ def options(directory: Path) -> dict[str, Any]:
         saved = json.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise StepError(f"{OPTIONS} is no JSON", [str(error)]) from error
-    known = {"graph_optimization_level", "disabled_optimizers"}
-    if not isinstance(saved, dict) or set(saved) - known or saved.get("graph_optimization_level", "all") not in _LEVELS:
+    if not isinstance(saved, dict) or not _is_known(saved):
         raise StepError(
             f"{OPTIONS} asks for something unknown",
             [json.dumps(saved)],
-            f"it may say {' and '.join(sorted(known))}; levels are {', '.join(_LEVELS)}",
+            f"it may say {' and '.join(_SAVED)}; levels are {', '.join(_LEVELS)}",
         )
     return saved
+
+
+def _is_known(saved: Mapping[str, Any]) -> bool:
+    """Tell whether all options are those of `_SAVED`, with a level of `_LEVELS`."""
+    return all(name in _SAVED for name in saved) and saved.get("graph_optimization_level", "all") in _LEVELS
 
 
 def save_options(directory: Path, *, level: str, disabled: tuple[str, ...] = ()) -> None:

@@ -72,7 +72,7 @@ class OnnxRuntime(Runtime):
     tools_for: ClassVar[Mapping[str, str]] = {"onnxruntime": "all models", _GPU: "ONNX models on a GPU"}
 
     def runs_on_cpu(self, target: TargetView) -> bool:
-        """Say whether the CPU provider runs the model, on whatever machine."""
+        """Say whether the CPU provider runs the model. A target with a GPU may name the CPU provider, too."""
         return target.device == "cpu" or target.provider == Provider.CPU
 
     def refuse_cpu(self, loaded: LoadedRecipeView) -> None:

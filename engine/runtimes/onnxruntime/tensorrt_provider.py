@@ -38,7 +38,7 @@ def options(inputs: Mapping[str, Input], execution: Execution) -> dict[str, str]
 
 
 def _profiles(settings: Mapping[str, Any]) -> tuple[Profile, ...]:
-    """Return the profiles of a recipe as they were before they became JSON."""
+    """Return the profiles in the options of an execution, parsed from JSON."""
     return tuple({axis: Range(**extents) for axis, extents in profile.items()} for profile in settings["profiles"])
 
 

@@ -120,7 +120,7 @@ def _device(hardware: Hardware | None) -> torch.device:
 
 
 class _TorchThreads:
-    """Context: PyTorch has `threads` threads inside it and its former number afterwards, as other jobs follow."""
+    """Context manager: PyTorch uses `threads` threads inside, and its former number of threads afterwards."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads

@@ -1,4 +1,4 @@
-"""`trt`: stands for the module `tensorrt` or `tensorrt_rtx`, whichever the runtime needs, with TensorRT 10's types."""
+"""`trt`: stands for the module `tensorrt` or `tensorrt_rtx`, as the runtime needs, with the types of TensorRT 10."""
 
 # Both modules have the same classes, except what TensorRT-RTX adds: `builder` and `runner` look for that by name.
 # The types are those of the package `tensorrt-stubs`, which tests/runtimes/tensorrt/test_types.py checks; without the

@@ -55,7 +55,7 @@ class Bindings:
 
     @property
     def allocates(self) -> bool:
-        """Whether a run requests memory for outputs. A CUDA graph cannot do so."""
+        """Whether a run requests memory for outputs. A CUDA graph cannot request memory."""
         return bool(self._allocators)
 
     def execute(self) -> None:

@@ -84,7 +84,7 @@ def _parse(network: tensorrt.INetworkDefinition, logger: tensorrt.ILogger, log: 
 
 
 def _aim(config: tensorrt.IBuilderConfig, sms: tuple[int, ...]) -> None:
-    """Set the compute capabilities of a TensorRT-RTX engine. Raises StepError for one that the builder lacks."""
+    """Set the compute capabilities of a TensorRT-RTX engine. Raises StepError for an unknown capability."""
     if not sms:
         return
     rtx: Any = config
@@ -143,7 +143,7 @@ def _in_words(inputs: Shapes) -> str:
 
 @contextlib.contextmanager
 def _accepted(log: Log, what: str) -> Iterator[None]:
-    """Context: raise StepError where TensorRT logged an error inside it. TensorRT itself ignores bad options."""
+    """Context manager: raise StepError where TensorRT logged an error inside. TensorRT itself ignores bad options."""
     before = len(log.problems)
     yield
     if len(log.problems) > before:
@@ -152,7 +152,7 @@ def _accepted(log: Log, what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _plugins(builder: tensorrt.Builder, log: Log, paths: Sequence[Path]) -> Iterator[None]:
-    """Context: libraries of plugins are loaded inside it."""
+    """Context manager: libraries of plugins are loaded inside, and unloaded afterwards."""
     registry = builder.get_plugin_registry()
     with contextlib.ExitStack() as loaded:
         for path in paths:

@@ -25,7 +25,7 @@ def runtime() -> Any:
 
 
 def checked(answer: Any) -> Any:
-    """Return the results of a call of the CUDA runtime without the status: an empty tuple, a value, or a tuple.
+    """Return the results of a call of the CUDA runtime, without its status: one value, or a tuple of none or several.
 
     Raises StepError with CUDA's error message where the call failed.
     """
@@ -70,7 +70,10 @@ class CudaStream:
         checked(runtime().cudaStreamSynchronize(self.handle))
 
     def captured(self, work: Callable[[], object]) -> CudaGraph:
-        """Return the work that `work` enqueues on this stream as a graph, without running it. Raises StepError."""
+        """Return the calls that `work` enqueues on this stream as a CUDA graph, without running them.
+
+        Raises StepError where CUDA cannot capture the calls.
+        """
         mode = runtime().cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal
         checked(runtime().cudaStreamBeginCapture(self.handle, mode))
         try:

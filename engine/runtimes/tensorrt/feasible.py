@@ -53,7 +53,7 @@ def options(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
 
 
 def operators(loaded: LoadedRecipeView, by_domain: Mapping[str, Sequence[str]]) -> None:
-    """Raise RecipeError for operators that TensorRT does not have. Plugins may bring operators of other domains."""
+    """Raise RecipeError for operators that TensorRT does not have. Plugins may add operators of other domains."""
     if fused := by_domain.get(CONTRIBUTED):
         what = f"the graph was fused for ONNX Runtime, and TensorRT does not know its operators: {', '.join(fused)}"
         hint = "name the ONNX file as it was exported, TensorRT fuses on its own; or use onnxruntime, provider: cuda"
@@ -108,7 +108,8 @@ def _without_gpu(loaded: LoadedRecipeView) -> None:
     for name, is_set, hint in _NEED_GPU:
         if is_set(loaded.recipe.tensorrt):
             what = f"TensorRT-RTX builds without a GPU, and has no `{name}` there"
-            at = name if loaded.position("tensorrt", name) else "compatibility"  # version-compatible is said there, too
+            # The recipe may say `compatibility: version-compatible` in place of `version_compatible: true`.
+            at = name if loaded.position("tensorrt", name) else "compatibility"
             raise loaded.error(what, "tensorrt", at, hint=hint)
 
 

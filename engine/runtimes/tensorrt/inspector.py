@@ -25,6 +25,8 @@ _WORDS = {
     r"\bFP32\b|\bFloat\b": "fp32",
 }
 """Patterns of types in the report. TensorRT 10 writes "Row major linear FP16 format", TensorRT 11 writes "Half"."""
+_SHOWN = 2
+"""The messages of TensorRT's log that the reason shows."""
 
 
 def layer_types(plan: bytes) -> tuple[dict[str, int] | None, str]:
@@ -37,7 +39,7 @@ def layer_types(plan: bytes) -> tuple[dict[str, int] | None, str]:
     runtime.engine_host_code_allowed = True  # safe: this process has just built the engine
     engine = runtime.deserialize_cuda_engine(plan)
     if engine is None:
-        return None, "; ".join(log.problems[-2:]) or "TensorRT does not load it here"
+        return None, "; ".join(log.problems[-_SHOWN:]) or "TensorRT does not load it here"
     report = json.loads(engine.create_engine_inspector().get_engine_information(trt.LayerInformationFormat.JSON))
     counted = counts(report)
     return (counted, "") if counted else (None, "the engine tells no more than the names of its layers")

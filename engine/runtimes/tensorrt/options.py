@@ -27,7 +27,7 @@ _NEED_GPU = ("refit", "strip_plan", "version_compatible", "exclude_lean_runtime"
 
 
 class BuilderOptions(Frozen):
-    """The options of a build. An option that a recipe does not set has TensorRT's default, except the verbosity."""
+    """The options of a build. Options that a recipe leaves out have TensorRT's defaults, except the verbosity."""
 
     memory_pool: Mapping[Pool, int] = {}
     """The limit of each memory pool in bytes."""

@@ -20,7 +20,11 @@ from engine.step import Frozen
 PLAN = "model.plan"
 """The file of a TensorRT engine in an artifact."""
 FILE = "passport.json"
-"""The file of its passport, in the same directory."""
+"""The file of an engine's passport, in the engine's directory."""
+_MOST_BYTES = 1 << 50
+"""1 PiB, above any engine: a larger number in a passport is damage."""
+_SHOWN = 4
+"""The largest number of complaints in one error."""
 
 
 class EngineTensor(Frozen):
@@ -77,7 +81,8 @@ class Passport(Frozen):
     onnx: Onnx
     key: str = ""
     """The digest of the key of the job that built the engine."""
-    bytes: int = Field(ge=0, le=1 << 50)
+    bytes: int = Field(ge=0, le=_MOST_BYTES)
+    """The size of the engine."""
 
     @property
     def holds_code(self) -> bool:
@@ -143,12 +148,15 @@ def load(place: Path) -> Passport:
         )
     try:
         return Passport.model_validate(json.loads(path.read_text("utf-8")))
-    except ValidationError as error:
-        facts = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:4]]
+    except (OSError, ValueError, RecursionError) as error:  # a ValidationError is a ValueError
+        facts = _complaints(error)[:_SHOWN]
         raise StepError(f"{path} is no passport of an engine", facts, "build the engine again") from error
-    except (OSError, ValueError, RecursionError) as error:
-        facts = str(error).splitlines()[:4]
-        raise StepError(f"{path} is no passport of an engine", facts, "build the engine again") from error
+
+
+def _complaints(error: Exception) -> list[str]:
+    if isinstance(error, ValidationError):
+        return [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+    return str(error).splitlines()
 
 
 def refuse_other_bytes(place: Path, passport: Passport) -> None:
@@ -205,7 +213,7 @@ def _gpu_fits(passport: Passport, here: LoadingMachine) -> bool:
 
 
 def _same(one: str, other: str) -> bool:
-    """Tell whether two names are one GPU model. Names that the catalogue lacks must be equal."""
+    """Tell whether two names mean one GPU model. Names that the catalogue lacks must be equal."""
     return one == other or gpus.matches(one, other)
 
 

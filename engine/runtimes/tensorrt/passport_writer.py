@@ -1,4 +1,4 @@
-"""Passport writer: makes the passport of a new engine from the order of the build and its result."""
+"""Passport writer: makes the passport of a new engine from the order and the result of its build."""
 
 from __future__ import annotations
 

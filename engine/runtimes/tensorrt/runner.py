@@ -65,7 +65,7 @@ def runner(
 
 
 class _Engine:
-    """An engine in the GPU's memory, with an execution context for each profile that has been used."""
+    """A loaded engine, with an execution context for each profile that has been used."""
 
     def __init__(self, plan: bytes, *, cuda_graph: bool, host_code: bool = False) -> None:
         """Load an engine. `host_code` allows libraries inside it to run. Raises StepError where TensorRT refuses it."""

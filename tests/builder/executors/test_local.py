@@ -16,9 +16,9 @@ from engine.builder.worker import WorkerTask
 
 @pytest.fixture
 def executor():
-    made = LocalExecutor(2)
-    yield made
-    made.close()
+    workers = LocalExecutor(2)
+    yield workers
+    workers.close()
 
 
 @pytest.fixture
@@ -43,12 +43,12 @@ def run(executor, tmp_path):
 
 
 def outcomes(executor, count=1, seconds=60):
-    found = {}
+    outcomes_by_ident = {}
     end = time.monotonic() + seconds
-    while len(found) < count and time.monotonic() < end:
-        found.update(executor.poll())
-    assert len(found) == count
-    return found
+    while len(outcomes_by_ident) < count and time.monotonic() < end:
+        outcomes_by_ident.update(executor.poll())
+    assert len(outcomes_by_ident) == count
+    return outcomes_by_ident
 
 
 def only(executor):
@@ -91,10 +91,10 @@ def test_an_unforeseen_exception_names_itself_and_leaves_its_traceback_in_the_lo
 def test_a_worker_that_dies_is_the_error_of_that_job_alone(executor, run, how, what):
     run("Misbehave", how=how)
     run("Begin")
-    found = outcomes(executor, 2)
-    assert what in found[0].error.what
-    assert "last in its log: about to misbehave" in found[0].error.facts
-    assert found[1].error is None
+    results = outcomes(executor, 2)
+    assert what in results[0].error.what
+    assert "last in its log: about to misbehave" in results[0].error.facts
+    assert results[1].error is None
     run("Begin")
     assert only(executor).error is None
 
