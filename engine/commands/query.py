@@ -28,7 +28,7 @@ _LABEL = 100
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command line."""
+    """Declare the arguments of the command."""
     add_server(parser)
     add_input(parser)
     parser.add_argument("--repeat", metavar="N", type=amounts.positive, default=0,
