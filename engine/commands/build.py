@@ -16,14 +16,14 @@ from engine.errors import Exit, UserError
 if TYPE_CHECKING:
     from engine.api import Session
     from engine.events import Event
-    from engine.report import Report
+    from engine.report import BuildReport
 
 _NOT_REPEATABLE = ("force", "refresh", "dry_run")
 """Options with which a second run of the same command may build again: no snapshot of its output is kept."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command line."""
+    """Declare the arguments of the command."""
     options.add_recipes(parser)
     parser.add_argument("--to", metavar="STEP", action="append", default=[], help="build no further than this step")
     parser.add_argument("-j", "--jobs", metavar="N", type=amounts.count, help="at most N jobs at a time")
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     return finished.exit
 
 
-def report_for(*, json: bool, many: bool) -> Report:
+def report_for(*, json: bool, many: bool) -> BuildReport:
     """Return the report of a build: lines of JSON, the view of a terminal, or plain lines."""
     if json:
         from engine.report.json_lines import JsonReport

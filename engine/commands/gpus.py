@@ -16,7 +16,7 @@ _TITLES = ("name", "SM", "GiB", "computes in", "TensorRT", "RTX", "memory by")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command line."""
+    """Declare the arguments of the command."""
     parser.add_argument("name", nargs="*", metavar="NAME", help="one GPU, by any name that it goes by")
     parser.add_argument("--json", action="store_true", help="one JSON list, for programs")
 

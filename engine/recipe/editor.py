@@ -10,11 +10,11 @@ from typing import Any, get_args
 from engine.recipe.extends import VERSION, VERSION_FIELD
 from engine.recipe.fields import LARGEST_SIZE
 from engine.recipe.matrix import MAX_RULES
-from engine.recipe.model_config import ENUMS, MESSAGES, ONE_OF, Part
+from engine.recipe.model_config import ENUMS, MESSAGES, ONE_OF, PartName
 from engine.recipe.schema import Recipe
 
 _SECTION = re.compile(r"\b(Bench|Graph|Package|Target|TensorRT)Section\b")
-"""Classes whose definitions are published under shorter names: editors and users know these names."""
+"""Classes whose definitions are published under shorter names: `Bench` for BenchSection."""
 _SIZE = {"type": "integer", "minimum": 1, "maximum": LARGEST_SIZE}
 _NUMBER = {"type": "number"}
 _BY_INPUT = {"type": "string", "pattern": "^[0-9]+(x[0-9]+)*$"}
@@ -70,7 +70,7 @@ def _with_tritons_fields(schema: dict[str, Any]) -> dict[str, Any]:
     models = {
         "type": "object",
         "description": "ModelConfig's fields for the other models of the package.",
-        "properties": dict.fromkeys(get_args(Part), config),
+        "properties": dict.fromkeys(get_args(PartName), config),
         "additionalProperties": False,
     }
     properties = {**_fields("ModelConfig"), **schema["properties"], "models": models}

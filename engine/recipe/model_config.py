@@ -155,7 +155,7 @@ ONE_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
 """Message -> groups of fields. A message may have one field of each group."""
 MODEL_CONFIG = tuple(MESSAGES["ModelConfig"])
 
-Part = Literal["tokenizer", "preprocess", "postprocess", "ensemble", "encoder", "decoder", "generate", "stream"]
+PartName = Literal["tokenizer", "preprocess", "postprocess", "ensemble", "encoder", "decoder", "generate", "stream"]
 """The models that a package may hold beside the main model, by their names in `package.triton.models`."""
 GraphPart = Literal["model", "encoder", "decoder"]
 GRAPH_PARTS: tuple[GraphPart, ...] = get_args(GraphPart)

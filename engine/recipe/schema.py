@@ -27,7 +27,7 @@ from engine.recipe.fields import (
     unknown,
     wrong,
 )
-from engine.recipe.model_config import MODEL_CONFIG, Part
+from engine.recipe.model_config import MODEL_CONFIG, PartName
 from engine.recipe.options import Generate, Preprocess, TensorRTOptions
 from engine.runtimes import registry
 
@@ -199,7 +199,7 @@ class Triton(RecipePart):
     postprocess: Flag = True
     image: Word | None = None
     max_batch_size: Annotated[int, Field(strict=True, ge=0, le=65536)] | None = None
-    models: Annotated[Mapping[Part, Mapping[str, Any]], Field(max_length=16)] = {}
+    models: Annotated[Mapping[PartName, Mapping[str, Any]], Field(max_length=16)] = {}
     """ModelConfig's fields for the other models of the package. The fields beside `models` are for the main model."""
 
     @model_validator(mode="after")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from engine.events import Event
 
 
-class Report(Protocol):
+class BuildReport(Protocol):
     """A receiver of a build's events. As a context manager it restores the terminal at the end."""
 
     def __enter__(self) -> Self: ...

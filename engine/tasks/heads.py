@@ -23,7 +23,7 @@ TIMM = "image-classification"
 _SENTENCES = "feature-extraction"
 """The task of sentence-transformers' models."""
 _BEHIND_AN_ENCODER = {"text-generation": "text2text-generation"}
-"""The task by the ending alone -> the task of a model with an encoder: T5's older class is T5WithLMHeadModel."""
+"""The task by the ending alone -> the task of a model that also has an encoder, such as T5WithLMHeadModel."""
 NAMED = tuple(dict.fromkeys((*_ENDINGS.values(), TIMM, _SENTENCES)))
 """All tasks that a checkpoint can name."""
 

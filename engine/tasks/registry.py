@@ -29,7 +29,7 @@ def names() -> tuple[str, ...]:
 
 
 def known(name: str | None) -> Task | None:
-    """Return the task of that name; None where no task is installed under it, as may be for a server's model."""
+    """Return the task of that name; None where no such task is installed. A server's model may have any."""
     if name == TENSORS.name:
         return TENSORS
     if name is None or (name not in _ours() and name not in _theirs()):
@@ -67,7 +67,7 @@ def either(suits: Callable[[Task], object]) -> str:
 def modules(name: str | None) -> tuple[str, ...]:
     """Return the modules that define a task: their code counts in the keys of jobs that depend on the task.
 
-    None is a task that only the checkpoint names, when the job runs: all tasks that a checkpoint can name count.
+    With None, the checkpoint names the task when the job runs, so all tasks count that a checkpoint can name.
     """
     places = (_ours().get(each) or _theirs().get(each) for each in ((name,) if name is not None else heads.NAMED))
     return tuple(place if isinstance(place, str) else place.module for place in places if place is not None)

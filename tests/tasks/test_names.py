@@ -16,10 +16,10 @@ def named(source: str) -> list[str]:
     """Return each place of a source where a task's name stands as a value, or in a text that is no docstring."""
     tree = ast.parse(source)
     prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    said = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    texts = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     return [
         f"line {node.lineno}: {name}"
-        for node in said
+        for node in texts
         for name in tasks.names()
         if id(node) not in prose and re.search(rf"(?<![\w-]){name}(?![\w-])", node.value)
     ]

@@ -8,7 +8,7 @@ import pytest
 
 from engine import tasks
 from engine.errors import StepError
-from engine.recipe.model_config import Part
+from engine.recipe.model_config import PartName
 from engine.tasks import TENSORS, Classes, Generates, Modality, Task, answer, heads
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ def test_each_task_stands_in_the_documents(task):
 def test_each_task_says_models_that_packages_may_have(task):
     from typing import get_args
 
-    assert set(task.parts) <= set(get_args(Part))
+    assert set(task.parts) <= set(get_args(PartName))
 
 
 @pytest.mark.parametrize("task", [each for each in EVERY if each.answers], ids=lambda task: task.name)

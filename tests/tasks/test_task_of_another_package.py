@@ -71,34 +71,34 @@ def test_a_build_has_nothing_to_do_afterwards(project):
 def test_an_edit_of_it_rebuilds_the_jobs_that_use_it_and_a_comment_none(project):
     file = project.folder / "site" / "next_sentence.py"
     file.write_text(TASK + "\n# a remark\n")
-    assert {found["state"] for found in project.why("r.yaml").values()} == {"cached"}
+    assert {reasons["state"] for reasons in project.why("r.yaml").values()} == {"cached"}
     file.write_text(TASK.replace('"random"]', '"unrelated"]'))
-    found = project.why("r.yaml")
-    stale = {job for job, finding in found.items() if finding["state"] == "stale"}
+    reasons = project.why("r.yaml")
+    stale = {job for job, finding in reasons.items() if finding["state"] == "stale"}
     assert stale == {"export", "reference"}
-    assert {change["row"] for job in stale for change in found[job]["changes"]} == {"code"}
+    assert {change["row"] for job in stale for change in reasons[job]["changes"]} == {"code"}
     states = project.states("r.yaml")
     assert {job for job, state in states.items() if state == "built"} == {"export", "reference", "validate", "package"}
 
 
 def test_check_lists_it_beside_our_own(project):
     (project.folder / "r.yaml").write_text(RECIPE.replace("next-sentence", "next-sentense"))
-    told = project("check", "r.yaml", expect=2).stderr
-    assert "r.yaml:2:30: `model.task` cannot be the text 'next-sentense'" in told
-    assert "did you mean `next-sentence`?" in told
+    error = project("check", "r.yaml", expect=2).stderr
+    assert "r.yaml:2:30: `model.task` cannot be the text 'next-sentense'" in error
+    assert "did you mean `next-sentence`?" in error
     assert "next-sentence" in project("schema", expect=0).stdout
 
 
 def test_without_the_package_the_recipe_is_refused_at_its_place(project):
     del project.environment["PYTHONPATH"]
-    told = project("check", "r.yaml", expect=2).stderr
-    assert "r.yaml:2:30: `model.task` cannot be the text 'next-sentence'" in told
+    error = project("check", "r.yaml", expect=2).stderr
+    assert "r.yaml:2:30: `model.task` cannot be the text 'next-sentence'" in error
 
 
 def test_its_place_in_the_table_of_parts_is_kept(project):
     (project.folder / "r.yaml").write_text(RECIPE + "package: {triton: {models: {stream: {max_batch_size: 1}}}}\n")
-    told = project("check", "r.yaml", expect=2).stderr
-    assert "a package for next-sentence has no model `stream`" in told
+    error = project("check", "r.yaml", expect=2).stderr
+    assert "a package for next-sentence has no model `stream`" in error
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,6 @@ def test_its_place_in_the_table_of_parts_is_kept(project):
 def test_what_is_no_task_of_its_own_names_its_package(project, entry, code, says):
     shutil.rmtree(project.folder / "site")
     install(project.folder, project, entry=entry, code=code)
-    told = project("check", "r.yaml", expect=1).stderr
-    assert says in told
-    assert "next_sentence" in told
+    error = project("check", "r.yaml", expect=1).stderr
+    assert says in error
+    assert "next_sentence" in error

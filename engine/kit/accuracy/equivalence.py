@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 _BATCH = 3
 _LENGTHS = (8, 64, 4096)
-"""Extents to try for dynamic axes behind the first: tokens, pixels or audio samples. One that works is enough."""
+"""Extents to try for dynamic axes behind the first: tokens, pixels or audio samples. The first that works is used."""
 _TOLERANCE = {"float64": 1e-3, "float32": 1e-3}
 """The largest share of an output's largest value that counts as rounding, by type: kernels add up in another order.
 
 An error in a mask or in a fused pattern is about as large as the output.
 """
 _HALF_TOLERANCE = 2e-2
-"""The same share for all other types, which have fewer bits."""
+"""The share of the largest value that counts as rounding for types of 16 bits or fewer."""
 
 
 def difference(original: Path, changed: Path) -> str | None:

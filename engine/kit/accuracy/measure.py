@@ -101,7 +101,9 @@ def _measured(
 
 
 def _worst(values: Sequence[tuple[Case, float]], *, lowest: bool = False) -> Worst:
-    case, worst = (min if lowest else max)(values, key=lambda pair: pair[1])
+    """Return the mean of the values and the worst one: the largest, or with `lowest` the least."""
+    choose = min if lowest else max
+    case, worst = choose(values, key=lambda pair: pair[1])
     mean = sum(value for _, value in values) / len(values)
     return Worst(worst=worst, mean=mean, sample=case.name, text=case.text[:_TEXT])
 
@@ -134,6 +136,7 @@ def _accuracy(pairs: Sequence[tuple[Case, Mapping[str, np.ndarray]]]) -> MetricR
 
 
 def _in_words(report: AccuracyReport) -> str:
+    """Return the measured numbers as a line of the log."""
     if report.nonfinite:
         return f"outputs that are not finite in {len(report.nonfinite)} cases"
     parts = [
@@ -145,5 +148,6 @@ def _in_words(report: AccuracyReport) -> str:
 
 
 def _listed(kinds: Mapping[str, int]) -> str:
+    """Return the number of cases of each kind, for the log."""
     words = {"random": "random tensors, since there are no samples"}
     return ", ".join(f"{count} {words.get(kind, kind)}" for kind, count in kinds.items())

@@ -22,7 +22,7 @@ class Worst:
     """The beginning of that case's text; "" for a case without a text."""
 
     def line(self, number: Number) -> str:
-        """Return both numbers and the worst case's name."""
+        """Return the mean, the worst value and the name of the worst case, for a line of text."""
         return f"{number.label} mean {number.text(self.mean)}, worst {number.text(self.worst)} ({self.sample})"
 
 
@@ -36,7 +36,7 @@ class Agreement:
     choices: int
 
     def line(self, number: Number) -> str:
-        """Return the share."""
+        """Return the label and the share, for a line of text."""
         return f"{number.label} {number.text(self.share)}"
 
 
@@ -50,7 +50,7 @@ class MetricReport:
     samples: int
 
     def line(self, number: Number) -> str:
-        """Return the built model's value under the metric's own name."""
+        """Return the name of the metric and the built model's value, for a line of text."""
         return f"{self.name} {number.text(self.value)}"
 
 
@@ -72,9 +72,9 @@ class AccuracyReport(TypedReport):
     relative: Worst | None = None
     """The largest error as a share of the output's largest value."""
     agreement: Agreement | None = field(default=None, metadata=significant("agreement", digits=_DIGITS))
-    """None for outputs that make no choice."""
+    """The agreement of choices; None for outputs that make no choice."""
     metric: MetricReport | None = field(default=None, metadata=significant("metric", digits=_DIGITS))
-    """None where no sample has a label."""
+    """The metric of labelled samples; None where no sample has a label."""
     bytes: int | None = None
     """The size of the model's files, where these will be packaged."""
     emulated: str | None = None

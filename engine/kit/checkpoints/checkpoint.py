@@ -126,7 +126,7 @@ def max_sequence(checkpoint: Path) -> int | None:
 def axes(checkpoint: Path) -> dict[str, list[int | str]]:
     """Return the extents or axis names of each input of a transformers or timm model, as `export` will name them.
 
-    {} for a transformers model without a vocabulary: its inputs are known only once it is loaded.
+    The result is {} for a transformers model without a vocabulary, whose inputs are known only once it is loaded.
     """
     fields = config(checkpoint)
     if kind(checkpoint) == "timm":
@@ -138,7 +138,7 @@ def axes(checkpoint: Path) -> dict[str, list[int | str]]:
 
 
 def token_inputs(types: int) -> tuple[str, ...]:
-    """Return the names of the inputs of a text model with so many token types.
+    """Return the names of the inputs of a text model with `types` token types.
 
     `token_type_ids` is an input only where there are two types or more: RoBERTa's embedding of types has one row.
     """
@@ -171,7 +171,7 @@ def _because(checkpoint: Path) -> str:
 
 
 def _refuse_unsupported(name: str, because: str, checkpoint: Path) -> None:
-    """Raise StepError where a checkpoint of this layout cannot have the task; `because` is where its name is from."""
+    """Raise StepError where a checkpoint of this layout cannot have the task; `because` tells why."""
     task = tasks.known(name)
     if tasks.generates(name) and kind(checkpoint) != "transformers":
         raise StepError(

@@ -42,11 +42,12 @@ def commit_of(repository: str, revision: str) -> str:
 def download(
     repository: str, commit: str, out: Path, *, weights: model_files.Weights, tokenizer: bool = False
 ) -> list[str]:
-    """Write the files of a commit that matter into `out`, and return their names; with `tokenizer` only a tokenizer's.
+    """Write the files of a commit that matter into `out`, and return their names.
 
-    Files are downloaded into the hub's own cache, so an interrupted download keeps its complete files. Each file is
-    verified by the SHA-256 or git's SHA-1 that the hub states. Raises StepError. A repository whose only weights are
-    pickles is refused before any download, unless `weights` allows pickles.
+    With `tokenizer`, only the files of a tokenizer matter. Files are downloaded into the hub's own cache, so an
+    interrupted download keeps its complete files. Each file is verified by the SHA-256 or git's SHA-1 that the hub
+    states. Raises StepError. A repository whose only weights are pickles is refused before any download, unless
+    `weights` allows pickles.
     """
     place = Repository(_environment(), repository, commit)
     listed = _in_cache(place) if place.hub.offline else _on_hub(place)
@@ -63,7 +64,7 @@ def download(
 
 
 def _environment() -> Hub:
-    """Return the hub by the environment of now, not of the import: workers live longer than one build."""
+    """Return the hub by the current environment: workers live longer than one build, so it may have changed."""
     try:
         from huggingface_hub import get_token, utils
     except ImportError as error:

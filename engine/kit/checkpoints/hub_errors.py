@@ -93,7 +93,7 @@ def _broken(names: list[str], hub: Hub) -> tuple[str, str]:
     network = f"check the network, HF_ENDPOINT and the proxy settings, or {LOCAL}"
     page = f"a proxy's page, or a wrong HF_ENDPOINT? open {hub.host} in a browser, or {LOCAL}"
     again = f"build again: complete files are kept; or {LOCAL}"
-    # In this order: most are connection errors or OSErrors as well.
+    # The order matters: most of these classes are also connection errors or OSErrors.
     meanings = (
         ({"ProxyError"}, f"the proxy does not let us through to {hub.host}", network),
         ({"TimeoutException", "TimeoutError"}, f"{hub.host} does not answer in time", network),

@@ -31,11 +31,11 @@ def settings(path: Path) -> dict[str, Any]:
 
 
 def weight_map(index: Path) -> dict[str, str]:
-    """Return the file of each tensor, from the index of weights in several files. Raises StepError."""
+    """Return each tensor's name -> the file with the tensor, by the index of sharded weights. Raises StepError."""
     try:
         files = dict(json.loads(index.read_bytes())["weight_map"])
         if not all(isinstance(file, str) for file in files.values()):
-            raise TypeError("a tensor has no file name")  # noqa: TRY301 - told like the errors around it
+            raise TypeError("a tensor has no file name")  # noqa: TRY301 - reported like the errors around it
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise StepError(f"{index.name} is not readable", [f"{type(error).__name__}: {error}"]) from None
     return files

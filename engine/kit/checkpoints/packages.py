@@ -54,7 +54,7 @@ def _roots(package: str) -> list[Path]:
     importlib.invalidate_caches()
     try:
         spec = importlib.util.find_spec(package)
-    except ValueError:  # a module without a spec, as tests make them
+    except ValueError:  # a module that other code created has no spec
         spec = None
     if spec is None:
         raise StepError(

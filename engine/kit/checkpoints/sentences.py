@@ -10,7 +10,7 @@ from typing import Any, Literal
 from engine.kit.checkpoints import json_files
 
 Pooling = Literal["mean", "cls", "max"]
-"""The ways of pooling that the comparison with the original knows: see `kit/accuracy/pooling.py`."""
+"""The ways of pooling that `kit/accuracy/pooling.py` computes, for the comparison with the original."""
 
 MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
 """All modes of sentence-transformers' Pooling module, in the order in which it joins several (`modules/pooling.py`)."""
@@ -22,7 +22,7 @@ _SWITCHES = {
     "weightedmean": "pooling_mode_weightedmean_tokens",
     "lasttoken": "pooling_mode_lasttoken",
 }
-"""Each mode -> the field that older Pooling configs switch it on with."""
+"""Each mode -> the field of older Pooling configs that switches the mode on."""
 _DEFAULT_FOLDER = "1_Pooling"
 """The folder of the Pooling module where `modules.json` names none."""
 
@@ -36,7 +36,7 @@ class Sentences:
 
 
 class UnsupportedModules(Exception):  # noqa: N818 - a reason to say, not an error of anybody
-    """Which part of a sentence-transformers model is not supported here."""
+    """A sentence-transformers model has a part that is not supported here; the message names the part."""
 
 
 def load(checkpoint: Path) -> Sentences | None:
@@ -66,7 +66,7 @@ def has_pooling(checkpoint: Path) -> bool:
 
 
 def pooling(checkpoint: Path) -> Pooling | None:
-    """Return the checkpoint's only pooling mode; None without a Pooling module, and for several or rarer modes."""
+    """Return the checkpoint's pooling mode; None without a Pooling module, for several modes, and for rarer modes."""
     if not has_pooling(checkpoint):
         return None
     match _modes(json_files.settings(_pooling_config(checkpoint))):

@@ -134,7 +134,7 @@ def _decoded(model: Any, tensors: Tensors) -> Tensors:
 
 
 def _encoded(model: Any, tensors: Tensors) -> Tensors:
-    """Return the decoder's keys and values of the encoder's states; the decoder runs on one token for them.
+    """Return the keys and values that the decoder computes from the encoder's states, by running it on one token.
 
     The exported graph has no output for the other results of the decoder, so it leaves them out.
     """
@@ -201,7 +201,7 @@ def _class() -> Any:
     import torch
 
     class NamedTensors(torch.nn.Module):  # type: ignore[misc]
-        """A module by position around a function by name: see `named`."""
+        """The module that `named` returns."""
 
         def __init__(self, model: Any, answer: Any, input_specs: dict[str, Input], outputs: tuple[str, ...]) -> None:
             super().__init__()

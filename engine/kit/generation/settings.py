@@ -15,7 +15,7 @@ from engine.kit.generation.greedy import Rules
 _DEFAULT_NEW_TOKENS = 128
 """The most new tokens of an answer where neither the recipe nor the model names a number."""
 _NEUTRAL: tuple[Any, ...] = (None, False, 0, "", [], {})
-"""Values that leave a field of any kind unset."""
+"""Values that mean that a field is not set, whatever its type."""
 
 _UNSUPPORTED: Mapping[str, Any] = {
     "sequence_bias": None,
@@ -86,7 +86,7 @@ def read(checkpoint: Path, *, max_new_tokens: int | None = None, longest: int | 
     return Settings(
         rules=_rules(config, name),
         pad_token_id=_pad(config, model_config, ends),
-        first_token_id=(*beginning, *ends, None)[0],
+        first_token_id=next(iter((*beginning, *ends)), None),
         decoder_start_token_id=start,
         max_new_tokens=_new_tokens(config, max_new_tokens, positions, start),
         positions=positions,

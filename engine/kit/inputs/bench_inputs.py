@@ -43,7 +43,7 @@ def draw(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarra
 def prompts(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarray]:
     """Return seeded `input_ids` and `attention_mask`, [batch, sequence], as the prompts of a model that generates text.
 
-    The other axes of its graph follow from these two. Raises StepError as `draw` does.
+    The graph's other dynamic axes follow from the batch and the sequence length. Raises StepError as `draw` does.
     """
     rows = {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")}
     _refuse_misfits(rows, axes)

@@ -17,7 +17,7 @@ Kind = Literal["sample", "right-padded", "left-padded", "holed", "random", "tens
 """The origin of a case: one sample, a padded batch of samples by its mask, random inputs, or a user's own tensors."""
 
 LABEL = "label"
-"""The field of a line, or the array of an .npz file, with the expected class of a sample."""
+"""The name of the field (.jsonl) or of the array (.npz) with the expected class of a sample."""
 LIST = "cases.json"
 TENSORS = "tensors.npz"
 
@@ -26,7 +26,7 @@ TENSORS = "tensors.npz"
 class Case:
     """One call of a model: its inputs and, once the original has run, the original's outputs.
 
-    `text` shows the case to a reader. `label` is the expected class, where the sample has one.
+    `text` is the case's text as reports show it. `label` is the expected class, where the sample has one.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Case:
 
 
 def save(cases: Sequence[Case], directory: Path) -> None:
-    """Write the cases to `directory`. Equal cases give equal bytes."""
+    """Write the cases to `directory`. Equal cases give byte-identical files."""
     import numpy as np
 
     directory.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def _describe(case: Case, arrays: list[np.ndarray]) -> dict[str, Any]:
 
 
 def _number(tensors: Mapping[str, np.ndarray], arrays: list[np.ndarray]) -> dict[str, int]:
-    """Append the tensors to `arrays`; return each tensor's index there by the tensor's name."""
+    """Append the tensors to `arrays`, and return each tensor's name -> its index in `arrays`."""
     first = len(arrays)
     arrays += tensors.values()
     return {name: first + offset for offset, name in enumerate(tensors)}

@@ -10,9 +10,9 @@ from engine.kit.inputs import samples
 from engine.kit.inputs.tokenizer import Tokenizer
 
 _FILLERS = ("a", "1", ".", "x")
-"""Words to fill up a text where no built-in word fits: nearly every tokenizer makes one token of one of them."""
+"""Filler words where no built-in word fits. Nearly every tokenizer has a single token for at least one of them."""
 _APART = 7
-"""Words between the beginnings of two rows, so that the rows of a batch differ."""
+"""The distance, in words, between the beginnings of two rows, so that the rows of a batch differ."""
 
 
 def draw(tokenizer: Tokenizer, *, rows: int, tokens: int, paired: bool = False) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Index ranges: how many values an integer input of an ONNX graph may have, by the tables that it indexes."""
+"""Index ranges: the number of values of an integer input, which is the number of rows of the table that it indexes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EMBED_TABLES = {0: 2, 1: 4}
 
 
 def of(model: onnx.ModelProto) -> dict[str, int]:
-    """Return the rows of the table that each integer input indexes: the smallest table where there are several.
+    """Return the number of rows of the smallest table that each integer input indexes, by the input's name.
 
     A table is read by `Gather` or by ONNX Runtime's fused embedding, directly or behind operators of `_PASS_ON`.
     """
@@ -36,7 +36,7 @@ def of(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def _lookups(node: onnx.NodeProto, sizes: Mapping[str, tuple[int, ...]]) -> Iterator[tuple[str, int]]:
-    """Yield the names of index tensors, each with the rows of the table that it looks into."""
+    """Yield the name of each index tensor of a node, with the number of rows of the table that the tensor indexes."""
     if node.op_type == "Gather" and sizes.get(node.input[0]):
         axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
         yield node.input[1], sizes[node.input[0]][axis]

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 SEED = 21
 _LENGTHS = (3, 8, 16, 33, 64, 128)
-"""Tokens of the random rows; some are no powers of two, because kernels treat their remainders apart."""
+"""The lengths of random rows in tokens: short and long ones, powers of two and others."""
 _LONGEST = 512
-"""Tokens of the longest random row, unless the model takes no shorter one: what most encoders have positions for."""
+"""The most tokens of a random row, unless the model needs longer rows. Most encoders have 512 positions."""
 _UNSEEN = ({"batch": 1, "other": 16}, {"batch": 2, "other": 24}, {"batch": 3, "other": 9})
 """Extents of dynamic axes without profiles: `batch` of a first axis, `other` of any other axis, such as time."""
 _LARGEST = 1 << 23

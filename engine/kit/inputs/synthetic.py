@@ -25,7 +25,7 @@ _FLOATS = frozenset({"float16", "float32", "float64"})
 
 
 def shape(spec: Input, extents: Mapping[str, int], *, first: int, other: int) -> tuple[int, ...]:
-    """Return the shape of an input: `extents` by the names of its dynamic axes.
+    """Return the shape of an input, with `extents` for its dynamic axes by their names.
 
     A dynamic axis without an extent gets `first` where it is the first axis, which is usually the batch, else `other`.
     """
@@ -94,10 +94,10 @@ def random_mask(generator: np.random.Generator, shape: tuple[int, ...]) -> np.nd
 
 
 def mask(kind: str, shape: tuple[int, int]) -> np.ndarray:
-    """Return the mask of that name in `MASKS`, bool [batch, sequence].
+    """Return a mask of the given kind, one of `MASKS`: bool [batch, sequence].
 
-    With padding, each row shows two positions less than the row before, and at least one: a softmax over no position
-    is undefined.
+    In a mask with padding, each row has two visible positions fewer than the row before. At least one position stays
+    visible, because a softmax over no position is undefined.
     """
     import numpy as np
 

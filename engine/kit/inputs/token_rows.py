@@ -21,9 +21,9 @@ Masked = Literal["right-padded", "left-padded", "holed"]
 """The place of the tokens that the mask of a batch hides: at the end, at the beginning, or in the middle of a row."""
 
 _GROUP = 4
-"""Rows of a batch with a mask, where the model's batch axis allows as many."""
+"""The number of rows of a masked batch; fewer where the model's batch axis is shorter."""
 _GROUPS = 2
-"""Batches with masks of each kind, where there are enough rows."""
+"""The number of batches for each kind of mask; fewer where there are too few rows."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class RowLimits:
-    """The least and greatest extents of a text model's axes. They are equal for a fixed axis; None is no limit."""
+    """The least and greatest extents of a text model's axes. Both are equal for a fixed axis. None means no limit."""
 
     batch: tuple[int, int | None] = (1, None)
     sequence: tuple[int, int | None] = (1, None)
@@ -85,7 +85,7 @@ def punch_hole(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def alone(row: Row, *, pad: int, limits: RowLimits) -> dict[str, np.ndarray]:
-    """Return one row as the smallest batch that the model takes. Fixed axes need repeated or padded rows."""
+    """Return one row as the smallest batch that the model takes. Fixed axes repeat or pad the row."""
     return batch([row] * limits.batch[0], pad=pad, length=limits.sequence[0])
 
 
@@ -94,7 +94,7 @@ def masked(
 ) -> Iterator[tuple[Masked, list[int], dict[str, np.ndarray]]]:
     """Yield batches with masks of every kind, each with the indices of its rows in `rows`.
 
-    Every other row is cut to half its tokens, so that even rows of equal length need padding.
+    Every other row is cut to half its tokens, so that rows of equal length need padding, too.
     """
     size = max(limits.batch[0], min(_GROUP, limits.batch[1] or _GROUP))
     count = min(len(rows), size * _GROUPS)

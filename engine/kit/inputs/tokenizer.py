@@ -1,4 +1,4 @@
-"""Tokenizer: the model's own, which makes rows of tokens of texts."""
+"""Tokenizer: the model's own tokenizer, which turns texts into rows of tokens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FILES = ("tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "s
 _ENDLESS = 1_000_000
 """From this length on, a limit counts as none: some tokenizers write 10^30 for no limit."""
 _SHOWN = 80
-"""The letters of a text that an error shows."""
+"""The most letters of a text that an error quotes."""
 
 
 @dataclass(frozen=True)

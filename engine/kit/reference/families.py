@@ -56,7 +56,7 @@ def continues(config: Any) -> bool:
 
 
 def _tasks(generates: Generates) -> str:
-    """Return the names of the tasks that generate text in this way."""
+    """Return the names of the tasks that generate text in the given way."""
     return tasks.either(lambda task: task.generates is generates)
 
 

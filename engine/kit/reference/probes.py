@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     Tensors = dict[str, np.ndarray]
 
 _TRACED = {"batch": 2, "sequence": 3, "past_sequence": 5, "total_sequence": 8, "encoder_sequence": 7}
-"""The extents of the axes when a model with a past is traced. They differ, so that an exporter cannot mix up axes."""
+"""The extents of the axes when a model with a past is traced. No two are equal, so an exporter cannot mix up axes."""
 _ANSWER = 6
-"""The tokens that a decoder with an encoder gets in a probe."""
+"""The number of decoder tokens in a probe for a model with an encoder."""
 
 
 def example(module: torch.nn.Module, longest: int | None) -> Tensors:
@@ -60,7 +60,7 @@ def probes(module: torch.nn.Module, longest: int | None) -> Iterator[tuple[str, 
 
 
 def _answered(module: torch.nn.Module, rows: Tensors) -> Tensors:
-    """Return the rows; for a module with a decoder behind an encoder, with random tokens of the decoder."""
+    """Return the rows, with random decoder tokens added for a module with an encoder and a decoder."""
     import numpy as np
 
     if modules.DECODER_TOKENS not in module.input_names:

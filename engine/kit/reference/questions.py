@@ -50,8 +50,8 @@ def drawn(original: Original, profiles: Sequence[Profile], *, seed: int = random
 
 
 def _tensors(original: Original, profiles: Sequence[Profile], seed: int) -> Iterator[Case]:
-    drawn = random_inputs.tensors(original.input_specs, original.ranges, profiles, seed=seed)
-    for number, inputs in enumerate(drawn, 1):
+    sets = random_inputs.tensors(original.input_specs, original.ranges, profiles, seed=seed)
+    for number, inputs in enumerate(sets, 1):
         yield Case(f"random {number}", "random tensors", "random", inputs, {})
 
 
@@ -77,7 +77,7 @@ def masked(
     """
     if "attention_mask" not in specs:
         return
-    # `token_rows.fit` counts positions for each batch.
+    # Positions are left out here, because `token_rows.fit` counts them for each batch.
     rows = [{name: tensor[:1] for name, tensor in case.inputs.items() if name != "position_ids"} for case in cases]
     counts: dict[str, int] = {}
     for kind, chosen, inputs in token_rows.masked(rows, pad=pad, limits=limits):

@@ -99,7 +99,7 @@ def _timm() -> Any:
         import timm
     except ImportError as error:
         raise StepError("a model of timm needs timm and torchvision", [str(error)], _INSTALL) from error
-    except RuntimeError as error:  # torchvision's, where its operators are built for another torch
+    except RuntimeError as error:  # torchvision raises it where its operators were built for another torch
         raise StepError(
             "timm cannot be imported: torchvision does not fit the installed torch", [str(error)], _INSTALL
         ) from error
@@ -142,7 +142,7 @@ def _try(module: torch.nn.Module, checkpoint: Path, own: list[int]) -> None:
     try:
         with torch.inference_mode():
             answer = module(torch.from_numpy(example(module, 1)[checkpoints.IMAGES]))[0]
-    except Exception as error:  # any layer may find the size odd
+    except Exception as error:  # any layer may fail on an unusual size
         shape = " x ".join(map(str, module.input_specs[checkpoints.IMAGES].shape))
         raise StepError(
             f"{checkpoints.config(checkpoint)['architecture']} cannot take images of this size: {shape}",

@@ -34,11 +34,11 @@ def load(
 ) -> torch.nn.Module:
     """Return the model in fp32, eval mode and eager attention, from local safetensors only.
 
-    With `images`, a model of timm is loaded by `timm_models.load`. A model that generates text is as
-    `generation.modules.whole` returns it. Any other model takes the int64 tensors `module.input_names`, each
-    [batch, sequence], in that order; `module.input_specs` describes them. It returns a tuple of `module.output_names`:
-    `last_hidden_state` [batch, sequence, hidden], `logits` [batch, labels] or [batch, sequence, labels or vocabulary],
-    or `start_logits` and `end_logits` [batch, sequence].
+    With `images`, a model of timm is loaded by `timm_models.load`. A model that generates text comes from
+    `generation.modules.whole`. Any other model takes the int64 tensors `module.input_names`, each [batch, sequence], in
+    that order; `module.input_specs` describes them. Its output is a tuple of `module.output_names`: `last_hidden_state`
+    [batch, sequence, hidden], `logits` [batch, labels] or [batch, sequence, labels or vocabulary], or `start_logits`
+    and `end_logits` [batch, sequence].
 
     Raises StepError where the task is not supported, the checkpoint cannot be read, or weights are missing. Only
     weights of the head may be missing, and only where `random_head` (and `num_labels`, for a classifier) allow it.
@@ -82,7 +82,7 @@ def complete(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[
 
 
 def input_names(model: Any) -> tuple[str, ...]:
-    """Return the names of the tensors that a transformers model takes, without an input of token types of one type."""
+    """Return the names of the tensors that a transformers model takes; of token types only where it has several."""
     parameters = inspect.signature(model.forward).parameters
     names = checkpoints.token_inputs(getattr(model.config, "type_vocab_size", 0) or 0)
     return tuple(name for name in names if name in parameters)

@@ -10,11 +10,13 @@ from engine.feasibility import triton
 from engine.feasibility.triton import About, ConfigTensor, Fault
 from engine.kit.triton.config import Config
 from engine.kit.triton.serving import Serving
-from engine.recipe.model_config import GRAPH_PARTS, Part
+from engine.recipe.model_config import GRAPH_PARTS, PartName
 from engine.runtimes.backends import ON_GPU, Accelerator, Backend
 
 
-def overridden(config: Config, serving: Serving, part: Literal["model"] | Part, *, profiles: int | None = None) -> None:
+def overridden(
+    config: Config, serving: Serving, part: Literal["model"] | PartName, *, profiles: int | None = None
+) -> None:
     """Merge the recipe's fields for a part of the package into its configuration; the recipe's fields win.
 
     `part` is "model", or a name under `package.triton.models`. `profiles` is the number of profiles of a TensorRT
@@ -46,7 +48,7 @@ def _place(config: Config, *, on_gpu: bool) -> None:
             group.kind = group.KIND_GPU if on_gpu or group.gpus else group.KIND_CPU
 
 
-def says(serving: Serving, part: Literal["model"] | Part, field: str) -> bool:
+def says(serving: Serving, part: Literal["model"] | PartName, field: str) -> bool:
     """Tell whether the recipe sets a field of this part."""
     return any(field in overrides for _, overrides in _sections(serving, part))
 
@@ -113,7 +115,7 @@ def _sections(serving: Serving, part: str) -> Iterator[tuple[str, Mapping[str, A
     if part in GRAPH_PARTS and serving.fields:
         yield "package.triton", serving.fields
     if part in serving.models:
-        yield f"package.triton.models.{part}", serving.models[cast("Part", part)]
+        yield f"package.triton.models.{part}", serving.models[cast("PartName", part)]
 
 
 def _about(config: Config, serving: Serving, part: str, profiles: int | None) -> About:

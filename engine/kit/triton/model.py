@@ -11,7 +11,7 @@ from engine.kit.triton import config as configs
 from engine.kit.triton import fields, gpu
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.serving import Serving
-from engine.recipe.model_config import Part
+from engine.recipe.model_config import PartName
 from engine.runtimes.backends import Backend
 from engine.runtimes.served import Served
 
@@ -29,7 +29,7 @@ def served(serving: Serving, directory: Path, scratch: Path) -> Served:
     return replace(model, inputs=onnx_files.inputs(graph), outputs=onnx_files.outputs(graph))
 
 
-def config(serving: Serving, model: Served, *, part: Literal["model"] | Part = "model") -> tuple[Config, Signature]:
+def config(serving: Serving, model: Served, *, part: Literal["model"] | PartName = "model") -> tuple[Config, Signature]:
     """Return the configuration of a model, and its signature. `part` is "encoder" or "decoder" for one of two graphs.
 
     Raises StepError for a model or a field of the recipe that Triton cannot serve.

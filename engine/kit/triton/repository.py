@@ -19,7 +19,7 @@ from engine.kit.triton.answers import by_task as answers
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Files, Part
 from engine.kit.triton.serving import Serving
-from engine.recipe.model_config import Part as Kind
+from engine.recipe.model_config import PartName
 from engine.reporting import TypedReport
 from engine.runtimes.served import Served
 from engine.tasks import Answer, AnswerTensor
@@ -198,7 +198,7 @@ def _kinds(serving: Serving, listed: Sequence[Part]) -> set[str]:
     kinds = {part.config.name.removeprefix(f"{serving.model_name}_") for part in listed}
     if len(listed) > 1:
         kinds.add("ensemble" if listed[-1].config.platform == "ensemble" else "generate")
-    return kinds & set(get_args(Kind))
+    return kinds & set(get_args(PartName))
 
 
 def _write(out: Path, part: Part) -> None:

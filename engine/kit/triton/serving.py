@@ -9,7 +9,7 @@ from engine import tasks
 from engine.kit.triton import warmups
 from engine.recipe import images
 from engine.recipe.images import Images
-from engine.recipe.model_config import Part
+from engine.recipe.model_config import PartName
 from engine.recipe.schema import Recipe
 from engine.runtimes.execution import Execution
 from engine.step import Frozen
@@ -36,7 +36,7 @@ class Serving(Frozen):
     """How the model is run: the runtime and its options, for any device of the same kind."""
     fields: Mapping[str, Any] = {}
     """Fields of Triton's ModelConfig for the model itself, verbatim."""
-    models: Mapping[Part, Mapping[str, Any]] = {}
+    models: Mapping[PartName, Mapping[str, Any]] = {}
     """Fields of Triton's ModelConfig for the other models of the package, verbatim."""
     max_new_tokens: int | None = None
     """The most tokens of a generated answer; None where the recipe does not say."""

@@ -20,17 +20,17 @@ def distance(original, built, *, mask=None, how=None):
 
 def test_the_same_outputs_are_no_distance_apart():
     same = {"logits": np.array([[1.0, -2.0], [0.5, 3.0]])}
-    found = distance(same, same)
-    assert (found.cosine, found.max_abs, found.relative) == (pytest.approx(1), 0, 0)
-    assert (found.choices, found.changed) == (2, 0)
+    measured = distance(same, same)
+    assert (measured.cosine, measured.max_abs, measured.relative) == (pytest.approx(1), 0, 0)
+    assert (measured.choices, measured.changed) == (2, 0)
 
 
 def test_the_worst_row_of_a_batch_decides():
-    found = distance({"logits": [[3.0, 4.0], [3.0, 4.0]]}, {"logits": [[3.0, 4.0], [4.0, -3.0]]})
-    assert found.cosine == pytest.approx(0)
-    assert found.max_abs == 7
-    assert found.relative == pytest.approx(7 / 4)
-    assert found.changed == 1
+    measured = distance({"logits": [[3.0, 4.0], [3.0, 4.0]]}, {"logits": [[3.0, 4.0], [4.0, -3.0]]})
+    assert measured.cosine == pytest.approx(0)
+    assert measured.max_abs == 7
+    assert measured.relative == pytest.approx(7 / 4)
+    assert measured.changed == 1
 
 
 def test_what_stands_at_padded_positions_does_not_count():
@@ -56,23 +56,23 @@ def test_a_borderline_sample_has_an_error_and_no_direction():
     clear, borderline = case({"scores": [[3.0, -4.0]]}), case({"scores": [[0.1, -0.1]]})
     usual = outputs.usual([clear, clear, borderline], pooling=None)
     turned = {"scores": np.array([[-0.1, 0.1]])}
-    found = comparison.distance(borderline, turned, pooling=None, usual=usual)
-    assert found.cosine is None
-    assert found.max_abs == pytest.approx(0.2)
-    assert found.relative == pytest.approx(0.2 / 4)
+    measured = comparison.distance(borderline, turned, pooling=None, usual=usual)
+    assert measured.cosine is None
+    assert measured.max_abs == pytest.approx(0.2)
+    assert measured.relative == pytest.approx(0.2 / 4)
     assert comparison.distance(clear, turned, pooling=None, usual=usual).cosine == pytest.approx(-0.99, abs=0.01)
 
 
 def test_logits_that_mean_a_coin_toss_have_no_direction_and_are_seen_against_one():
-    found = distance({"logits": [[0.001, 0.002]]}, {"logits": [[0.002, -0.001]]})
-    assert found.cosine is None
-    assert found.relative == pytest.approx(0.003)
+    measured = distance({"logits": [[0.001, 0.002]]}, {"logits": [[0.002, -0.001]]})
+    assert measured.cosine is None
+    assert measured.relative == pytest.approx(0.003)
 
 
 def test_other_outputs_may_be_small_and_still_have_a_direction():
-    found = distance({"y": [[0.001, 0.002]]}, {"y": [[0.002, -0.001]]})
-    assert found.cosine == pytest.approx(0)
-    assert found.relative == pytest.approx(1.5)
+    measured = distance({"y": [[0.001, 0.002]]}, {"y": [[0.002, -0.001]]})
+    assert measured.cosine == pytest.approx(0)
+    assert measured.relative == pytest.approx(1.5)
 
 
 def test_a_single_number_has_no_direction():
@@ -90,18 +90,18 @@ def test_an_infinity_of_the_original_s_own_is_expected_back():
 
 
 def test_integers_must_be_the_same():
-    found = distance({"labels": np.array([[1], [4]])}, {"labels": np.array([[1], [5]])})
-    assert (found.choices, found.changed) == (2, 1)
+    measured = distance({"labels": np.array([[1], [4]])}, {"labels": np.array([[1], [5]])})
+    assert (measured.choices, measured.changed) == (2, 1)
 
 
 def test_an_embedding_is_compared_after_pooling():
     hidden = np.random.default_rng(0).standard_normal((1, 3, 8))
     turned = hidden.copy()
     turned[:, [0, 1]] = turned[:, [1, 0]]  # the mean of the two stays
-    found = distance({"last_hidden_state": hidden}, {"last_hidden_state": turned}, mask=[[1, 1, 0]], how="mean")
-    assert found.cosine == pytest.approx(1)
-    assert found.max_abs > 0.1
-    assert found.choices == 0
+    measured = distance({"last_hidden_state": hidden}, {"last_hidden_state": turned}, mask=[[1, 1, 0]], how="mean")
+    assert measured.cosine == pytest.approx(1)
+    assert measured.max_abs > 0.1
+    assert measured.choices == 0
 
 
 @pytest.mark.parametrize("how", ["mean", "cls", "max"])

@@ -18,7 +18,7 @@ def changed(tmp_path, original, change):
     return tmp_path / "changed"
 
 
-def test_a_model_agrees_with_itself_at_every_level_of_optimisation(tmp_path):
+def test_a_model_agrees_with_itself_at_every_level_of_optimization(tmp_path):
     ort.optimize(graphs.tiny("bert"), tmp_path / "extended", level="extended")
     assert equivalence.difference(graphs.tiny("bert"), tmp_path / "extended") is None
 
@@ -66,10 +66,10 @@ def test_a_mask_that_is_read_as_a_length_is_caught_by_the_masks_that_are_no_leng
             model.graph.initializer.append(numpy_helper.from_array(np.array(value), name))
 
     original = graphs.tiny("bert", "feature-extraction")
-    said = equivalence.difference(original, changed(tmp_path, original, right_padded_only))
-    assert said is not None
-    assert said.startswith("last_hidden_state differs by ")
-    assert said.endswith("with left-padded inputs")
+    text = equivalence.difference(original, changed(tmp_path, original, right_padded_only))
+    assert text is not None
+    assert text.startswith("last_hidden_state differs by ")
+    assert text.endswith("with left-padded inputs")
 
 
 def test_a_weight_that_is_a_little_off_is_caught(tmp_path):
@@ -78,9 +78,9 @@ def test_a_weight_that_is_a_little_off_is_caught(tmp_path):
         bias.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(bias) + 0.5, "bias"))
 
     graphs.write(tmp_path / "original", graphs.layers())
-    said = equivalence.difference(tmp_path / "original", changed(tmp_path, tmp_path / "original", nudge))
-    assert said is not None
-    assert said.startswith("y differs by ")
+    text = equivalence.difference(tmp_path / "original", changed(tmp_path, tmp_path / "original", nudge))
+    assert text is not None
+    assert text.startswith("y differs by ")
 
 
 def test_rounding_is_no_difference(tmp_path):
@@ -113,6 +113,6 @@ def test_a_model_that_needs_longer_inputs_is_tried_with_longer_ones(tmp_path):
 def test_a_model_that_cannot_be_tried_has_not_been_shown_to_agree(tmp_path, element):
     node = helper.make_node("Identity", ["x"], ["y"])
     graphs.write(tmp_path / "odd", graphs.graph([node], [("x", element, ["n"])], [("y", element, ["n"])]))
-    said = equivalence.difference(tmp_path / "odd", tmp_path / "odd")
-    assert said is not None
-    assert said.startswith("it could not be tried on random inputs")
+    text = equivalence.difference(tmp_path / "odd", tmp_path / "odd")
+    assert text is not None
+    assert text.startswith("it could not be tried on random inputs")

@@ -40,9 +40,9 @@ def built(tmp_path):
 
     def build(uri=f"hf:{REPO}", revision=None, *, remembered=lambda _: None, **options):
         source = Source(uri=uri, revision=revision)
-        found = resolve(source, digest_file=digest.of_file, remembered=remembered)
+        resolution = resolve(source, digest_file=digest.of_file, remembered=remembered)
         out = tmp_path / f"out{next(numbers)}"
-        Fetch(source=source, **options).run(out, source=found.location)
+        Fetch(source=source, **options).run(out, source=resolution.location)
         return out
 
     return build
@@ -55,10 +55,10 @@ def failure(built):
     def fail(*args, **options):
         with pytest.raises(StepError) as caught:
             built(*args, **options)
-        told = str(caught.value)
-        assert TOKEN not in told
-        assert "Signature" not in told
+        error = str(caught.value)
+        assert TOKEN not in error
+        assert "Signature" not in error
         assert caught.value.__cause__ is None, "the client's own error may quote headers"
-        return told
+        return error
 
     return fail

@@ -98,10 +98,10 @@ def test_an_onnx_file_cannot_be_asked_to_generate(tmp_path, task):
 def test_models_that_see_are_not_supported_yet(folder, settings, task):
     with pytest.raises(StepError) as caught:
         checkpoint.task(folder(**settings), None)
-    told = str(caught.value)
-    assert f"the task {task} is not supported yet" in told
-    assert "supported: feature-extraction, fill-mask, question-answering" in told
-    assert settings["architectures"][0] in told
+    error = str(caught.value)
+    assert f"the task {task} is not supported yet" in error
+    assert "supported: feature-extraction, fill-mask, question-answering" in error
+    assert settings["architectures"][0] in error
 
 
 def test_a_model_of_timm_or_an_onnx_file_may_classify_images(folder, tmp_path):

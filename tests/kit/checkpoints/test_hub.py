@@ -14,16 +14,20 @@ from engine.steps.fetch import Fetch
 
 def test_only_the_files_that_matter_are_fetched_and_arrive_whole(hub, built):
     out = built()
-    wanted = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
-    assert digest.walk(out) == wanted
-    assert hub.downloads() == wanted
+    names = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
+    assert digest.walk(out) == names
+    assert hub.downloads() == names
     assert (out / "model.safetensors").read_bytes() == hub.repositories[REPO][FIRST]["model.safetensors"]
     assert not any(path.is_symlink() or path.stat().st_nlink > 1 for path in out.iterdir())
 
 
 def test_a_pinned_commit_is_resolved_without_asking_anybody(hub):
-    found = resolve(Source(uri=f"hf:{REPO}", revision=SECOND), digest_file=digest.of_file, remembered=lambda _: None)
-    assert (found.row, found.location, found.resolution) == (f"hf:{REPO}@{SECOND}", f"hf:{REPO}@{SECOND}", None)
+    place = resolve(Source(uri=f"hf:{REPO}", revision=SECOND), digest_file=digest.of_file, remembered=lambda _: None)
+    assert (place.row, place.location, place.resolution) == (
+        f"hf:{REPO}@{SECOND}",
+        f"hf:{REPO}@{SECOND}",
+        None,
+    )
     assert hub.requests == []
 
 
@@ -31,9 +35,9 @@ def test_a_moving_revision_stays_where_it_was_until_a_refresh(hub):
     notes = {}
 
     def ask(*, refresh=False):
-        found = resolve(Source(uri=f"hf:{REPO}"), digest_file=digest.of_file, remembered=notes.get, refresh=refresh)
-        notes.update([found.resolution])
-        return found.row
+        place = resolve(Source(uri=f"hf:{REPO}"), digest_file=digest.of_file, remembered=notes.get, refresh=refresh)
+        notes.update([place.resolution])
+        return place.row
 
     assert ask() == f"hf:{REPO}@{FIRST}"
     hub.branches["main"] = SECOND
@@ -59,39 +63,39 @@ def test_the_token_goes_to_the_hub_and_not_to_where_it_redirects(hub, built, mon
 
 def test_a_gated_model_without_a_token_says_accept_the_licence_and_set_the_token(hub, failure):
     hub.refuse = (401, "GatedRepo")
-    told = failure()
-    assert "the model is gated" in told
-    assert "status: 401 (GatedRepo)" in told
-    assert f"accept its licence at 127.0.0.1:{hub.port}/{REPO}" in told
-    assert "HF_TOKEN" in told
-    assert "`source: path/to/it`" in told
+    error = failure()
+    assert "the model is gated" in error
+    assert "status: 401 (GatedRepo)" in error
+    assert f"accept its licence at 127.0.0.1:{hub.port}/{REPO}" in error
+    assert "HF_TOKEN" in error
+    assert "`source: path/to/it`" in error
 
 
 def test_a_gated_model_with_a_token_never_repeats_the_token(hub, failure, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     hub.refuse = (403, "GatedRepo")
-    told = failure()
-    assert "status: 403 (GatedRepo)" in told
-    assert "with the account of HF_TOKEN" in told
+    error = failure()
+    assert "status: 403 (GatedRepo)" in error
+    assert "with the account of HF_TOKEN" in error
 
 
 def test_a_missing_repository_is_named(hub, failure):
-    told = failure("hf:acme/typo")
-    assert "there is no acme/typo, or it is private and HF_TOKEN is not set" in told
-    assert "status: 401 (RepoNotFound)" in told
+    error = failure("hf:acme/typo")
+    assert "there is no acme/typo, or it is private and HF_TOKEN is not set" in error
+    assert "status: 401 (RepoNotFound)" in error
 
 
 def test_a_repository_that_the_token_may_not_see_is_named(hub, failure, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", TOKEN)
-    told = failure("hf:acme/typo")
-    assert "there is no acme/typo, or HF_TOKEN may not see it" in told
-    assert "status: 404 (RepoNotFound)" in told
+    error = failure("hf:acme/typo")
+    assert "there is no acme/typo, or HF_TOKEN may not see it" in error
+    assert "status: 404 (RepoNotFound)" in error
 
 
 def test_a_missing_revision_is_named(hub, failure):
-    told = failure(revision="v9")
-    assert f"{REPO} has no revision v9" in told
-    assert "revision: v9" in told
+    error = failure(revision="v9")
+    assert f"{REPO} has no revision v9" in error
+    assert "revision: v9" in error
 
 
 def test_a_name_that_is_no_repository_is_refused_without_asking(hub, failure):
@@ -107,9 +111,9 @@ def test_a_timm_model_comes_from_its_repository_on_the_hub(hub, tmp_path):
     }
     hub.repositories["timm/resnet18.a1_in1k"] = {FIRST: files}
     source = Source(uri="timm:resnet18.a1_in1k")
-    found = resolve(source, digest_file=digest.of_file, remembered=lambda _: None)
-    assert found.row == f"hf:timm/resnet18.a1_in1k@{FIRST}"
-    report = Fetch(source=source).run(tmp_path / "out", source=found.location)
+    place = resolve(source, digest_file=digest.of_file, remembered=lambda _: None)
+    assert place.row == f"hf:timm/resnet18.a1_in1k@{FIRST}"
+    report = Fetch(source=source).run(tmp_path / "out", source=place.location)
     assert (report.kind, report.architecture, report.parameters) == ("timm", "resnet18", 8 * 3 * 7 * 7)
     assert report.axes == {"images": ("batch", 3, 224, 224)}
     assert digest.walk(tmp_path / "out") == ["config.json", "model.safetensors"]
@@ -117,9 +121,9 @@ def test_a_timm_model_comes_from_its_repository_on_the_hub(hub, tmp_path):
 
 def test_a_repository_with_only_a_pickle_is_refused_before_anything_is_fetched(hub, failure):
     del hub.repositories[REPO][FIRST]["model.safetensors"]
-    told = failure()
-    assert f"hf:{REPO} has its weights only as a pickle" in told
-    assert "weights: pickle-tensors-only" in told
+    error = failure()
+    assert f"hf:{REPO} has its weights only as a pickle" in error
+    assert "weights: pickle-tensors-only" in error
     assert hub.downloads() == []
 
 
@@ -139,8 +143,8 @@ def test_a_connection_that_is_cut_once_resumes_where_it_was(hub, built, small_ch
 @pytest.mark.slow
 def test_a_server_that_always_cuts_and_never_resumes_is_given_up(hub, built, failure, small_chunks, naps):
     hub.cuts, hub.resumes = {"model.safetensors": 1000}, False
-    told = failure()
-    assert f"model.safetensors of hf:{REPO} could not be fetched: the connection was cut off again and again" in told
+    error = failure()
+    assert f"model.safetensors of hf:{REPO} could not be fetched: the connection was cut off again and again" in error
     assert hub.cuts == {"model.safetensors": 995}, "the first attempt and four that started from nothing"
     assert sum(naps) < 15, "who waits for a model wants to know"
     hub.cuts = {}
@@ -149,23 +153,23 @@ def test_a_server_that_always_cuts_and_never_resumes_is_given_up(hub, built, fai
 
 def test_a_proxys_page_in_the_place_of_the_api_is_not_the_hub(hub, failure):
     hub.api_page = True
-    told = failure()
-    assert f"what answers at 127.0.0.1:{hub.port} is not the hub" in told
-    assert "a proxy's page, or a wrong HF_ENDPOINT?" in told
+    error = failure()
+    assert f"what answers at 127.0.0.1:{hub.port} is not the hub" in error
+    assert "a proxy's page, or a wrong HF_ENDPOINT?" in error
 
 
 def test_a_proxys_page_in_the_place_of_a_files_description_is_not_the_hub(hub, failure):
     hub.head_page = {"config.json"}
-    told = failure()
-    assert f"config.json of hf:{REPO} could not be fetched: what answers at" in told
-    assert "is not the hub" in told
+    error = failure()
+    assert f"config.json of hf:{REPO} could not be fetched: what answers at" in error
+    assert "is not the hub" in error
 
 
 def test_a_proxys_page_in_the_place_of_a_files_content_is_found_and_not_kept(hub, built, failure):
     hub.body_page = {"model.safetensors"}
-    told = failure()
-    assert f"model.safetensors of hf:{REPO} is not what the hub states" in told
-    assert "it is a web page" in told
+    error = failure()
+    assert f"model.safetensors of hf:{REPO} is not what the hub states" in error
+    assert "it is a web page" in error
     hub.body_page = set()
     built()
 
@@ -173,9 +177,9 @@ def test_a_proxys_page_in_the_place_of_a_files_content_is_found_and_not_kept(hub
 @pytest.mark.parametrize(("file", "kind"), [("model.safetensors", "SHA-256"), ("config.json", "git SHA-1")])
 def test_content_that_differs_from_what_the_hub_states_is_refused_and_not_kept(hub, built, failure, file, kind):
     hub.damaged = {file}
-    told = failure()
-    assert f"{file} of hf:{REPO} is not what the hub states" in told
-    assert f"{kind} " in told
+    error = failure()
+    assert f"{file} of hf:{REPO} is not what the hub states" in error
+    assert f"{kind} " in error
     hub.damaged = set()
     built()
 
@@ -194,9 +198,9 @@ def test_a_server_in_trouble_is_asked_twice_and_then_given_up(hub, built, failur
     hub.trouble = [503]
     built()
     hub.trouble = [503, 503, 503]
-    told = failure()
-    assert "the hub is in trouble" in told
-    assert "status: 503" in told
+    error = failure()
+    assert "the hub is in trouble" in error
+    assert "status: 503" in error
     assert hub.trouble == [503]
 
 
@@ -213,11 +217,11 @@ def test_a_server_that_does_not_answer_in_time_is_given_up(hub, failure, monkeyp
 
 def test_the_log_has_one_line_a_file_and_no_progress_bar(hub, built, capfd):
     out = built()
-    told = capfd.readouterr()
-    assert [line.split(" (")[0] for line in told.out.splitlines()] == [f"fetching {name}" for name in digest.walk(out)]
-    assert "fetching model.safetensors (26.3 kB)" in told.out
-    assert "\r" not in told.out + told.err
-    assert told.err == ""
+    log = capfd.readouterr()
+    assert [line.split(" (")[0] for line in log.out.splitlines()] == [f"fetching {name}" for name in digest.walk(out)]
+    assert "fetching model.safetensors (26.3 kB)" in log.out
+    assert "\r" not in log.out + log.err
+    assert log.err == ""
 
 
 def test_without_the_hubs_package_the_error_names_the_extra(hub, failure, monkeypatch):

@@ -25,16 +25,16 @@ def test_offline_a_damaged_cache_is_an_error_and_stays_as_it_is(hub, built, fail
     (cached,) = (tmp_path / "hf").glob("hub/models--*/snapshots/*/model.safetensors")
     cached.resolve().write_bytes(b"x" + cached.read_bytes()[1:])
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    told = failure(revision=FIRST)
-    assert "HF_HUB_OFFLINE is set, so it is not fetched again" in told
+    error = failure(revision=FIRST)
+    assert "HF_HUB_OFFLINE is set, so it is not fetched again" in error
     assert cached.is_file()
 
 
 def test_offline_without_a_cache_says_so(hub, failure, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    told = failure()
-    assert "HF_HUB_OFFLINE is set, and the cache lacks the commit of main" in told
-    assert "unset HF_HUB_OFFLINE" in told
+    error = failure()
+    assert "HF_HUB_OFFLINE is set, and the cache lacks the commit of main" in error
+    assert "unset HF_HUB_OFFLINE" in error
     assert f"the cache lacks the commit {FIRST}" in failure(revision=FIRST)
     assert hub.requests == []
 
@@ -50,10 +50,10 @@ def test_offline_without_a_cache_says_so(hub, failure, monkeypatch):
 )
 def test_a_hub_that_cannot_be_reached_is_one_error_at_once(failure, naps, monkeypatch, endpoint, reason):
     monkeypatch.setenv("HF_ENDPOINT", endpoint)
-    told = failure()
+    error = failure()
     assert naps == [], "it does not try again"
-    assert f"hf:{REPO} could not be fetched: {reason}" in told
-    assert "passw0rd" not in told
+    assert f"hf:{REPO} could not be fetched: {reason}" in error
+    assert "passw0rd" not in error
 
 
 def test_a_fresh_process_without_a_network_does_not_try_again_and_shows_no_bars(tmp_path):

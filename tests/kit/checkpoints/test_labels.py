@@ -21,9 +21,9 @@ def test_names_are_those_of_the_config(saying):
     assert labels.names(saying(architecture="resnet18", label_names=["cat", "dog"]), 2) == ["cat", "dog"]
 
 
-@pytest.mark.parametrize("said", [{"0": "bad"}, {"0": "a", "7": "b"}, ["a", "b"], None])
-def test_names_that_are_not_as_many_as_the_classes_are_not_used(saying, said):
-    assert labels.names(saying(id2label=said), 2) == ["LABEL_0", "LABEL_1"]
+@pytest.mark.parametrize("id2label", [{"0": "bad"}, {"0": "a", "7": "b"}, ["a", "b"], None])
+def test_names_that_are_not_as_many_as_the_classes_are_not_used(saying, id2label):
+    assert labels.names(saying(id2label=id2label), 2) == ["LABEL_0", "LABEL_1"]
 
 
 def test_classes_of_a_model_that_is_not_transformers_own_are_numbers(saying, tmp_path):

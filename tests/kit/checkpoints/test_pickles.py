@@ -103,9 +103,9 @@ def test_a_pickle_that_runs_code_is_refused_and_runs_nothing(directory, tmp_path
 
     marker = tmp_path / "was-here"
     torch.save({"w": _Runs(f"touch {marker}")}, directory / "pytorch_model.bin")
-    told = refusal(directory, tmp_path)
-    assert "pytorch_model.bin is cut off, or holds more than tensors" in told
-    assert "it asks for posix.system" in told
+    error = refusal(directory, tmp_path)
+    assert "pytorch_model.bin is cut off, or holds more than tensors" in error
+    assert "it asks for posix.system" in error
     assert not marker.exists()
 
 
@@ -113,9 +113,9 @@ def test_a_pickle_of_anything_but_tensors_is_refused(directory, tmp_path):
     import torch
 
     torch.save({"state_dict": {"w": torch.zeros(1)}, "epoch": 3}, directory / "pytorch_model.bin")
-    told = refusal(directory, tmp_path)
-    assert "pytorch_model.bin is no plain table of tensors" in told
-    assert "'epoch' is a int" in told
+    error = refusal(directory, tmp_path)
+    assert "pytorch_model.bin is no plain table of tensors" in error
+    assert "'epoch' is a int" in error
     torch.save([1], directory / "pytorch_model.bin")
     assert "it holds a list" in refusal(directory, tmp_path)
 

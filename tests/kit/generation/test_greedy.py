@@ -8,7 +8,7 @@ from transformers import GenerationConfig, GPT2Config, GPT2LMHeadModel
 from engine.kit.generation.greedy import LENGTH, STOP, Greedy, Rules, generate, padded, positions
 
 TOKENS, END = 12, 3
-SAID = {
+CONFIGS = {
     "nothing": {},
     "two ends": {"eos_token_id": [END, 7]},
     "repetition": {"repetition_penalty": 1.7},
@@ -33,17 +33,17 @@ MANY = ("eos_token_id", "forced_eos_token_id")
 @pytest.fixture(scope="module")
 def models():
     """Random GPT-2s of 12 tokens: small enough that every rule is met within 15 steps."""
-    made = []
+    gpts = []
     for seed in range(3):
         torch.manual_seed(seed)
         config = GPT2Config(vocab_size=TOKENS, n_positions=64, n_embd=16, n_layer=1, n_head=2, initializer_range=0.8)
-        made.append(GPT2LMHeadModel(config).eval())
-    return made
+        gpts.append(GPT2LMHeadModel(config).eval())
+    return gpts
 
 
-def rules(said):
-    said = {"eos_token_id": END, **said}
-    return Rules(**{k: [v] if k in MANY and isinstance(v, int) else v for k, v in said.items()})
+def rules(config):
+    config = {"eos_token_id": END, **config}
+    return Rules(**{k: [v] if k in MANY and isinstance(v, int) else v for k, v in config.items()})
 
 
 def step_of(model, mask):
@@ -67,38 +67,38 @@ def run(model, prompts, rules, **options):
     return greedy, list(generate(step_of(model, mask), greedy, tokens))
 
 
-def wanted(model, prompt, said, longest):
-    config = GenerationConfig(**{"eos_token_id": END, "pad_token_id": 0, **said}, max_new_tokens=longest)
+def alone(model, prompt, rules, longest):
+    config = GenerationConfig(**{"eos_token_id": END, "pad_token_id": 0, **rules}, max_new_tokens=longest)
     ids = torch.tensor([prompt])
-    made = model.generate(ids, attention_mask=torch.ones_like(ids), generation_config=config)
-    return made[0, len(prompt) :].tolist()
+    tokens = model.generate(ids, attention_mask=torch.ones_like(ids), generation_config=config)
+    return tokens[0, len(prompt) :].tolist()
 
 
-@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("name", CONFIGS)
 def test_every_row_of_a_batch_gets_the_tokens_that_it_would_get_alone(models, name):
     for model in models:
-        greedy, _ = run(model, PROMPTS, rules(SAID[name]), max_new_tokens=15)
-        assert greedy.made == [wanted(model, prompt, SAID[name], 15) for prompt in PROMPTS]
+        greedy, _ = run(model, PROMPTS, rules(CONFIGS[name]), max_new_tokens=15)
+        assert greedy.made == [alone(model, prompt, CONFIGS[name], 15) for prompt in PROMPTS]
 
 
-@pytest.mark.parametrize("name", [name for name in SAID if name != "nothing"])
+@pytest.mark.parametrize("name", [name for name in CONFIGS if name != "nothing"])
 def test_each_rule_changes_what_is_generated(models, name):
-    assert any(wanted(m, prompt, SAID[name], 15) != wanted(m, prompt, {}, 15) for m in models for prompt in PROMPTS)
+    assert any(alone(m, prompt, CONFIGS[name], 15) != alone(m, prompt, {}, 15) for m in models for prompt in PROMPTS)
 
 
 def test_what_is_yielded_is_what_is_made_until_a_row_is_finished(models):
     greedy, steps = run(models[0], PROMPTS, rules({}), max_new_tokens=[1, 2, 6], ignore_eos=True)
-    assert [len(made) for made in greedy.made] == [1, 2, 6]
+    assert [len(tokens) for tokens in greedy.made] == [1, 2, 6]
     assert len(steps) == 6
-    for row, made in enumerate(greedy.made):
-        assert [int(step[row]) for step in steps][: len(made)] == made
+    for row, tokens in enumerate(greedy.made):
+        assert [int(step[row]) for step in steps][: len(tokens)] == tokens
     assert greedy.reasons == [LENGTH] * 3
 
 
 def fixed(*columns):
     """A step that answers the same for any tokens: each column is what a row says next, one after the other."""
-    said = iter(np.stack([np.eye(TOKENS, dtype=np.float32)[list(column)] for column in columns]))
-    return lambda tokens: next(said)
+    logits = iter(np.stack([np.eye(TOKENS, dtype=np.float32)[list(column)] for column in columns]))
+    return lambda tokens: next(logits)
 
 
 def test_a_row_ends_with_its_end_token_and_the_others_go_on():
@@ -120,7 +120,7 @@ def test_a_caller_can_end_a_row():
     for number, _ in enumerate(generate(fixed(*[[4, 5]] * 9), greedy, np.array([[1], [1]]))):
         if number == 1:
             greedy.stop(0)
-    assert [len(made) for made in greedy.made] == [2, 9]
+    assert [len(tokens) for tokens in greedy.made] == [2, 9]
     assert greedy.reasons == [STOP, LENGTH]
 
 

@@ -23,7 +23,7 @@ HEADS = {"llama": 2}
 
 
 @pytest.fixture(scope="module", params=generators.FAMILIES)
-def made(request, tmp_path_factory):
+def exported_family(request, tmp_path_factory):
     """A family, its checkpoint, and the artifact of its export: do not write into them."""
     folder = tmp_path_factory.mktemp(request.param)
     directory = generators.checkpoint(folder / "checkpoint", request.param)
@@ -58,8 +58,8 @@ def prompts(directory, *texts):
     return {name: rows[name] for name in ("input_ids", "attention_mask")}
 
 
-def test_a_graph_with_a_past_takes_and_gives_what_was_agreed(made):
-    family, directory, exported = made
+def test_a_graph_with_a_past_takes_and_gives_what_was_agreed(exported_family):
+    family, directory, exported = exported_family
     vocabulary = checkpoints.config(directory)["vocab_size"]
     logits = {"logits": ("float32", ("batch", "sequence", vocabulary))}
     heads = HEADS.get(family, 4)
@@ -89,26 +89,26 @@ def test_a_graph_with_a_past_takes_and_gives_what_was_agreed(made):
     assert given == {**logits, **carried("present", "total_sequence", heads, "decoder.")}
 
 
-def test_graphs_run_call_after_call_generate_what_the_original_does(made):
+def test_graphs_run_call_after_call_generate_what_the_original_does(exported_family):
     """The oracle is `generate()` of transformers, which has a cache of its own."""
-    _, directory, exported = made
+    _, directory, exported = exported_family
     task = checkpoints.task(directory, None)
     kind = transformers.AutoModelForSeq2SeqLM if task == "text2text-generation" else transformers.AutoModelForCausalLM
     model = kind.from_pretrained(directory).eval()
     rows = prompts(directory, "Once upon a time there was", "the dog", "a house in the woods; nobody")
     assert task == "text2text-generation" or not rows["attention_mask"].all()
-    told = model.generate(
+    expected = model.generate(
         **rows, max_new_tokens=9, do_sample=False, num_beams=1, eos_token_id=None, forced_eos_token_id=None
     )
     sessions = [ort.session(exported / folder, threads=1) for folder in graphs.folders(exported)]
     inputs = {name: tensor.numpy() for name, tensor in rows.items()}
     got = driver.generate(sessions, inputs, 9, start=modules.start(model))
-    np.testing.assert_array_equal(got, told[:, -9:].numpy())
+    np.testing.assert_array_equal(got, expected[:, -9:].numpy())
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 8])
-def test_the_driver_answers_as_one_pass_of_the_original_however_short_the_row(made, length):
-    _, directory, exported = made
+def test_the_driver_answers_as_one_pass_of_the_original_however_short_the_row(exported_family, length):
+    _, directory, exported = exported_family
     original = torch_models.load(directory, checkpoints.task(directory, None))
     ids = np.random.default_rng(length).integers(4, 50, (2, length))
     inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
@@ -119,8 +119,8 @@ def test_the_driver_answers_as_one_pass_of_the_original_however_short_the_row(ma
     np.testing.assert_allclose(answer["logits"], expected, atol=1e-3 * abs(expected).max())
 
 
-def test_an_original_continues_its_own_answer_the_same_in_every_run(made):
-    family, directory, _ = made
+def test_an_original_continues_its_own_answer_the_same_in_every_run(exported_family):
+    family, directory, _ = exported_family
     original = torch_models.load(directory, checkpoints.task(directory, None))
     ids = np.array([[5, 6, 7]])
     inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
@@ -130,14 +130,14 @@ def test_an_original_continues_its_own_answer_the_same_in_every_run(made):
         return
     tokens = first["decoder_input_ids"]
     np.testing.assert_array_equal(tokens, second["decoder_input_ids"])
-    told = original.model.generate(torch.tensor(ids), max_new_tokens=12, num_beams=1, eos_token_id=None,
+    expected = original.model.generate(torch.tensor(ids), max_new_tokens=12, num_beams=1, eos_token_id=None,
                                    forced_eos_token_id=None)  # fmt: skip
-    np.testing.assert_array_equal(tokens, told.numpy())
+    np.testing.assert_array_equal(tokens, expected.numpy())
 
 
-def test_a_graph_that_mixes_up_its_past_is_noticed(made, tmp_path):
+def test_a_graph_that_mixes_up_its_past_is_noticed(exported_family, tmp_path):
     """What export compares is what a graph answers with a past, not only its first answer."""
-    family, directory, exported = made
+    family, directory, exported = exported_family
     mixed = tmp_path / "mixed"
     onnx_files.link(exported, mixed)
     folder = mixed / graphs.folders(exported)[-1]

@@ -23,20 +23,20 @@ def read(folder, config, generation=None, **options):
 
 
 def test_every_rule_is_read_under_its_own_name(tmp_path):
-    said = {
+    config = {
         "eos_token_id": [5, 6], "repetition_penalty": 2, "no_repeat_ngram_size": 3, "bad_words_ids": [[1, 2]],
         "min_length": 4, "forced_bos_token_id": 7, "forced_eos_token_id": 6, "suppress_tokens": [8],
         "begin_suppress_tokens": [9],
     }  # fmt: skip
-    assert read(tmp_path, GPT2, said).rules == Rules(
+    assert read(tmp_path, GPT2, config).rules == Rules(
         eos_token_id=(5, 6), repetition_penalty=2.0, no_repeat_ngram_size=3, bad_words_ids=((1, 2),), min_length=4,
         forced_bos_token_id=7, forced_eos_token_id=(6,), suppress_tokens=(8,), begin_suppress_tokens=(9,),
     )  # fmt: skip
 
 
 def test_what_is_shipped_as_json_is_read_as_the_same_rules(tmp_path):
-    made = read(tmp_path, GPT2, {"eos_token_id": [5], "bad_words_ids": [[1, 2]], "min_new_tokens": 2})
-    again = Rules(**json.loads(json.dumps(made.as_json()))["rules"])
+    shipped = read(tmp_path, GPT2, {"eos_token_id": [5], "bad_words_ids": [[1, 2]], "min_new_tokens": 2})
+    again = Rules(**json.loads(json.dumps(shipped.as_json()))["rules"])
     assert list(again.eos_token_id) == [5]
     assert [list(word) for word in again.bad_words_ids] == [[1, 2]]
     assert again.min_new_tokens == 2
@@ -77,7 +77,7 @@ def test_what_is_not_greedy_is_said_and_generated_greedily(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("config", "generation", "options", "wanted"),
+    ("config", "generation", "options", "expected"),
     [
         (GPT2, {}, {"max_new_tokens": 63}, 63),
         (GPT2, {"max_new_tokens": 9}, {"max_new_tokens": 12}, 12),
@@ -89,9 +89,9 @@ def test_what_is_not_greedy_is_said_and_generated_greedily(tmp_path):
     ],
 )
 def test_the_recipe_decides_how_many_tokens_are_new_then_the_model_then_its_room(
-    tmp_path, config, generation, options, wanted
+    tmp_path, config, generation, options, expected
 ):
-    assert read(tmp_path, config, generation, **options).max_new_tokens == wanted
+    assert read(tmp_path, config, generation, **options).max_new_tokens == expected
 
 
 def test_more_new_tokens_than_there_is_room_for_are_refused(tmp_path):

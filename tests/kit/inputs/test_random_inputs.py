@@ -25,7 +25,7 @@ def graph_of(nodes, inputs, tables):
 def test_integers_stay_below_the_rows_of_the_table_they_look_into(tmp_path):
     model = onnx.load(models.onnx_many_inputs(tmp_path / "model.onnx"))
     assert index_ranges.of(model) == {"user": 10}
-    users = [made["user"] for made in random_inputs.tensors(onnx_files.inputs(model), {"user": 10}, ())]
+    users = [inputs["user"] for inputs in random_inputs.tensors(onnx_files.inputs(model), {"user": 10}, ())]
     assert all(((user >= 0) & (user < 10)).all() for user in users)
 
 
@@ -55,44 +55,46 @@ def test_the_tables_of_a_fused_embedding_are_found():
 
 
 def test_profiles_give_their_least_usual_and_greatest_extents():
-    wanted = {"waveform": Input("waveform", "float32", ("batch", "samples"))}
+    specs = {"waveform": Input("waveform", "float32", ("batch", "samples"))}
     profile = {"batch": Range(min=1, opt=2, max=4), "samples": Range(min=100, opt=160, max=320)}
-    shapes = [made["waveform"].shape for made in random_inputs.tensors(wanted, {}, [profile])]
+    shapes = [inputs["waveform"].shape for inputs in random_inputs.tensors(specs, {}, [profile])]
     assert shapes == [(1, 100), (2, 160), (4, 320)]
 
 
 def test_a_profile_of_gigabytes_is_not_drawn_at_its_far_end():
-    wanted = {"image": Input("image", "float32", ("batch", 3, 64, 64))}
+    specs = {"image": Input("image", "float32", ("batch", 3, 64, 64))}
     profile = {"batch": Range(min=1, opt=2, max=1_000_000)}
-    assert [made["image"].shape[0] for made in random_inputs.tensors(wanted, {}, [profile])] == [1, 2]
+    assert [inputs["image"].shape[0] for inputs in random_inputs.tensors(specs, {}, [profile])] == [1, 2]
 
 
 def test_masks_are_ones_with_a_tail_of_zeros_and_floats_are_normal():
-    wanted = {
+    specs = {
         "src_mask": Input("src_mask", "bool", ("batch", "time")),
         "values": Input("values", "float16", ("batch", "time")),
         "flag": Input("flag", "int8", ()),
         "pixels": Input("pixels", "uint8", ("batch", 8)),
     }
-    for made in random_inputs.tensors(wanted, {}, ()):
-        mask = made["src_mask"].astype(int)
+    for inputs in random_inputs.tensors(specs, {}, ()):
+        mask = inputs["src_mask"].astype(int)
         assert mask[:, 0].all()
         assert (np.diff(mask, axis=1) <= 0).all()
-        assert {name: tensor.dtype.name for name, tensor in made.items()} == {n: v.dtype for n, v in wanted.items()}
-        assert made["values"].min() < 0
-        assert made["flag"] in (0, 1)
-        assert made["pixels"].max() > 1
+        assert {name: tensor.dtype.name for name, tensor in inputs.items()} == {n: v.dtype for n, v in specs.items()}
+        assert inputs["values"].min() < 0
+        assert inputs["flag"] in (0, 1)
+        assert inputs["pixels"].max() > 1
 
 
 def test_the_same_tensors_are_drawn_every_time():
-    wanted = {"x": Input("x", "float32", ("batch", 3))}
-    first, second = ([made["x"].tobytes() for made in random_inputs.tensors(wanted, {}, ())] for _ in range(2))
+    specs = {"x": Input("x", "float32", ("batch", 3))}
+    first, second = ([inputs["x"].tobytes() for inputs in random_inputs.tensors(specs, {}, ())] for _ in range(2))
     assert first == second
     assert len(set(first)) == len(first)
 
 
 def test_random_rows_have_lengths_within_the_limits():
-    lengths = [made["input_ids"].shape[1] for made in random_inputs.rows(Vocabulary(9), RowLimits(sequence=(4, 20)))]
+    lengths = [
+        inputs["input_ids"].shape[1] for inputs in random_inputs.rows(Vocabulary(9), RowLimits(sequence=(4, 20)))
+    ]
     assert lengths == [4, 8, 16, 20]
 
 

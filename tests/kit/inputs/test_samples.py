@@ -31,9 +31,9 @@ def checkpoint(tmp_path_factory):
 
 @pytest.fixture
 def lines(tmp_path):
-    def write(*said):
+    def write(*entries):
         path = tmp_path / "samples.jsonl"
-        path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in said), "utf-8")
+        path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in entries), "utf-8")
         return path
 
     return write
@@ -60,14 +60,14 @@ def test_texts_become_cases_with_the_special_tokens_and_types_of_the_model(check
 
 
 def test_a_question_and_its_context_are_a_pair(checkpoint, lines):
-    asked = samples.read(lines({"question": "who", "context": "the actor"}), checkpoint, TOKENS)
+    question = samples.read(lines({"question": "who", "context": "the actor"}), checkpoint, TOKENS)
     paired = samples.read(lines({"text": "who", "pair": "the actor"}), checkpoint, TOKENS)
-    assert asked[0].inputs["input_ids"].tolist() == paired[0].inputs["input_ids"].tolist()
+    assert question[0].inputs["input_ids"].tolist() == paired[0].inputs["input_ids"].tolist()
 
 
 def test_only_the_tensors_that_the_model_takes_are_made_in_its_own_width(checkpoint, lines):
-    wanted = {"input_ids": Input("input_ids", "int32", ("n", "t"))}
-    (case,) = samples.read(lines({"text": "the film"}), checkpoint, wanted)
+    specs = {"input_ids": Input("input_ids", "int32", ("n", "t"))}
+    (case,) = samples.read(lines({"text": "the film"}), checkpoint, specs)
     assert {name: tensor.dtype.name for name, tensor in case.inputs.items()} == {"input_ids": "int32"}
 
 
@@ -111,9 +111,9 @@ def test_rows_are_those_of_transformers_own_tokenizer(architecture, tmp_path):
     ours = tokenizers.load(tmp_path)
     assert ours.pad == theirs.pad_token_id
     for text, pair in [("A good film!", None), ("the plot " * 40, None), ("who is it", "the actor 🎉"), ("", None)]:
-        made = ours.row(text, pair)
+        row = ours.row(text, pair)
         expected = theirs(text, pair, truncation=True, return_token_type_ids=True)
-        assert {name: tensor[0].tolist() for name, tensor in made.items()} == dict(expected)
+        assert {name: tensor[0].tolist() for name, tensor in row.items()} == dict(expected)
 
 
 def test_the_packaged_minilm_is_tokenized_without_the_padding_and_cutting_its_file_was_saved_with(minilm_checkpoint):
@@ -127,8 +127,8 @@ def test_slow_tokenizer_files_are_converted(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(vocabulary))
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "model_max_length": 64}')
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    made = tokenizers.load(tmp_path).row("The film")
-    assert made["input_ids"].tolist() == [[vocabulary[word] for word in ("[CLS]", "the", "film", "[SEP]")]]
+    row = tokenizers.load(tmp_path).row("The film")
+    assert row["input_ids"].tolist() == [[vocabulary[word] for word in ("[CLS]", "the", "film", "[SEP]")]]
 
 
 def test_named_labels_become_the_models_numbers(checkpoint, lines):
@@ -147,11 +147,11 @@ def test_named_labels_become_the_models_numbers(checkpoint, lines):
 def test_a_model_without_label2id_has_the_classes_that_transformers_gives_it(lines, tmp_path, config, classes):
     models.save_tokenizer(tmp_path)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"} | config))
-    said = lines(*({"text": "a", "label": name} for name in classes))
-    assert [case.label for case in samples.read(said, tmp_path, TOKENS)] == list(range(len(classes)))
-    told = refusal(samples.read, lines({"text": "a", "label": "LABEL_9"}), tmp_path, TOKENS)
-    assert told.startswith("the label 'LABEL_9' of line 1 is none of the model's classes\n")
-    assert f"  the classes by its config.json: {', '.join(classes)}\n" in told
+    path = lines(*({"text": "a", "label": name} for name in classes))
+    assert [case.label for case in samples.read(path, tmp_path, TOKENS)] == list(range(len(classes)))
+    error = refusal(samples.read, lines({"text": "a", "label": "LABEL_9"}), tmp_path, TOKENS)
+    assert error.startswith("the label 'LABEL_9' of line 1 is none of the model's classes\n")
+    assert f"  the classes by its config.json: {', '.join(classes)}\n" in error
 
 
 def test_our_own_texts_are_of_every_length_and_script_and_pairs_for_questions():

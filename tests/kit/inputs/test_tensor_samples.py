@@ -22,36 +22,36 @@ def arrays(tmp_path):
     return write
 
 
-def refusal(path, wanted):
+def refusal(path, specs):
     with pytest.raises(StepError) as caught:
-        tensor_samples.read(path, wanted)
+        tensor_samples.read(path, specs)
     return str(caught.value)
 
 
 def test_each_row_is_a_batch_of_one_in_the_type_that_the_model_takes(arrays):
     images = np.random.default_rng(0).standard_normal((3, 3, 8, 8))
-    found = tensor_samples.read(arrays(image=images, label=np.array([2, 0, 1]), other=np.zeros(9)), IMAGE)
-    assert [(case.name, case.kind, case.label) for case in found] == [
+    cases = tensor_samples.read(arrays(image=images, label=np.array([2, 0, 1]), other=np.zeros(9)), IMAGE)
+    assert [(case.name, case.kind, case.label) for case in cases] == [
         ("row 0", "tensors", 2),
         ("row 1", "tensors", 0),
         ("row 2", "tensors", 1),
     ]
-    assert np.array_equal(found[1].inputs["image"], images[1:2].astype("float32"))
-    assert list(found[1].inputs) == ["image"]
+    assert np.array_equal(cases[1].inputs["image"], images[1:2].astype("float32"))
+    assert list(cases[1].inputs) == ["image"]
 
 
 def test_an_array_with_one_axis_more_holds_whole_inputs(arrays):
     frames = np.random.default_rng(0).standard_normal((4, 7, 1, 5)).astype("float32")
-    found = tensor_samples.read(arrays(frames=frames), FRAMES)
-    assert len(found) == 4
-    assert np.array_equal(found[2].inputs["frames"], frames[2])
+    cases = tensor_samples.read(arrays(frames=frames), FRAMES)
+    assert len(cases) == 4
+    assert np.array_equal(cases[2].inputs["frames"], frames[2])
 
 
 def test_a_fixed_batch_takes_as_many_rows_at_once(arrays):
-    wanted = {"image": Input("image", "float32", (2, 3, 8, 8))}
-    found = tensor_samples.read(arrays(image=np.zeros((5, 3, 8, 8), "float32")), wanted)
-    assert [case.inputs["image"].shape for case in found] == [(2, 3, 8, 8)] * 2
-    assert refusal(arrays(image=np.zeros((1, 3, 8, 8), "float32")), wanted) == (
+    specs = {"image": Input("image", "float32", (2, 3, 8, 8))}
+    cases = tensor_samples.read(arrays(image=np.zeros((5, 3, 8, 8), "float32")), specs)
+    assert [case.inputs["image"].shape for case in cases] == [(2, 3, 8, 8)] * 2
+    assert refusal(arrays(image=np.zeros((1, 3, 8, 8), "float32")), specs) == (
         "samples.npz has 1 samples, and the model takes 2 at once"
     )
 
@@ -90,10 +90,10 @@ def test_arrays_of_different_lengths_are_counted(arrays):
 @pytest.mark.parametrize("label", [np.array([0.5, 1.0]), np.eye(2, dtype=int), np.array(["bad", "good"])])
 def test_labels_that_are_not_one_whole_number_a_row_are_refused(tmp_path, label):
     np.savez(tmp_path / "labelled.npz", x=np.zeros((2, 3), np.float32), label=label)
-    wanted = {"x": Input("x", "float32", ("batch", 3))}
-    told = refusal(tmp_path / "labelled.npz", wanted)
-    assert told.startswith("the array label in labelled.npz does not hold one whole number a row\n  in the file: ")
-    assert told.endswith("hint: give the number of the expected class of each row")
+    specs = {"x": Input("x", "float32", ("batch", 3))}
+    error = refusal(tmp_path / "labelled.npz", specs)
+    assert error.startswith("the array label in labelled.npz does not hold one whole number a row\n  in the file: ")
+    assert error.endswith("hint: give the number of the expected class of each row")
 
 
 def test_a_file_that_is_no_archive_or_holds_pickles_is_refused(arrays, tmp_path):

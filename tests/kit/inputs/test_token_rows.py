@@ -23,14 +23,14 @@ def row(*ids):
     ],
 )
 def test_a_batch_is_filled_up_with_the_padding_id_on_the_side_that_is_asked(side, ids, mask):
-    made = token_rows.batch([row(5, 6, 7), row(8)], pad=9, side=side)
-    assert made["input_ids"].tolist() == ids
-    assert made["attention_mask"].tolist() == mask
+    inputs = token_rows.batch([row(5, 6, 7), row(8)], pad=9, side=side)
+    assert inputs["input_ids"].tolist() == ids
+    assert inputs["attention_mask"].tolist() == mask
 
 
 def test_a_hole_hides_the_middle_of_each_row_and_leaves_its_ends():
-    made = token_rows.punch_hole(token_rows.batch([row(*range(6)), row(1, 2, 3), row(4, 5)], pad=0))
-    assert made["attention_mask"].tolist() == [[1, 1, 0, 0, 1, 1], [1, 0, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0]]
+    inputs = token_rows.punch_hole(token_rows.batch([row(*range(6)), row(1, 2, 3), row(4, 5)], pad=0))
+    assert inputs["attention_mask"].tolist() == [[1, 1, 0, 0, 1, 1], [1, 0, 1, 0, 0, 0], [1, 1, 0, 0, 0, 0]]
 
 
 def test_masks_of_every_kind_hide_something_even_where_all_rows_have_one_length():
@@ -46,27 +46,29 @@ def test_masks_of_every_kind_hide_something_even_where_all_rows_have_one_length(
 
 def test_fixed_axes_are_filled_by_repeating_the_row_and_padding_it():
     limits = RowLimits.of({"input_ids": Input("input_ids", "int64", (2, 4))})
-    made = token_rows.alone(row(1, 2), pad=7, limits=limits)
-    assert made["input_ids"].tolist() == [[1, 2, 7, 7], [1, 2, 7, 7]]
+    inputs = token_rows.alone(row(1, 2), pad=7, limits=limits)
+    assert inputs["input_ids"].tolist() == [[1, 2, 7, 7], [1, 2, 7, 7]]
     for _, _, inputs in token_rows.masked([row(1, 2)], pad=7, limits=limits):
         assert inputs["input_ids"].shape == (2, 4)
 
 
 def test_a_fixed_batch_of_one_gets_its_masks_one_row_at_a_time():
     limits = RowLimits(batch=(1, 1))
-    shapes = [made["input_ids"].shape for _, _, made in token_rows.masked([row(1, 2, 3, 4)] * 5, pad=0, limits=limits)]
+    shapes = [
+        inputs["input_ids"].shape for _, _, inputs in token_rows.masked([row(1, 2, 3, 4)] * 5, pad=0, limits=limits)
+    ]
     assert shapes == [(1, 4)] * 6
 
 
 def test_random_rows_hold_no_padding_and_both_types():
-    made = synthetic.row(np.random.default_rng(0), Vocabulary(tokens=4, types=2, pad=2), 200)
-    assert sorted(set(made["input_ids"][0].tolist())) == [0, 1, 3]
-    assert set(made["token_type_ids"][0].tolist()) == {0, 1}
+    drawn = synthetic.row(np.random.default_rng(0), Vocabulary(tokens=4, types=2, pad=2), 200)
+    assert sorted(set(drawn["input_ids"][0].tolist())) == [0, 1, 3]
+    assert set(drawn["token_type_ids"][0].tolist()) == {0, 1}
 
 
 def test_positions_are_counted_where_a_model_asks_for_them():
-    wanted = {name: Input(name, "int32", ("batch", "sequence")) for name in ("input_ids", "position_ids")}
-    made = token_rows.fit(row(4, 5, 6), wanted)
-    assert made["position_ids"].tolist() == [[0, 1, 2]]
-    assert {tensor.dtype.name for tensor in made.values()} == {"int32"}
-    assert list(made) == ["input_ids", "position_ids"]
+    specs = {name: Input(name, "int32", ("batch", "sequence")) for name in ("input_ids", "position_ids")}
+    inputs = token_rows.fit(row(4, 5, 6), specs)
+    assert inputs["position_ids"].tolist() == [[0, 1, 2]]
+    assert {tensor.dtype.name for tensor in inputs.values()} == {"int32"}
+    assert list(inputs) == ["input_ids", "position_ids"]

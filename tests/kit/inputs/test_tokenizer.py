@@ -60,8 +60,8 @@ def test_a_sentencepiece_model_alone_is_read_piece_by_piece(architecture, pieces
     import sentencepiece
 
     text = "the film was good"
-    made = tokenizer.load(directory(tmp_path / architecture, architecture, pieces.read_bytes()))
-    tokens = [made.backend.id_to_token(number) for number in made.row(text)["input_ids"][0]]
+    loaded = tokenizer.load(directory(tmp_path / architecture, architecture, pieces.read_bytes()))
+    tokens = [loaded.backend.id_to_token(number) for number in loaded.row(text)["input_ids"][0]]
     own = sentencepiece.SentencePieceProcessor(model_file=str(pieces)).encode(text, out_type=str)
     begin, end = FILES[architecture][2]
     assert (tokens[0], tokens[-1]) == (begin, end)
@@ -71,10 +71,10 @@ def test_a_sentencepiece_model_alone_is_read_piece_by_piece(architecture, pieces
 @pytest.mark.parametrize("architecture", FILES)
 def test_a_sentencepiece_model_that_cannot_be_read_is_named(architecture, tmp_path):
     broken = directory(tmp_path / architecture, architecture, b"no model at all")
-    told = refusal(tokenizer.load, broken)
-    assert told.startswith("the tokenizer has no tokenizer.json, and its files cannot be converted\n  ")
-    assert FILES[architecture][0] in told
-    assert "tiktoken" not in told
+    error = refusal(tokenizer.load, broken)
+    assert error.startswith("the tokenizer has no tokenizer.json, and its files cannot be converted\n  ")
+    assert FILES[architecture][0] in error
+    assert "tiktoken" not in error
 
 
 def test_a_sentencepiece_that_does_not_fit_its_protobuf_is_what_the_message_speaks_of(pieces, tmp_path, monkeypatch):
@@ -93,16 +93,16 @@ def test_a_vocabulary_without_the_token_for_unknown_words_is_said_with_the_text(
     models.save_tokenizer(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     file = tmp_path / "tokenizer.json"
-    said = json.loads(file.read_text())
-    del said["model"]["vocab"]["[UNK]"]
-    said["added_tokens"] = [token for token in said["added_tokens"] if token["content"] != "[UNK]"]
-    file.write_text(json.dumps(said))
-    made = tokenizer.load(tmp_path)
-    assert made.row("the film")["input_ids"].shape == (1, 4)
-    told = refusal(made.row, "the film was 好")
-    assert told.startswith("the tokenizer cannot read a text\n  tokenizers says: ")
-    assert "the text: 'the film was 好'" in told
-    assert told.endswith("does its vocabulary hold all its special tokens, the one for unknown words among them?")
+    content = json.loads(file.read_text())
+    del content["model"]["vocab"]["[UNK]"]
+    content["added_tokens"] = [token for token in content["added_tokens"] if token["content"] != "[UNK]"]
+    file.write_text(json.dumps(content))
+    loaded = tokenizer.load(tmp_path)
+    assert loaded.row("the film")["input_ids"].shape == (1, 4)
+    error = refusal(loaded.row, "the film was 好")
+    assert error.startswith("the tokenizer cannot read a text\n  tokenizers says: ")
+    assert "the text: 'the film was 好'" in error
+    assert error.endswith("does its vocabulary hold all its special tokens, the one for unknown words among them?")
 
 
 def test_settings_that_are_no_object_say_nothing_and_broken_ones_are_named(tmp_path):

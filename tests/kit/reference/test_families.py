@@ -15,7 +15,7 @@ TEXT = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 1, "num_attent
 
 
 @pytest.mark.parametrize(
-    ("family", "architecture", "task", "told"),
+    ("family", "architecture", "task", "explanation"),
     [
         ("bert", "BertForMaskedLM", "text-generation", ("bert reads a text as a whole", "GPT-2, OPT or Llama")),
         ("bert", "BertForMaskedLM", "text2text-generation", ("bert has no encoder", "T5 or BART")),
@@ -30,14 +30,14 @@ TEXT = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 1, "num_attent
         ("gpt2", "GPT2LMHeadModel", "fill-mask", ("transformers has no gpt2 for fill-mask", "another task")),
     ],
 )
-def test_a_task_that_a_family_cannot_do_is_explained(tmp_path, family, architecture, task, told):
-    said = {"model_type": family, "architectures": [architecture], "is_encoder_decoder": family in ("t5", "bart")}
-    (tmp_path / "config.json").write_text(json.dumps(said))
+def test_a_task_that_a_family_cannot_do_is_explained(tmp_path, family, architecture, task, explanation):
+    config = {"model_type": family, "architectures": [architecture], "is_encoder_decoder": family in ("t5", "bart")}
+    (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(StepError) as caught:
         torch_models.load(tmp_path, task)
-    assert told[0] in caught.value.what
+    assert explanation[0] in caught.value.what
     assert caught.value.facts == (f"config.json has architectures: {architecture}",)
-    assert told[1] in caught.value.hint
+    assert explanation[1] in caught.value.hint
 
 
 def test_a_bert_that_was_trained_as_a_decoder_continues_texts(tmp_path):

@@ -37,8 +37,8 @@ def refusal(*arguments, **options):
 
 def edited(checkpoint, to, **settings):
     copied = shutil.copytree(checkpoint, to)
-    said = json.loads((copied / "config.json").read_text())
-    (copied / "config.json").write_text(json.dumps({**said, **settings}))
+    config = json.loads((copied / "config.json").read_text())
+    (copied / "config.json").write_text(json.dumps({**config, **settings}))
     return copied
 
 
@@ -73,15 +73,15 @@ def test_weights_of_a_transformer_are_resampled_to_another_size(transformer):
 
 
 def test_a_size_that_the_model_cannot_take_is_refused(transformer):
-    told = refusal(transformer, TASK, Images(size=7))
-    assert told.startswith("the checkpoint's weights do not make a test_vit for images of the size [7, 7]\n")
+    error = refusal(transformer, TASK, Images(size=7))
+    assert error.startswith("the checkpoint's weights do not make a test_vit for images of the size [7, 7]\n")
 
 
 def test_an_image_too_small_for_its_layers_is_refused_with_the_models_own_size(timm, tmp_path):
     small = timm_here.checkpoint(tmp_path / "small", "test_convnext", size=160)
-    told = refusal(small, TASK, Images(size=8))
-    assert told.startswith("test_convnext cannot take images of this size: batch x 3 x 8 x 8\n")
-    assert "its own size is 160 x 160" in told
+    error = refusal(small, TASK, Images(size=8))
+    assert error.startswith("test_convnext cannot take images of this size: batch x 3 x 8 x 8\n")
+    assert "its own size is 160 x 160" in error
 
 
 @pytest.mark.parametrize("size", [64, 65, 97])
@@ -100,9 +100,9 @@ def test_fixed_padding_changes_no_number(efficientnet, size):
 
 def test_weights_of_another_model_are_refused(efficientnet, tmp_path):
     other = edited(efficientnet, tmp_path / "other", architecture="test_resnet")
-    told = refusal(other, TASK, Images())
-    assert told.startswith("the checkpoint's weights do not make a test_resnet\n")
-    assert str(tmp_path) not in told
+    error = refusal(other, TASK, Images())
+    assert error.startswith("the checkpoint's weights do not make a test_resnet\n")
+    assert str(tmp_path) not in error
 
 
 def test_an_architecture_that_timm_does_not_know_is_named(efficientnet, tmp_path):
@@ -111,11 +111,11 @@ def test_an_architecture_that_timm_does_not_know_is_named(efficientnet, tmp_path
 
 
 def test_a_head_of_other_classes_is_only_made_up_where_the_recipe_says_so(efficientnet):
-    told = refusal(efficientnet, TASK, Images(size=64), num_labels=4)
-    assert told.startswith("the checkpoint's head tells 10 classes apart, the recipe 4\n")
-    made = [timm_models.load(efficientnet, TASK, Images(size=64), num_labels=4, random_head=True) for _ in range(2)]
-    images = timm_models.example(made[0], 1)
-    first, second = (torch_models.call(module, images)["logits"] for module in made)
+    error = refusal(efficientnet, TASK, Images(size=64), num_labels=4)
+    assert error.startswith("the checkpoint's head tells 10 classes apart, the recipe 4\n")
+    modules = [timm_models.load(efficientnet, TASK, Images(size=64), num_labels=4, random_head=True) for _ in range(2)]
+    images = timm_models.example(modules[0], 1)
+    first, second = (torch_models.call(module, images)["logits"] for module in modules)
     assert first.shape == (1, 4)
     assert np.array_equal(first, second)
 
@@ -131,15 +131,15 @@ def test_another_task_is_refused(efficientnet):
 
 def test_without_timm_it_says_how_to_install_it(efficientnet, monkeypatch):
     monkeypatch.setitem(sys.modules, "timm", None)
-    told = refusal(efficientnet, TASK, Images())
-    assert told.startswith("a model of timm needs timm and torchvision\n")
-    assert "pip install 'recipe-build[timm]'" in told
+    error = refusal(efficientnet, TASK, Images())
+    assert error.startswith("a model of timm needs timm and torchvision\n")
+    assert "pip install 'recipe-build[timm]'" in error
 
 
 def test_a_torchvision_for_another_torch_is_told_from_a_missing_one(efficientnet, tmp_path, monkeypatch):
     (tmp_path / "timm.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "timm")
-    told = refusal(efficientnet, TASK, Images())
-    assert told.startswith("timm cannot be imported: torchvision does not fit the installed torch\n")
-    assert "operator torchvision::nms does not exist" in told
+    error = refusal(efficientnet, TASK, Images())
+    assert error.startswith("timm cannot be imported: torchvision does not fit the installed torch\n")
+    assert "operator torchvision::nms does not exist" in error
