@@ -109,12 +109,6 @@ def unknown_tensor(kind: str, name: str, path: Path, tensors: Iterable[str], *, 
     return Fault(what, path, suggestions.hint(name, tensors), facts=[tensor_names(tensors)], at_key=at_key)
 
 
-def not_of_an_ensemble(field: str, why: str = "Triton refuses it") -> Fault:
-    """Return the fault of a field that an ensemble cannot have."""
-    what = f"an ensemble has no `{field}`: {why}"
-    return Fault(what, (field,), "say it of the models that it is made of", at_key=True)
-
-
 def twice(names: Iterable[Any]) -> Iterator[int]:
     """Yield the index of each item that also stands earlier in the list."""
     seen: set[Any] = set()

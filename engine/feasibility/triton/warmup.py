@@ -12,7 +12,6 @@ from engine.feasibility.triton.fault import (
     Fault,
     Overrides,
     Path,
-    not_of_an_ensemble,
     twice,
     unknown_tensor,
 )
@@ -27,10 +26,7 @@ _DATA = ("zero_data", "random_data", "input_data_file")
 def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
     """Yield a fault for each warm-up request that the model would not take: Triton then refuses to load the model."""
     samples = overrides.get(_FIELD)
-    if samples is None:
-        return
-    if about.backend is Backend.ENSEMBLE:
-        yield not_of_an_ensemble(_FIELD)
+    if samples is None or about.backend is Backend.ENSEMBLE:
         return
     if about.part in _ASKING and samples:
         what = f"the {about.part} cannot be warmed up: it asks the package's graphs, which answer when all is loaded"
