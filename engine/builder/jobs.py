@@ -37,7 +37,8 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     Raises StepError where steps cannot be joined: no step makes an input, two steps claim the same place, or steps
     need each other in a circle.
     """
-    planned = {name: step for name, kind in steps.items() if (step := kind.for_recipe(recipe)) is not None}
+    chosen = {name: kind.for_recipe(recipe) for name, kind in steps.items()}
+    planned = {name: step for name, step in chosen.items() if step is not None}
     delivering = [name for name, step in planned.items() if step.delivers]
     if len(delivering) > 1:
         raise StepError(f"two steps make what the user gets: {delivering[0]!r} and {delivering[1]!r}")

@@ -1,1 +1,1 @@
-"""The steps that ship: one kind of work a file."""
+"""The built-in steps of a build, a file each."""

@@ -1,4 +1,4 @@
-"""Bench: how fast the built model is, interleaved with what a user would otherwise run."""
+"""Bench: the latency of the built model and of its rivals, measured in turns."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ Axes = Mapping[str, int]
 LATENCIES = "latencies.json"
 _SERVER_TOOLS = ("protobuf", "tokenizers", "tritonclient")
 _SERVER = "engine.server.measured"
-"""Imported by its name: what serves counts only where something is measured through a server."""
+"""Imported by name, so that the code of the server is in the key only where models are measured through a server."""
 
 
 @dataclass(frozen=True)
 class _Models:
-    """What lies where, how many threads run it, and how many tokens a call generates where it generates text."""
+    """The directories of the models, the number of threads, and the tokens per call of a model that generates text."""
 
     validated: Path
     exported: Path
@@ -48,7 +48,7 @@ class _Models:
 
 
 class Bench(Step):
-    """Measure latencies: our model and its rivals take turns, with the same threads and inputs, each way to them."""
+    """Measure latencies: our model and its rivals take turns, with the same threads and inputs, in process or not."""
 
     makes: ClassVar[str] = "measurements"
     section: ClassVar[Section | None] = Section.BENCH
@@ -64,28 +64,28 @@ class Bench(Step):
     shapes: tuple[Axes, ...] = ()
     against: tuple[Rival, ...] = ()
     threads: int | None = None
-    """None: as many as there are physical cores."""
+    """The number of threads; None for the number of physical cores."""
     task: str | None = None
     num_labels: int | None = None
     random_head: bool = False
     images: Images | None = None
-    """How images come to the original where it is a model of timm, and PyTorch runs it."""
+    """How images are prepared for a timm model that PyTorch runs as a rival."""
     new_tokens: int | None = None
-    """How many tokens a call generates where the model generates text; None: as many as are usually measured."""
+    """The number of tokens that a call of a generating model generates; None for the default of `tasks.MEASURED`."""
     via: tuple[str, ...] = (IN_PROCESS,)
     serving: Serving | None = None
-    """How the model is served; only where it is measured through a server."""
+    """How the model is served; None where models are not measured through a server."""
     budgets: tuple[Mapping[str, float], ...] = ()
-    """The most milliseconds (`p95_ms` and so on) that our model may take each way, a mapping for each of `shapes`."""
+    """The bounds on our model's latencies in milliseconds, by name (`p95_ms` and so on); a mapping for each shape."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Wanted where the recipe has a `bench`. Shapes that it does not name are the profiles' `opt`."""
+        """Return the step for a recipe with `bench`; without `shapes` it measures the `opt` shapes of the profiles."""
         bench, model = recipe.bench, recipe.model
         if bench is None:
             return None
         usual = [{axis: int(extent.opt) for axis, extent in profile.items()} for profile in recipe.profiles]
-        # An axis that a shape leaves out is as the first profile has it.
+        # An axis that a shape does not name gets its extent in the first profile.
         named = [{**(usual[0] if usual else {}), **shape.axes} for shape in bench.shapes]
         distinct = list({tuple(sorted(axes.items())): axes for axes in usual}.values())
         original = any(_of_checkpoint(rival) for rival in bench.against)
@@ -106,13 +106,14 @@ class Bench(Step):
         )
 
     def options(self) -> Mapping[str, Any]:
-        """Return the fields that are rows of the key: about a server only where there is one."""
-        kept = super().options()
-        served = () if self.serving is None else ("via", "serving")
-        return {name: value for name, value in kept.items() if name not in {"via", "serving"} - set(served)}
+        """Return the fields that are rows of the key: `via` and `serving` only where there is a server."""
+        options = super().options()
+        if self.serving is not None:
+            return options
+        return {name: value for name, value in options.items() if name not in {"via", "serving"}}
 
     def code_used(self) -> tuple[str, ...]:
-        """Return this module, what runs the models, the task of the original, and what serves where a server does."""
+        """Return the modules whose code counts: this one, the runtimes', the original's task, and the server's."""
         rivals = (module for rival in self.against for module in registry.find(rival.runtime).code())
         task = tasks.modules(self.task) if any(map(_of_checkpoint, self.against)) else ()
         served = () if self.serving is None else (_SERVER, *self.serving.code_used())
@@ -123,30 +124,29 @@ class Bench(Step):
         return self.execution.hardware
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return what runs the models: our runtime and the rivals'."""
+        """Return the packages that run the models: those of our runtime and of the rivals' runtimes."""
         tools = ["onnx", *self.execution.tools]
         for rival in self.against:
             tools += registry.find(rival.runtime).rival_tools(library=images.library(self.images))
         return tuple(dict.fromkeys((*tools, *(() if self.serving is None else _SERVER_TOOLS))))
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return what a latency depends on: the CPU, which build of a runtime, and the GPU where there is one."""
+        """Return the facts that a latency depends on: the CPU, the build of each runtime, and the GPU, if any."""
         run = (self.execution.by, *(registry.find(rival.runtime) for rival in self.against))
         further = (fact for runtime in run for fact in runtime.latency_facts(self.execution))
         server = () if self.serving is None else ("triton.server",)
         return tuple(dict.fromkeys((*self.facts, *self.execution.facts, *further, *server)))
 
     def inputs_used(self) -> tuple[str, ...]:
-        """Return the models that run: the checkpoint only where PyTorch runs it, or its tokenizer is served."""
+        """Return the inputs: the checkpoint is among them where PyTorch runs it, or where its tokenizer is served."""
         original = self.serving is not None or any(map(_of_checkpoint, self.against))
         return tuple(name for name in self.inputs() if original or name != "checkpoint")
 
     def run(self, out: Path, *, validated: Path, exported: Path, checkpoint: Path | None = None) -> BenchReport:
-        """Write `latencies.json`, milliseconds of every call by row, and return the summary of each row.
+        """Write `latencies.json`, the milliseconds of every call by row, and return a summary of each row.
 
-        Of a model that generates text a call is a whole answer of `new_tokens` to a prompt. On a GPU all runs there.
-        Raises StepError where a model cannot be run, or not where it should, and where there is no server for what
-        goes through one.
+        A call of a generating model generates `new_tokens` tokens for a prompt. With a GPU, all models run on that
+        GPU. Raises StepError where a model cannot run, or runs on another device, or where no server can be started.
         """
         threads = self.threads or cpu.physical_cores()
         gpu = None if self.execution.hardware is None else devices.chosen(self.execution.hardware)
@@ -156,17 +156,18 @@ class Bench(Step):
         graph = onnx_files.load_graph(exported / graphs.folders(exported)[0])
         measured: list[tuple[BenchRow, list[list[float]]]] = []
         states: list[Mapping[str, str]] = []
-        with contextlib.ExitStack() as held:
-            served, server = self._served(models, out.parent, held)
+        with contextlib.ExitStack() as stack:
+            served, server = self._served(models, out.parent, stack)
             contenders = (*here, *served)
             for axes in self.shapes:
                 print(f"measuring {_words(axes)}, {threads} threads: {', '.join(map(str, contenders))}")
                 inputs = bench_inputs.draw(graph, axes) if new is None else bench_inputs.prompts(graph, axes)
-                made = bench_rows(axes, inputs, contenders, self.budget)
-                made = [(_generated(row, new), rounds) for row, rounds in made]
-                measured += made
+                rows = [
+                    (_generated(row, new), rounds) for row, rounds in bench_rows(axes, inputs, contenders, self.budget)
+                ]
+                measured += rows
                 states += gpu_state.look(gpu.name) if gpu else []
-                for row, _ in made:
+                for row, _ in rows:
                     print(_in_words(row))
         out.mkdir(parents=True, exist_ok=True)
         named = ("shape", "via", "runtime", "ours")
@@ -181,7 +182,7 @@ class Bench(Step):
         )
 
     def judge(self, report: BenchReport) -> None:
-        """Hold our rows against the budgets. Raises JudgementError, which lists every budget that was missed."""
+        """Compare our rows with the budgets. Raises JudgementError, which lists every missed budget."""
         ours = [row for row in report.rows if row.ours]
         ways = len({row.via for row in ours})
         missed = [
@@ -202,11 +203,14 @@ class Bench(Step):
             )
 
     def _in_process(self, models: _Models) -> tuple[Contender, ...]:
-        """Return who is measured in this process: always those who are never served, others where the recipe asks."""
-        asked = IN_PROCESS in self.via
-        wanted = [rival for rival in self.against if asked or not registry.find(rival.runtime).rival_served]
-        rivals = [Contender.in_process(self._rival(each, models)) for each in wanted]
-        if not asked:
+        """Return the contenders in this process: rivals that cannot be served, and all others if `via` names it."""
+        all_in_process = IN_PROCESS in self.via
+        rivals = [
+            Contender.in_process(self._rival(rival, models))
+            for rival in self.against
+            if all_in_process or not registry.find(rival.runtime).rival_served
+        ]
+        if not all_in_process:
             return tuple(rivals)
         ours = self.execution.by.runner(
             models.validated,
@@ -218,9 +222,9 @@ class Bench(Step):
         return (Contender.in_process(ours, ours=True), *rivals)
 
     def _served(
-        self, models: _Models, folder: Path, held: contextlib.ExitStack
+        self, models: _Models, folder: Path, stack: contextlib.ExitStack
     ) -> tuple[Sequence[Contender], ServerReport | None]:
-        """Start a server until `held` ends; return the contenders behind the server and the report on the server."""
+        """Start a server until `stack` ends; return the contenders behind the server and the report on the server."""
         if self.serving is None:
             return (), None
         server = importlib.import_module(_SERVER)
@@ -233,11 +237,11 @@ class Bench(Step):
         started = server.started(
             served,
             checkpoint=models.checkpoint or models.exported,
-            scratch=Path(held.enter_context(TemporaryDirectory(dir=folder))),
+            scratch=Path(stack.enter_context(TemporaryDirectory(dir=folder))),
             ways=[way for way in self.via if way != IN_PROCESS],
             threads=models.threads,
         )
-        contenders, report = held.enter_context(started)
+        contenders, report = stack.enter_context(started)
         return contenders, report
 
     def _rival(self, rival: Rival, models: _Models) -> Runner:
@@ -258,16 +262,16 @@ class Bench(Step):
 
 
 def _of_checkpoint(rival: Rival) -> bool:
-    """Tell whether a rival runs the checkpoint itself."""
+    """Whether a rival runs the checkpoint itself."""
     return registry.find(rival.runtime).rival_of == "checkpoint"
 
 
 def _generated(row: BenchRow, new_tokens: int | None) -> BenchRow:
-    """Return a row with what there is to say of a model that generates text."""
+    """Return a row with the tokens per call and per second of a generating model; other rows as they are."""
     if new_tokens is None:
         return row
-    made = row.shape.get("batch", 1) * new_tokens
-    return replace(row, new_tokens=new_tokens, tokens_per_s=round(made / row.p50_ms * 1e3, 1))
+    tokens = row.shape.get("batch", 1) * new_tokens
+    return replace(row, new_tokens=new_tokens, tokens_per_s=round(tokens / row.p50_ms * 1e3, 1))
 
 
 def _name(runtime: str, precision: str) -> str:

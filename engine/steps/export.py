@@ -36,23 +36,23 @@ if TYPE_CHECKING:
 Exporter = Literal["torchscript", "dynamo"]
 
 _TOLERANCE = 1e-3
-"""Of the largest output: fp32 in another order differs by 1e-6 to 1e-4, a graph that is wrong by far more."""
+"""The largest allowed error, as a share of the largest output. fp32 sums in another order differ by 1e-6 to 1e-4."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GraphReport:
-    """What an exported graph is: its nodes, and the names of what it takes and gives."""
+    """The number of nodes of an exported graph, and the names of its inputs and outputs."""
 
     nodes: int | None = None
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     graphs: Mapping[str, GraphReport] = field(default_factory=dict)
-    """Of a model of several graphs each of them, and nothing of the above."""
+    """The reports of a model of several graphs, by folder; the other fields are then empty."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportReport(GraphReport, TypedReport):
-    """What was exported, and by what."""
+    """The exported graph, its task, exporter and opset, and the bytes of all files."""
 
     task: str
     exporter: str
@@ -61,15 +61,15 @@ class ExportReport(GraphReport, TypedReport):
 
 
 class Export(Step):
-    """Write the model as ONNX, the same whatever it is built for: fp32, every batch and sequence length.
+    """Write the model as ONNX: in fp32, for every batch size and sequence length, and for every target.
 
-    A model of images takes any batch of images of one size.
+    An image model accepts any batch size, and images of one size.
     """
 
     makes = "exported"
     report: ClassVar[type[TypedReport] | None] = ExportReport
     carries_model = True
-    # onnxruntime only checks the graph: it does not change a byte of it.
+    # Not onnxruntime, which only checks the exported graph and changes no byte of it.
     tools = ("torch", "onnx", "onnxscript", "onnx-ir")
     inline_limit: ClassVar[int] = onnx_files.INLINE_LIMIT
 
@@ -77,12 +77,12 @@ class Export(Step):
     num_labels: int | None = None
     random_head: bool = False
     images: Images | None = None
-    """How images come to a model of timm; None for a model of transformers."""
+    """How images are prepared for a timm model; None for a model of transformers."""
     opset: int = 20
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Not wanted for a source that is ONNX already."""
+        """Return the step, or None for a source that is already ONNX."""
         model = recipe.model
         if model.source.lower().endswith(".onnx"):
             return None
@@ -91,15 +91,18 @@ class Export(Step):
         )
 
     def code_used(self) -> tuple[str, ...]:
-        """Return this module, and the task that the model is loaded for."""
+        """Return the modules whose code counts: this one, and the task that the model is loaded for."""
         return (*super().code_used(), *tasks.modules(self.task))
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return what traces the model, and the library that it is a model of."""
+        """Return the packages that trace the model, and the library that the model is from: transformers or timm."""
         return (*self.tools, images.library(self.images))
 
     def run(self, out: Path, *, checkpoint: Path) -> ExportReport:
-        """Raises StepError where the checkpoint cannot be loaded, or no exporter gets the model right."""
+        """Export the model with the first exporter whose graph gives the model's outputs.
+
+        Raises StepError where the checkpoint cannot be loaded, or where every exporter fails.
+        """
         task = checkpoints.task(checkpoint, self.task)
         print(f"loading the model for {task}")
         module = torch_models.load(
@@ -129,7 +132,7 @@ class Export(Step):
         longest: int | None,
         scratch: Path,
     ) -> str | None:
-        """Export into `scratch/normal`, each of `parts` to its folder. Return what went wrong, if anything did."""
+        """Export into `scratch/normal`, each of `parts` into a folder; return the problem, or None without one."""
         raw, normal = scratch / "raw", scratch / "normal"
         try:
             if parts is None:
@@ -144,8 +147,8 @@ class Export(Step):
             built = driver.runner(normal, name="exported", threads=1, level="disabled")
             return _difference(module, built.run, longest)
         except OSError:
-            raise  # of the disk, not of the exporter
-        except Exception as error:  # noqa: BLE001 - exporters fail with whatever their inside happens to raise
+            raise  # an error of the disk, not of the exporter
+        except Exception as error:  # noqa: BLE001 - exporters raise errors of any kind
             return (str(error).strip() or type(error).__name__).splitlines()[0].replace(f"{scratch}/", "")
 
     def _write(
@@ -154,7 +157,8 @@ class Export(Step):
         raw.mkdir(parents=True)
         _export(exporter, module, example, raw / onnx_files.MODEL, opset=self.opset)
         model = onnx_files.load(raw)
-        if modules.generates(module) and (names := tied.untwin(model)):
+        names = tied.untwin(model) if modules.generates(module) else []
+        if names:
             print(f"stored once with the table that it is tied to: {', '.join(names)}")
         onnx_files.save(model, normal, threshold=self.inline_limit)
 
@@ -191,7 +195,7 @@ def _export(
         "verbose": False,
     }
     if exporter == "dynamo":
-        # The exporter takes axis names through torch.export's own structure: one entry per positional tensor.
+        # This exporter takes axis names as torch.export does: an entry per positional tensor.
         shared |= {"dynamic_shapes": (tuple(axes[name] for name in names),), "external_data": False}
     else:
         shared |= {"dynamic_axes": {**axes, **_output_axes(module, example)}}
@@ -201,11 +205,12 @@ def _export(
 
 
 def _free_axes(shape: tuple[int | str, ...]) -> dict[int, str]:
+    """Return the dynamic axes of a shape: the index and the name of each."""
     return {place: axis for place, axis in enumerate(shape) if isinstance(axis, str)}
 
 
 def _output_axes(module: torch.nn.Module, example: dict[str, np.ndarray]) -> dict[str, dict[int, str]]:
-    """Return the dynamic axes of the outputs: where an extent is the example's number of tokens, it is that."""
+    """Return the dynamic axes of the outputs; an axis as long as the example's number of tokens is `sequence`."""
     if modules.generates(module) and module.output_specs is not None:
         return {name: _free_axes(value.shape) for name, value in module.output_specs.items()}
     tokens = example["input_ids"].shape[1] if "input_ids" in example else None
@@ -217,14 +222,17 @@ def _output_axes(module: torch.nn.Module, example: dict[str, np.ndarray]) -> dic
 
 
 def _difference(module: torch.nn.Module, answer: Answer, longest: int | None) -> str | None:
-    """Ask what was exported for other shapes than the traced one, and masks of every kind; return where it is wrong."""
+    """Run the exported graph on other shapes than the traced one and on masks of every kind.
+
+    Returns the first output that differs from the model's, in words; None where all agree.
+    """
     for kind, inputs in probes.probes(module, longest):
         answers = answer(inputs)
         for name, expected in torch_models.call(module, inputs).items():
             got = answers[name]
             if got.shape != expected.shape:
                 return f"{name} is {list(got.shape)} instead of {list(expected.shape)}, {kind}"
-            # A token that is masked out looks at all the others there are, which are fewer in a model with a past.
+            # Outputs of masked tokens do not count in a model without a past; with a past, every output counts.
             real = outputs.positions(name, expected, inputs) if modules.generates(module) else None
             off = abs(got - expected) if real is None else abs(got - expected)[real]
             worst = float(off.max())

@@ -1,4 +1,4 @@
-"""Fetch: bring a model and its tokenizer into the store, whole and verified."""
+"""Fetch: a model and its tokenizer are copied into the store, and verified to be complete."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from engine.store.copying import copy
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
+_LISTED = 12
+"""The number of file names that an error lists."""
+
 
 class Fetch(Step):
-    """Copies a model out of a directory, a package, an ONNX file or a hub's repository into a checkpoint."""
+    """Copy a model out of a directory, a package, an ONNX file or a hub's repository into a checkpoint."""
 
     makes: ClassVar[str] = "checkpoint"
     carries_model: ClassVar[bool] = True
@@ -32,6 +35,7 @@ class Fetch(Step):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
+        """Return the step, which every recipe needs."""
         model = recipe.model
         return cls(
             source=Source(uri=model.source, revision=model.revision),
@@ -40,15 +44,15 @@ class Fetch(Step):
         )
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return what converts pickles; a copy is the same whatever made it."""
+        """Return the packages that convert pickles; where files are only copied, no package changes the result."""
         return self.tools if self.weights == "pickle-tensors-only" else ()
 
     def model_facts(self, place: Path) -> ModelFacts:
-        """Return what the model says of itself."""
+        """Return the facts that the model's own files tell."""
         return describe(place)
 
     def run(self, out: Path, *, source: Path | str, tokenizer: Path | str | None = None) -> ModelFacts:
-        """Write the checkpoint into `out`. Raises StepError where the model is not whole or cannot be had."""
+        """Write the checkpoint into `out`. Raises StepError where the model is incomplete or cannot be downloaded."""
         if isinstance(source, Path) and source.is_file():
             _copy_onnx(source, out)
         elif isinstance(source, Path):
@@ -66,9 +70,9 @@ class Fetch(Step):
 
 
 def describe(place: Path) -> ModelFacts:
-    """Return what a checkpoint, a model's directory or an .onnx file says of itself; no tensor is read.
+    """Return the facts that a checkpoint, a model's directory or an .onnx file tells; no tensor is read.
 
-    Raises StepError where it is no model.
+    Raises StepError where `place` holds no model.
     """
     if place.is_file() or checkpoint.kind(place) == "onnx":
         path = place if place.is_file() else place / "model.onnx"
@@ -108,7 +112,7 @@ def _copy_onnx(path: Path, out: Path) -> None:
 
 
 def _add_tokenizer(tokenizer: Path | str, out: Path) -> None:
-    """Put a tokenizer of its own into the checkpoint, in the place of the model's."""
+    """Put the files of another tokenizer into the checkpoint, and remove the model's own."""
     if checkpoint.kind(out) != "onnx":
         for name in model_files.of_tokenizer(model_files.listing(out)[0]):
             (out / name).unlink()
@@ -116,12 +120,12 @@ def _add_tokenizer(tokenizer: Path | str, out: Path) -> None:
         hub.download(*_on_hub(tokenizer), out, weights="safetensors", tokenizer=True)
         return
     directory = tokenizer if tokenizer.is_dir() else tokenizer.parent
-    held = model_files.listing(directory)[0] if tokenizer.is_dir() else [tokenizer.name]
-    chosen = model_files.of_tokenizer(held)
+    names = model_files.listing(directory)[0] if tokenizer.is_dir() else [tokenizer.name]
+    chosen = model_files.of_tokenizer(names)
     if not chosen:
         raise StepError(
             f"there is no tokenizer in {tokenizer}",
-            [f"it holds: {', '.join(held[:12]) or 'nothing'}"],
+            [f"it holds: {', '.join(names[:_LISTED]) or 'nothing'}"],
             "name a directory with tokenizer.json, or that file",
         )
     _copy_all(directory, chosen, out)
@@ -134,13 +138,13 @@ def _copy_all(directory: Path, names: Sequence[str], out: Path) -> None:
 
 
 def _on_hub(resolved: str) -> tuple[str, str]:
-    """Take `hf:REPO@COMMIT` apart."""
+    """Return the repository and the commit of `hf:REPO@COMMIT`."""
     repository, _, commit = resolved.removeprefix("hf:").rpartition("@")
     return repository, commit
 
 
 def _described(out: Path, names: Sequence[str]) -> GraphFacts:
-    """Return what config.json and the weights' headers say."""
+    """Return the facts in config.json and in the headers of the weights."""
     settings = checkpoint.config(out)
     width = settings.get("hidden_size") or settings.get("d_model")
     named = settings.get("architecture") or next(iter(settings.get("architectures") or ()), None)
@@ -153,7 +157,7 @@ def _described(out: Path, names: Sequence[str]) -> GraphFacts:
 
 
 def _task(out: Path) -> str | None:
-    """Return the task that the model names itself; whether it will do, the steps that need it say."""
+    """Return the task that the model's own files name; steps that need a task judge whether it is supported."""
     return checkpoint.own_task(out)
 
 

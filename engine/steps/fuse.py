@@ -1,4 +1,4 @@
-"""Fuse: the transformer operators that ONNX Runtime has fast kernels for."""
+"""Fuse: nodes of a transformer are fused into operators that ONNX Runtime has fast kernels for."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class FuseReport(TypedReport):
-    """What was fused in a graph; of several graphs a report for each."""
+    """The fused operators of a graph; for a model of several graphs, a report for each graph."""
 
     fused: Mapping[str, int] | None = None
-    """Fused operators with their counts."""
+    """The fused operators, with counts."""
     nodes: tuple[int, int] | None = None
-    """Nodes before and after."""
+    """The number of nodes before and after."""
     unfused: str | None = None
-    """Why the graph was kept as it came, where it was."""
+    """The reason why the graph was left unchanged; None where operators were fused."""
     graphs: Mapping[str, FuseReport] = field(default_factory=dict)
 
 
 class Fuse(Step):
-    """Fuse the operators of a transformer; hand the model on unchanged where there is nothing to fuse.
+    """Fuse the operators of a transformer; another model is left unchanged.
 
-    A fused model is compared with the original on random inputs before it is kept: the optimizer matches patterns,
-    and a pattern that only looks right would give wrong answers.
+    A fused model is compared with the original on random inputs, and left unchanged where the outputs differ. ONNX
+    Runtime's optimizer matches patterns of nodes, and a wrong match would give wrong outputs.
     """
 
     makes: ClassVar[str] = "fused"
@@ -51,18 +51,18 @@ class Fuse(Step):
     residual: Residual = Residual.APART
     """Whether a residual addition is fused into the normalization behind it.
 
-    The runtime says it (`Runtime.fuses`). The choice is fixed there rather than timed during a build, for the same
-    inputs must give the same bytes whatever else the machine is doing.
+    The runtime decides (`Runtime.fuses`). The decision is fixed, not timed during a build, because the same inputs
+    must give the same bytes, however busy the machine is.
     """
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step for a runtime that has kernels for fused operators."""
+        """Return the step for a runtime with kernels for fused operators; None for another runtime."""
         fuses = registry.of(recipe).fuses(recipe.target)
         return None if fuses is None else cls(residual=fuses)
 
     def run(self, out: Path, *, shaped: Path) -> FuseReport:
-        """Return what was fused, or why nothing was."""
+        """Return the fused operators, or the reason why the model is unchanged."""
         return graphs.each(self._each, shaped, out, together=lambda every: FuseReport(graphs=every))
 
     def _each(self, shaped: Path, out: Path) -> FuseReport:
@@ -81,12 +81,12 @@ class Fuse(Step):
         return FuseReport(fused=fused, nodes=(before, after))
 
     def _fused(self, shaped: Path, original: onnx.ModelProto, scratch: Path) -> tuple[Path, dict[str, int]]:
-        """Return the directory of the fused model and what was fused. Raises _NotFusedError."""
+        """Return the directory of the fused model, and its fused operators. Raises _NotFusedError."""
         _look_for_a_transformer(original)
         print("looking for attention, embedding and activation patterns")
         try:
             model = fusion.fuse(shaped, scratch / "folded", skip_layer_norm=self.residual is Residual.FUSED)
-        except Exception as error:  # the optimizer asserts and indexes its way through graphs that it does not know
+        except Exception as error:  # AssertionError, IndexError and others
             raise _NotFusedError(f"ONNX Runtime's optimizer gave up on this graph ({error!r})") from error
         fused = fusion.fused_operators(original, model)
         if not fused:
@@ -94,30 +94,33 @@ class Fuse(Step):
         changed = scratch / "fused"
         onnx_files.save(model, changed)
         if "Attention" in fused and self.residual is Residual.APART:
-            # Higher levels would fuse the residual additions again, and find little else in a fused graph.
+            # Higher levels would fuse the residual additions again, and find little else to fuse.
             ort.save_options(changed, level="basic")
         print("comparing it with the original, masks of every kind")
-        if difference := equivalence.difference(shaped, changed):
+        difference = equivalence.difference(shaped, changed)
+        if difference is not None:
             raise _NotFusedError(f"the fused model is not the same as the original: {difference}")
         return changed, fused
 
 
 class _NotFusedError(Exception):
-    """Why the model is handed on as it came."""
+    """Why the model is left unchanged."""
 
 
 def _look_for_a_transformer(model: onnx.ModelProto) -> None:
+    """Raise _NotFusedError for a model that is no transformer, has a past, or is in a lower precision already."""
     if graphs.has_past(model):
         raise _NotFusedError("it has a past, which the patterns of ONNX Runtime's optimizer do not know")
     operators = {node.op_type for node in onnx_files.nodes(model)}
-    # Attention multiplies values that it computed (Gemm would have a weight there); T5 normalizes by ReduceMean.
+    # Attention is a MatMul or Einsum of two computed tensors, never a Gemm. T5 normalizes by ReduceMean.
     if not operators & {"MatMul", "Einsum"} or not operators & {"Softmax", "LayerNormalization", "ReduceMean"}:
         raise _NotFusedError("nothing to fuse: this is no transformer")
-    if done := int8.signs(model):
-        # Folding constants would turn its weights back to floating point.
-        raise _NotFusedError(f"it is quantized already ({', '.join(done)}), and stays as its maker left it")
+    signs = int8.signs(model)
+    if signs:
+        # Folding constants would turn quantized weights back to floating point.
+        raise _NotFusedError(f"it is quantized already ({', '.join(signs)}), and stays as its maker left it")
     if precisions.has_half_weights(model):
-        # Folding its constants on a CPU would leave casts all over the graph.
+        # Folding half-precision constants on a CPU would add casts to the whole graph.
         raise _NotFusedError("it is in half precision already, which this step would take apart")
 
 

@@ -1,4 +1,4 @@
-"""Package: a Triton model repository of the validated model, with what stands before and behind it."""
+"""Package: a Triton model repository of the validated model, with its tokenizer and its postprocessing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.tasks import Modality
 
 
 class Package(Step):
-    """Write the folders that Triton serves: the model, what stands before and behind it, and the ensemble of all."""
+    """Write the folders that Triton serves: the model, the parts before and behind the model, and their ensemble."""
 
     makes: ClassVar[str] = "package"
     delivers: ClassVar[bool] = True
@@ -25,26 +25,26 @@ class Package(Step):
 
     serving: Serving
     warmup: tuple[Source, ...] = ()
-    """Files of data that warm-ups name."""
+    """The data files that warm-ups name."""
     warmup_names: tuple[str, ...] = ()
-    """How the package calls them."""
+    """The names of these files in the package."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
-        """Every recipe makes a package."""
+        """Return the step, which every recipe needs."""
         called = warmups.names(recipe)
         sources = tuple(Source(uri=uri) for uri in called)
         return cls(serving=Serving.for_recipe(recipe), warmup=sources, warmup_names=tuple(called.values()))
 
     def code_used(self) -> tuple[str, ...]:
-        """Return this module, the runtime, the task, and what makes the answers to it."""
+        """Return the modules whose code counts: this one, those of the runtime, of the task and of its answers."""
         return (*super().code_used(), *self.serving.code_used())
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return what writes the package, and what its own Python code is pinned to."""
+        """Return the packages that write the folders, and those that Python models in the folders are pinned to."""
         return (*self.tools, "pillow") if images.modality(self.serving.images) is Modality.IMAGE else self.tools
 
     def run(self, out: Path, *, validated: Path, checkpoint: Path, **warmup: Path) -> PackageReport:
-        """Return what `repository.write` does. Raises StepError as it does."""
+        """Write the package and return its report. Raises StepError as `repository.write` does."""
         files = {name: warmup[f"warmup_{number}"] for number, name in enumerate(self.warmup_names)}
         return repository.write(out, self.serving, validated=validated, checkpoint=checkpoint, data=files)

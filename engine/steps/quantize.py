@@ -1,4 +1,4 @@
-"""Quantize: the precision of a recipe written into the ONNX graph, a way each in the kit."""
+"""Quantize: the ONNX graph is converted to the precision of the recipe."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _WITHOUT_VNNI = frozenset({"avx2", "avx512"})
 
 
 class Quantize(Step):
-    """Lower the precision of what bears it; leave the rest and say so.
+    """Lower the precision of the nodes that tolerate it, and report all nodes that do not.
 
-    For a CPU that is dynamic int8, of tensors that are evened out first. For a GPU the graph says the precision of
-    every tensor, as TensorRT 11 and TensorRT-RTX want it: fp16 or bf16; or int8, fp8 or int4 between Q/DQ pairs and
-    the rest in fp16. Nothing here depends on which GPU it is for, or on what compiles it.
+    For a CPU the precision is dynamic int8, with scaled activations. For a GPU the graph itself sets the precision of
+    every tensor, as TensorRT 11 and TensorRT-RTX need it: fp16 or bf16; or int8, fp8 or int4 between Q/DQ pairs, and
+    the rest in fp16. The graph is the same for every GPU and every compiler.
     """
 
     makes: ClassVar[str] = "quantized"
@@ -54,47 +54,48 @@ class Quantize(Step):
     carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("numpy", "onnx", "onnxruntime")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
-    """What chooses the kernels that inputs are run with, to see how large tensors become."""
+    """The facts that choose the kernels: samples are run on the CPU to measure the ranges of tensors."""
 
     way: Literal["dynamic"] | Lower = "dynamic"
     reduce_range: bool = False
-    """Whether weights of dynamic int8 keep to 7 bits.
+    """Whether weights of dynamic int8 are limited to 7 bits.
 
     Without VNNI, x86 multiplies uint8 by int8 with VPMADDUBSW, whose 16-bit sums saturate; ONNX Runtime's guide
     "Quantize ONNX Models" advises this for AVX2 and AVX512 wherever weights are quantized per channel.
     """
     samples: Source | None = None
-    """What may be looked at; without it fp16 and bf16 look at the cases of the reference."""
+    """The samples for calibration. Without samples, fp16 and bf16 are calibrated on the cases of the reference."""
     own_texts: bool = False
-    """Whether, without samples, texts of our own may be looked at: not where the model is validated on them."""
+    """Whether the built-in texts calibrate the model without samples. They must not if they validate the model."""
     limit: int | None = None
     profiles: tuple[Profile, ...] = ()
-    """Within which random inputs are drawn."""
+    """The profiles that random inputs for calibration are drawn within."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step where the recipe's runtime takes its precision from the graph."""
+        """Return the step for a runtime that takes its precision from the graph; None for other runtimes and fp32."""
         precision = recipe.precision
         lowering = registry.of(recipe).lowering(recipe)
         if lowering is Lowering.DYNAMIC:
             return cls(reduce_range=recipe.target.isa in _WITHOUT_VNNI)
         if lowering is None or precision == "fp32":
             return None
-        asked = recipe.calibrate
+        calibrate = recipe.calibrate
+        needs_inputs = calibrate is None and precision not in HALVES
         return cls(
             way=precision,
-            samples=None if asked is None else Source(uri=asked.samples),
-            limit=None if asked is None else asked.limit,
-            own_texts=asked is None and precision not in HALVES and recipe.validation.samples is not None,
-            profiles=recipe.profiles if asked is None and precision not in HALVES else (),
+            samples=None if calibrate is None else Source(uri=calibrate.samples),
+            limit=None if calibrate is None else calibrate.limit,
+            own_texts=needs_inputs and recipe.validation.samples is not None,
+            profiles=recipe.profiles if needs_inputs else (),
         )
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return what changes the graph, and what makes inputs of the samples."""
+        """Return the packages that change the graph, and the tokenizers for samples or texts."""
         return (*self.tools, "tokenizers") if self.samples is not None or self.own_texts else self.tools
 
     def inputs_used(self) -> tuple[str, ...]:
-        """Return the model, and where inputs to look at come from."""
+        """Return the step's inputs: the model, and the reference or the checkpoint that calibration needs."""
         if self.way == "dynamic":
             return ("fused",)
         return ("fused", "reference" if self.way in HALVES and self.samples is None else "checkpoint")
@@ -108,25 +109,25 @@ class Quantize(Step):
         checkpoint: Path | None = None,
         samples: Path | None = None,
     ) -> QuantizeReport:
-        """Return what `dynamic_int8.quantize`, or `half_search.lowered` and `qdq.quantize`, tell, and the bytes.
+        """Write the quantized model, and return a report: of several graphs, a report for each graph.
 
-        Where nothing was lowered, `unquantized` says why and the model is handed on as it came. Raises StepError
-        where the samples do not suit the model, or a tool breaks down. Of several graphs there is a report for each.
+        A model that cannot be quantized is left unchanged, and `unquantized` in the report says why. Raises StepError
+        where the samples do not suit the model, or where ONNX Runtime fails.
         """
         if self.way == "dynamic":
             return graphs.each(self._dynamic, fused, out, together=_together)
         try:
             precisions.refuse_half(onnx_files.load_graph(fused))
-            asked = self._asked(fused, reference, checkpoint, samples)
+            cases = self._cases(fused, reference, checkpoint, samples)
             with TemporaryDirectory(dir=out.parent) as folder:
-                model, report = _lowered(fused, asked, self.way, Path(folder))
+                model, report = _lowered(fused, cases, self.way, Path(folder))
                 onnx_files.save(model, out)
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
         sizes = (precisions.size(fused), precisions.size(out))
         print(f"{sizes[0]} -> {sizes[1]} bytes")
-        kinds = sorted({case.kind for case in asked})
-        return replace(report, looked_at=Inputs(inputs=len(asked), kinds=tuple(kinds)), bytes=sizes)
+        kinds = sorted({case.kind for case in cases})
+        return replace(report, looked_at=Inputs(inputs=len(cases), kinds=tuple(kinds)), bytes=sizes)
 
     def _dynamic(self, fused: Path, out: Path) -> QuantizeReport:
         try:
@@ -134,15 +135,15 @@ class Quantize(Step):
         except LeftAloneError as reason:
             return _left_alone(fused, out, reason)
 
-    def _asked(self, fused: Path, reference: Path | None, checkpoint: Path | None, samples: Path | None) -> list[Case]:
-        """Return the inputs to look at, as cases."""
+    def _cases(self, fused: Path, reference: Path | None, checkpoint: Path | None, samples: Path | None) -> list[Case]:
+        """Return the inputs that calibrate the model, as cases."""
         graph = onnx_files.load_graph(fused)
-        wanted = onnx_files.inputs(graph)
+        inputs = onnx_files.inputs(graph)
         if samples is not None and checkpoint is not None:
-            return calibration.from_file(samples, checkpoint, wanted, limit=self.limit)
+            return calibration.from_file(samples, checkpoint, inputs, limit=self.limit)
         if reference is not None:
             return calibration.from_reference(reference)
-        texts = calibration.of_our_own(checkpoint, wanted) if checkpoint is not None and self.own_texts else []
+        texts = calibration.of_our_own(checkpoint, inputs) if checkpoint is not None and self.own_texts else []
         instead = "some texts of our own" if texts else "random inputs within the profiles"
         print(f"no samples to calibrate on (`calibrate` in the recipe): {instead} instead")
         longest = None if checkpoint is None else checkpoints.max_sequence(checkpoint)
@@ -163,14 +164,14 @@ def _left_alone(fused: Path, out: Path, reason: LeftAloneError) -> DynamicReport
 
 
 def _lowered(
-    fused: Path, asked: list[Case], way: Lower, scratch: Path
+    fused: Path, cases: list[Case], way: Lower, scratch: Path
 ) -> tuple[onnx.ModelProto, HalfReport | QdqReport]:
     """Return the model in a precision for GPUs, and a report."""
-    few = calibration.some(asked)
-    if way == "fp16" or way == "bf16":  # noqa: PLR1714  of the two forms this one tells the type
+    few = calibration.some(cases)
+    if way == "fp16" or way == "bf16":  # noqa: PLR1714  mypy narrows the type by this form only
         return half_search.lowered(onnx_files.load(fused), few, way, scratch)
     precisions.refuse_quantized(onnx_files.load_graph(fused))
-    model, quantized = qdq.quantize(fused, [case.inputs for case in asked], way, scratch)
+    model, quantized = qdq.quantize(fused, [case.inputs for case in cases], way, scratch)
     print("all else in fp16")
     lowered, rest = half_search.lowered(model, few, "fp16", scratch)
     return lowered, replace(quantized, rest=rest)

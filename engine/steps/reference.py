@@ -1,4 +1,4 @@
-"""Reference: what the original model answers, for validation to hold every later model against."""
+"""Reference: the outputs of the original model, which validation compares every built model with."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
 _PROGRESS = 100
-"""Cases after which a long run says how far it is."""
+"""The number of cases between two lines of progress in the log."""
 _CLASSES_RANK = 2
-"""Of the logits of classes: [batch, classes]."""
+"""The number of axes of the logits of classes: [batch, classes]."""
 _ROUNDING = 1e-3
-"""How far two answers of a model to one question may lie apart, as a share of the largest number in them."""
+"""The largest difference between two outputs for the same inputs, as a share of the largest number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceReport(TypedReport):
-    """What the original was asked, and what it is."""
+    """The number and kinds of the cases that the original ran on, and the name of the original."""
 
     cases: int
     kinds: Mapping[str, int]
@@ -47,8 +47,8 @@ class ReferenceReport(TypedReport):
 class Reference(Step):
     """Run the original in fp32: PyTorch for a checkpoint, ONNX Runtime without optimizations for an ONNX file.
 
-    Every sample is run alone; samples of a text model are also run in batches that are padded on the right, padded on
-    the left, and have a hole in the mask: what optimizers get wrong about masks shows there.
+    Every sample runs alone. Samples of a text model also run in batches that are padded on the right, padded on the
+    left, or have a hole in the mask, because optimizers make errors with masks.
     """
 
     makes = "reference"
@@ -61,18 +61,18 @@ class Reference(Step):
     random_head: bool = False
     onnx: bool = False
     images: Images | None = None
-    """How images come to a model of timm."""
+    """How images are prepared for a timm model."""
     profiles: tuple[Profile, ...] = ()
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
-        """Always wanted. Profiles only count where random tensors have to be drawn within them."""
-        model, found = recipe.model, recipe.validation.samples
+        """Return the step, which every recipe needs. It has profiles only where random inputs are drawn within them."""
+        model, samples = recipe.model, recipe.validation.samples
         onnx = model.source.lower().endswith(".onnx")
         shown = images.of_recipe(recipe)
-        drawn = (onnx or shown is not None) and found is None and model.tokenizer is None
+        drawn = (onnx or shown is not None) and samples is None and model.tokenizer is None
         return cls(
-            samples=None if found is None else Source(uri=found),
+            samples=None if samples is None else Source(uri=samples),
             task=model.task,
             num_labels=model.num_labels,
             random_head=model.random_head,
@@ -82,35 +82,38 @@ class Reference(Step):
         )
 
     def code_used(self) -> tuple[str, ...]:
-        """Return this module, and the task that the original is loaded and asked for."""
+        """Return the modules whose code counts: this one, and the task that the original is loaded for."""
         return (*super().code_used(), *tasks.modules(self.task))
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return what runs the original and makes its inputs; numpy draws them where there are no samples."""
+        """Return the packages that run the original and prepare its inputs; without samples, numpy draws the inputs."""
         if images.modality(self.images) is Modality.IMAGE:
             return ("torch", images.library(self.images), "numpy")
         runs = ("onnx", "onnxruntime") if self.onnx else ("torch", "transformers")
         return (*runs, "numpy", "tokenizers")
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return what chooses the kernels: the CPU's instructions, and the build of ONNX Runtime where it runs."""
+        """Return the facts that choose the kernels: the CPU's instructions, and the build of ONNX Runtime for ONNX."""
         return (*self.facts, "onnxruntime.build") if self.onnx else self.facts
 
     def run(self, out: Path, *, checkpoint: Path, samples: Path | None = None) -> ReferenceReport:
-        """Raises StepError where the model cannot be loaded, the samples do not suit it, or it fails on one of them."""
+        """Run the original on all cases, and write the cases with its outputs.
+
+        Raises StepError where the model cannot be loaded, fails on a sample, or where the samples do not suit it.
+        """
         task = checkpoints.task(checkpoint, self.task)
         print("loading the original model")
         with originals.load(
             checkpoint, task, num_labels=self.num_labels, random_head=self.random_head, images=self.images
         ) as original:
-            asked = questions.ask(original, checkpoint, samples, task=task, profiles=self.profiles)
-            kinds = cases.count_kinds(asked)
+            inputs = questions.ask(original, checkpoint, samples, task=task, profiles=self.profiles)
+            kinds = cases.count_kinds(inputs)
             listed = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-            print(f"running {original.name} on {len(asked)} cases: {listed}")
-            cases.save(list(_answered(original, asked)), out)
+            print(f"running {original.name} on {len(inputs)} cases: {listed}")
+            cases.save(list(_answered(original, inputs)), out)
         drawn = "random" in kinds
         return ReferenceReport(
-            cases=len(asked),
+            cases=len(inputs),
             kinds=kinds,
             random=drawn,
             samples="file" if samples is not None else "random" if drawn else "built-in",
@@ -118,19 +121,20 @@ class Reference(Step):
         )
 
 
-def _answered(original: Original, asked: Sequence[Case]) -> Iterator[Case]:
+def _answered(original: Original, unanswered: Sequence[Case]) -> Iterator[Case]:
+    """Yield the cases with the outputs of the original. Raises StepError as `Reference.run` does."""
     import numpy as np
 
-    for number, sample in enumerate(asked, 1):
+    for number, sample in enumerate(unanswered, 1):
         case = _completed(original, sample)
         outputs = _answer(original, case)
         if number == 1:
             _refuse_chance(original, case, outputs)
-            _refuse_labels(asked, outputs)
+            _refuse_labels(unanswered, outputs)
         if not all(np.isfinite(output).all() for output in outputs.values() if output.dtype.kind == "f"):
             print(f"the original answers {case.name} with infinities or with what is no number")
         if number % _PROGRESS == 0:
-            print(f"{number} of {len(asked)} cases")
+            print(f"{number} of {len(unanswered)} cases")
         yield replace(case, outputs=outputs)
 
 
@@ -149,7 +153,7 @@ def _answer(original: Original, case: Case) -> dict[str, np.ndarray]:
 
 
 def _refuse_chance(original: Original, case: Case, first: Mapping[str, np.ndarray]) -> None:
-    """Raise StepError where the same question gets another answer: then no built model could be told right or wrong."""
+    """Raise StepError where the original gives other outputs for the same inputs: no model could match both."""
     again = _answer(original, case)
     other = [name for name, output in first.items() if not _same(output, again[name])]
     if other:
@@ -161,7 +165,7 @@ def _refuse_chance(original: Original, case: Case, first: Mapping[str, np.ndarra
 
 
 def _same(first: np.ndarray, second: np.ndarray) -> bool:
-    """Whether two answers differ by no more than rounding: where memory lies may change the order of a sum."""
+    """Whether two outputs differ by rounding at most: the alignment of memory can change the order of a sum."""
     import numpy as np
 
     if first.shape != second.shape or first.dtype.kind != "f":
@@ -170,13 +174,13 @@ def _same(first: np.ndarray, second: np.ndarray) -> bool:
     return np.allclose(first, second, rtol=0, atol=_ROUNDING * largest, equal_nan=True)
 
 
-def _refuse_labels(asked: Sequence[Case], outputs: Mapping[str, np.ndarray]) -> None:
-    """Raise StepError for a sample whose label is none of the classes that the model tells apart."""
+def _refuse_labels(unanswered: Sequence[Case], outputs: Mapping[str, np.ndarray]) -> None:
+    """Raise StepError for a sample with a label that is not among the classes of the model."""
     logits = next(iter(outputs.values()))
     if logits.dtype.kind != "f" or logits.ndim != _CLASSES_RANK or logits.shape[1] == 1:
         return
     count = logits.shape[1]
-    for case in asked:
+    for case in unanswered:
         if case.label is not None and not 0 <= case.label < count:
             raise StepError(
                 f"the label {case.label} of {case.name} is none of the model's classes",
@@ -197,15 +201,15 @@ def _failure(original: Original, case: Case, error: Exception) -> StepError:
 
 
 def _beyond(original: Original, case: Case) -> StepError | None:
-    """Return what to say where a token's number is beyond the model's vocabulary, None where none is."""
+    """Return the error for a token number beyond the model's vocabulary; None where all tokens are within it."""
     ids = case.inputs.get("input_ids")
     if original.vocabulary is None or ids is None or not ids.size or int(ids.max()) < original.vocabulary.tokens:
         return None
-    held = f"the model has {original.vocabulary.tokens} tokens: 0 to {original.vocabulary.tokens - 1}"
+    vocabulary = f"the model has {original.vocabulary.tokens} tokens: 0 to {original.vocabulary.tokens - 1}"
     if case.kind == "tensors":
-        return StepError(f"{case.name} of the samples holds the token {int(ids.max())}", [held])
+        return StepError(f"{case.name} of the samples holds the token {int(ids.max())}", [vocabulary])
     return StepError(
         "the tokenizer does not belong to the model: it makes tokens that the model does not have",
-        [f"it makes the token {int(ids.max())} of {case.name}", held],
+        [f"it makes the token {int(ids.max())} of {case.name}", vocabulary],
         "take the tokenizer that the model was trained with, or enlarge its embeddings (resize_token_embeddings)",
     )

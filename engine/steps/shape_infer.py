@@ -1,4 +1,4 @@
-"""ShapeInfer: what is known of every tensor's shape, written into the model."""
+"""ShapeInfer: the inferred shape of every tensor is written into the model."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ if TYPE_CHECKING:
 
     from engine.recipe.schema import Recipe
 
+_LONGEST = 300
+"""The number of characters of another program's error that the log shows."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ShapeReport(TypedReport):
-    """How much is known of a graph's shapes; of several graphs a report for each."""
+    """How many shapes of a graph are known; for a model of several graphs, a report for each graph."""
 
     inferred: tuple[float, float] | None = None
-    """The shares of tensors, from 0 to 1, whose number of dimensions is known with a size or name for each: before
-    and after."""
+    """The share of tensors with a size or a name for every dimension, from 0 to 1, before and after."""
     by: Literal["symbolic", "onnx", "none"] | None = None
     graphs: Mapping[str, ShapeReport] = field(default_factory=dict)
 
@@ -34,8 +36,8 @@ class ShapeReport(TypedReport):
 class ShapeInfer(Step):
     """Add shapes to a model and change nothing else: nodes, weights and the names of its axes stay.
 
-    Symbolic inference follows `batch` and `sequence` through the graph. Where it meets something that it does not
-    know, onnx's own inference takes over; where neither can, the model is handed on as it came.
+    Symbolic inference follows axes such as `batch` and `sequence` through the graph. Where symbolic inference fails,
+    the inference of onnx is used instead. Where both fail, the model keeps the shapes that it has.
     """
 
     makes: ClassVar[str] = "shaped"
@@ -45,17 +47,18 @@ class ShapeInfer(Step):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:  # noqa: ARG003  every recipe wants it
-        """Return the step: every model goes through it, since it is also where a broken one is found."""
+        """Return the step, which every recipe needs: it also refuses a model that is no valid ONNX."""
         return cls()
 
     def run(self, out: Path, *, exported: Path) -> ShapeReport:
-        """Raises StepError for a file that is no valid ONNX."""
+        """Write the model with inferred shapes. Raises StepError for a model that is no valid ONNX."""
         return graphs.each(_inferred, exported, out, together=lambda every: ShapeReport(graphs=every))
 
 
 def _inferred(exported: Path, out: Path) -> ShapeReport:
     model = onnx_files.load_graph(exported)
-    if added := shapes.import_missing_domains(model):
+    added = shapes.import_missing_domains(model)
+    if added:
         print(f"the model uses operators of {', '.join(added)} without importing them: added")
     _look_for_data(exported, model)
     skeleton = shapes.skeleton(model, exported)
@@ -71,20 +74,20 @@ def _inferred(exported: Path, out: Path) -> ShapeReport:
 
 
 def _infer(model: onnx.ModelProto, skeleton: onnx.ModelProto) -> Literal["symbolic", "onnx", "none"]:
-    """Add what the first inference that can follow the model finds; return its name, or "none"."""
+    """Add the shapes of the first inference that finds new shapes; return the inference's name, or "none"."""
     for name, infer in _INFERENCES.items():
         try:
-            found = infer(skeleton)
+            inferred = infer(skeleton)
         except Exception as error:  # noqa: BLE001  both raise anything from RuntimeError to IndexError
             print(f"{name} shape inference cannot follow this model: {_short(error)}")
             continue
-        if shapes.adopt(model, found) or shapes.known(model) == 1:
+        if shapes.adopt(model, inferred) or shapes.known(model) == 1:
             return name
     return "none"
 
 
 def _look_for_data(directory: Path, model: onnx.ModelProto) -> None:
-    """Raise StepError where external data is missing, without reading all of it."""
+    """Raise StepError where a file of external data is missing; otherwise no such file is read."""
     if any(not (directory / name).is_file() for name in onnx_files.data_files(model)):
         onnx_files.load(directory)
 
@@ -92,14 +95,14 @@ def _look_for_data(directory: Path, model: onnx.ModelProto) -> None:
 def _check(directory: Path, skeleton: onnx.ModelProto) -> None:
     """Raise StepError where neither onnx's checker nor ONNX Runtime accepts the model.
 
-    The checker alone would refuse graphs that ONNX Runtime wrote itself: it uses operators ahead of their opset.
-    It gets the model without large weights, since given a path it refuses data files with several hard links.
+    The checker alone would refuse graphs that ONNX Runtime wrote, with operators newer than the graph's opset. The
+    checker gets the model in memory without large weights, because it refuses data files with several hard links.
     """
     import onnx
 
     try:
         onnx.checker.check_model(skeleton)
-    except Exception as error:  # noqa: BLE001  ValidationError, or what the C++ side throws
+    except Exception as error:  # noqa: BLE001  ValidationError, or any error of its C++ code
         complaint = _short(error)
     else:
         return
@@ -117,12 +120,12 @@ def _check(directory: Path, skeleton: onnx.ModelProto) -> None:
 def _symbolic(model: onnx.ModelProto) -> onnx.ModelProto:
     from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
 
-    # Where it gives up, it leaves a file in the working directory.
+    # A failing symbolic inference leaves a file in the working directory.
     with TemporaryDirectory() as folder, contextlib.chdir(folder):
-        found = SymbolicShapeInference.infer_shapes(model, auto_merge=True)
-    if found is None:
+        inferred = SymbolicShapeInference.infer_shapes(model, auto_merge=True)
+    if inferred is None:
         raise ValueError("it needs opset 7 or later")
-    return found
+    return inferred
 
 
 def _by_onnx(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -138,5 +141,6 @@ _INFERENCES: dict[Literal["symbolic", "onnx"], Callable[[onnx.ModelProto], onnx.
 
 
 def _short(error: Exception) -> str:
+    """Return an error's text in one line, cut off after some lines of the log."""
     words = " ".join(str(error).split()) or type(error).__name__
-    return words if len(words) <= 300 else f"{words[:300]}..."  # noqa: PLR2004  a line or two of the log
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."

@@ -1,4 +1,4 @@
-"""TRT build: the ONNX graph compiled by TensorRT, on the GPU that it is for, or by TensorRT-RTX anywhere."""
+"""TRT build: the ONNX graph is compiled by TensorRT on its target GPU, or by TensorRT-RTX on any machine."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ _FACTS = {
     "same-compute-capability": ("device.sm", *_SYSTEM, "cuda.runtime"),
     "ampere-plus": ("device.ampere_plus", *_SYSTEM, "cuda.runtime"),
 }
-"""What a native engine depends on of its machine, by how far it is compatible."""
+"""The facts of the machine that a native engine depends on, by the compatibility of the engine."""
 _NOT_KEYED = ("devices", "version")
-"""Which GPU and which version are facts."""
+"""Options that are no rows of the key, because facts say the GPU and the version."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuildReport(TypedReport):
-    """What was compiled, by what and for which GPUs; layers by precision."""
+    """The compiled engine: its bytes, the version of TensorRT, the GPUs, and the number of layers by precision."""
 
     bytes: int
     tensorrt: str
@@ -58,11 +58,11 @@ class BuildReport(TypedReport):
     profiles: int
     network: Mapping[str, int]
     engine: Mapping[str, int] | None
-    """None where only the GPU could tell."""
+    """The layers of the engine by precision; None where only the target GPU can list them."""
 
 
 class TrtBuild(Step, BuilderOptions):
-    """Build an engine. Its bytes differ from build to build: the key is what it is made of."""
+    """Build a TensorRT engine. The bytes of an engine differ from build to build, so keys behind it count its key."""
 
     makes: ClassVar[str] = "compiled"
     carries_model: ClassVar[bool] = True
@@ -76,59 +76,60 @@ class TrtBuild(Step, BuilderOptions):
     runtime: trt_api.EngineRuntime
     devices: tuple[str, ...]
     precision: str = "fp32"
-    """What the recipe asks for: only said in the passport."""
+    """The precision in the recipe, which is written into the passport only: the graph sets the precision."""
     profiles: tuple[Profile, ...] = ()
     version: str | None = None
     sms: tuple[int, ...] = ()
-    """Of TensorRT-RTX: the compute capabilities that the engine is for, times ten."""
+    """The compute capabilities of a TensorRT-RTX engine, times ten; empty for TensorRT."""
     timing_cache: Source | None = None
     plugins: tuple[Source, ...] = ()
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Wanted for the runtimes that name it. Raises UsageError for a GPU that nobody knows."""
+        """Return the step for a runtime that compiles with it. Raises UsageError for an unknown GPU."""
         target, runtime = recipe.target, registry.of(recipe)
         if runtime.compile_step != cls.step_name() or not isinstance(runtime, Engines):
             return None
-        said: dict[str, Any] = {name: value for name, value in recipe.tensorrt.items() if name in cls.model_fields}
-        if path := said.get("timing_cache"):
-            said["timing_cache"] = Source(uri=path)
-        said["plugins"] = tuple(Source(uri=path) for path in said.get("plugins", ()))
+        options: dict[str, Any] = {name: value for name, value in recipe.tensorrt.items() if name in cls.model_fields}
+        timing_cache = options.get("timing_cache")
+        if timing_cache:
+            options["timing_cache"] = Source(uri=timing_cache)
+        options["plugins"] = tuple(Source(uri=path) for path in options.get("plugins", ()))
         if not runtime.anywhere:
-            said["version"] = runtime.tool_version(recipe)
+            options["version"] = runtime.tool_version(recipe)
         sms = sorted({gpus.find(name).sm for name in target.devices}) if runtime.anywhere else ()
         return cls.model_validate({
-            **said, "runtime": target.runtime, "devices": target.devices, "precision": recipe.precision,
+            **options, "runtime": target.runtime, "devices": target.devices, "precision": recipe.precision,
             "profiles": recipe.profiles, "sms": tuple(sms),
         })  # fmt: skip
 
     def hardware(self) -> Hardware | None:
-        """Return the GPUs that a native engine is for: only they can build one. TensorRT-RTX builds anywhere."""
+        """Return the target GPUs, which alone can build a native engine; None for TensorRT-RTX, which needs no GPU."""
         if self.sms:
             return None
         return hardware.on(self.devices, tool=trt_api.engine_runtime(self.runtime).module, version=self.version)
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the TensorRT that is meant; of a version-compatible engine only its major counts, which is a fact."""
+        """Return the package of TensorRT, but for a version-compatible engine: its major version is a fact."""
         own = () if self.version_compatible else (trt_api.engine_runtime(self.runtime).module,)
         return (*self.tools, *own)
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return what NVIDIA's checks of an engine look at; for TensorRT-RTX the GPU is an option."""
+        """Return the facts that TensorRT checks when it loads an engine; for TensorRT-RTX the GPU is an option."""
         if self.sms:
             return _SYSTEM
         return (*_FACTS[self.compatibility], *(("tensorrt.major",) if self.version_compatible else ()))
 
     def code_used(self) -> tuple[str, ...]:
-        """Return this module, and what the runtime says of itself: what runs an engine changes none."""
+        """Return the modules whose code counts: this one, and the runtime's spec. The runner changes no engine."""
         return (*super().code_used(), type(trt_api.engine_runtime(self.runtime)).__module__)
 
     def options(self) -> Mapping[str, Any]:
-        """Return the rows: all but what facts and inputs say already."""
+        """Return the options that are rows of the key, without those that facts or inputs cover."""
         return {name: value for name, value in super().options().items() if name not in _NOT_KEYED}
 
     def inputs_used(self) -> tuple[str, ...]:
-        """Return the graph; without profiles also the model, which says how long its inputs may be."""
+        """Return the inputs: the graph, and without profiles the checkpoint, which tells the longest input."""
         return tuple(name for name in self.inputs() if name != "checkpoint" or not self.profiles)
 
     def run(
@@ -142,12 +143,12 @@ class TrtBuild(Step, BuilderOptions):
     ) -> BuildReport:
         """Write `model.plan` and its passport.
 
-        Raises StepError where TensorRT is missing or of another version, where the GPU is another one, where a
-        profile does not fit the model, and with TensorRT's own words where it cannot read the graph or build it.
-        Without profiles the one is taken that suits most text models (`profiles.usual`).
+        Without profiles in the recipe, the engine gets the usual profile of text models (`profiles.usual`). Raises
+        StepError where TensorRT is missing or has another version, where the GPU is another, or where a profile does
+        not fit the model. Where TensorRT cannot read or build the graph, the StepError has TensorRT's own message.
         """
-        found = trt_api.use(self.runtime)
-        trt_api.check_version(self.runtime, found, self.version)
+        version = trt_api.use(self.runtime)
+        trt_api.check_version(self.runtime, version, self.version)
         trt_options.refuse(self, self.runtime)
         gpu = self._gpu()
         graph = onnx_files.load_graph(checked)
@@ -157,10 +158,10 @@ class TrtBuild(Step, BuilderOptions):
             graph,
             profiles=self.profiles or _usual(graph, checkpoint),
             kept=out.parent / KEPT,
-            given=timing_cache,
+            own=timing_cache,
             plugins=list(plugins.values()),
         )
-        print(f"building with {self.runtime} {found} for {' and '.join(self.devices)}; {order.forecast}", flush=True)
+        print(f"building with {self.runtime} {version} for {' and '.join(self.devices)}; {order.forecast}", flush=True)
         built = trt_builder.build(order)
         layers, unknown = (
             (None, "only where it runs can TensorRT-RTX tell") if self.sms else trt_inspector.layer_types(built.plan)
@@ -169,15 +170,15 @@ class TrtBuild(Step, BuilderOptions):
         (out / passport.PLAN).write_bytes(built.plan)
         if built.timing_cache is not None:
             (out.parent / KEPT).write_bytes(built.timing_cache)
-        said = Precision(asked=self.precision, network=built.network, engine=layers, unknown=unknown)
+        precision = Precision(asked=self.precision, network=built.network, engine=layers, unknown=unknown)
         written = trt_passport.write(
-            order, built, runtime=self.runtime, version=found, precision=said, graph=graph, targets=self.devices,
+            order, built, runtime=self.runtime, version=version, precision=precision, graph=graph, targets=self.devices,
             gpu=gpu,
         )  # fmt: skip
         passport.save(out, written)
         return BuildReport(
             bytes=written.bytes,
-            tensorrt=found,
+            tensorrt=version,
             gpu=tuple(written.gpu),
             profiles=len(written.profiles),
             network=dict(built.network),
@@ -185,11 +186,11 @@ class TrtBuild(Step, BuilderOptions):
         )
 
     def _gpu(self) -> CudaGpu | None:
-        """Return the GPU that a native build works on, made the current one; None where none is needed."""
-        meant = self.hardware()
-        if meant is None:
+        """Return the GPU of a native build, after selecting it for CUDA; None where no GPU is needed."""
+        targets = self.hardware()
+        if targets is None:
             return None
-        gpu = devices.chosen(meant)
+        gpu = devices.chosen(targets)
         if len(cuda.devices()) > 1:
             cudart.use(gpu.index)
         return gpu
@@ -201,23 +202,24 @@ class TrtBuild(Step, BuilderOptions):
         *,
         profiles: Sequence[Profile],
         kept: Path,
-        given: Path | None,
+        own: Path | None,
         plugins: Sequence[Path],
     ) -> Order:
-        before = given or (kept if kept.is_file() else None)
+        cache = own or (kept if kept.is_file() else None)
+        timings = cache.read_bytes() if cache else b""
         return trt_builder.Order(
             model=model / onnx_files.MODEL,
             shapes=trt_profiles.shapes(onnx_files.inputs(graph), profiles),
             options=self,
             sms=self.sms,
             plugins=plugins,
-            timing_cache=None if self.sms else before.read_bytes() if before else b"",
+            timing_cache=None if self.sms else timings,
             forecast=memory.forecast(graph, trt_profiles.greatest(profiles)),
         )
 
 
 def _usual(graph: onnx.ModelProto, checkpoint: Path | None) -> tuple[Profile, ...]:
-    """Return the profile of a recipe that says none, as `recipe check` has it for the model."""
+    """Return the profile of a recipe without profiles, the same that `recipe check` assumes."""
     if checkpoint is None or checkpoints.kind(checkpoint) == "onnx":
         return ()
     axes = (axis for value in onnx_files.inputs(graph).values() for axis in value.shape if isinstance(axis, str))

@@ -1,4 +1,4 @@
-"""Validate: the built model against the original, sample by sample; what passes is the model, unchanged."""
+"""Validate: the built model is compared with the original, sample by sample, and passed on unchanged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.step import Hardware, Section
 
 
 class Validate(Judged):
-    """Run the built model on every case of the reference and measure how far its answers are off."""
+    """Run the built model on every case of the reference, and measure the distance from the original's outputs."""
 
     makes: ClassVar[str] = "validated"
     section: ClassVar[Section | None] = Section.VALIDATION
@@ -28,7 +28,7 @@ class Validate(Judged):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
-        """Every recipe is validated; a bound that it does not set has a default (`kit/accuracy/thresholds.py`)."""
+        """Return the step, which every recipe needs. Bounds have defaults, in `kit/accuracy/thresholds.py`."""
         return cls(execution=Execution.for_recipe(recipe), **cls.fields_of(recipe))
 
     def hardware(self) -> Hardware | None:
@@ -36,20 +36,20 @@ class Validate(Judged):
         return self.execution.hardware
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return what runs the model."""
+        """Return the packages that run the model."""
         return self.execution.tools
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return what chooses the kernels."""
+        """Return the facts that choose the kernels."""
         return self.execution.facts
 
     def code_used(self) -> tuple[str, ...]:
-        """Return this module, and what runs the model."""
+        """Return the modules whose code counts: this one, and those that run the model."""
         return (*super().code_used(), *self.execution.code)
 
     def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> AccuracyReport:
-        """Return what `accuracy.measure` finds, and the bytes of the model. Raises StepError as it does."""
-        # One thread: sums in one order, however many cores there are.
+        """Return the report of `accuracy.measure`, with the bytes of the model. Raises StepError as `measure` does."""
+        # On one thread, sums have the same order on every machine.
         new_tokens = 1 if tasks.generates(checkpoints.task(checkpoint, self.task)) else None
         runner = self.execution.by.runner(compiled, self.execution, name="built", threads=1, new_tokens=new_tokens)
         report = accuracy.measure(

@@ -1,4 +1,4 @@
-"""Validate ONNX: the graph that a GPU is to run against the original, on a CPU and before anything is compiled."""
+"""Validate ONNX: the graph for a GPU is compared with the original on a CPU, before it is compiled."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 
 class ValidateOnnx(Judged):
-    """Hold the graph against the same cases and bounds as `validate` holds what the GPU makes of it.
+    """Compare the graph for a GPU with the original on a CPU, with the cases and bounds of `validate`.
 
-    What is too far from the original here is too far on any GPU: this is found on any machine, and without one.
+    A graph that is too far from the original on a CPU is too far on any GPU, too. So errors of the graph are found
+    without a GPU.
     """
 
     makes: ClassVar[str] = "checked"
@@ -35,37 +36,36 @@ class ValidateOnnx(Judged):
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
 
     samples: Source | None = None
-    """What the model was calibrated on: nothing of it may be among the cases."""
+    """The samples that the model was calibrated on; none of them may be among the cases."""
     limit: int | None = None
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step for a GPU; what a CPU is to run, `validate` runs itself."""
+        """Return the step for a GPU; None for a CPU, where `validate` runs the same graph."""
         if registry.of(recipe).runs_on_cpu(recipe.target):
             return None
-        asked = recipe.calibrate
-        calibrated = asked is not None and recipe.precision != "fp32"
+        calibrate = None if recipe.precision == "fp32" else recipe.calibrate
         return cls(
-            samples=Source(uri=asked.samples) if asked is not None and calibrated else None,
-            limit=asked.limit if asked is not None and calibrated else None,
+            samples=None if calibrate is None else Source(uri=calibrate.samples),
+            limit=None if calibrate is None else calibrate.limit,
             **cls.fields_of(recipe),
         )
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return what runs the graph, and what makes inputs of the samples."""
+        """Return the packages that run the graph, and the tokenizers for samples."""
         return self.tools if self.samples is None else (*self.tools, "tokenizers")
 
     def run(
         self, out: Path, *, quantized: Path, reference: Path, checkpoint: Path, samples: Path | None = None
     ) -> AccuracyReport:
-        """Return what `accuracy.measure` finds; `emulated` names the half precisions of the graph, if any.
+        """Return the report of `accuracy.measure`; its field `emulated` names the half precisions of the graph.
 
-        Raises StepError as that does, and where the model was calibrated on one of the cases.
+        Raises StepError as `measure` does, and where the model was calibrated on one of the cases.
         """
         graph = onnx_files.load_graph(quantized)
         if samples is not None:
-            wanted = onnx_files.inputs(graph)
-            calibration.refuse_overlap(samples, checkpoint, wanted, limit=self.limit, reference=reference)
+            inputs = onnx_files.inputs(graph)
+            calibration.refuse_overlap(samples, checkpoint, inputs, limit=self.limit, reference=reference)
         kinds = emulation.kinds(graph)
         with TemporaryDirectory(dir=out.parent) as folder:
             session = _session(quantized, kinds, Path(folder))

@@ -110,8 +110,8 @@ TABLE = (
     _changed("another word among the built-in sentences", "kit/inputs/texts.txt", "\n", "!\n", "reference quantize"),
     *(nothing(f"a docstring in {file}", S, edit(f"src/engine/{file}", '"""', '"""Anew: '))
       for file in ("steps/bench.py", "steps/export.py", "runtimes/onnxruntime/session.py", "kit/onnx/onnx_files.py")),
-    nothing("the docstring of a field", S, edit("src/engine/steps/bench.py", '"""None: as many as',
-            '"""None: just as many as')),
+    nothing("the docstring of a field", S, edit("src/engine/steps/bench.py", '"""The number of threads; None',
+            '"""How many threads; None')),
     nothing("the remark on a constant", S, edit("src/engine/kit/checkpoints/model_files.py", '"""Folders of a model',
             '"""All folders of a model')),
     nothing("comments and blank lines in a step", S, rewrite("src/engine/steps/fuse.py", _spread_out)),

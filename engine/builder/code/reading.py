@@ -54,8 +54,8 @@ def read(module: str) -> Module:
     content = essence.of(source.tree, source.text, source.scope, lambda target: _follow(target, module), _hands_on)
     around = [each for each in modules.around(module) if modules.counts(each, module)]
     run_first = {(each, "") for each in around if not read(each).is_empty and not _hands_on(each)}
-    initial = [place for each in around if (place := modules.file_of(each)) is not None]
-    files = dict.fromkeys((path, *shipped.files, *initial))
+    initial = [modules.file_of(each) for each in around]
+    files = dict.fromkeys((path, *shipped.files, *filter(None, initial)))
     return Module(
         text=digest.of_rows([("", content.text), *shipped.rows]),
         leads=tuple(content.leads),
