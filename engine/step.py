@@ -127,7 +127,7 @@ class Step(Frozen, ABC):
     facts: ClassVar[tuple[str, ...]] = ()
     """Facts of the machine that change the result, by the names under which `engine.known.fact` declares them."""
     variables: ClassVar[tuple[str, ...]] = ()
-    """Environment variables that change the result. A worker sees no others, except variables that say where files are."""
+    """Environment variables that change the result. A worker sees only these and variables with the places of files."""
     judged: ClassVar[tuple[str, ...]] = ()
     """Fields that only `judge` reads. They are no rows of the key, so that a new bound measures nothing again."""
     gates: ClassVar[tuple[str, ...]] = ()

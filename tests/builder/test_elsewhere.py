@@ -232,7 +232,7 @@ class HandOn(Step):
 
 
 class First(Recall):
-    """A step without inputs that makes the same output on every machine."""
+    """A step like `Recall`, without inputs: its output is the text alone."""
 
     def run(self, out: Path) -> None:
         (out / "answers").write_text(self.text)
