@@ -1,4 +1,4 @@
-"""A build tool for inference artifacts. The functions `build`, `check`, `lock`, `plan`, `why` and `show` run it."""
+"""A build tool for inference artifacts. The commands are functions: `build`, `check`, `lock`, `plan`, `why`, `show`."""
 
 from __future__ import annotations
 

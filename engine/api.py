@@ -201,10 +201,11 @@ def _model_facts(selection: Selection, variant: Variant) -> ModelFacts | None:
         return None
     try:
         place = next((sources.place_of(source) for source in step.sources().values()), None)
-        if place is not None and (facts := step.model_facts(place)) is not None:
-            return facts
+        facts = None if place is None else step.model_facts(place)
     except UserError:
         return None  # the build reports an incomplete model in more detail
+    if facts is not None:
+        return facts
     if not (selection.store / "format").is_file():
         return None
     return summarize(Lookup(Store(selection.store)), variant).facts

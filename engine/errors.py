@@ -84,7 +84,7 @@ class LockError(UserError):
 
 
 class RecipeError(UserError):
-    """A recipe or a lock is wrong (exit 2). The message starts with the place and shows the line."""
+    """A recipe or a lock is wrong (exit 2). The message starts with the place of the error and shows the line."""
 
     exit = Exit.USAGE
 

@@ -22,7 +22,7 @@ class Known:
 
 
 Tell = Callable[[Any], Known]
-"""A function that returns a fact of this machine. Its argument is the `Hardware` that a job needs, or None.
+"""A function that returns a fact of this machine. The argument is the `Hardware` that a job needs, or None.
 
 Raises KeyError where the machine has no such hardware.
 """
@@ -41,7 +41,10 @@ FACTS: dict[str, Fact] = {}
 
 
 def fact(name: str, *, describes_machine: bool = False) -> Callable[[Tell], Tell]:
-    """Declare the decorated function as the reader of a fact. Steps name the fact in `facts`, and keys get its row."""
+    """Declare the decorated function as the reader of a fact.
+
+    A step that names the fact in `facts` has the fact as a row of its keys.
+    """
 
     def declare(tell: Tell) -> Tell:
         FACTS[name] = Fact(tell, describes_machine)

@@ -44,12 +44,12 @@ def load(point: EntryPoint, kind: str) -> Any:
 
 
 def loaded() -> Sequence[str]:
-    """Return the modules of all plugins that this process loaded. The code of these modules decides about recipes."""
+    """Return the modules of all plugins of loaded plugins. Up-to-date builds watch the files of these modules."""
     return sorted(_loaded)
 
 
 def refuse_twins(kind: str, name: str, first: str, second: str) -> StepError:
-    """Return the error for two plugins of one kind and name. `first` and `second` are the places of the two."""
+    """Return the error for two plugins of one kind and name. `first` and `second` tell where they come from."""
     return StepError(
         f"two {kind}s are called {name!r}", [first, second], "uninstall one of the packages, or rename the entry point"
     )

@@ -62,6 +62,12 @@ def test_commands_that_only_read_recipes_import_no_ml_package(words):
     assert not imported_by(*words) & set(HEAVY)
 
 
+def test_an_up_to_date_build_imports_neither_tables_nor_recipes():
+    code = "import sys; from engine import cli, snapshot; print('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not set(done.stdout.split()) & {*HEAVY, "pydantic", "networkx", "yaml", "rich", "engine.report"}
+
+
 def test_a_check_imports_no_library_of_graphs_or_tables():
     # They would take longer than all the rest: only a plan that goes in a circle needs networkx, only a table rich.
     assert not imported_by("check", "recipes/minilm_cpu.yaml") & {"networkx", "rich"}

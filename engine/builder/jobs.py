@@ -37,7 +37,8 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     Raises StepError where steps cannot be joined: no step makes an input, two steps claim the same place, or steps
     need each other in a circle.
     """
-    planned = {name: step for name, kind in steps.items() if (step := kind.for_recipe(recipe)) is not None}
+    chosen = {name: kind.for_recipe(recipe) for name, kind in steps.items()}
+    planned = {name: step for name, step in chosen.items() if step is not None}
     delivering = [name for name, step in planned.items() if step.delivers]
     if len(delivering) > 1:
         raise StepError(f"two steps make what the user gets: {delivering[0]!r} and {delivering[1]!r}")
@@ -71,7 +72,7 @@ def _ordered(jobs: Sequence[Job]) -> tuple[Job, ...]:
 
 @cache  # the variants of a recipe are mostly wired alike
 def _order(needs: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
-    """Return the names of jobs, each after those that it needs; of several possible next ones, the first by name."""
+    """Return the names of jobs, each after the jobs that it needs; of several possible next jobs, the first by name."""
     graph = TopologicalSorter(dict(needs))
     try:
         graph.prepare()

@@ -93,7 +93,8 @@ class Lookup:
         if away is None:
             return self._read(job, key)
         records = self.elsewhere.fitting(key, away)
-        return next((record for each in records if (record := self._read(job, each.key)) is not None), None)
+        readable = (self._read(job, each.key) for each in records)
+        return next((record for record in readable if record is not None), None)
 
     def _read(self, job: Job, key: Key) -> Record | None:
         record = self.store.find(key)

@@ -131,12 +131,16 @@ class _Build:
                 return
         if ticket.digest in self.running:
             self._follow(ticket)
-        elif (record := self._find_record(ticket)) is not None:
+            return
+        record = self._find_record(ticket)
+        if record is not None:
             yield self.endings.settle(ticket, record, "cached")
-        elif (away := self.lookup.away(ticket.job)) is not None and not self._stopping():
+            return
+        away = self.lookup.away(ticket.job)
+        if away is not None and not self._stopping():
             yield self.endings.end(ticket, "waiting", waits_for=str(away))
-        else:
-            self.board.move(ticket, State.STARTABLE_ALONE if ticket.job.step.exclusive else State.STARTABLE)
+            return
+        self.board.move(ticket, State.STARTABLE_ALONE if ticket.job.step.exclusive else State.STARTABLE)
 
     def _fill_slots(self) -> Iterator[Event]:
         """Start jobs in free slots. A job that must run alone starts when no other job runs or can start."""

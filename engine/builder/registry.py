@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import EntryPoint
+from importlib.util import LazyLoader
 from types import MappingProxyType, ModuleType
 
 import engine.steps
 from engine import plugins
-from engine.builder import lazy
 from engine.errors import StepError
 from engine.step import Step
+
+_LAZY_ROOMS = ("engine.kit.", "engine.runtimes.", "engine.server.", "engine.client.")
+"""The rooms with the modules that steps run: a plan only needs the steps themselves."""
 
 
 def folders() -> list[str]:
@@ -48,7 +55,7 @@ def steps() -> Mapping[str, type[Step]]:
     """
     _first_names()
     kinds: dict[str, type[Step]] = {}
-    with lazy.loading():
+    with _loading_lazily():
         for name in ours():
             step = _step_in(importlib.import_module(f"engine.steps.{name}"))
             kinds[_named(step, name)] = step
@@ -88,3 +95,32 @@ def _step_in(module: ModuleType) -> type[Step]:
             f"{module.__name__} holds {len(own)} steps", [step.__name__ for step in own], "put one step into one module"
         )
     return own[0]
+
+
+class _LazyFinder(MetaPathFinder):
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return a spec with a lazy loader for a module of these rooms; None for any other module."""
+        if not fullname.startswith(_LAZY_ROOMS):
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.loader is None or spec.submodule_search_locations is not None:
+            return None  # packages are small: they are loaded as usual
+        spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
+@contextmanager
+def _loading_lazily() -> Iterator[None]:
+    """Inside the block, load the modules that steps run only when one of their attributes is first read.
+
+    `from engine.kit.onnx import shapes` does not load `shapes`; `from engine.kit.onnx.shapes import infer` does.
+    Workers import steps without lazy loading, so that a job starts with all of its code read.
+    """
+    finder = _LazyFinder()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)

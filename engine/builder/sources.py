@@ -15,6 +15,8 @@ from engine.kit.onnx import onnx_source
 from engine.step import Source
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_LISTED = 12
+"""The most names of files that an error lists."""
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -89,7 +91,7 @@ def _directory(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: 
     chosen = model_files.of_tokenizer(names) if tokenizer else model_files.of_model(names)
     if not chosen:
         part = "tokenizer" if tokenizer else "model"
-        present = ", ".join(sorted(entry.name for entry in path.iterdir())[:12])
+        present = ", ".join(sorted(entry.name for entry in path.iterdir())[:_LISTED])
         raise StepError(
             f"there is no {part} in {path}", [f"it holds: {present or 'nothing'}"], "name its own directory"
         )

@@ -26,7 +26,8 @@ class Summary:
 
     def report(self, section: Section, kind: type[R]) -> R | None:
         """Return the report of a section; None for a missing report or one of another type."""
-        return next((report for job in self._about(section) if isinstance(report := self._read(job), kind)), None)
+        reports_of_section = map(self._read, self._about(section))
+        return next((report for report in reports_of_section if isinstance(report, kind)), None)
 
     def taken(self, section: Section, name: str) -> Record | None:
         """Return the record of an input of the job that reports on a section, or None."""
@@ -42,7 +43,7 @@ class Summary:
     @property
     def facts(self) -> ModelFacts | None:
         """The facts of the model from its files, None where it was not fetched."""
-        return next((facts for job in self._built if isinstance(facts := self._read(job), ModelFacts)), None)
+        return next((report for report in map(self._read, self._built) if isinstance(report, ModelFacts)), None)
 
     @property
     def delivered(self) -> Record | None:
@@ -51,6 +52,7 @@ class Summary:
 
     @property
     def _built(self) -> list[Job]:
+        """The jobs that have a record, in the order of the plan."""
         return [job for job in self.variant.jobs if job.name in self.records]
 
     def to_json(self) -> dict[str, object]:

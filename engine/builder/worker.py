@@ -25,6 +25,10 @@ from engine.store.output import Files
 
 _ROOM = 1 << 16
 """A disk with fewer free bytes counts as full."""
+_KIB = 1024
+"""Bytes in the unit of memory sizes in Linux's proc(5) and getrusage(2)."""
+_LISTED = 8
+"""The most lines of an exception's text that an error lists."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +187,7 @@ def _unexpected(task: WorkerTask, error: BaseException) -> StepError:
             "close other programs, or build on a machine with more memory",
         )
     return StepError(
-        f"the step {task.name!r} failed", text.splitlines()[:8], f"the whole log: recipe logs RECIPE {task.name}"
+        f"the step {task.name!r} failed", text.splitlines()[:_LISTED], f"the whole log: recipe logs RECIPE {task.name}"
     )
 
 
@@ -241,9 +245,8 @@ def _reset_peak() -> None:
 
 def _peak_bytes() -> int:
     """Return this process's peak resident memory in bytes since the last reset, or since its start."""
-    return peak_of("self") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
-        1 if sys.platform == "darwin" else 1024
-    )
+    unit = 1 if sys.platform == "darwin" else _KIB  # getrusage(2)
+    return peak_of("self") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def peak_of(pid: int | str) -> int:
@@ -252,4 +255,4 @@ def peak_of(pid: int | str) -> int:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0
-    return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:")), 0)
+    return next((int(line.split()[1]) * _KIB for line in status.splitlines() if line.startswith("VmHWM:")), 0)

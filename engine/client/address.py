@@ -35,7 +35,7 @@ class Address:
     host: str
     port: int
     protocol: Protocol | None
-    """None where the URL names no protocol."""
+    """The protocol that the URL names; None where the URL names no protocol."""
     tls: bool = False
 
     @property

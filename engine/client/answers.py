@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _MOST_LABELS = 5
-"""The most labels that people see. A line below tells the number of the other labels."""
+"""The most labels that people see. A line below the labels tells how many labels are left out."""
 _MOST_VALUES = 6
 """The most values of a tensor that people see."""
 _OUTSIDE = "O"
@@ -103,7 +103,7 @@ def _generated(row: Mapping[str, np.ndarray]) -> Iterator[str]:
 
 
 def tokens_in(token_ids: np.ndarray) -> int:
-    """Return the number of generated tokens. Padding is -1."""
+    """Return the number of generated tokens. Padding tokens, which are -1, do not count."""
     return int((token_ids >= 0).sum())
 
 

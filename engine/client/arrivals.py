@@ -18,8 +18,8 @@ _MOST_POINTS = 100
 def planned(rate: float, seconds: float, *, arrivals: Arrivals, seed: int) -> list[float]:
     """Return the start time of each request in seconds, `rate` requests per second.
 
-    `constant` has equal gaps. `poisson` draws each gap from the exponential distribution, as requests of independent
-    clients arrive. The same seed gives the same start times.
+    With `constant`, the gaps between requests are equal. With `poisson`, each gap is drawn from the exponential
+    distribution, as requests of independent clients arrive. The same seed gives the same start times.
     """
     if arrivals == "constant":
         return [number / rate for number in range(round(rate * seconds))]

@@ -37,8 +37,8 @@ class Client:
 
     `http://HOST:PORT` and `grpc://HOST:PORT` say the protocol; for `HOST:PORT` the client finds out the protocol.
     Every method raises `failures.ServerGoneError` where the server went away or sends nothing for `timeout` seconds,
-    and `failures.RequestRefusedError` with the server's message where the server answers with an error. Both are
-    StepErrors.
+    and `failures.RequestRefusedError` with the server's message where the server answers with an error. Both classes
+    of errors are StepErrors.
     """
 
     def __init__(self, url: str, *, timeout: float = TIMEOUT) -> None:
@@ -46,6 +46,7 @@ class Client:
         self.timeout = timeout
         self._line = _line(self.address, timeout)
         self._models: list[ModelMetadata] | None = None
+        self._states: dict[str, ModelState] = {}
 
     def __enter__(self) -> Self:
         return self

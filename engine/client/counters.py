@@ -54,7 +54,7 @@ class Counters:
 
 
 def read(statistics: Iterable[Mapping[str, Any]]) -> dict[str, Counters]:
-    """Return the counters by model, of the JSON of Triton's statistics; all versions of a model are added up."""
+    """Return the counters of each model in Triton's statistics; all versions of a model are added up."""
     counters: dict[str, Counters] = {}
     for row in statistics:
         times = row.get("inference_stats") or {}
@@ -76,8 +76,8 @@ def between(
     """Return the times per request to `model`: its own first, then those of each model that an ensemble runs.
 
     A model that runs twice in each request counts with both runs. No configuration lists the models that another
-    model calls from its own code (business logic scripting, BLS). Such models count if they ran between the two
-    moments.
+    model calls from its own code (business logic scripting, BLS). A model that is called in this way counts if the
+    model ran between the two moments.
     """
     differences = {name: now.since(before.get(name, Counters())) for name, now in after.items()}
     names = [model.name, *model.composing_models]

@@ -37,7 +37,7 @@ class Load:
     duration: float
     timeout: float
     callers: int = 0
-    """The concurrent clients of a closed loop. Each sends its next request when it has the response."""
+    """The concurrent clients of a closed loop. Each client sends a request as soon as the last one is answered."""
     arrivals: Sequence[float] = ()
     """The start times of the requests of an open loop."""
     first: int = 0
@@ -59,7 +59,7 @@ class LoadOutcome:
     tokens: array[int] = field(default_factory=lambda: array("q"))
     errors: Counter[str] = field(default_factory=Counter)
     delays: array[float] = field(default_factory=lambda: array("d"))
-    """Seconds by which the process woke up too late. Such a delay adds to the measured latencies."""
+    """Seconds by which the process woke up too late. The delays of the process add to the measured latencies."""
     busy: float = 0.0
     """The share of one CPU that the process used."""
 

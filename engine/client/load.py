@@ -23,11 +23,11 @@ from engine.kit.bench import stats
 _LEAD = 0.3
 """Seconds before a load starts, in which every process receives its share of the load."""
 _LATE_SHARE = 0.1
-"""A client is too slow if its processes wake up later than this share of the median latency."""
+"""A client counts as too slow if its processes wake up later than this share of the median latency."""
 _LATE_SECONDS = 0.001
 """Seconds of delay with which a client never counts as too slow."""
 _CPUS_PER_PROCESS = 4
-"""CPUs for each process that makes load: a server on the same machine may need the others."""
+"""CPUs for each process that makes load: a server on the same machine needs CPUs, too."""
 _MOST_PROCESSES = 8
 """The most processes by default, however many CPUs the machine has."""
 _EXIT_SECONDS = 0.5

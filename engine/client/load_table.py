@@ -49,7 +49,10 @@ def _warning(client: ClientFigures) -> str:
 
 
 def _cells(figures: LoadFigures, *, entry: str) -> Iterator[tuple[Number, float | None]]:
-    """Yield each column with its value. The load's own fields make columns only where they have values."""
+    """Yield each column with its value.
+
+    A field of the load itself, such as its rate, is a column only where the field has a value.
+    """
     yield from ((number, value) for number, value in _of(type(figures), figures) if value is not None)
     yield from _of(Latencies, figures.latency)
     yield from _of(_ServerTimes, _server_times(figures.server, entry))

@@ -107,9 +107,9 @@ class ModelMetadata:
 def entries(models: Sequence[ModelMetadata]) -> list[ModelMetadata]:
     """Return the models that clients call.
 
-    The packages that recipe builds mark these models with a task. On a server without such marks, clients call the
-    ensembles, and the models that take texts and belong to no ensemble. On a server without ensembles and such
-    models, clients call all models.
+    The packages that recipe builds mark these models with a task. On a server without marked models, clients
+    call the ensembles, and the models that take texts and belong to no ensemble. On a server without ensembles and
+    without models of texts, clients call all models.
     """
     composing = {name for model in models for name in model.composing_models}
     marked = [model for model in models if model.task]

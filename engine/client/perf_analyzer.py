@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 NAME = "perf_analyzer"
 _WINDOWS = 3
-"""The fewest measurement windows of perf_analyzer. Its report covers all windows together."""
+"""The fewest measurement windows of perf_analyzer. The report of perf_analyzer covers all windows together."""
 _FEWEST_REQUESTS = 50
 """The fewest requests of a window."""
 _STABILITY = 999
-"""Percent by which the windows may differ. Where they differ by more, perf_analyzer reports no figures at all."""
+"""Percent by which the windows may differ. If the windows differ by more, perf_analyzer reports nothing."""
 _VERSION_SECONDS = 30
 """Seconds that `perf_analyzer --version` may take."""
 _BASE_SECONDS, _DURATIONS = 60, 20
@@ -151,7 +151,7 @@ def _run(command: list[str], *, timeout: float) -> str:
 def _figures(
     point: Point, version: str, batch: int, report: Path, output: str, *, server: Mapping[str, ModelTimes]
 ) -> LoadFigures:
-    """Return the figures of perf_analyzer's CSV report; the number of requests stands only in its output."""
+    """Return the figures of perf_analyzer's CSV report; the number of requests stands in `output` only."""
     with report.open(newline="") as file:
         row = next(csv.DictReader(file))
     count = re.search(r"Request count: ([0-9]+)", output)

@@ -77,7 +77,7 @@ def statistics(
     after: Mapping[str, counters.Counters],
     seconds: Sequence[float],
 ) -> Statistics:
-    """Return the server's times by model, and the rest of the client's mean time: the network and the client."""
+    """Return the server's times of each model, and the rest of the client's mean time: network and client."""
     models = counters.between(model, before, after)
     mean_ms = 1e3 * fsum(seconds) / max(len(seconds), 1)
     server_ms = models[model.name].total_ms if model.name in models else 0.0

@@ -83,7 +83,7 @@ def _repeated(rows: Sequence[QueryRow], rows_each: int) -> tuple[QueryRow, ...]:
 
 
 def _batches(rows: Sequence[QueryRow], limit: int) -> Iterator[tuple[QueryRow, ...]]:
-    """Yield the rows of each request: neighbours of one kind, at most `limit`."""
+    """Yield the rows of each request: neighbouring rows of one kind, at most `limit` rows."""
     for _, group in groupby(rows, key=lambda row: row.kind):
         alike = tuple(group)
         yield from (alike[start : start + limit] for start in range(0, len(alike), limit))
@@ -159,7 +159,7 @@ def _of_json(tensor: TensorMetadata, value: Any) -> np.ndarray:
 
 
 def _of_array(tensor: TensorMetadata, array: np.ndarray) -> np.ndarray:
-    """Return an array in the datatype and shape of an input. Raises UsageError where a value would change."""
+    """Return an array in the datatype and shape of an input. Raises UsageError for a value that does not fit."""
     import numpy as np
     from tritonclient.utils import triton_to_np_dtype
 
@@ -180,7 +180,7 @@ def _of_array(tensor: TensorMetadata, array: np.ndarray) -> np.ndarray:
 
 
 def _shaped(tensor: TensorMetadata, array: np.ndarray) -> np.ndarray:
-    """Return the array with a first axis of one row where only that axis is missing. Raises UsageError."""
+    """Return the array; where only the axis of rows is missing, with an axis of one row. Raises UsageError."""
     if array.ndim == len(tensor.shape) - 1:
         array = array[None]
     fits = array.ndim == len(tensor.shape) and all(

@@ -48,7 +48,7 @@ class QueryInput:
     rows: tuple[QueryRow, ...] = ()
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
     json_values: Mapping[str, Any] = field(default_factory=dict)
-    """Tensors as values of JSON. Their datatypes come from the model."""
+    """Tensors as values of JSON. The model's metadata gives the datatypes of these tensors."""
 
 
 def collect(

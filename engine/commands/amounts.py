@@ -32,18 +32,12 @@ def age(text: str) -> float:
 
 def count(text: str) -> int:
     """Return a number of jobs that run at once. Raises ArgumentTypeError."""
-    number = int(text)
-    if not 1 <= number <= _MOST_JOBS:
-        raise argparse.ArgumentTypeError(f"{number} is not from 1 to {_MOST_JOBS}")
-    return number
+    return _within(text, _MOST_JOBS)
 
 
 def port(text: str) -> int:
     """Return the number of a port. Raises ArgumentTypeError."""
-    number = int(text)
-    if not 1 <= number <= _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{number} is not from 1 to {_LAST_PORT}")
-    return number
+    return _within(text, _LAST_PORT)
 
 
 def positive(text: str) -> int:
@@ -64,9 +58,28 @@ def seconds(text: str) -> float:
     return number
 
 
+def share(text: str) -> float:
+    """Return a share from 0 to 1: `0.01`. Raises ArgumentTypeError."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share from 0 to 1")
+    return number
+
+
 def since(moment: float) -> str:
     """Return in words how long ago a time stamp was, in the largest unit that fits: "3 days"."""
     seconds = max(0.0, time.time() - moment)
     unit = next((unit for unit in ("w", "d", "h", "m") if seconds >= _SECONDS[unit]), "s")
     names = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
     return f"{seconds / _SECONDS[unit]:.0f} {names[unit]}"
+
+
+def _within(text: str, most: int) -> int:
+    """Return a whole number from 1 to `most`. Raises ArgumentTypeError."""
+    number = int(text)
+    if not 1 <= number <= most:
+        raise argparse.ArgumentTypeError(f"{number} is not from 1 to {most}")
+    return number

@@ -9,7 +9,7 @@ from engine.errors import Exit
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command line."""
+    """Declare the arguments of the command."""
     options.add_recipes(parser)
 
 

@@ -19,7 +19,7 @@ _TOOLS = {
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
-    """Declare the command line: it has no options."""
+    """Declare the arguments of the command: it has none."""
 
 
 def run(_arguments: argparse.Namespace) -> Exit:

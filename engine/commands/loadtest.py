@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 _MOST_ERRORS = 0.01
 """The share of requests that may fail by default."""
 _COLUMN_WIDTH = 8
-"""Characters: each row is printed when its point is measured, before the numbers of the next rows are known."""
+"""Characters of a column. A row is printed when its point is measured, before the later rows are known."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command line."""
+    """Declare the arguments of the command."""
     query.add_server(parser)
     query.add_input(parser)
     load = parser.add_argument_group("the load")
@@ -46,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     load.add_argument("--seed", metavar="N", type=int, default=0, help="of the arrivals (default: 0)")
     load.add_argument("--processes", metavar="N", type=amounts.positive,
                       help="processes that make the load (default: one for every four CPUs)")  # fmt: skip
-    load.add_argument("--max-errors", metavar="SHARE", type=_share, default=_MOST_ERRORS,
+    load.add_argument("--max-errors", metavar="SHARE", type=amounts.share, default=_MOST_ERRORS,
                       help="the share of requests that may fail (default: %(default)g)")  # fmt: skip
     load.add_argument("--with", dest="by", choices=("auto", "perf_analyzer", "own"), default="auto",
                       help="who makes the load: auto (default) is perf_analyzer for closed loops where it can run, "
@@ -167,13 +167,3 @@ def _judge(points: list[LoadFigures], limit: float) -> None:
             [f"{count} x {message}" for message, count in worst.errors.messages.items()],
             f"more than --max-errors {limit:g} of them",
         )
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share from 0 to 1")
-    return share

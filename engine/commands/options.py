@@ -18,7 +18,7 @@ def add_recipes(
     whole: bool = False,
     about: str = "a recipe's YAML file",
 ) -> None:
-    """Add recipes and the options to read them. With `whole`, a command has no options to choose variants or fields."""
+    """Add the arguments for recipes and how to read them. With `whole` there are no options for fields or variants."""
     count = ("+" if needed else "*") if many else 1
     parser.add_argument("recipes", metavar="RECIPE", nargs=count, type=Path, help=about)
     if not whole:
@@ -45,7 +45,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def reading(arguments: argparse.Namespace) -> Reading:
-    """Return the options to read recipes, as keyword arguments of the functions of `engine.api`."""
+    """Return the command line's options for reading recipes, as keyword arguments of functions of `engine.api`."""
     return {
         "set": getattr(arguments, "set", ()),
         "only": getattr(arguments, "only", ()),

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from engine.client.rows import QueryRow
 
 _TIMEOUT = 60.0
-"""Seconds to wait for a response by default: `client.TIMEOUT`, which reading a command line must not import."""
+"""Seconds to wait for a response by default, as `client.TIMEOUT`. Parsing a command line imports no client."""
 _LABEL = 100
 """Characters of a row's label that people see."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command line."""
+    """Declare the arguments of the command."""
     add_server(parser)
     add_input(parser)
     parser.add_argument("--repeat", metavar="N", type=amounts.positive, default=0,
@@ -140,7 +140,8 @@ def _answers(
 ) -> tuple[list[Mapping[str, object]], list[float]]:
     """Send each request once; return the answers row by row and the seconds of each request.
 
-    Only with `as_json` are the answers returned. Otherwise each answer is printed for people as soon as it comes.
+    With `as_json`, the answers are returned as JSON. Without `as_json`, each answer is printed for people as soon as
+    the answer comes, and no answers are returned.
     """
     from engine.client import answers, repeating
 

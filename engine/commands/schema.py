@@ -9,7 +9,7 @@ from engine.errors import Exit
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
-    """Declare the command line: it has no options."""
+    """Declare the arguments of the command: it has none."""
 
 
 def run(_arguments: argparse.Namespace) -> Exit:

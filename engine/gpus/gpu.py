@@ -70,10 +70,10 @@ SOURCES: Mapping[str, tuple[str, str]] = {tag: (title, address) for tag, title, 
 class Gpu:
     """One kind of GPU.
 
-    `sm` is the compute capability times ten. `memory_gib` is the memory of one GPU as sold; the driver reports a
-    little less. Where cards of one name have different memory, `memory_gib` is the largest: a model that is too large
-    for the largest card is too large for all. `sold` is the tag of the document with the memory. `aliases` are other
-    names of the GPU, from NVML or from people. `dla` tells whether the GPU has deep-learning accelerators.
+    `sm` is the compute capability times ten. `memory_gib` is the memory of one GPU as sold; the driver reports a little
+    less. Where cards of one name have different memory, `memory_gib` is the largest: a model that is too large for the
+    largest card is too large for every card of that name. `sold` is the tag of the document with the memory. `aliases`
+    are other names of the GPU, from NVML or from people. `dla` tells whether the GPU has deep-learning accelerators.
     """
 
     name: str

@@ -20,7 +20,8 @@ def path_of(recipe: Path) -> Path:
     path = recipe.with_suffix(_SUFFIX)
     if path == recipe:
         raise UsageError(f"{recipe} is called like a lock", hint="call the recipe NAME.yaml")
-    twins = [twin for suffix in _RECIPES if (twin := recipe.with_suffix(suffix)) != recipe and twin.exists()]
+    others = [recipe.with_suffix(suffix) for suffix in _RECIPES]
+    twins = [twin for twin in others if twin != recipe and twin.exists()]
     if twins:
         raise UsageError(f"{recipe} and {twins[0]} would share the lock {path}", hint="rename one of them")
     return path

@@ -14,7 +14,7 @@ from engine.recipe.model_config import ENUMS, MESSAGES, ONE_OF, PartName
 from engine.recipe.schema import Recipe
 
 _SECTION = re.compile(r"\b(Bench|Graph|Package|Target|TensorRT)Section\b")
-"""Classes whose definitions are published under shorter names: editors and users know these names."""
+"""Classes whose definitions are published under shorter names: `Bench` for BenchSection."""
 _SIZE = {"type": "integer", "minimum": 1, "maximum": LARGEST_SIZE}
 _NUMBER = {"type": "number"}
 _BY_INPUT = {"type": "string", "pattern": "^[0-9]+(x[0-9]+)*$"}

@@ -14,11 +14,11 @@ from engine.recipe.outline import suggestion
 from engine.recipe.overrides import Assignment, applied, meaning, selects
 
 MAX_VALUES_TOGETHER = 1_000_000
-"""The most values that all variants of a recipe may hold together. Reading that many takes several seconds."""
+"""The most values that all variants of a recipe may hold together. Reading a million values takes several seconds."""
 
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _MAX_SLUG = 48
-"""The most characters of one value in the name of a variant. The number of a longer value in its axis replaces it."""
+"""The most characters of one value in the name of a variant. A longer value is replaced by its number in the axis."""
 _LISTED = 12
 """The most values of a path that an error lists."""
 

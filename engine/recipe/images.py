@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
 _INPUT_OPTIONS = ("layout", "size")
-"""The options of `preprocess` that change the model's input tensor. The others change only the values in it."""
+"""The options of `preprocess` that change the shape of the model's input. Other options change only the values."""
 
 _REPOSITORIES = ("timm:", "hf:timm/")
 
@@ -24,7 +24,7 @@ class Images(RecipePart):
 
     layout: Literal["NCHW", "NHWC"] = "NCHW"
     size: Annotated[int, Field(ge=1)] | None = None
-    """The pixels of each side of the image. With None, the model's own settings decide."""
+    """The pixels of each side of the image, or None for the size in the model's own settings."""
 
 
 def of_recipe(recipe: Recipe) -> Images | None:

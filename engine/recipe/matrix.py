@@ -14,7 +14,7 @@ from engine.recipe.overrides import Assignment, meaning, same
 from engine.text.places import Position
 
 MAX_VARIANTS = 100_000
-"""The most combinations of a matrix before `exclude`. They are counted before any combination is made."""
+"""The most combinations of a matrix before `exclude`. A larger matrix is refused before its combinations are listed."""
 MAX_RULES = 256
 """The most entries of `include` and of `exclude`: each entry is compared with each combination."""
 
@@ -25,10 +25,10 @@ Combination = dict[str, Node]
 def combinations(matrix: Node, pinned: Sequence[Assignment]) -> list[Combination]:
     """Return one combination of values for each variant. Raises RecipeError.
 
-    The rules are those of GitHub Actions. `exclude` removes each combination that has all values of one of its entries.
-    An entry of `include` is then added to every combination whose axes keep their values; where there is no such
-    combination, the entry is a variant of its own. An assignment of `pinned` (`--set`) replaces the values of the axis
-    with its path.
+    The rules of `include` and `exclude` are those of GitHub Actions. `exclude` removes each combination that has all
+    values of one of its entries. An entry of `include` is then added to every combination whose axes keep their values;
+    where there is no such combination, the entry is a variant of its own. An assignment of `pinned` (`--set`) replaces
+    the values of the axis with the same path.
     """
     if not matrix.mapping:
         what = f"`matrix` is {description(matrix)}; lists of values by path are meant"
@@ -70,7 +70,7 @@ def _has(combination: Combination, entry: Mapping[str, Node]) -> bool:
 
 
 def _values(path: str, matrix: Node) -> Sequence[Node]:
-    """Return the values of an axis. Raises RecipeError unless they are a list of different values."""
+    """Return the values of an axis. Raises RecipeError unless the axis is a list of different values."""
     _check_path(path, matrix.keys[path])
     node = matrix.child(path)
     if node is None or not node.items:

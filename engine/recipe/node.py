@@ -39,7 +39,7 @@ class Node:
         return value if isinstance(value, Sequence) and not isinstance(value, str) else None
 
     def child(self, segment: str | int) -> Node | None:
-        """Return the value of a key or of an index, which may be a text such as `"0"`. Without a value, return None."""
+        """Return the value of a key or an index, or None for a missing value. An index may be a text such as `"0"`."""
         if self.mapping is not None:
             return self.mapping.get(str(segment))
         if self.items is not None and str(segment).isdecimal() and int(segment) < len(self.items):
@@ -132,7 +132,8 @@ def put(node: Node | None, path: Path, value: Node) -> Node:
 def place(root: Node, path: Path) -> Position | None:
     """Return the place that an error about the value at `path` shows, or None for a missing value.
 
-    For a block of several lines the place is the key above the block. For all other values it is the value itself.
+    For a block of several lines the place is the key above the block. For other values the place is the start of the
+    value.
     """
     node = root.find(path)
     if node is None or not path:

@@ -59,7 +59,7 @@ def _levels_apart(value: Any) -> Any:
     """Return the options with `version_compatible: true` instead of `compatibility: version-compatible`.
 
     `compatibility` is TensorRT's level of compatibility with other hardware. Compatibility with other versions of
-    TensorRT is a separate flag, which users write under either name.
+    TensorRT is the separate flag `version_compatible`.
     """
     if not isinstance(value, Mapping) or value.get("compatibility") != _VERSIONS:
         return value

@@ -15,11 +15,11 @@ from engine.text import suggestions
 
 _ANYTHING = Any
 _ALIKE_BELOW = 0.75
-"""The least similarity of a word to a field one level below: stricter, because the word is in the wrong place, too."""
+"""The least similarity of a word to a field of a section. A word at the top level must be more similar than usual."""
 
 
 def fields_at(path: Sequence[str | int]) -> Sequence[str] | None:
-    """Return the fields that a recipe may have at `path`. Return None where any name is allowed, or no mapping is."""
+    """Return the fields that a recipe may have at `path`. Return None at a value that is no section."""
     kind = _kind_at(path)
     return None if kind is None else _names(kind)
 

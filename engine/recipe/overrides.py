@@ -13,7 +13,7 @@ from engine.recipe.yaml_text import parse
 from engine.text.places import Position, Text
 
 SET, ONLY = "--set", "--only"
-"""The names of these options' texts in errors. Each argument of an option is a line of the option's text."""
+"""The names that errors give to the arguments of `--set` and `--only`. Each argument is one line of a text."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ _FORMS = {
 }
 _MODEL_FORMS = ("hf", "python", "timm")
 _OF_THE_WEB = ("http", "https", "file", "s3")
-"""Known schemes that no field accepts. They are no misspelling of another scheme."""
+"""Known schemes that no field accepts. For such a scheme, a hint offers no similar scheme."""
 _SAMPLES = (".jsonl", ".npz")
 _LIBRARY = re.compile(r".+\.(so(\.[0-9]+)*|dll)")
 
@@ -43,7 +43,7 @@ class Bounds:
     """A cache, because the variants of one document share most paths: (path, place, folder) -> (URI, links)."""
 
     def check(self, path: Path, at: Position) -> None:
-        """Raise RecipeError where `path`, its symbolic links resolved, leads out of the bounds."""
+        """Raise RecipeError where `path`, after its symbolic links are resolved, leads out of the allowed folders."""
         real = Path(os.path.realpath(path))
         if not any(real.is_relative_to(os.path.realpath(folder)) for folder in (self.project, *self.allowed)):
             raise RecipeError(
@@ -94,8 +94,8 @@ def resolved(root: Node, bounds: Bounds, home: Path, *, must_exist: bool = True)
     """Return the recipe with URIs `file:/absolute/path` instead of paths, and the paths with their links resolved.
 
     A path is relative to the folder of its own YAML file. A path of the command line is relative to `home`, the folder
-    of the recipe. The second value maps each absolute path, symbolic links unresolved, to the same path with symbolic
-    links resolved. Raises RecipeError for a missing file, unless `must_exist` is false.
+    of the recipe. The second return value maps each absolute path with symbolic links to the same path without symbolic
+    links. Raises RecipeError for a missing file, unless `must_exist` is false.
     """
     links: dict[str, str] = {}
     for each, path, node in _named(root):

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MARKS = (".git", "pyproject.toml", os.path.join("cache", "format"))
-"""Files and folders that mark the root of a project. The last one marks the store of an earlier build."""
+"""Files and folders that mark the root of a project. `cache/format` is the mark of a store."""
 
 
 def project_of(path: Path) -> Path:

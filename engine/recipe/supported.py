@@ -1,4 +1,4 @@
-"""Fields that a recipe may have and no step supports yet. They are errors and never ignored."""
+"""Fields that a recipe may have and that no step supports yet. A recipe with such a field is refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _rivals(recipe: Recipe) -> bool:
 
 
 def off_the_cpu(recipe: Recipe) -> bool:
-    """Tell whether the recipe's target cannot generate text. Only ONNX Runtime's CPU provider can."""
+    """Tell whether the recipe's target cannot generate text. Only ONNX Runtime's CPU provider can generate text."""
     return not registry.of(recipe).generates(recipe.target)
 
 

@@ -15,7 +15,7 @@ from engine.text.places import UNPRINTABLE, Position, Text
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C is six times as fast
 
 MAX_DEPTH = 32
-"""The most levels of lists and mappings inside each other. The limit bounds the recursion over nodes."""
+"""The most levels of lists and mappings inside each other: the functions that walk over nodes are recursive."""
 MAX_VALUES = 20_000
 """The most values of a recipe: more values are data, not a recipe. Each alias counts all values of its anchor."""
 
@@ -32,11 +32,12 @@ _HINTS = (
 def parse(text: Text, content: str | None = None) -> Node:
     """Return the one document of `text`. Raises RecipeError at the wrong place.
 
-    Errors are: empty text, several documents, duplicate keys, keys that are no text, merge keys, tags, an alias inside
-    its own anchor, more than MAX_DEPTH levels or MAX_VALUES values, and words that YAML 1.1 and 1.2 read differently.
+    A text is wrong if it is empty, or if it contains several documents, duplicate keys, keys that are no text, merge
+    keys, tags, an alias inside its own anchor, more than MAX_DEPTH levels, more than MAX_VALUES values, or words that
+    YAML 1.1 and 1.2 read differently.
 
-    `content` is parsed instead of the whole text. It is a part of `text` after blanks and line breaks, which give the
-    part the line and column that it has in `text`.
+    With `content`, only a part of `text` is parsed. Blanks and line breaks at the start of `content` give the part the
+    same line and column as in `text`.
     """
     content = text.content if content is None else content
     if match := UNPRINTABLE.search(content):
@@ -161,7 +162,7 @@ class _Reader:
         return replace(node, at=self.at(event))
 
     def count(self, event: Any, size: int) -> None:
-        """Add `size` to the number of values. Raises RecipeError where the number gets too large."""
+        """Add `size` to the number of values. Raises RecipeError where the recipe has too many values."""
         self.values += size
         if self.values > MAX_VALUES:
             what = f"the recipe holds more than {MAX_VALUES:,} values, aliases counted in full"

@@ -47,6 +47,6 @@ def lines(rows: Sequence[Sequence[str]], columns: Sequence[Column] = (), *, gap:
 
 
 def show(rows: Sequence[Sequence[str]], columns: Sequence[Column] = (), *, gap: int = 2, indent: int = 0) -> None:
-    """Print the lines of the rows."""
+    """Print the rows of a table as aligned lines."""
     for line in lines(rows, columns, gap=gap, indent=indent):
         print(line)

@@ -1,4 +1,4 @@
-"""Events as lines of JSON, one object in each line, for programs. The form is stable."""
+"""Events as lines of JSON, one object in each line, for programs. The fields of the objects are stable."""
 
 from __future__ import annotations
 

@@ -128,8 +128,8 @@ def _inputs(session: Session) -> Iterator[str]:
 def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished) -> Iterator[str]:
     """Yield the files and folders that the build wrote or may have changed: records, artifacts, packages, code folders.
 
-    Folders of the import path are outputs, since `build/` may be made in one of them. Folders of steps are outputs,
-    since Python writes compiled files there. Installing a package or adding a step changes these folders.
+    Folders of the import path count as outputs, since `build/` may be made in one of them. Folders of steps count as
+    outputs, since Python writes compiled files there. Installing a package or adding a step changes these folders.
     """
     yield from (entry for entry in sys.path if Path(entry).is_dir())
     yield from registry.folders()

@@ -2,7 +2,7 @@
 
 from engine.runtimes.backends import Accelerator, Backend
 from engine.runtimes.preparation import Lowering, Residual
-from engine.runtimes.rival import RivalModel
+from engine.runtimes.rival import Original, RivalModel
 from engine.runtimes.runner import Runner
 from engine.runtimes.runtime import Kernels, Runtime, Unsupported, Way
 from engine.runtimes.served import Served
@@ -14,6 +14,3 @@ __all__ = [
 
 VERSION = 1
 """The version of the interface for runtimes of other packages: see docs/stability.md."""
-
-Original = RivalModel
-"""The name that `RivalModel` had first: docs/stability.md promises it to other packages."""

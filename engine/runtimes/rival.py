@@ -21,3 +21,7 @@ class RivalModel:
     """The section `images` of the recipe, for a model of timm: the size and normalization of images."""
     new_tokens: int | None = None
     """The number of tokens that a call generates; None for a model that generates no text."""
+
+
+Original = RivalModel
+"""The first name of `RivalModel`, which runtimes of other packages use (docs/stability.md)."""

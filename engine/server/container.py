@@ -24,11 +24,11 @@ _SHARED_MEMORY = "1g"
 """The size of /dev/shm, where the python backend passes tensors. docker's default of 64 MB is too small for it."""
 _MODELS = "/models"
 _ANSWER_SECONDS, _PULL_SECONDS = 20, 7200
-"""How long docker may take to answer a question, and to pull or build an image of several gigabytes."""
+"""Seconds that docker may take for a query, and for pulling or building an image of several gigabytes."""
 _TIMED_OUT, _CANNOT_RUN = 124, 126
 """Exit codes for a command that takes too long or cannot run, as of timeout(1) and of shells."""
 _DIGEST_LENGTH = 12
-"""Characters of a digest in the tag of a derived image."""
+"""How many characters of a digest are in the tag of a derived image."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ def find(needs: Needs, named: str | None, *, pull: bool) -> InContainer:
     """Return a server in a container that has all that the models need.
 
     Packages of python models that Triton's image lacks are installed into a derived image, once. `named` is the image
-    that the recipe names. With `pull`, an image that is not on this machine is pulled or built. Raises Lacking.
+    that the recipe names. With `pull`, an image that is not on this machine is pulled or built. Raises Lacking where
+    neither docker nor podman answers, or where no image has what the models need.
     """
     tool = _tool()
     tag = versions.tag_for(needs.engines, named)
@@ -79,7 +80,7 @@ def find(needs: Needs, named: str | None, *, pull: bool) -> InContainer:
 
 
 def _tool() -> str:
-    """Return the first of docker and podman whose daemon answers. Raises Lacking."""
+    """Return the first of docker and podman whose daemon answers. Raises Lacking where neither does."""
     silent = []
     for name in TOOLS:
         tool = shutil.which(name)
@@ -114,7 +115,7 @@ def _has(tool: str, image: str) -> bool:
 
 
 def _fetch(tool: str, base: str, image: str, dockerfile: str) -> None:
-    """Pull Triton's image `base`, and build `image` from it where it is a derived one. Raises Lacking."""
+    """Pull Triton's image `base`, and build the derived `image` from it. Raises Lacking where either fails."""
     print(f"{Path(tool).name} fetches {base}, several gigabytes; `--server pip` needs none", file=sys.stderr)
     if not _has(tool, base):
         done = _run([tool, "pull", base], seconds=_PULL_SECONDS)

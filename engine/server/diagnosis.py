@@ -1,4 +1,4 @@
-"""Diagnosis: what the log, the exit code or a model's state of a Triton server means, in plain words."""
+"""Diagnosis: the meaning of a Triton server's log, its exit code and its models' errors, in plain words."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def meaning(lines: Sequence[str]) -> str:
 
 
 def hint_after_end(code: int, lines: Sequence[str]) -> str:
-    """Return the hint for a server that ended by itself with an exit code, and these last lines in its log."""
+    """Return the hint for a server that ended by itself, by its exit code and the last lines of its log."""
     if code == _KILLED:
         return "something killed it: the kernel does so where memory runs out (`dmesg` tells); serve it again"
     return meaning(lines) or "the log says more; serve it again"

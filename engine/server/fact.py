@@ -20,11 +20,11 @@ _INSIDE = ("numpy", "onnxruntime", "tokenizers")
 """The packages that answer requests in the Python of the pip-installed server."""
 
 
-@fact("triton.server")  # no fact that describes a machine: it runs docker, and few jobs depend on it
+@fact("triton.server")  # not shown by `recipe doctor`: the fact runs docker, and few jobs depend on it
 def triton_server(hardware: Hardware | None) -> Known:
     """Return the kind and version of the server that would be started for a model on a CPU or a GPU; NONE for none.
 
-    For the pip-installed server, the versions of the packages that answer requests follow: its models run in Python.
+    The models of the pip-installed server run in Python: the versions of the packages that answer requests follow.
     """
     variables = ("PATH", *packaged.VARIABLES)
     return Known(_server(gpu=hardware is not None), tuple(_places()), variables)

@@ -19,8 +19,9 @@ def find(
 ) -> Installation:
     """Return the first server that can serve models with these needs.
 
-    `only` restricts the search to one kind. `image` is the container image that the recipe names. With `pull`, an image
-    that is not on this machine yet is fetched. Raises StepError, with a reason for each kind, where no server fits.
+    `only` restricts the search to one kind of server. `image` is the container image that the recipe names. With
+    `pull`, an image that is not on this machine yet is fetched. Raises StepError, with a reason for each kind, where no
+    server fits.
     """
     needs = needs or Needs()
     ways: dict[Kind, Callable[[], Installation]] = {

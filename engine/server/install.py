@@ -36,7 +36,10 @@ class Installed:
 
 
 def install(environment: Path, say: Callable[[str], None] = print) -> Installed:
-    """Create the environment or bring it up to date, one process at a time. Raises StepError."""
+    """Create the virtual environment of Triton, or bring it up to date; only one process at a time does so.
+
+    Raises StepError where this machine or this Python cannot run the server, or where an installation fails.
+    """
     began = time.monotonic()
     try:
         packaged.refuse_platform()

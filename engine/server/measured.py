@@ -90,7 +90,7 @@ def started(
 
 
 def plain(ours: Serving, exported: Path, *, runtime: Runtime, name: str) -> ServedModel:
-    """Return the exported model with nothing but Triton's defaults, as a user would serve the model beside ours."""
+    """Return the exported model with Triton's defaults only: a rival, as users would serve the model without recipe."""
     own = f"{ours.model_name}_{_PLAIN}"
     execution = runtime.as_rival(ours.execution)
     update = {"model_name": own, "ensemble": f"{own}_text", "fields": {}, "execution": execution}
@@ -107,8 +107,8 @@ def entry(client: Client, name: str, model: str) -> ModelMetadata:
 def arrays(model: ModelMetadata, inputs: Tensors, tokenizer: Path) -> dict[str, np.ndarray]:
     """Return the arrays of a request to a served model, for the `inputs` of the model in process.
 
-    A model that takes texts gets as many texts of as many tokens as `inputs` has; any other model gets `inputs`.
-    `tokenizer` is the tokenizer.json of the package. Raises StepError where no text has that many tokens.
+    A model of texts gets as many texts as `inputs` has rows, each with as many tokens. Any other model gets `inputs`.
+    `tokenizer` is the tokenizer.json of the package. Raises StepError where no text has exactly as many tokens.
     """
     texts = model.input(TEXT)
     if texts is not None:

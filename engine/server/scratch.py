@@ -49,7 +49,7 @@ class Scratch:
 
 
 def new() -> Scratch:
-    """Return a folder for a new server, after cleaning up after dead servers. Raises StepError."""
+    """Return a folder for a new server, after cleaning up after dead servers. Raises StepError where there is none."""
     root = _root()
     with file_lock.hold(root / _LOCK):
         _sweep(root)
@@ -88,7 +88,10 @@ def _lives(folder: Path) -> bool:
 
 
 def _root() -> Path:
-    """Return the folder of all servers of this user, to which no other user can write. Raises StepError."""
+    """Return the folder for all servers of this user, to which no other user can write.
+
+    Raises StepError where the folder cannot be made or belongs to another user.
+    """
     root = Path(tempfile.gettempdir()) / f"recipe-servers-{os.getuid()}"
     try:
         root.mkdir(mode=0o700, exist_ok=True)

@@ -154,7 +154,7 @@ def _started(plan: _Plan) -> Server:
 
 
 def _try(plan: _Plan) -> Server:
-    """Start the server once, and wait until its models are ready. Raises StepError."""
+    """Start the server once, and wait until its models are ready. Raises StepError where they do not get ready."""
     own = scratch.new()
     ports = plan.ports or choice.free()
     log = plan.log or own.folder / _LOG
@@ -172,7 +172,7 @@ def _try(plan: _Plan) -> Server:
 
 
 def _start_keeper(plan: _Plan, own: Scratch, ports: Ports, log: Path) -> Keeping:
-    """Start the keeper, which starts the server. Raises StepError."""
+    """Start the keeper, which starts the server. Raises StepError where a file of the server cannot be written."""
     place = Place(plan.repository, ports, own.folder, own.name, plan.needs)
     try:
         launch = plan.installation.launch(place)

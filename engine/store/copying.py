@@ -11,6 +11,8 @@ from engine.errors import StepError
 
 _CLONE = 0x40049409
 """FICLONE of linux/fs.h: make a file share the blocks of another, copy-on-write."""
+_CHUNK = 1 << 20
+"""Bytes that are copied at a time."""
 
 
 def copy(source: Path, target: Path) -> None:
@@ -19,7 +21,7 @@ def copy(source: Path, target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         with source.open("rb") as reader, target.open("wb") as writer:
             if not _cloned(reader.fileno(), writer.fileno()):
-                shutil.copyfileobj(reader, writer, 1 << 20)
+                shutil.copyfileobj(reader, writer, _CHUNK)
         target.chmod(0o644)
     except OSError as error:
         raise StepError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from engine.digest import Digest
 from engine.errors import StepError
 from engine.store.disk import flush
 
+_PERMISSIONS, _READ_ONLY = 0o777, 0o444
+"""File modes: all permissions, and reading by everybody."""
 Files = Mapping[str, tuple[int, Digest]]
 """Relative path -> size in bytes and digest of the content."""
 
@@ -34,7 +37,7 @@ def _taken(path: Path) -> tuple[int, Digest]:
         )
     status = path.stat()
     if status.st_nlink == 1:  # a file with several names is a stored input that the step hands on
-        if status.st_mode & 0o777 != 0o444:  # noqa: PLR2004 - read-only for everybody
-            os.chmod(path, 0o444)
+        if stat.S_IMODE(status.st_mode) & _PERMISSIONS != _READ_ONLY:
+            os.chmod(path, _READ_ONLY)
         flush(path)
     return status.st_size, digest.of_file(path)

@@ -25,6 +25,9 @@ from engine.store.presence import Presence, sweep
 from engine.store.sealed import sealed, unsealed
 from engine.store.stat_cache import StatCache, stat_row
 
+_MOST_NUMBERS = 1 << 20
+"""The most files of one name in `quarantine/`; any further one is deleted."""
+
 
 @dataclass(frozen=True)
 class Record:
@@ -285,7 +288,7 @@ class Store:
     def put_aside(self, path: Path) -> Path:
         """Move a damaged file or folder to `quarantine/`, where nothing reads it; return its path. Raises OSError."""
         self.layout.quarantine.mkdir(exist_ok=True)
-        for number in range(1 << 20):
+        for number in range(_MOST_NUMBERS):
             place = self.layout.quarantine / f"{path.name}.{number}"
             if not place.exists():
                 with contextlib.suppress(FileNotFoundError):

@@ -190,16 +190,15 @@ class _Inspection:
 
     def _artifacts(self) -> None:
         named = {record.artifact for record in self.records.values()}
-        wrong = {artifact: why for artifact in sorted(named) if (why := self._fault(artifact))}
+        faults = {artifact: self._fault(artifact) for artifact in sorted(named)}
         for key, record in self.records.items():
-            if record.artifact not in wrong:
+            fault = faults[record.artifact]
+            if fault is None:
                 continue
-            path = self.store.artifact_path(record.artifact)
-            if self.store.find(record.key) is not None:
-                self._say(path, wrong[record.artifact], mended=True)
-                continue
-            self._say(path, wrong[record.artifact])
-            self._drop(key)
+            mended = self.store.find(record.key) is not None
+            self._say(self.store.artifact_path(record.artifact), fault, mended=mended)
+            if not mended:
+                self._drop(key)
         for path in sorted(self.store.layout.artifacts.iterdir()):
             if path.name not in named:
                 self._unnamed(path)

@@ -1,4 +1,4 @@
-"""What a URL of a server says, and what the server at it speaks."""
+"""URLs of servers, and the protocol that a server really speaks."""
 
 import contextlib
 import socket
@@ -34,7 +34,7 @@ def test_what_is_no_url_of_a_server_is_refused(url):
 
 @contextlib.contextmanager
 def listening(says):
-    """A server that says this to whoever connects, and nothing else."""
+    """Serve one connection, which gets these bytes and nothing else."""
     with socket.create_server(("127.0.0.1", 0)) as door:
 
         def answer():

@@ -1,4 +1,4 @@
-"""Answers of each kind, as they are shown."""
+"""The lines that show each kind of answer to people."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""When requests are sent, and how many callers there are."""
+"""The start times of requests, and the points of a load test."""
 
 import numpy as np
 import pytest

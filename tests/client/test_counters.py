@@ -1,4 +1,4 @@
-"""A server's own counters, per request to the entry."""
+"""The server's counters, divided by the requests to the model that the client calls."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A curl line does what the client did, whatever a text holds."""
+"""A curl command sends the same request as our client, whatever characters a text holds."""
 
 import json
 import shlex

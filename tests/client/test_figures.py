@@ -1,4 +1,4 @@
-"""Figures as machines read them: their keys are what programs of others go by."""
+"""The JSON of figures: programs of others read its keys."""
 
 import json
 
@@ -37,7 +37,7 @@ TIMES_JSON = {
 
 
 def written(figures):
-    """Return the line of `--json`: the order of its keys counts."""
+    """Return the line of `--json`. The order of the keys counts."""
     return json.dumps(figures.to_json())
 
 

@@ -1,4 +1,4 @@
-"""What a load comes to: percentiles and throughput."""
+"""The figures of a load: percentiles and throughput."""
 
 from engine.client import load
 from engine.client.address import Address

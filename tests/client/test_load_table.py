@@ -19,7 +19,7 @@ SERVER = {
 
 @dataclass(frozen=True, kw_only=True)
 class WithRetries(LoadFigures):
-    """Figures with one number more."""
+    """The figures of a load test with one number more."""
 
     retries: int = field(metadata=measured("retries", digits=0))
 

@@ -1,4 +1,4 @@
-"""Which model of a server a client asks, and what it takes."""
+"""The choice of a model on a server, and the model's inputs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""perf_analyzer's figures in our words, of the files that it writes."""
+"""Our figures, made of the files that perf_analyzer writes."""
 
 from engine.client import perf_analyzer
 from engine.client.figures import NotMeasured

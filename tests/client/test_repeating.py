@@ -1,4 +1,4 @@
-"""Statistics of repeated requests, as people read them."""
+"""Statistics of repeated requests: their numbers, and the table for people."""
 
 from engine.client import repeating
 from engine.client.counters import Counters

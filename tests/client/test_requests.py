@@ -1,4 +1,4 @@
-"""Rows become requests of their kind, up to what the model takes, and the bytes that go over the line."""
+"""Requests made of rows, up to the model's largest batch, and the bytes of a request."""
 
 import json
 

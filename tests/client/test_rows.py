@@ -1,4 +1,4 @@
-"""Rows to ask about, read as recipes have them."""
+"""Rows of a query, read in the form that recipes use."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whether the server that answers is ours."""
+"""Health: the server that answers must be the server that was started."""
 
 import http.server
 import threading
@@ -9,7 +9,7 @@ from engine.server.needs import Needs
 
 
 class Another(http.server.BaseHTTPRequestHandler):
-    """A server that some other program has."""
+    """The HTTP server of another program."""
 
     def do_GET(self):
         self.send_response(200)

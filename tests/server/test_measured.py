@@ -71,7 +71,7 @@ def test_one_number_a_row_is_sent_as_triton_has_it(tmp_path):
 
 
 def test_a_server_that_does_not_answer_the_first_request_is_told_with_its_message():
-    """And later requests hold the same arrays, encoded anew each time."""
+    """Later requests hold the same arrays."""
 
     sent = []
 

@@ -76,8 +76,8 @@ def bound(body: Iterable[ast.AST], package: str) -> dict[str, tuple[ImportTarget
             for name, target in _of_import(node, package, runs=runs):
                 into = imported if runs else typed
                 into[name] = tuple(dict.fromkeys((*into.get(name, ()), target)))
-        elif type(node) not in _SILENT and (given := _given(node)) is not None:
-            others.add(given)
+        elif type(node) not in _SILENT:
+            others.update(_bound_by(node))
     return {**typed, **dict.fromkeys(others, ()), **imported}
 
 
@@ -133,15 +133,15 @@ def _in_scope(body: Iterable[ast.AST], *, runs: bool) -> Iterator[tuple[ast.AST,
             todo += [(each, runs) for each in ast.iter_child_nodes(node)][::-1]
 
 
-def _given(node: ast.AST) -> str | None:
-    """Return the name that a node other than an import binds, or None."""
+def _bound_by(node: ast.AST) -> tuple[str, ...]:
+    """Return the name that a node other than an import binds, () for most nodes."""
     match node:
         case ast.Name(id=name, ctx=context):
-            return None if isinstance(context, ast.Load) else name
+            return () if isinstance(context, ast.Load) else (name,)
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            return name
+            return (name,)
         case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-            return name
+            return (name,)
         case ast.MatchMapping(rest=str(name)):
-            return name
-    return None
+            return (name,)
+    return ()

@@ -28,6 +28,8 @@ _FIXED = {
 """Variables with fixed values in every worker: for the order of sets, without bytecode files, with quiet tools."""
 
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|_KEY$", re.IGNORECASE)
+_SHORTEST_SECRET = 8
+"""Characters. A shorter value of a secret variable could be an ordinary word, and is not removed from logs."""
 _HUB_TOKEN = re.compile(rb"hf_[A-Za-z0-9]{20,}")
 _URL_LOGIN = re.compile(rb"(://)[^/\s:@]+:[^/\s@]+@")
 
@@ -42,9 +44,7 @@ def for_worker(variables: Iterable[str] = (), environment: Mapping[str, str] = o
 def redacted(text: bytes, environment: Mapping[str, str] = os.environ) -> bytes:
     """Return a log without secrets: values of secret variables, tokens of a hub, and logins in URLs."""
     secrets = {
-        value.encode()
-        for name, value in environment.items()
-        if _SECRET.search(name) and len(value) >= 8  # noqa: PLR2004 - shorter ones would blank out ordinary words
+        value.encode() for name, value in environment.items() if _SECRET.search(name) and len(value) >= _SHORTEST_SECRET
     }
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, b"[redacted]")

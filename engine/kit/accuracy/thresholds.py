@@ -31,7 +31,7 @@ DEFAULTS: Mapping[Precision, Defaults] = {
     "fp16": Defaults(cosine=0.999, agreement=0.98, relative=0.05),
     "bf16": Defaults(cosine=0.99, agreement=0.95, relative=0.2),
     # The worst cosine of all-MiniLM-L6-v2 on 430 texts and padded batches: 0.970 with 8-bit weights and a scale per
-    # channel, 0.964 with 7 bits, but 0.893 with one scale per tensor and 0.776 unfused. The last two must miss the bound.
+    # channel, 0.964 with 7 bits, but 0.893 with one scale per tensor and 0.776 unfused. The last two must miss it.
     # Q/DQ for a GPU has static scales instead of dynamic ones, and the same bound.
     "int8": Defaults(cosine=0.95, agreement=0.9, relative=0.5),
     "fp8": Defaults(cosine=0.95, agreement=0.9, relative=0.5),

@@ -16,7 +16,7 @@ IN_PROCESS = "in-process"
 
 @dataclass(frozen=True, kw_only=True)
 class BenchRow:
-    """The latencies of one model at one shape, in process or through a server. Fields with a label are columns."""
+    """The latencies of one model at one shape, in process or through a server. Each field with a label is a column."""
 
     mean_ms: float = field(metadata=measured("mean", unit="ms", digits=3))
     p50_ms: float = field(metadata=measured("p50", unit="ms", digits=3))
@@ -24,7 +24,7 @@ class BenchRow:
     p99_ms: float = field(metadata=measured("p99", unit="ms", digits=3))
     runs: int
     noise: float
-    """How far the middle half of the rounds' medians lies apart, as a share of their median."""
+    """The interquartile range of the rounds' medians, divided by their median."""
     shape: Mapping[str, int]
     via: str
     runtime: str
@@ -83,7 +83,7 @@ class BenchReport(TypedReport):
     cpu: str
     rows: tuple[BenchRow, ...]
     gpu: GpuReport | None = None
-    """The GPU that ran the models, with its clocks meanwhile."""
+    """The GPU that ran the models, and its clocks during the measurement."""
     server: ServerReport | None = None
 
     @property
@@ -92,6 +92,6 @@ class BenchReport(TypedReport):
         return max((row.noise for row in self.rows), default=0.0)
 
     def ours_beside(self, rival: BenchRow) -> BenchRow | None:
-        """Return the row of the recipe's own model at the shape and way of a rival's row; None where it is missing."""
+        """Return the row of the recipe's own model at the shape and way of a rival's row; None without such a row."""
         same = (row for row in self.rows if row.ours and row.shape == rival.shape and row.via == rival.via)
         return next(same, None)

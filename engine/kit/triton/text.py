@@ -73,8 +73,8 @@ def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[st
 def _file(tokenizer: tokenizers.Tokenizer, checkpoint: Path, fixed: int | None, task: Task) -> str:
     """Return the text of tokenizer.json, with truncation and padding.
 
-    Texts are truncated as in validation, and padded to the longest text of a request or to a fixed length. Of a
-    question and its context only the context is truncated.
+    Texts are truncated as in validation, and padded to the longest text of a request or to a fixed length. Where
+    a row is a question and its context, only the context is truncated.
     """
     backend = tokenizer.backend
     cut = backend.truncation

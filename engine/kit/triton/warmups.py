@@ -92,7 +92,7 @@ def _check(place: Path, name: str, kind: str, dims: tuple[int, ...]) -> None:
 
 
 def _inputs(overrides: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield each input of each warm-up in the overrides of a model, which need not be valid."""
+    """Yield each input of each warm-up in the overrides of a model. The overrides need not be valid."""
     samples = overrides.get("model_warmup")
     for sample in samples if isinstance(samples, list | tuple) else ():
         inputs = sample.get("inputs") if isinstance(sample, Mapping) else None

@@ -10,7 +10,7 @@ def contender(call, active=nullcontext):
 
 
 class Machine:
-    """A clock that only calls move, and a diary of who was called."""
+    """A clock that only calls move on, and the names of the contenders in the order of their calls."""
 
     def __init__(self):
         self.now = 0.0

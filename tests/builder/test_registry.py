@@ -1,4 +1,4 @@
-"""Planning loads of the steps' rooms only what says what a step is."""
+"""The registry of steps: it loads the modules that steps run only when they are used."""
 
 import subprocess
 import sys
