@@ -44,7 +44,7 @@ def load(point: EntryPoint, kind: str) -> Any:
 
 
 def loaded() -> Sequence[str]:
-    """Return the modules of all plugins that this process loaded. Up-to-date builds watch the files of these modules."""
+    """Return the modules of all plugins of loaded plugins. Up-to-date builds watch the files of these modules."""
     return sorted(_loaded)
 
 

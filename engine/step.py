@@ -121,13 +121,13 @@ class Step(Frozen, ABC):
     makes: ClassVar[str]
     """The name of the step's only output, a directory."""
     after: ClassVar[str | None] = None
-    """The name of a step. This step comes right after it, and later steps get this step's output instead."""
+    """The name of the step after which this step comes. Later steps get this step's output instead of that output."""
     tools: ClassVar[tuple[str, ...]] = ()
     """Installed distributions whose versions change the result."""
     facts: ClassVar[tuple[str, ...]] = ()
     """Facts of the machine that change the result, by the names under which `engine.known.fact` declares them."""
     variables: ClassVar[tuple[str, ...]] = ()
-    """Environment variables that change the result. A worker sees these, and variables that say where files are."""
+    """Environment variables that change the result. A worker sees only these and variables with the places of files."""
     judged: ClassVar[tuple[str, ...]] = ()
     """Fields that only `judge` reads. They are no rows of the key, so that a new bound measures nothing again."""
     gates: ClassVar[tuple[str, ...]] = ()

@@ -1,4 +1,4 @@
-"""Rows, their digest, and their differences."""
+"""Keys: their rows, their digests and their differences."""
 
 from collections.abc import Mapping
 from typing import ClassVar

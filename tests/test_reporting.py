@@ -1,4 +1,4 @@
-"""Reports: typed in the program, JSON in a record, and read back as what they were or not at all."""
+"""Reports: written as JSON, and read back as equal values or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop, the reports and the commands know no step by name: they ask what a step is."""
+"""The loop, the reports and the commands contain no names of steps: they read the fields of steps."""
 
 import ast
 from pathlib import Path

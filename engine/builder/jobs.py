@@ -72,7 +72,7 @@ def _ordered(jobs: Sequence[Job]) -> tuple[Job, ...]:
 
 @cache  # the variants of a recipe are mostly wired alike
 def _order(needs: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
-    """Return the names of jobs, each after those that it needs; of several possible next ones, the first by name."""
+    """Return the names of jobs, each after the jobs that it needs; of several possible next jobs, the first by name."""
     graph = TopologicalSorter(dict(needs))
     try:
         graph.prepare()

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from engine.gpus import Gpu
 
 _TITLES = ("name", "SM", "GiB", "computes in", "TensorRT", "RTX", "memory by")
+_SHARED_COLUMNS = 3
+"""Name, SM and GiB: the table of refused GPUs has them, too, with the same widths."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,10 +91,9 @@ def _print_table(chosen: Sequence[Gpu]) -> None:
     from engine.gpus import UNSUPPORTED
     from engine.report import grid
 
-    # The table of refused GPUs has columns of the same widths.
     rows = [_TITLES, *map(_row, chosen)]
     refused = [(gpu.name, str(gpu.sm), "", gpu.why) for gpu in UNSUPPORTED]
-    widths = [max(len(row[column]) for row in (*rows, *refused)) for column in range(3)]
+    widths = [max(len(row[column]) for row in (*rows, *refused)) for column in range(_SHARED_COLUMNS)]
     columns = [grid.Column(right=column > 0, width=width) for column, width in enumerate(widths)]
     grid.show(rows, columns)
     print("\nnothing is built for:")

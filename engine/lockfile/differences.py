@@ -16,7 +16,7 @@ _DEFAULT = ("locked the default", "here the default")
 
 @dataclass(frozen=True)
 class Difference:
-    """A row with its value in the lock and here. None where a side has no such row: `absent` has the words for that."""
+    """A row with its value in the lock and here. A missing row has the value None and is shown in words of `absent`."""
 
     row: str
     locked: str | None

@@ -19,7 +19,7 @@ _ALTERNATIVES = (
     ("tensorrt_rtx", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12"),
 )
 _STAND_INS = {name: others for name, *others in _ALTERNATIVES}
-"""Distributions that provide the same import as another. The one installed last has overwritten the files."""
+"""Distributions that provide the same import as another. The last installed distribution has overwritten the others."""
 _SELF_DESCRIPTION = ("capi", "build_and_package_info.py")
 """The file in ONNX Runtime with the name of the distribution that it belongs to."""
 

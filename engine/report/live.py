@@ -30,6 +30,8 @@ _MARKS = {
     "skipped": (".", "dim"),
 }
 _FRAMES_PER_SECOND = 8
+_OTHER_LINES, _LEAST_LINES = 4, 4
+"""Lines of the screen that the view leaves to the shell, and the least lines of the view."""
 
 
 @dataclass
@@ -102,7 +104,7 @@ class LiveReport:
 
     def _visible(self) -> Iterator[_Line]:
         """Yield the lines that fit on the screen. If not all fit, only jobs that run, failed or wait are shown."""
-        room = max(4, self._console.height - 4)
+        room = max(_LEAST_LINES, self._console.height - _OTHER_LINES)
         lines = list(self._lines.values())
         if len(lines) > room:
             lines = [line for line in lines if _is_news(line)][-room:]
@@ -124,6 +126,7 @@ class LiveReport:
 
 
 def _is_news(line: _Line) -> bool:
+    """Tell whether a job runs, failed or waits."""
     if line.ended is not None:
         return line.ended.state in ("failed", "waiting")
     return line.started is not None

@@ -56,7 +56,7 @@ def needs_of(repository: Path) -> Needs:
 
 
 def _config(folder: Path) -> Config:
-    """Return the configuration of a model, which may have fields of a later Triton. Raises StepError for a broken file."""
+    """Return the configuration of a model; it may have fields of a later Triton. Raises StepError for a broken file."""
     try:
         return configs.read(folder, allow_unknown_field=True)
     except (OSError, ValueError) as error:

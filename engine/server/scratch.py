@@ -49,7 +49,7 @@ class Scratch:
 
 
 def new() -> Scratch:
-    """Return a folder for a new server, after cleaning up after dead servers. Raises StepError where none can be made."""
+    """Return a folder for a new server, after cleaning up after dead servers. Raises StepError where there is none."""
     root = _root()
     with file_lock.hold(root / _LOCK):
         _sweep(root)

@@ -22,7 +22,7 @@ def link_or_copy(source: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def explained(root: Path) -> Iterator[None]:
-    """Turn an OSError inside the block into a StoreError with the cause and a hint."""
+    """Turn an OSError in the block into a StoreError with the cause and a hint."""
     try:
         yield
     except OSError as error:

@@ -39,7 +39,7 @@ def materialize(store: Store, record: Record, place: Path) -> None:
 
 @contextlib.contextmanager
 def _turn(store: Store, place: Path) -> Iterator[None]:
-    """Keep other builders away from a folder inside the block. Raises OSError."""
+    """Keep other builders away from a folder while the block runs. Raises OSError."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as turn:
         try:

@@ -22,7 +22,7 @@ _JSON = Seal(_digest, length=digest.LENGTH, head=b'{"seal": "')
 def sealed(fields: Mapping[str, object], place: str = "") -> bytes:
     """Return the fields as a line of JSON that begins with the digest of the rest. Raises ValueError, TypeError.
 
-    `place` is the name of the file. The seal fits under no other name.
+    `place` is the name of the file. A file that was renamed no longer fits its seal.
     """
     text = json.dumps(fields, sort_keys=True, allow_nan=False)
     rest = f'", {text[1:]}\n'.encode() if fields else b'"}\n'

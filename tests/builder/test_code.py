@@ -1,4 +1,4 @@
-"""Which edits of a step's code count."""
+"""Edits of a step's code that change its digest, and edits that do not."""
 
 import importlib.machinery
 import sys

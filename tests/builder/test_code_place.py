@@ -1,4 +1,4 @@
-"""Where code lies, and what it is called there, does not count; what it does counts in all that reach it."""
+"""The digest of code does not depend on paths and names of modules; a change of code shows in all that reach it."""
 
 import re
 import sys
@@ -22,7 +22,7 @@ PLAIN = {
 
 @pytest.fixture
 def digest_of(tmp_path, monkeypatch):
-    """Write a package of these files, and return the digest of a module in it."""
+    """Write a package with these files, and return the digest of one of its modules."""
     monkeypatch.syspath_prepend(str(tmp_path))
     tried = []
 
@@ -225,7 +225,7 @@ def test_the_code_of_several_packages_counts_each_with_its_own(digest_of, tmp_pa
 
 
 def test_what_our_interface_hands_on_counts_as_where_it_comes_from(digest_of):
-    """`engine.tasks` hands on names of its modules: another package sees them by the one name."""
+    """`engine.tasks` re-exports names of its modules, which other packages import from there."""
     by_interface = digest_of({**PLAIN, "step.py": "from engine.tasks import Task\nVALUE = Task\n"})
     assert by_interface != digest_of({**PLAIN, "step.py": "from engine.step import Hardware as Task\nVALUE = Task\n"})
     assert any(file.match("engine/tasks/task.py") for file in _files("engine.tasks", "Task", digest_of))

@@ -1,4 +1,4 @@
-"""What was made on the machine with the GPU is found on one without; what was not, is not, and `why` says the row."""
+"""Records from a machine with a GPU serve a machine without one if they fit; otherwise `why` names the row."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -32,7 +32,7 @@ class Graph(Step):
 
 
 class Compile(Step):
-    """Made on the GPU, with other bytes each time."""
+    """A step that runs on the GPU and gives other bytes each time."""
 
     makes: ClassVar[str] = "compiled"
     tools: ClassVar[tuple[str, ...]] = ("tensorrt",)
@@ -58,20 +58,20 @@ class Compile(Step):
 
 
 class SameCapability(Compile):
-    """Runs on every GPU of its compute capability."""
+    """A step whose output runs on every GPU of the same compute capability."""
 
     rows: ClassVar[tuple[str, ...]] = ("device.sm", "os")
 
 
 class SameMajor(Compile):
-    """Runs with every later version of its major."""
+    """A step whose output runs with every later version of the same major version."""
 
     tools: ClassVar[tuple[str, ...]] = ()
     rows: ClassVar[tuple[str, ...]] = ("device.name", "tensorrt.major")
 
 
 class Try(Step):
-    """Runs the engine on the GPU."""
+    """A step that runs the engine on the GPU."""
 
     makes: ClassVar[str] = "tried"
     tools: ClassVar[tuple[str, ...]] = ("tensorrt", "pyyaml")
@@ -100,7 +100,7 @@ def project(tmp_path):
 
 @pytest.fixture
 def on(monkeypatch):
-    """Go to a machine with these GPUs and this TensorRT."""
+    """Make this machine one with these GPUs and this version of TensorRT."""
 
     def go(*gpus, tensorrt="10.13.0.35"):
         monkeypatch.setattr(local_gpus, "gpus", lambda: gpus)
@@ -182,7 +182,7 @@ def test_the_other_rows_of_that_machine_do_not_count_here(project, on, monkeypat
 
 
 class Recall(Step):
-    """Depends on the CPU, as the answers of the original model do in their last bits."""
+    """A step that depends on the CPU, like the last bits of the original model's outputs."""
 
     makes: ClassVar[str] = "recalled"
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa",)
@@ -195,7 +195,7 @@ class Recall(Step):
 
 
 class Compare(Try):
-    """Runs the engine, and compares its answers."""
+    """A step that runs the engine and compares its outputs."""
 
     makes: ClassVar[str] = "tried"
 
@@ -205,7 +205,7 @@ class Compare(Try):
 
 @pytest.mark.parametrize(("text", "state"), [("answers", "cached"), ("other answers", "waiting")])
 def test_an_input_that_differs_by_the_cpu_alone_does_not_count_either(project, on, text, state):
-    """The answers say which CPU gave them: the worker's own, so the planted record says what another CPU gave."""
+    """The output names the worker's CPU. The planted record therefore has the output of another CPU."""
     on(T4)
     everything = variant(project, Graph(), Compile(), Recall(), Compare(), Pack())
     build(project, everything)
@@ -222,7 +222,7 @@ def test_an_input_that_differs_by_the_cpu_alone_does_not_count_either(project, o
 
 
 class HandOn(Step):
-    """Looks at the graph and hands it on unchanged, as a validation does."""
+    """A step that reads the graph and hands it on unchanged, like a validation."""
 
     makes: ClassVar[str] = "checked"
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa",)
@@ -232,14 +232,14 @@ class HandOn(Step):
 
 
 class First(Recall):
-    """The same, from nothing."""
+    """A step like `Recall`, without inputs: its output is the text alone."""
 
     def run(self, out: Path) -> None:
         (out / "answers").write_text(self.text)
 
 
 def test_a_step_that_hands_its_input_on_is_looked_through_once(project, on):
-    """Two graphs, each handed on: are they one graph of two machines?"""
+    """A plan with two graphs that are both handed on unchanged."""
     on(T4)
     for text in ("one", "two"):
         build(project, variant(project, First(text=text), HandOn(), Compile()))
@@ -249,7 +249,7 @@ def test_a_step_that_hands_its_input_on_is_looked_through_once(project, on):
 
 
 def plant(store, record, rows, files):
-    """File what another machine made: a record like this one, but for some rows."""
+    """Store a record of another machine: a copy of this record with some rows changed."""
     with store.presence.workplace() as folder:
         for name, content in files.items():
             (folder / name).write_bytes(content)

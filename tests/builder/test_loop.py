@@ -1,4 +1,4 @@
-"""The loop: what is built, what is reused, what is told, and what an end in the middle leaves behind."""
+"""The build loop: built and cached jobs, events, and builds that are interrupted."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-"""The rows of a native engine's key: each counts, its neighbours do not, and compatibility modes let go of some."""
+"""The key of a TensorRT engine: facts that count, facts that do not, and rows that compatibility modes leave out."""
 
 import pretended
 import pytest
@@ -29,7 +29,7 @@ def _a_machine_with_a_t4(monkeypatch):
 
 @pytest.fixture
 def key(tmp_path):
-    """Return the key that a T4 recipe's engine has here."""
+    """Return the key of the engine of a recipe for a T4."""
 
     def of(**tensorrt):
         recipe = Recipe.model_validate({
@@ -44,7 +44,7 @@ def key(tmp_path):
 
 @pytest.fixture
 def become(monkeypatch):
-    """Let one fact of the machine be another."""
+    """Give one fact of the machine another value."""
 
     def other(name):
         if name in local_gpus._FACTS:

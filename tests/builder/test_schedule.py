@@ -1,4 +1,4 @@
-"""What goes first."""
+"""The order of jobs by their expected durations."""
 
 from hypothesis import given
 from hypothesis import strategies as st

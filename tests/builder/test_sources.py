@@ -1,4 +1,4 @@
-"""Where a source is, what its content is, and what changes it."""
+"""Sources: their locations, their digests, and the edits that change a digest."""
 
 import os
 import sys
@@ -31,7 +31,7 @@ def directory(tmp_path):
 
 
 def onnx_model(path, *, location="weights.bin", length=None):
-    """Save a model of one addition whose weights lie in an external file."""
+    """Save an ONNX model of one addition with its weights in an external file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     tensor = numpy_helper.from_array(np.arange(4, dtype=np.float32), "w")
     data = tensor.raw_data
@@ -168,7 +168,7 @@ def test_a_file_that_is_no_onnx_model_is_one_clear_error(tmp_path, content):
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """Put a package on the path whose import would fail."""
+    """Put a package on the import path that fails when it is imported."""
     root = tmp_path / "site"
     fake_hub.write(root, {"weights_pkg/__init__.py": b"raise RuntimeError('imported')"})
     monkeypatch.syspath_prepend(str(root))

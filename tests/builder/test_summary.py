@@ -1,4 +1,4 @@
-"""What is shown of a build follows its plan and what its steps are, not what they are called."""
+"""A summary follows the plan and the fields of steps, not the names of steps."""
 
 from dataclasses import dataclass
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""A ticket goes from state to state as a build can, and no other way."""
+"""Tickets take the moves between states that make sense, and refuse all others."""
 
 from types import SimpleNamespace
 

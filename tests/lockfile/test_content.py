@@ -1,4 +1,4 @@
-"""A lock as a value: the keys of this machine and of all others."""
+"""The keys in a lock, for this machine and all others."""
 
 from engine.lockfile.content import Lock, LockedJob, LockedOutput, LockedVariant, sections
 

@@ -1,4 +1,4 @@
-"""What differs from a lock: each row with both values, and only what counts here."""
+"""Differences from a lock: rows with both values, without rows of other machines."""
 
 from dataclasses import replace
 

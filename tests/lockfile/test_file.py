@@ -1,4 +1,4 @@
-"""Where a lock lies, and when it is written."""
+"""The path of a lock's file, and when the file is written."""
 
 import pytest
 from small_lock import LOCK

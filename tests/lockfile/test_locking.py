@@ -1,4 +1,4 @@
-"""What a lock takes down of this machine, and how a build goes by it; steps of a few milliseconds."""
+"""Writing locks, and builds with `--locked` and `--frozen`, with steps of a few milliseconds."""
 
 import lock_steps
 import pretended
@@ -29,7 +29,7 @@ def project(tmp_path):
 
 @pytest.fixture
 def isa(monkeypatch):
-    """Let a test say which CPU this is."""
+    """Let a test choose the CPU."""
 
     def be(value):
         pretended.fact(monkeypatch, "cpu.isa", value)
@@ -39,7 +39,7 @@ def isa(monkeypatch):
 
 
 def variant(project, *steps):
-    """Return a plan in which each step takes the output of the one that its input is named after."""
+    """Return a plan of steps joined by the names of their inputs."""
     [loaded] = load(project / "r.yaml")
     read = lock_steps.Read(source=Source(uri=f"file:{project / 't.txt'}"))
     chosen = [read, *steps]

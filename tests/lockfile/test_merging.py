@@ -1,4 +1,4 @@
-"""What a second machine adds to a lock, and what it leaves."""
+"""Merging locks: entries that a second machine adds, and entries that stay."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Locks that cannot be read are refused with their place."""
+"""Unreadable locks are refused with the position of the error."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A lock's text and back."""
+"""Lock -> text -> lock."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What the driver tells of GPUs becomes the rows of an engine's key; the driver here is a fake, named so."""
+"""Facts about GPUs from a fake CUDA driver, as rows of an engine's key."""
 
 import pytest
 
@@ -11,7 +11,7 @@ ATTRIBUTES = {8: 49152, 16: 40, 18: 0, 32: 1, 37: 256, 38: 4194304, 75: 7, 76: 5
 
 
 class FakeCudaDriver:
-    """Answers as libcuda does on a machine with one T4; handles come and results go by reference."""
+    """Answers like libcuda on a machine with one T4, by writing into ctypes references."""
 
     def __init__(self, *, starts=True, name=b"Tesla T4"):
         self.starts, self.name = starts, name
@@ -42,7 +42,7 @@ class FakeCudaDriver:
 
 @pytest.fixture
 def driver(monkeypatch):
-    """Let a test say which driver is there."""
+    """Let a test choose the driver."""
 
     def be(fake):
         monkeypatch.setattr(cuda, "_library", lambda _name: fake)

@@ -1,4 +1,4 @@
-"""What this machine says of the packages that are installed."""
+"""Versions of installed distributions, and the distribution behind an import."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ ASK = "from engine.machine import tools; print(tools.build('onnxruntime').value,
 
 @pytest.fixture
 def site(tmp_path):
-    """A folder of installed packages, and what the program says of onnxruntime there."""
+    """Make a folder of installed distributions, and return the program's answer about onnxruntime there."""
 
     def installed(*distributions, own=None):
         for name, version in distributions:

@@ -82,14 +82,14 @@ def test_shapes_are_the_recipe_s_or_the_profiles_opt():
     profiles = ({"batch": 1, "sequence": [1, 16, 128]}, {"batch": [1, 8, 32], "sequence": [1, 128, 512]})
     own = Bench.for_recipe(recipe(profiles=profiles, bench=BenchSection()))
     assert own.shapes == ({"batch": 1, "sequence": 16}, {"batch": 8, "sequence": 128})
-    said = BenchSection(shapes=(Shape(axes={"sequence": 32}),))
-    assert Bench.for_recipe(recipe(profiles=profiles, bench=said)).shapes == ({"batch": 1, "sequence": 32},)
+    section = BenchSection(shapes=(Shape(axes={"sequence": 32}),))
+    assert Bench.for_recipe(recipe(profiles=profiles, bench=section)).shapes == ({"batch": 1, "sequence": 32},)
 
 
 def test_a_profile_that_decides_no_shape_is_no_part_of_the_key():
-    said = BenchSection(shapes=(Shape(axes={"batch": 1, "sequence": 32}),))
-    one = Bench.for_recipe(recipe(profiles=({"batch": 1, "sequence": [1, 16, 128]},), bench=said))
-    other = Bench.for_recipe(recipe(profiles=({"batch": 4, "sequence": [1, 64, 512]},), bench=said))
+    section = BenchSection(shapes=(Shape(axes={"batch": 1, "sequence": 32}),))
+    one = Bench.for_recipe(recipe(profiles=({"batch": 1, "sequence": [1, 16, 128]},), bench=section))
+    other = Bench.for_recipe(recipe(profiles=({"batch": 4, "sequence": [1, 64, 512]},), bench=section))
     assert one.options() == other.options()
 
 
@@ -114,8 +114,8 @@ def test_without_torch_a_rival_in_pytorch_says_what_to_install(layers, tmp_path,
     checkpoint = tmp_path / "checkpoint"
     checkpoint.mkdir()
     (checkpoint / "config.json").write_text('{"model_type": "bert", "architectures": ["BertForMaskedLM"]}')
-    found = __import__("importlib.util").util.find_spec
-    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name == "torch" else found(name, *rest))
+    find = __import__("importlib.util").util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *rest: None if name == "torch" else find(name, *rest))
     with pytest.raises(StepError, match="needs torch") as caught:
         run(Quick(against=(EAGER,), shapes=({"batch": 1},)), layers, tmp_path, checkpoint=checkpoint)
     assert "pip install 'recipe-build[cpu]'" in str(caught.value)
@@ -206,8 +206,8 @@ def test_a_gpu_is_told_with_what_its_clocks_did(monkeypatch):
 
     def query():
         clock, heat = next(states)
-        told = {"name": "Tesla T4", "driver_version": "550.54", "clocks.current.sm": clock, "clocks.max.sm": "1590"}
-        return [{**told, "clocks.current.memory": "[N/A]", "temperature.gpu": heat}]
+        state = {"name": "Tesla T4", "driver_version": "550.54", "clocks.current.sm": clock, "clocks.max.sm": "1590"}
+        return [{**state, "clocks.current.memory": "[N/A]", "temperature.gpu": heat}]
 
     monkeypatch.setattr(gpu_state, "query", query)
     seen = gpu_state.look("Tesla T4") + gpu_state.look("Tesla T4")
@@ -260,8 +260,8 @@ def test_the_code_that_serves_counts_only_where_something_is_measured_through_it
 
 
 def test_what_a_package_is_called_and_how_it_is_served_is_measured():
-    said = {"package": {"triton": {"name": "x", "dynamic_batching": {"max_queue_delay_microseconds": 9}}}}
-    one = Bench.for_recipe(Recipe(name="m", model=TEXT, bench=SERVED, **said))
+    overrides = {"package": {"triton": {"name": "x", "dynamic_batching": {"max_queue_delay_microseconds": 9}}}}
+    one = Bench.for_recipe(Recipe(name="m", model=TEXT, bench=SERVED, **overrides))
     assert one.serving.fields == {"dynamic_batching": {"max_queue_delay_microseconds": 9}}
 
 

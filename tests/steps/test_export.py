@@ -89,9 +89,9 @@ def test_two_exports_are_byte_identical_whatever_the_directory(architecture, tmp
     elsewhere = tmp_path / "some" / "other place"
     elsewhere.mkdir(parents=True)
     Export().run(elsewhere / "second", checkpoint=checkpoint)
-    made = (tmp_path / "first" / "model.onnx").read_bytes()
-    assert made == (elsewhere / "second" / "model.onnx").read_bytes()
-    assert str(tmp_path).encode() not in made
+    content = (tmp_path / "first" / "model.onnx").read_bytes()
+    assert content == (elsewhere / "second" / "model.onnx").read_bytes()
+    assert str(tmp_path).encode() not in content
 
 
 def test_names_axes_and_opset_are_those_of_the_contract(bert, tmp_path, capsys):
@@ -126,8 +126,8 @@ def test_names_axes_and_opset_are_those_of_the_contract(bert, tmp_path, capsys):
 def test_outputs_have_their_names_and_axes_also_with_a_random_head(bert, tmp_path, task, shapes):
     labels = 3 if "classification" in task else None
     Export(task=task, num_labels=labels, random_head=True).run(tmp_path / "out", checkpoint=bert)
-    found = onnx_files.outputs(onnx_files.load(tmp_path / "out"))
-    assert {name: value.shape for name, value in found.items()} == shapes
+    outputs = onnx_files.outputs(onnx_files.load(tmp_path / "out"))
+    assert {name: value.shape for name, value in outputs.items()} == shapes
 
 
 def test_weights_above_the_limit_go_to_one_data_file_and_still_answer_right(bert, tmp_path, monkeypatch):
@@ -156,8 +156,8 @@ def test_where_the_first_exporter_fails_the_second_is_used_and_said(bert, tmp_pa
     assert worst_difference(module, tmp_path / "out", token_rows.batch(rows(module, 50, 9, 1), pad=0)) < CLOSE
     (tmp_path / "elsewhere").mkdir()
     Export().run(tmp_path / "elsewhere" / "out", checkpoint=bert)
-    made = [(folder / "out" / "model.onnx").read_bytes() for folder in (tmp_path, tmp_path / "elsewhere")]
-    assert made[0] == made[1]
+    contents = [(folder / "out" / "model.onnx").read_bytes() for folder in (tmp_path, tmp_path / "elsewhere")]
+    assert contents[0] == contents[1]
 
 
 def test_a_graph_that_answers_something_else_is_never_handed_on(bert, tmp_path, monkeypatch):
@@ -210,8 +210,8 @@ def test_the_packaged_minilm_exports_as_the_optimizer_of_onnx_runtime_knows_it(m
     from onnxruntime.transformers.optimizer import optimize_model
 
     fused = optimize_model(str(minilm_exported / "model.onnx"), "bert", num_heads=12, hidden_size=384)
-    found = fused.get_fused_operator_statistics()
-    assert {name: found[name] for name in ("Attention", "EmbedLayerNormalization", "SkipLayerNormalization")} == {
+    counts = fused.get_fused_operator_statistics()
+    assert {name: counts[name] for name in ("Attention", "EmbedLayerNormalization", "SkipLayerNormalization")} == {
         "Attention": 6,
         "EmbedLayerNormalization": 1,
         "SkipLayerNormalization": 12,

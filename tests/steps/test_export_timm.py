@@ -73,20 +73,20 @@ def test_no_size_is_reckoned_out_at_run_time(small, tmp_path):
 
 
 def test_two_exports_are_the_same_bytes(small, tmp_path):
-    made = []
+    results = []
     for place in ("one", "two"):
         Export(task=TASK, images=Images(size=64)).run(tmp_path / place, checkpoint=small)
-        made.append((tmp_path / place / "model.onnx").read_bytes())
-    assert made[0] == made[1]
+        results.append((tmp_path / place / "model.onnx").read_bytes())
+    assert results[0] == results[1]
 
 
 def test_without_samples_the_original_answers_random_images_within_the_profile(timm, small, tmp_path):
     step = Reference(task=TASK, images=Images(layout="NHWC", size=64), profiles=PROFILES)
     report = step.run(tmp_path / "out", checkpoint=small)
     assert (report.random, report.samples, report.original) == (True, "random", "pytorch-fp32")
-    asked = cases.load(tmp_path / "out")
-    assert [case.inputs["images"].shape for case in asked] == [(batch, 64, 64, 3) for batch in (1, 10, 32)]
-    for case in asked:
+    answered = cases.load(tmp_path / "out")
+    assert [case.inputs["images"].shape for case in answered] == [(batch, 64, 64, 3) for batch in (1, 10, 32)]
+    for case in answered:
         expected = from_timm(timm, small, case.inputs["images"], layout="NHWC")
         assert relative(case.outputs["logits"], expected) < 1e-4
 

@@ -94,9 +94,9 @@ def test_weights_in_several_files_come_all(tmp_path):
     assert fetch(directory, tmp_path / "out").parameters == 12
     assert set(parts) < set(digest.walk(tmp_path / "out"))
     (directory / "model-00002-of-00002.safetensors").unlink()
-    told = refusal(directory, tmp_path)
-    assert "parts of the weights are missing" in told
-    assert "missing: model-00002-of-00002.safetensors" in told
+    message = refusal(directory, tmp_path)
+    assert "parts of the weights are missing" in message
+    assert "missing: model-00002-of-00002.safetensors" in message
 
 
 @pytest.mark.parametrize("size", [0, 7, 30, -1])
@@ -116,24 +116,24 @@ def test_a_git_lfs_pointer_in_the_place_of_weights_says_pull(directory, tmp_path
     fake_hub.write(
         directory, {"model.safetensors": b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 90868376\n"}
     )
-    told = refusal(directory, tmp_path)
-    assert "model.safetensors is a git-lfs pointer, not the file itself" in told
-    assert "hint: run `git lfs pull` in the model's repository" in told
+    message = refusal(directory, tmp_path)
+    assert "model.safetensors is a git-lfs pointer, not the file itself" in message
+    assert "hint: run `git lfs pull` in the model's repository" in message
 
 
 def test_a_directory_without_a_config_is_refused(directory, tmp_path):
     (directory / "config.json").unlink()
-    told = refusal(directory, tmp_path)
-    assert f"{directory} has no config.json" in told
-    assert "save_pretrained()" in told
+    message = refusal(directory, tmp_path)
+    assert f"{directory} has no config.json" in message
+    assert "save_pretrained()" in message
 
 
 def test_a_directory_without_weights_is_refused(directory, tmp_path):
     for name in ("model.safetensors", "pytorch_model.bin"):
         (directory / name).unlink()
-    told = refusal(directory, tmp_path)
-    assert f"{directory} has no weights" in told
-    assert "it holds: .gitattributes, README.md, config.json" in told
+    message = refusal(directory, tmp_path)
+    assert f"{directory} has no weights" in message
+    assert "it holds: .gitattributes, README.md, config.json" in message
 
 
 def test_the_old_layout_of_sentence_transformers_leads_to_its_folder(directory, tmp_path):
@@ -142,34 +142,34 @@ def test_the_old_layout_of_sentence_transformers_leads_to_its_folder(directory, 
     (directory / "pytorch_model.bin").unlink()
     for name in ("config.json", "model.safetensors"):
         (directory / name).rename(inner / name)
-    told = refusal(directory, tmp_path)
-    assert f"{directory} keeps its weights in the folder 0_Transformer, as old sentence-transformers did" in told
-    assert "or name the folder: `source: .../0_Transformer`" in told
+    message = refusal(directory, tmp_path)
+    assert f"{directory} keeps its weights in the folder 0_Transformer, as old sentence-transformers did" in message
+    assert "or name the folder: `source: .../0_Transformer`" in message
 
 
 def test_a_directory_with_only_a_pickle_is_refused_with_both_ways_forward(directory, tmp_path):
     (directory / "model.safetensors").unlink()
-    told = refusal(directory, tmp_path)
-    assert "has its weights only as a pickle" in told
-    assert "say `weights: pickle-tensors-only` under `model:`" in told
-    assert "save_pretrained(path, safe_serialization=True)" in told
+    message = refusal(directory, tmp_path)
+    assert "has its weights only as a pickle" in message
+    assert "say `weights: pickle-tensors-only` under `model:`" in message
+    assert "save_pretrained(path, safe_serialization=True)" in message
 
 
 @pytest.mark.parametrize("name", ["model.pt", "last.ckpt", "weights.pth", "model.pkl"])
 def test_a_pickle_that_transformers_would_not_read_cannot_be_converted(tmp_path, name):
     directory = fake_hub.write(tmp_path / "model", {"config.json": b"{}", name: b""})
-    told = refusal(directory, tmp_path, weights="pickle-tensors-only")
-    assert "only as a pickle, under a name that transformers does not read" in told
-    assert "save_pretrained(path, safe_serialization=True)" in told
+    message = refusal(directory, tmp_path, weights="pickle-tensors-only")
+    assert "only as a pickle, under a name that transformers does not read" in message
+    assert "save_pretrained(path, safe_serialization=True)" in message
 
 
 def test_an_adapter_or_a_directory_of_onnx_files_is_told_apart(tmp_path):
     adapter = fake_hub.write(tmp_path / "a", {"adapter_config.json": b"{}", "adapter_model.safetensors": b""})
     assert "is an adapter, not a whole model" in refusal(adapter, tmp_path)
     exported = fake_hub.write(tmp_path / "b", {"config.json": b"{}", "model.onnx": b""})
-    told = refusal(exported, tmp_path)
-    assert "has its weights only as ONNX" in told
-    assert "name the file itself: `source: .../model.onnx`" in told
+    message = refusal(exported, tmp_path)
+    assert "has its weights only as ONNX" in message
+    assert "name the file itself: `source: .../model.onnx`" in message
 
 
 def test_a_file_that_is_no_model_is_refused(tmp_path):
@@ -200,9 +200,9 @@ def onnx_file(directory):
         [weight, default],
     )
     directory.mkdir()
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
     path = directory / "addition.onnx"
-    onnx.save_model(made, path, save_as_external_data=True, location="addition.bin", size_threshold=512)
+    onnx.save_model(model, path, save_as_external_data=True, location="addition.bin", size_threshold=512)
     return path
 
 
@@ -235,9 +235,9 @@ def test_an_onnx_file_takes_its_tokenizer_from_a_directory_or_a_file(directory, 
     assert digest.walk(tmp_path / "a") == ["addition.bin", "model.onnx", "tokenizer.json", "tokenizer_config.json"]
     fetch(path, tmp_path / "b", tokenizer=directory / "tokenizer.json")
     assert digest.walk(tmp_path / "b") == ["addition.bin", "model.onnx", "tokenizer.json"]
-    told = refusal(path, tmp_path, tokenizer=directory / "config.json")
-    assert "there is no tokenizer in" in told
-    assert "name a directory with tokenizer.json" in told
+    message = refusal(path, tmp_path, tokenizer=directory / "config.json")
+    assert "there is no tokenizer in" in message
+    assert "name a directory with tokenizer.json" in message
 
 
 def test_a_tokenizer_of_its_own_replaces_all_of_the_models(directory, tmp_path):

@@ -1,22 +1,18 @@
-import hashlib
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import graphs
 import numpy as np
 import onnx
 import pytest
+import step_process
 
 from engine.kit.accuracy import equivalence
 from engine.kit.onnx import onnx_files
 from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.runtimes.onnxruntime import fusion
 from engine.steps.fuse import Fuse
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 def fuse(tmp_path, model, **options):
@@ -179,31 +175,13 @@ def test_nothing_is_left_beside_the_output_and_the_input_is_untouched(tmp_path):
 
 
 def test_no_torch_is_needed(tmp_path):
-    code = (
-        "import sys; sys.modules['torch'] = sys.modules['transformers'] = None\n"
-        "from pathlib import Path; from engine.steps.fuse import Fuse\n"
-        "print(Fuse().run(Path(sys.argv[1]), shaped=Path(sys.argv[2])))"
-    )
-    words = [sys.executable, "-c", code, tmp_path / "fused", graphs.tiny("bert")]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "'Attention': 2" in done.stdout
+    output = step_process.run(Fuse, tmp_path / "fused", missing=("torch", "transformers"), shaped=graphs.tiny("bert"))
+    assert "'Attention': 2" in output
 
 
 def test_bytes_are_the_same_in_another_directory_process_and_hash_seed(tmp_path):
-    source = graphs.tiny("roberta")
-    digests = set()
-    for run in ("a", "b"):  # the optimizer keeps counters: the second run in one process must not notice the first
-        (tmp_path / run).mkdir()
-        Fuse().run(tmp_path / run / "fused", shaped=source)
-        digests.add(hashlib.sha256((tmp_path / run / "fused/model.onnx").read_bytes()).hexdigest())
-    code = (
-        "import sys; from pathlib import Path; from engine.steps.fuse import Fuse;"
-        "Fuse().run(Path(sys.argv[1]), shaped=Path(sys.argv[2]))"
-    )
-    words = [sys.executable, "-c", code, tmp_path / "other", source]
-    subprocess.run(words, cwd=ROOT, env=os.environ | {"PYTHONHASHSEED": "5"}, check=True, capture_output=True)
-    digests.add(hashlib.sha256((tmp_path / "other/model.onnx").read_bytes()).hexdigest())
-    assert len(digests) == 1
+    # The optimizer keeps counters: the second run in one process must not notice the first.
+    assert len(step_process.digests(Fuse, tmp_path, shaped=graphs.tiny("roberta"))) == 1
 
 
 def recipe(**target):

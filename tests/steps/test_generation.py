@@ -33,12 +33,12 @@ def built(request, tmp_path_factory):
     """What every step makes of a family, and what it tells: do not write into it."""
     folder = tmp_path_factory.mktemp(request.param)
     generators.checkpoint(folder / "checkpoint", request.param)
-    told = {"export": Export().run(folder / "exported", checkpoint=folder / "checkpoint")}
-    told["reference"] = Reference().run(folder / "reference", checkpoint=folder / "checkpoint")
-    told["shape-infer"] = ShapeInfer().run(folder / "shaped", exported=folder / "exported")
-    told["fuse"] = Fuse().run(folder / "fused", shaped=folder / "shaped")
-    told["quantize"] = Quantize().run(folder / "quantized", fused=folder / "fused")
-    return request.param, folder, told
+    reports = {"export": Export().run(folder / "exported", checkpoint=folder / "checkpoint")}
+    reports["reference"] = Reference().run(folder / "reference", checkpoint=folder / "checkpoint")
+    reports["shape-infer"] = ShapeInfer().run(folder / "shaped", exported=folder / "exported")
+    reports["fuse"] = Fuse().run(folder / "fused", shaped=folder / "shaped")
+    reports["quantize"] = Quantize().run(folder / "quantized", fused=folder / "fused")
+    return request.param, folder, reports
 
 
 def per_graph(report):
@@ -51,19 +51,19 @@ def validated(folder, model, out):
 
 
 def test_every_step_works_on_every_graph(built):
-    family, folder, told = built
+    family, folder, reports = built
     expected = {"opt": {"."}, "bart": {"encoder", "decoder"}}[family]
     for name in ("export", "shape-infer", "fuse", "quantize"):
-        assert set(per_graph(told[name])) == expected
+        assert set(per_graph(reports[name])) == expected
     for name in ("exported", "shaped", "fused", "quantized"):
         assert set(graphs.folders(folder / name)) == expected
-    assert all(report.inferred[1] == 1.0 for report in per_graph(told["shape-infer"]).values())
-    assert all(report.quantized["MatMul"] > 8 for report in per_graph(told["quantize"]).values())
+    assert all(report.inferred[1] == 1.0 for report in per_graph(reports["shape-infer"]).values())
+    assert all(report.quantized["MatMul"] > 8 for report in per_graph(reports["quantize"]).values())
 
 
 def test_what_has_a_past_is_not_fused_and_says_so(built):
-    _, _, told = built
-    for name, report in per_graph(told["fuse"]).items():
+    _, _, reports = built
+    for name, report in per_graph(reports["fuse"]).items():
         if name == "encoder":
             assert report.fused["Attention"] == 2
         else:
@@ -170,8 +170,8 @@ def test_weights_above_the_limit_lie_beside_each_graph_through_every_step(tmp_pa
     generators.checkpoint(tmp_path / "checkpoint", "bart")
     Export().run(tmp_path / "exported", checkpoint=tmp_path / "checkpoint")
     for name in ("encoder", "decoder"):
-        held = sorted(path.name for path in (tmp_path / "exported" / name).iterdir())
-        assert held == ["model.onnx", "model.onnx.data"]
+        files = sorted(path.name for path in (tmp_path / "exported" / name).iterdir())
+        assert files == ["model.onnx", "model.onnx.data"]
     Reference().run(tmp_path / "reference", checkpoint=tmp_path / "checkpoint")
     ShapeInfer().run(tmp_path / "shaped", exported=tmp_path / "exported")
     Fuse().run(tmp_path / "fused", shaped=tmp_path / "shaped")

@@ -43,8 +43,8 @@ def step(**options):
     )
 
 
-def run(made, model, checkpoint, out):
-    return made.run(out, validated=model, checkpoint=checkpoint)
+def run(packing, model, checkpoint, out):
+    return packing.run(out, validated=model, checkpoint=checkpoint)
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +83,13 @@ def test_a_text_model_comes_with_its_tokenizer_and_an_ensemble(text, tmp_path):
 
 
 def test_the_same_inputs_give_the_same_bytes(text, tmp_path):
-    made = []
+    models = []
     for name in ("one", "two"):
         out = tmp_path / name / "package"
         run(step(fields={"parameters": {"b": {"string_value": "1"}, "a": {"string_value": "2"}}}), *text, out)
-        made.append({path: digest.of_file(out / path) for path in digest.walk(out)})
+        models.append({path: digest.of_file(out / path) for path in digest.walk(out)})
         assert not any(str(tmp_path).encode() in (out / path).read_bytes() for path in digest.walk(out))
-    assert made[0] == made[1]
+    assert models[0] == models[1]
 
 
 def served_tokenizer(out):
@@ -104,27 +104,27 @@ def test_the_tokenizer_cuts_as_validation_does_and_pads_to_the_longest(text, tmp
     run(Package(serving=Serving(model_name="films", ensemble="e", largest={"sequence": 12})), *text, out)
     model = served_tokenizer(out)
     long, short = "a very good film " * 9, "boring plot"
-    made = model([[long], [short]])
-    assert made["input_ids"].shape == (2, 12)
+    answers = model([[long], [short]])
+    assert answers["input_ids"].shape == (2, 12)
     tokenizer = tokenizers.load(text[1], longest=12)
-    for row, said in enumerate((long, short)):
-        alone = tokenizer.row(said)
+    for row, words in enumerate((long, short)):
+        alone = tokenizer.row(words)
         tokens = alone["input_ids"].shape[1]
-        for name, array in made.items():
+        for name, array in answers.items():
             assert np.array_equal(array[row, :tokens], alone[name][0]), name
-        assert not made["attention_mask"][row, tokens:].any()
-        assert (made["input_ids"][row, tokens:] == tokenizer.pad).all()
+        assert not answers["attention_mask"][row, tokens:].any()
+        assert (answers["input_ids"][row, tokens:] == tokenizer.pad).all()
 
 
 def test_settings_of_a_tokenizer_that_are_no_object_leave_the_padding_to_its_file(text, tmp_path):
     exported, checkpoint = text
     odd = shutil.copytree(checkpoint, tmp_path / "odd")
-    for said, side in (("[]", "Right"), ('{"padding_side": "left"}', "Left"), ('{"padding_side": 3}', "Right")):
-        (odd / "tokenizer_config.json").write_text(said)
-        out = tmp_path / side / str(len(said))
+    for content, side in (("[]", "Right"), ('{"padding_side": "left"}', "Left"), ('{"padding_side": 3}', "Right")):
+        (odd / "tokenizer_config.json").write_text(content)
+        out = tmp_path / side / str(len(content))
         run(step(), exported, odd, out)
-        made = json.loads((out / "films_tokenizer" / "1" / "tokenizer.json").read_text())
-        assert made["padding"]["direction"] == side
+        tokenizer = json.loads((out / "films_tokenizer" / "1" / "tokenizer.json").read_text())
+        assert tokenizer["padding"]["direction"] == side
     (odd / "tokenizer_config.json").write_text("{")
     with pytest.raises(StepError, match=r"^tokenizer_config\.json of the model is no valid JSON"):
         run(step(), exported, odd, tmp_path / "broken")
@@ -133,10 +133,10 @@ def test_settings_of_a_tokenizer_that_are_no_object_leave_the_padding_to_its_fil
 def test_a_pair_of_texts_is_told_apart_by_its_types(text, tmp_path):
     out = tmp_path / "package"
     run(step(), *text, out)
-    made = served_tokenizer(out)([["a good film", "it was great"]])
+    tensors = served_tokenizer(out)([["a good film", "it was great"]])
     alone = tokenizers.load(text[1]).row("a good film", "it was great")
-    assert made["token_type_ids"].max() == 1
-    assert all(np.array_equal(made[name], alone[name]) for name in made)
+    assert tensors["token_type_ids"].max() == 1
+    assert all(np.array_equal(tensors[name], alone[name]) for name in tensors)
 
 
 def test_a_row_of_three_texts_is_refused(text, tmp_path):
@@ -154,12 +154,12 @@ def test_a_fixed_length_is_padded_to_and_narrow_integers_are_given(text, tmp_pat
     onnx_files.save(model, tmp_path / "fixed")
     out = tmp_path / "package"
     run(step(), tmp_path / "fixed", text[1], out)
-    told = out / "films_tokenizer" / "1" / "settings.json"
-    said = json.loads(told.read_text("utf-8"))
-    told.write_text(json.dumps({**said, "outputs": dict.fromkeys(("input_ids", "position_ids"), "int32")}), "utf-8")
-    made = served_tokenizer(out)([["good"]])
-    assert made["input_ids"].shape == (1, 24)
-    assert made["input_ids"].dtype == made["position_ids"].dtype == np.int32
+    file = out / "films_tokenizer" / "1" / "settings.json"
+    settings = json.loads(file.read_text("utf-8"))
+    file.write_text(json.dumps({**settings, "outputs": dict.fromkeys(("input_ids", "position_ids"), "int32")}), "utf-8")
+    tensors = served_tokenizer(out)([["good"]])
+    assert tensors["input_ids"].shape == (1, 24)
+    assert tensors["input_ids"].dtype == tensors["position_ids"].dtype == np.int32
     assert list(config(out, "films_tokenizer").output[0].dims) == [24]
 
 
@@ -192,9 +192,9 @@ def test_a_third_party_onnx_file_without_a_free_batch_keeps_its_whole_shape(tmp_
         value.type.tensor_type.shape.dim[0].dim_value = 1
     source = graphs.write(tmp_path / "model", model)
     run(step(), source, source, tmp_path / "package")
-    made = config(tmp_path / "package", "films")
-    assert made.max_batch_size == 0
-    assert list(made.input[0].dims) == [1, 64]
+    written = config(tmp_path / "package", "films")
+    assert written.max_batch_size == 0
+    assert list(written.input[0].dims) == [1, 64]
 
 
 def test_the_level_that_the_model_was_saved_for_is_what_triton_uses(tmp_path):
@@ -219,17 +219,17 @@ def test_names_that_collide_are_refused(text, tmp_path):
 
 
 def test_triton_s_own_fields_end_up_in_the_model(text, tmp_path):
-    made = Package.for_recipe(recipe(dynamic_batching={"max_queue_delay_microseconds": 100}, max_batch_size=4))
-    run(made, *text, tmp_path / "package")
+    packing = Package.for_recipe(recipe(dynamic_batching={"max_queue_delay_microseconds": 100}, max_batch_size=4))
+    run(packing, *text, tmp_path / "package")
     assert config(tmp_path / "package", "films").dynamic_batching.max_queue_delay_microseconds == 100
     assert config(tmp_path / "package", "films").max_batch_size == 4
     assert config(tmp_path / "package", "films_text").max_batch_size == 4
 
 
 def test_a_recipe_gives_names_and_the_most_of_its_profiles():
-    made = Serving.for_recipe(recipe())
-    assert (made.model_name, made.ensemble) == ("films", "films_text")
-    assert made.largest == {"batch": 32, "sequence": 64}
+    serving = Serving.for_recipe(recipe())
+    assert (serving.model_name, serving.ensemble) == ("films", "films_text")
+    assert serving.largest == {"batch": 32, "sequence": 64}
     named = Serving.for_recipe(recipe(name="m", ensemble="texts", image="24.10"))
     assert (named.model_name, named.ensemble) == ("m", "texts")
     assert named.fields == {}
@@ -251,7 +251,7 @@ def plan(directory, *, kind="tensorrt", text=False):
         if text
         else [((1, 4),) * 3, ((1, 4), (8, 4), (32, 4))]
     )
-    told = {
+    expected = {
         "kind": kind, "gpu": ["Tesla T4"], "sms": [75], "tensorrt": "10.13.0.35", "os": "Linux", "arch": "x86_64",
         "options": {},
         "profiles": [{name: dict(zip(("min", "opt", "max"), ends, strict=True)) for name in names} for ends in ranges],
@@ -261,7 +261,7 @@ def plan(directory, *, kind="tensorrt", text=False):
         "onnx": {"digest": "0", "bytes": 1},
         "bytes": 6,
     }  # fmt: skip
-    passport.save(directory, passport.Passport.model_validate(told))
+    passport.save(directory, passport.Passport.model_validate(expected))
     return directory
 
 
@@ -273,24 +273,29 @@ def test_an_engine_is_described_by_its_passport_and_lists_its_profiles(tmp_path)
     engine = plan(tmp_path / "engine")
     out = tmp_path / "package"
     run(step(execution=NATIVE), engine, graphs.write(tmp_path / "source", graphs.layers()), out)
-    made = config(out, "films")
-    assert made.platform == "tensorrt_plan"
-    assert list(made.instance_group[0].profile) == ["0", "1"]
-    assert list(made.input[0].dims) == [4]
-    assert not made.optimization.cuda.graphs
+    written = config(out, "films")
+    assert written.platform == "tensorrt_plan"
+    assert list(written.instance_group[0].profile) == ["0", "1"]
+    assert list(written.input[0].dims) == [4]
+    assert not written.optimization.cuda.graphs
     assert digest.walk(out / "films" / "1") == ["model.plan", "passport.json"]
 
 
 def test_an_engine_of_texts_comes_with_tokenizer_ensemble_and_graphs(text, tmp_path):
     engine = plan(tmp_path / "engine", text=True)
     out = tmp_path / "package"
-    made = step(
+    packing = step(
         execution=executions.execution(runtime="tensorrt", cuda_graph=True), fields={"instance_group": [{"count": 2}]}
     )
-    assert run(made, engine, text[1], out).models == ("films", "films_tokenizer", "films_postprocess", "films_text")
-    told = config(out, "films")
-    assert [spec.batch_size for spec in told.optimization.cuda.graph_spec] == [1, 8]
-    assert list(told.instance_group[0].profile) == ["0", "1"]
+    assert run(packing, engine, text[1], out).models == (
+        "films",
+        "films_tokenizer",
+        "films_postprocess",
+        "films_text",
+    )
+    written = config(out, "films")
+    assert [spec.batch_size for spec in written.optimization.cuda.graph_spec] == [1, 8]
+    assert list(written.instance_group[0].profile) == ["0", "1"]
     with pytest.raises(StepError, match="more than the profiles take: 32"):
         run(step(execution=NATIVE, max_batch_size=64), engine, text[1], tmp_path / "other")
 
@@ -304,9 +309,9 @@ def test_an_rtx_engine_is_packed_as_a_plain_folder_for_no_server(text, tmp_path,
     ]
     assert list(report.models) == []
     assert "Triton's TensorRT backend does not load TensorRT-RTX engines" in capsys.readouterr().out
-    said = (out / "films" / "requirements.txt").read_text()
-    assert "tensorrt-rtx-cu12==10.13.0.35" in said
-    assert "tokenizers==" in said
+    requirements = (out / "films" / "requirements.txt").read_text()
+    assert "tensorrt-rtx-cu12==10.13.0.35" in requirements
+    assert "tokenizers==" in requirements
     without = run(step(execution=RTX, tokenizer=False), engine, text[1], tmp_path / "bare")
     assert without.bytes < report.bytes
 
@@ -314,27 +319,27 @@ def test_an_rtx_engine_is_packed_as_a_plain_folder_for_no_server(text, tmp_path,
 def test_onnx_runtime_on_a_gpu_is_served_there_by_the_provider_that_was_measured(text, tmp_path):
     on_cuda = executions.execution("cuda")
     run(step(execution=on_cuda), *text, tmp_path / "cuda")
-    made = config(tmp_path / "cuda", "films")
-    assert made.platform == "onnxruntime_onnx"
-    assert made.instance_group[0].kind == model_config_pb2.ModelInstanceGroup.KIND_GPU
-    assert not made.optimization.HasField("execution_accelerators")
+    written = config(tmp_path / "cuda", "films")
+    assert written.platform == "onnxruntime_onnx"
+    assert written.instance_group[0].kind == model_config_pb2.ModelInstanceGroup.KIND_GPU
+    assert not written.optimization.HasField("execution_accelerators")
     by_tensorrt = executions.execution("tensorrt", profiles=recipe().profiles)
     run(step(execution=by_tensorrt), *text, tmp_path / "tensorrt")
-    [told] = config(tmp_path / "tensorrt", "films").optimization.execution_accelerators.gpu_execution_accelerator
-    assert told.name == "tensorrt"
-    assert "input_ids:32x64" in told.parameters["trt_profile_max_shapes"]
-    assert told.parameters["trt_engine_cache_enable"] == "1"
-    assert "precision_mode" not in told.parameters
+    [accelerator] = config(tmp_path / "tensorrt", "films").optimization.execution_accelerators.gpu_execution_accelerator
+    assert accelerator.name == "tensorrt"
+    assert "input_ids:32x64" in accelerator.parameters["trt_profile_max_shapes"]
+    assert accelerator.parameters["trt_engine_cache_enable"] == "1"
+    assert "precision_mode" not in accelerator.parameters
 
 
 def test_a_package_is_the_same_whatever_gpu_of_its_kind_it_is_for():
-    said = [
+    parameters = [
         Package.for_recipe(
             recipe().model_copy(update={"target": TargetSection(device=device, provider=provider)})
         ).options()
         for device, provider in (("T4", "cuda"), ("A10", "cuda"), ("A10", "tensorrt"))
     ]
-    assert said[0] == said[1] != said[2]
+    assert parameters[0] == parameters[1] != parameters[2]
 
 
 def test_the_packaged_model_is_the_validated_one(text, tmp_path):
@@ -344,7 +349,7 @@ def test_the_packaged_model_is_the_validated_one(text, tmp_path):
     onnx.checker.check_model(str(shipped))
 
 
-def made_of(model, checkpoint, out, *, task=None, **options):
+def package_of(model, checkpoint, out, *, task=None, **options):
     """The names of a package's models, and what its entry gives."""
     report = run(step(task=task, **options), model, checkpoint, out)
     entry = config(out, report.name)
@@ -354,14 +359,14 @@ def made_of(model, checkpoint, out, *, task=None, **options):
 
 
 def test_without_postprocess_the_entry_gives_the_model_s_own_outputs(text, tmp_path):
-    named, given = made_of(*text, tmp_path / "package", postprocess=False)
+    named, given = package_of(*text, tmp_path / "package", postprocess=False)
     assert named == ["films", "films_tokenizer", "films_text"]
     assert given == ["logits"]
     assert Serving.for_recipe(recipe(postprocess=False)).postprocess is False
 
 
 def test_a_model_alone_is_what_clients_call(text, tmp_path):
-    named, given = made_of(*text, tmp_path / "package", tokenizer=False)
+    named, given = package_of(*text, tmp_path / "package", tokenizer=False)
     assert (named, given) == (["films"], ["logits"])
     assert config(tmp_path / "package", "films").parameters["recipe_task"].string_value == "text-classification"
     source = graphs.write(tmp_path / "layers", graphs.layers())
@@ -374,7 +379,7 @@ def test_outputs_that_do_not_fit_the_task_are_given_as_they_are_and_the_log_says
         "token-classification": "its output logits is float32 of 2 axes, not a float of 3",
         "question-answering": "it has no output start_logits, but logits",
     }.items():
-        named, given = made_of(*text, tmp_path / task, task=task)
+        named, given = package_of(*text, tmp_path / task, task=task)
         assert named == ["films", "films_tokenizer", "films_text"]
         assert given == ["logits"]
         assert f"no answers to {task}: {why}" in capsys.readouterr().out
@@ -386,7 +391,7 @@ def test_an_output_of_another_name_is_called_logits(text, tmp_path):
     for node in model.graph.node:
         node.output[:] = ["scores_of_mine" if name == "logits" else name for name in node.output]
     onnx_files.save(model, tmp_path / "renamed")
-    _, given = made_of(tmp_path / "renamed", text[1], tmp_path / "package")
+    _, given = package_of(tmp_path / "renamed", text[1], tmp_path / "package")
     assert given == ["logits", "labels", "scores"]
     steps = config(tmp_path / "package", "films_text").ensemble_scheduling.step
     assert dict(steps[1].output_map) == {"scores_of_mine": "logits_before"}
@@ -398,28 +403,28 @@ def test_of_a_question_and_its_context_only_the_context_is_cut(text, tmp_path):
     run(step(task="question-answering"), *text, tmp_path / "package")
     tokens = served_tokenizer(tmp_path / "package")
     question = tokenizers.load(text[1]).row("where is the river?")["input_ids"][0]
-    made = tokens([["where is the river?", "a good film " * 99]])["input_ids"]
-    assert made.shape == (1, 64)
-    assert np.array_equal(made[0, : len(question)], question)
+    ids = tokens([["where is the river?", "a good film " * 99]])["input_ids"]
+    assert ids.shape == (1, 64)
+    assert np.array_equal(ids[0, : len(question)], question)
     with pytest.raises(ValueError, match="the first text leaves no room for the second"):
         tokens([["why " * 99, "a good film"]])
 
 
 def test_a_tokenizer_that_cuts_on_the_left_keeps_the_end(text, tmp_path):
     odd = shutil.copytree(text[1], tmp_path / "odd")
-    said = json.loads((odd / "tokenizer_config.json").read_text())
-    (odd / "tokenizer_config.json").write_text(json.dumps({**said, "truncation_side": "left"}))
+    settings = json.loads((odd / "tokenizer_config.json").read_text())
+    (odd / "tokenizer_config.json").write_text(json.dumps({**settings, "truncation_side": "left"}))
     run(step(), text[0], odd, tmp_path / "package")
     words = models.vocabulary()
-    made = served_tokenizer(tmp_path / "package")([["bad " * 99 + "good"]])["input_ids"]
-    assert made.shape == (1, 64)
-    assert made[0, -2:].tolist() == [words["good"], words["[SEP]"]]
+    ids = served_tokenizer(tmp_path / "package")([["bad " * 99 + "good"]])["input_ids"]
+    assert ids.shape == (1, 64)
+    assert ids[0, -2:].tolist() == [words["good"], words["[SEP]"]]
 
 
 def test_a_text_without_a_token_is_an_error_of_its_request(text, tmp_path):
     bare = shutil.copytree(text[1], tmp_path / "bare")
-    said = json.loads((bare / "tokenizer.json").read_text())
-    (bare / "tokenizer.json").write_text(json.dumps({**said, "post_processor": None}))
+    settings = json.loads((bare / "tokenizer.json").read_text())
+    (bare / "tokenizer.json").write_text(json.dumps({**settings, "post_processor": None}))
     run(step(), text[0], bare, tmp_path / "package")
     tokens = served_tokenizer(tmp_path / "package")
     assert tokens([["good"], ["good film"]])["attention_mask"].tolist() == [[1, 0], [1, 1]]
@@ -437,32 +442,32 @@ def test_a_model_of_timm_takes_image_files(tmp_path, monkeypatch, layout):
     model = graphs.write(tmp_path / "model", graph)
     checkpoint = tmp_path / "checkpoint"
     checkpoint.mkdir()
-    told = {"architecture": "resnet18", "pretrained_cfg": {"crop_pct": 0.9, "mean": [0.1, 0.2, 0.3], "std": None}}
-    (checkpoint / "config.json").write_text(json.dumps(told))
-    made = Package(
+    timm = {"architecture": "resnet18", "pretrained_cfg": {"crop_pct": 0.9, "mean": [0.1, 0.2, 0.3], "std": None}}
+    (checkpoint / "config.json").write_text(json.dumps(timm))
+    packing = Package(
         serving=Serving(
             model_name="m", ensemble="m_image", images=Images(layout=layout), largest={"batch": 4}, std=(2,)
         )
     )
-    report = run(made, model, checkpoint, tmp_path / "package")
+    report = run(packing, model, checkpoint, tmp_path / "package")
     assert list(report.models) == ["m", "m_preprocess", "m_postprocess", "m_image"]
     assert [tensor.name for tensor in config(tmp_path / "package", "m_image").input] == ["IMAGE"]
-    said = json.loads((tmp_path / "package" / "m_preprocess" / "1" / "settings.json").read_text())
-    assert said == {
+    settings = json.loads((tmp_path / "package" / "m_preprocess" / "1" / "settings.json").read_text())
+    assert settings == {
         "work": "image.py", "size": [6, 8], "mode": "RGB", "last": layout == "NHWC", "output": "images",
         "share": 0.9, "crop": "center", "interpolation": "bicubic", "mean": [0.1, 0.2, 0.3], "std": [2.0, 2.0, 2.0],
     }  # fmt: skip
     assert "pillow==12.0" in (tmp_path / "package" / "m_preprocess" / "requirements.txt").read_text()
-    told["pretrained_cfg"]["crop_mode"] = "spiral"
-    (checkpoint / "config.json").write_text(json.dumps(told))
+    timm["pretrained_cfg"]["crop_mode"] = "spiral"
+    (checkpoint / "config.json").write_text(json.dumps(timm))
     with pytest.raises(StepError, match="nobody here knows how this model's images are prepared") as caught:
-        run(made, model, checkpoint, tmp_path / "other")
+        run(packing, model, checkpoint, tmp_path / "other")
     assert "crop_mode in config.json is 'spiral'" in str(caught.value)
 
 
 def test_an_onnx_file_that_classifies_images_takes_tensors_and_gives_labels(tmp_path):
     source = models.onnx_vision(tmp_path / "source" / "model.onnx").parent
-    named, given = made_of(source, source, tmp_path / "package", task="image-classification")
+    named, given = package_of(source, source, tmp_path / "package", task="image-classification")
     assert named == ["films", "films_postprocess", "films_text"]
     assert given == ["logits", "labels", "scores"]
     assert [tensor.name for tensor in config(tmp_path / "package", "films_text").input] == ["image"]
@@ -471,13 +476,13 @@ def test_an_onnx_file_that_classifies_images_takes_tensors_and_gives_labels(tmp_
 
 
 def test_a_recipe_for_images_names_its_entry_so_and_counts_what_pins_its_code():
-    made = Recipe(
+    cats = Recipe(
         name="cats", model=ModelSection(source="timm:resnet18"), preprocess={"mean": (0.5,), "layout": "NHWC"}
     )
-    serving = Serving.for_recipe(made)
+    serving = Serving.for_recipe(cats)
     assert serving.ensemble == "cats_image"
     assert (serving.images.layout, serving.mean, serving.std) == ("NHWC", (0.5,), ())
-    assert "pillow" in Package.for_recipe(made).tools_used()
+    assert "pillow" in Package.for_recipe(cats).tools_used()
     assert "pillow" not in Package.for_recipe(recipe()).tools_used()
 
 

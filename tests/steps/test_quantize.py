@@ -1,14 +1,12 @@
-import hashlib
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import graphs
 import numpy as np
 import onnx
 import pytest
+import step_process
 from graphs import FLOAT, INT64
 from onnx import TensorProto, helper, numpy_helper
 
@@ -21,8 +19,6 @@ from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.fuse import Fuse
 from engine.steps.quantize import Quantize
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 def quantize(tmp_path, model, **options):
@@ -45,11 +41,11 @@ def cosines(first, second):
     """Return the cosine of the first output on random inputs, by the kind of mask."""
     model = onnx_files.load_graph(first)
     sessions = ort.session(first, threads=1, level="basic"), ort.session(second, threads=1)
-    found = {}
+    by_kind = {}
     for kind, inputs in equivalence.trials(model):
         one, two = (next(iter(ort.run(session, inputs).values())).astype(float).ravel() for session in sessions)
-        found[kind] = float(one @ two / np.linalg.norm(one) / np.linalg.norm(two))
-    return found
+        by_kind[kind] = float(one @ two / np.linalg.norm(one) / np.linalg.norm(two))
+    return by_kind
 
 
 @pytest.mark.parametrize(
@@ -73,9 +69,9 @@ def test_an_architecture_is_quantized_and_answers_alike_for_masks_of_every_kind(
     assert report.quantized == quantized
     assert list(report.left) == left
     assert report.bytes[1] < report.bytes[0]
-    found = cosines(source, out)
-    assert set(found) == {"full", "right-padded", "left-padded", "holed"}
-    assert min(found.values()) > 0.999, found
+    by_kind = cosines(source, out)
+    assert set(by_kind) == {"full", "right-padded", "left-padded", "holed"}
+    assert min(by_kind.values()) > 0.999, by_kind
 
 
 @pytest.mark.slow
@@ -110,8 +106,8 @@ def test_the_optimized_graph_runs_on_any_cpu(tmp_path, architecture):
 
 def weights_of(directory):
     model = onnx_files.load(directory)
-    found = [numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type == TensorProto.INT8]
-    return [array for array in found if array.ndim > 1]
+    arrays = [numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type == TensorProto.INT8]
+    return [array for array in arrays if array.ndim > 1]
 
 
 def test_weights_are_signed_and_scaled_per_channel(tmp_path):
@@ -147,7 +143,7 @@ def test_the_isa_decides_on_seven_bits(isa, reduced):
     assert Quantize.for_recipe(recipe) == Quantize(reduce_range=reduced)
 
 
-def wanted(precision="int8", *, calibrate=None, **target):
+def planned(precision="int8", *, calibrate=None, **target):
     """The step that a recipe gets, or None."""
     return Quantize.for_recipe(
         Recipe(
@@ -162,37 +158,37 @@ def wanted(precision="int8", *, calibrate=None, **target):
 
 
 def test_a_cpu_gets_dynamic_int8_and_no_other_precision():
-    assert wanted() == Quantize()
-    assert wanted(provider="cpu", device="T4") == Quantize()
-    assert wanted("fp32") is None
-    assert wanted("fp16") is None
-    assert wanted(runtime="openvino") is None
+    assert planned() == Quantize()
+    assert planned(provider="cpu", device="T4") == Quantize()
+    assert planned("fp32") is None
+    assert planned("fp16") is None
+    assert planned(runtime="openvino") is None
 
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16", "int8", "fp8", "int4"])
 def test_a_gpu_gets_its_precision_in_the_graph_whichever_gpu_and_runtime_it_is(precision):
-    made = [
-        wanted(precision, device=device, runtime=runtime)
+    planned_steps = [
+        planned(precision, device=device, runtime=runtime)
         for device in ("T4", "A10", "H100")
         for runtime in ("tensorrt", "tensorrt-rtx", "onnxruntime")
     ]
-    assert len({step.model_dump_json() for step in made}) == 1
-    assert made[0].way == precision
-    assert wanted("fp32", device="T4", runtime="tensorrt") is None
+    assert len({step.model_dump_json() for step in planned_steps}) == 1
+    assert planned_steps[0].way == precision
+    assert planned("fp32", device="T4", runtime="tensorrt") is None
 
 
 def test_dynamic_int8_looks_at_the_model_alone_on_kernels_that_count():
-    step = wanted()
+    step = planned()
     assert step.inputs_used() == ("fused",)
     assert step.facts_used() == ("cpu.isa", "onnxruntime.build")
 
 
 def test_half_precision_looks_at_the_reference_and_int8_never_does():
-    assert wanted("fp16", device="T4").inputs_used() == ("fused", "reference")
-    assert wanted("int8", device="T4").inputs_used() == ("fused", "checkpoint")
+    assert planned("fp16", device="T4").inputs_used() == ("fused", "reference")
+    assert planned("int8", device="T4").inputs_used() == ("fused", "checkpoint")
     samples = {"samples": "/train.jsonl", "limit": 9}
     for precision in ("fp16", "int8"):
-        step = wanted(precision, device="T4", calibrate=samples)
+        step = planned(precision, device="T4", calibrate=samples)
         assert step.inputs_used() == ("fused", "checkpoint")
         assert (step.samples.uri, step.limit) == ("/train.jsonl", 9)
 
@@ -477,17 +473,4 @@ def test_nothing_is_left_beside_the_output_and_the_input_is_untouched(tmp_path):
 
 
 def test_bytes_are_the_same_in_another_directory_process_and_hash_seed(tmp_path):
-    source = fused(tmp_path, graphs.tiny("bert"))
-    digests = set()
-    for run in ("a", "b"):
-        (tmp_path / run).mkdir()
-        Quantize().run(tmp_path / run / "quantized", fused=source)
-        digests.add(hashlib.sha256((tmp_path / run / "quantized/model.onnx").read_bytes()).hexdigest())
-    code = (
-        "import sys; sys.modules['torch'] = None; from pathlib import Path; from engine.steps.quantize import Quantize;"
-        "Quantize().run(Path(sys.argv[1]), fused=Path(sys.argv[2]))"
-    )
-    words = [sys.executable, "-c", code, tmp_path / "other", source]
-    subprocess.run(words, cwd=ROOT, env=os.environ | {"PYTHONHASHSEED": "5"}, check=True, capture_output=True)
-    digests.add(hashlib.sha256((tmp_path / "other/model.onnx").read_bytes()).hexdigest())
-    assert len(digests) == 1
+    assert len(step_process.digests(Quantize, tmp_path, fused=fused(tmp_path, graphs.tiny("bert")))) == 1

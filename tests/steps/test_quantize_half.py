@@ -53,7 +53,7 @@ def engine_bytes(directory, sm):
     return int(done.stdout.split()[-1])
 
 
-def made(directory, way="fp16"):
+def lowered(directory, way="fp16"):
     """What Quantize makes of `directory/shaped`, as it is found by the reference."""
     report = Quantize(way=way).run(
         directory / way, fused=directory / "shaped", reference=large_models.reference(directory)
@@ -101,13 +101,13 @@ def encoder(request, tmp_path_factory):
 
 @pytest.mark.slow
 def test_a_bert_and_a_roberta_in_fp16_answer_as_in_fp32_and_become_engines(encoder):
-    report, out = made(encoder)
+    report, out = lowered(encoder)
     assert report.cosine.worst >= GOAL
     assert kept(report) == {"LayerNormalization", "Softmax"}
     assert report.share == 1
-    found = validated(encoder)
-    assert found.cosine.worst >= 0.9995
-    assert found.emulated == "fp16"
+    accuracy = validated(encoder)
+    assert accuracy.cosine.worst >= 0.9995
+    assert accuracy.emulated == "fp16"
     assert report.bytes[1] < 0.55 * report.bytes[0]
     assert engine_bytes(out, 75) > 0
     assert engine_bytes(out, 86) > 0
@@ -115,7 +115,7 @@ def test_a_bert_and_a_roberta_in_fp16_answer_as_in_fp32_and_become_engines(encod
 
 @pytest.mark.slow
 def test_a_bert_in_bf16_is_close_enough_and_becomes_an_engine_where_there_is_bf16(encoder):
-    report, out = made(encoder, "bf16")
+    report, out = lowered(encoder, "bf16")
     assert report.cosine.worst >= GOAL
     assert validated(encoder, "bf16").emulated == "bf16"
     assert engine_bytes(out, 86) > 0
@@ -131,7 +131,7 @@ def t5(tmp_path_factory):
 
 @pytest.mark.slow
 def test_a_t5_encoder_with_large_activations_answers_as_in_fp32(t5):
-    report, out = made(t5)
+    report, out = lowered(t5)
     assert report.cosine.worst >= GOAL
     assert validated(t5).cosine.worst >= 0.9995
     (large,) = (group for group in report.kept if "range" in group.reason)
@@ -154,7 +154,7 @@ def test_minilm_in_fp16_answers_as_in_fp32(tmp_path, minilm_checkpoint, minilm_e
     (tmp_path / "checkpoint").symlink_to(minilm_checkpoint)
     (tmp_path / "exported").symlink_to(minilm_exported)
     large_models.shaped(tmp_path)
-    report, out = made(tmp_path)
+    report, out = lowered(tmp_path)
     assert validated(tmp_path).cosine.worst >= 0.9995
     assert report.cosine.worst >= GOAL
     assert kept(report) == {"LayerNormalization", "Softmax"}
@@ -171,8 +171,8 @@ def test_a_graph_of_fused_operators_for_the_cuda_provider_goes_to_fp16(tmp_path,
     assert fused in {node.op_type for node in model.graph.node}
     generator = np.random.default_rng(2)
     words = {name: generator.integers(0, 2, (2, 9)) for name in onnx_files.inputs(model)}
-    asked = [cases.Case("words", "", "sample", {**words, "input_ids": generator.integers(0, 60, (2, 9))}, {})]
-    lowered, report = half_search.lowered(model, asked, "fp16", tmp_path)
+    unanswered = [cases.Case("words", "", "sample", {**words, "input_ids": generator.integers(0, 60, (2, 9))}, {})]
+    lowered, report = half_search.lowered(model, unanswered, "fp16", tmp_path)
     assert report.cosine.worst >= GOAL
     assert report.share == 1
     onnx_files.save(lowered, tmp_path / "half")
@@ -199,8 +199,8 @@ def layers(tmp_path, validation):
     """A small classifier with the reference to the rows in `validation`."""
     source = graphs.write(tmp_path / "shaped", graphs.layers())
     session = ort.session(source)
-    asked = samples.read(validation, tmp_path, onnx_files.inputs(onnx_files.load_graph(source)))
-    answered = [cases.Case(c.name, c.text, c.kind, c.inputs, ort.run(session, c.inputs)) for c in asked]
+    unanswered = samples.read(validation, tmp_path, onnx_files.inputs(onnx_files.load_graph(source)))
+    answered = [cases.Case(c.name, c.text, c.kind, c.inputs, ort.run(session, c.inputs)) for c in unanswered]
     cases.save(answered, tmp_path / "reference")
     return source
 
@@ -237,13 +237,13 @@ def lines(path, *texts):
 def test_two_texts_of_unknown_words_are_not_the_same_text(tmp_path):
     models.checkpoint(tmp_path / "checkpoint", task=TEXTS)
     graph = onnx_files.load_graph(graphs.tiny("bert"))
-    wanted = onnx_files.inputs(graph)
-    seen = samples.read(lines(tmp_path / "validate.jsonl", "a film", "一"), tmp_path / "checkpoint", wanted)
+    inputs = onnx_files.inputs(graph)
+    seen = samples.read(lines(tmp_path / "validate.jsonl", "a film", "一"), tmp_path / "checkpoint", inputs)
     cases.save(seen, tmp_path / "reference")
 
     def overlap(*texts):
         train = lines(tmp_path / "train.jsonl", *texts)
-        calibration.refuse_overlap(train, tmp_path / "checkpoint", wanted, limit=None, reference=tmp_path / "reference")
+        calibration.refuse_overlap(train, tmp_path / "checkpoint", inputs, limit=None, reference=tmp_path / "reference")
 
     overlap("a river", "二")  # both are one unknown word
     with pytest.raises(StepError, match="line 2: 'a film'"):

@@ -55,14 +55,14 @@ def test_every_sample_is_run_alone_and_some_in_batches_with_masks_of_every_kind(
         "samples": "file",
         "original": "pytorch-fp32",
     }
-    found = {case.name: case for case in cases.load(tmp_path / "out")}
-    assert found["line 4"].text == "the of was good"
-    assert found["line 4"].label == 1
-    assert found["line 4"].inputs["input_ids"].shape == (1, 6)
-    assert found["right-padded 1"].text == "line 1, line 2, line 4, line 5"
-    assert found["right-padded 1"].inputs["attention_mask"].tolist()[0] == [1, 1, 1, 0, 0, 0]
-    assert found["left-padded 2"].inputs["attention_mask"].tolist()[0] == [0, 0, 0, 1, 1, 1]
-    assert found["holed 1"].inputs["attention_mask"].tolist()[1] == [1, 1, 0, 0, 1, 1]
+    answered = {case.name: case for case in cases.load(tmp_path / "out")}
+    assert answered["line 4"].text == "the of was good"
+    assert answered["line 4"].label == 1
+    assert answered["line 4"].inputs["input_ids"].shape == (1, 6)
+    assert answered["right-padded 1"].text == "line 1, line 2, line 4, line 5"
+    assert answered["right-padded 1"].inputs["attention_mask"].tolist()[0] == [1, 1, 1, 0, 0, 0]
+    assert answered["left-padded 2"].inputs["attention_mask"].tolist()[0] == [0, 0, 0, 1, 1, 1]
+    assert answered["holed 1"].inputs["attention_mask"].tolist()[1] == [1, 1, 0, 0, 1, 1]
 
 
 def test_the_answers_are_those_of_pytorch(bert, samples, tmp_path):
@@ -106,10 +106,10 @@ def test_each_architecture_without_a_tokenizer_gets_random_tokens_that_it_can_ta
     report = Reference().run(tmp_path / "out", checkpoint=checkpoint)
     assert (report.random, report.samples) == (True, "random")
     assert set(report.kinds) == {"random", "right-padded", "left-padded", "holed"}
-    found = cases.load(tmp_path / "out")
-    assert max(case.inputs["input_ids"].shape[1] for case in found) == 64
+    answered = cases.load(tmp_path / "out")
+    assert max(case.inputs["input_ids"].shape[1] for case in answered) == 64
     pad = models.vocabulary(architecture)["<pad>" if "<pad>" in models.vocabulary(architecture) else "[PAD]"]
-    for case in found:
+    for case in answered:
         shown = case.inputs["input_ids"][case.inputs["attention_mask"] == 1]
         assert (shown != pad).all()
         assert np.isfinite(case.outputs["last_hidden_state"]).all()
@@ -120,9 +120,9 @@ def test_an_onnx_file_of_any_kind_answers_random_tensors(name, tmp_path):
     ONNX_MAKERS[name](tmp_path / "model" / "model.onnx")
     report = Reference(onnx=True).run(tmp_path / "out", checkpoint=tmp_path / "model")
     assert (report.random, report.original) == (True, "onnxruntime-fp32")
-    found = cases.load(tmp_path / "out")
-    assert len({case.inputs[next(iter(case.inputs))].tobytes() for case in found}) > 1
-    for case in found:
+    answered = cases.load(tmp_path / "out")
+    assert len({case.inputs[next(iter(case.inputs))].tobytes() for case in answered}) > 1
+    for case in answered:
         assert all(tensor.size and np.isfinite(tensor).all() for tensor in case.outputs.values())
     Reference(onnx=True).run(tmp_path / "again", checkpoint=tmp_path / "model")
     assert bytes_of(tmp_path / "out") == bytes_of(tmp_path / "again")
@@ -185,9 +185,9 @@ def test_tensors_from_a_file_are_run_as_they_are_and_masked_where_they_are_token
     np.savez(tmp_path / "samples.npz", label=np.array([1, 0, 1]), **tensors)
     report = Reference().run(tmp_path / "out", checkpoint=bert, samples=tmp_path / "samples.npz")
     assert report.kinds == {"tensors": 3, "right-padded": 1, "left-padded": 1, "holed": 1}
-    found = cases.load(tmp_path / "out")
-    assert [case.label for case in found[:3]] == [1, 0, 1]
-    assert np.array_equal(found[2].inputs["input_ids"], ids[2:3])
+    answered = cases.load(tmp_path / "out")
+    assert [case.label for case in answered[:3]] == [1, 0, 1]
+    assert np.array_equal(answered[2].inputs["input_ids"], ids[2:3])
 
 
 def test_a_sample_on_which_the_original_fails_is_named(bert, tmp_path):
@@ -207,9 +207,11 @@ def test_a_tokenizer_that_makes_more_tokens_than_the_model_has_is_told_apart(tmp
     small = models.checkpoint(tmp_path / "small", "bert", task="text-classification", vocab_size=20)
     with pytest.raises(StepError) as caught:
         Reference().run(tmp_path / "out", checkpoint=small)
-    told = str(caught.value)
-    assert told.startswith("the tokenizer does not belong to the model: it makes tokens that the model does not have\n")
-    assert "of built-in 1\n  the model has 20 tokens: 0 to 19\n" in told
+    error = str(caught.value)
+    assert error.startswith(
+        "the tokenizer does not belong to the model: it makes tokens that the model does not have\n"
+    )
+    assert "of built-in 1\n  the model has 20 tokens: 0 to 19\n" in error
     ids = np.full((1, 4), words)
     np.savez(tmp_path / "far.npz", input_ids=ids, attention_mask=ids * 0 + 1, token_type_ids=ids * 0)
     with pytest.raises(StepError, match=rf"^row 0 of the samples holds the token {words}\n  the model has 20 tokens"):
@@ -237,13 +239,13 @@ def test_an_original_that_does_not_agree_with_itself_is_refused(tmp_path):
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "y")]
     graph = helper.make_graph(nodes, "noisy", ends[:1], ends[1:])
     (tmp_path / "model").mkdir()
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    save(made, tmp_path / "model" / "model.onnx")
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    save(model, tmp_path / "model" / "model.onnx")
     with pytest.raises(StepError) as caught:
         Reference(onnx=True).run(tmp_path / "out", checkpoint=tmp_path / "model")
-    told = str(caught.value)
-    assert told.startswith("the original model (onnxruntime-fp32) is not deterministic: asked twice, it gives two ans")
-    assert "to random 1, in: y\n" in told
+    error = str(caught.value)
+    assert error.startswith("the original model (onnxruntime-fp32) is not deterministic: asked twice, it gives two ans")
+    assert "to random 1, in: y\n" in error
 
 
 def test_random_tensors_that_do_not_suit_a_model_lead_to_samples_and_profiles(tmp_path):
@@ -271,8 +273,8 @@ def test_answers_that_are_no_numbers_are_mentioned(bert, samples, tmp_path, caps
 def recipe(source, **model):
     profile = {"batch": Range(min=1, opt=1, max=1)}
     samples = model.pop("samples", None)
-    made = ModelSection(source=source, **model)
-    return Recipe(name="r", model=made, profiles=(profile,), validate=Validation(samples=samples), precision="int8")
+    section = ModelSection(source=source, **model)
+    return Recipe(name="r", model=section, profiles=(profile,), validate=Validation(samples=samples), precision="int8")
 
 
 def test_profiles_count_only_where_random_tensors_are_drawn_within_them():

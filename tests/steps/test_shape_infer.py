@@ -1,13 +1,11 @@
-import hashlib
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import graphs
 import numpy as np
 import onnx
 import pytest
+import step_process
 from graphs import FLOAT, INT64
 from onnx import TensorProto, helper
 
@@ -16,8 +14,6 @@ from engine.kit.onnx import onnx_files
 from engine.recipe.schema import ModelSection, Recipe, TargetSection
 from engine.runtimes.onnxruntime import session as ort
 from engine.steps.shape_infer import ShapeInfer
-
-ROOT = Path(__file__).parent.parent.parent
 
 
 def infer(tmp_path, model, name="shaped"):
@@ -189,17 +185,4 @@ def test_every_recipe_wants_it_whatever_its_precision_and_profiles():
 
 
 def test_bytes_are_the_same_in_another_process_directory_and_hash_seed(tmp_path):
-    exported = graphs.tiny("roberta")
-    digests = set()
-    for seed in ("1", "2"):
-        out = tmp_path / f"out{seed}" / "shaped"
-        out.parent.mkdir()
-        code = (
-            "import sys; sys.modules['torch'] = None\n"
-            "from pathlib import Path; from engine.steps.shape_infer import ShapeInfer;"
-            "ShapeInfer().run(Path(sys.argv[1]), exported=Path(sys.argv[2]))"
-        )
-        environment = os.environ | {"PYTHONHASHSEED": seed}
-        subprocess.run([sys.executable, "-c", code, out, exported], cwd=ROOT, env=environment, check=True)
-        digests.add(hashlib.sha256((out / "model.onnx").read_bytes()).hexdigest())
-    assert len(digests) == 1
+    assert len(step_process.digests(ShapeInfer, tmp_path, exported=graphs.tiny("roberta"))) == 1

@@ -28,17 +28,17 @@ def extents(**axes):
     return {axis: Range(min=least, opt=usual, max=greatest) for axis, (least, usual, greatest) in axes.items()}
 
 
-def recipe(runtime="tensorrt", device="T4", **said):
-    given = {"precision": "fp16", "profiles": (extents(batch=(1, 2, 4)),), **said}
+def recipe(runtime="tensorrt", device="T4", **fields):
+    given = {"precision": "fp16", "profiles": (extents(batch=(1, 2, 4)),), **fields}
     return Recipe(
         name="m", model=ModelSection(source="hf:a/b"), target=TargetSection(device=device, runtime=runtime), **given
     )
 
 
-def step(runtime="tensorrt", device="T4", tensorrt=None, **said):
-    made = TrtBuild.for_recipe(recipe(runtime, device, **said))
-    assert made is not None
-    return TrtBuild.model_validate({**dict(made), **(tensorrt or {})})
+def step(runtime="tensorrt", device="T4", tensorrt=None, **fields):
+    planned = TrtBuild.for_recipe(recipe(runtime, device, **fields))
+    assert planned is not None
+    return TrtBuild.model_validate({**dict(planned), **(tensorrt or {})})
 
 
 @pytest.fixture
@@ -89,13 +89,13 @@ def as_half(model):
 
 
 def test_a_recipe_says_what_the_builder_is_told():
-    said = {"version": "10.x", "memory_pool": {"workspace": "2GiB"}, "optimization_level": 3, "max_aux_streams": 0}
-    said = {**said, "compatibility": "same-compute-capability", "cuda_graph": True}
-    made = TrtBuild.for_recipe(recipe(tensorrt=said))
-    assert made.memory_pool == {"workspace": 2 << 30}
-    assert (made.version, made.optimization_level, made.max_aux_streams) == ("10.x", 3, 0)
-    assert made.compatibility == "same-compute-capability"
-    assert str(made.hardware()) == "T4 (sm_75) with tensorrt"
+    options = {"version": "10.x", "memory_pool": {"workspace": "2GiB"}, "optimization_level": 3, "max_aux_streams": 0}
+    options = {**options, "compatibility": "same-compute-capability", "cuda_graph": True}
+    planned = TrtBuild.for_recipe(recipe(tensorrt=options))
+    assert planned.memory_pool == {"workspace": 2 << 30}
+    assert (planned.version, planned.optimization_level, planned.max_aux_streams) == ("10.x", 3, 0)
+    assert planned.compatibility == "same-compute-capability"
+    assert str(planned.hardware()) == "T4 (sm_75) with tensorrt"
 
 
 def test_another_runtime_builds_no_engine():
@@ -103,11 +103,11 @@ def test_another_runtime_builds_no_engine():
 
 
 def test_an_rtx_engine_needs_no_hardware_and_is_for_every_capability_named_once():
-    made = step("tensorrt-rtx", ("L40S", "T4", "L4"))
-    assert made.sms == (TURING, ADA)
-    assert made.hardware() is None
-    assert made.facts_used() == ("os", "arch")
-    assert made.tools_used() == ("onnx", "tensorrt_rtx")
+    planned = step("tensorrt-rtx", ("L40S", "T4", "L4"))
+    assert planned.sms == (TURING, ADA)
+    assert planned.hardware() is None
+    assert planned.facts_used() == ("os", "arch")
+    assert planned.tools_used() == ("onnx", "tensorrt_rtx")
 
 
 def test_two_devices_of_one_capability_share_an_rtx_engine():
@@ -127,10 +127,10 @@ def test_without_profiles_the_one_is_taken_that_suits_the_model(rtx, tmp_path, f
     source = models.checkpoint(tmp_path / "model", "bert")
     Export().run(tmp_path / "exported", checkpoint=source)
     recipe = {"name": "m", "model": {"source": "m"}, "target": {"device": "L4", "runtime": "tensorrt-rtx"}}
-    made = TrtBuild.for_recipe(Recipe.model_validate(recipe))
-    assert made.inputs_used()[:2] == ("checked", "checkpoint")
+    planned = TrtBuild.for_recipe(Recipe.model_validate(recipe))
+    assert planned.inputs_used()[:2] == ("checked", "checkpoint")
     out = folder()
-    made.run(out, checked=tmp_path / "exported", checkpoint=source)
+    planned.run(out, checked=tmp_path / "exported", checkpoint=source)
     [profile] = passport.load(out).profiles
     longest = checkpoints.max_sequence(source)
     assert profile["input_ids"].max == (8, min(512, longest))
@@ -153,9 +153,9 @@ def test_a_compatibility_mode_takes_rows_of_the_device_out_of_the_key(mode, ther
 
 def test_of_tensorrts_version_only_the_major_counts_for_a_version_compatible_engine():
     assert "tensorrt" in step().tools_used()
-    made = step(tensorrt={"version_compatible": True})
-    assert "tensorrt" not in made.tools_used()
-    assert "tensorrt.major" in made.facts_used()
+    planned = step(tensorrt={"version_compatible": True})
+    assert "tensorrt" not in planned.tools_used()
+    assert "tensorrt.major" in planned.facts_used()
 
 
 CHANGES = {
@@ -175,14 +175,14 @@ def test_every_option_of_the_builder_is_a_row(name, value):
 
 def test_libraries_of_plugins_and_a_timing_cache_are_inputs_by_their_content():
     files = {"plugins": ("file:/a.so", "file:/b.so"), "timing_cache": "file:/cache"}
-    made = TrtBuild(
+    build = TrtBuild(
         runtime="tensorrt", devices=("T4",), timing_cache=Source(uri=files["timing_cache"]),
         plugins=tuple(Source(uri=uri) for uri in files["plugins"]),
     )  # fmt: skip
-    assert {name: source.uri for name, source in made.sources().items()} == {
+    assert {name: source.uri for name, source in build.sources().items()} == {
         "timing_cache": "file:/cache", "plugins_0": "file:/a.so", "plugins_1": "file:/b.so"
     }  # fmt: skip
-    assert not {"plugins", "timing_cache"} & set(made.options())
+    assert not {"plugins", "timing_cache"} & set(build.options())
 
 
 # Building, with both.
@@ -193,35 +193,35 @@ def test_an_engine_comes_with_its_passport(runtime, half, folder, monkeypatch):
     profiles = (extents(batch=(1, 2, 4)), extents(batch=(1, 8, 64)))
     out = folder()
     report = step(runtime, profiles=profiles, tensorrt={"optimization_level": 2}).run(out, checked=half)
-    said = passport.load(out / "model.plan")
+    written = passport.load(out / "model.plan")
     graph = onnx_files.load(half)
-    assert said.kind == runtime
-    assert said.sms == (TURING,)
-    assert said.gpu == {"tensorrt": ("Tesla T4",), "tensorrt-rtx": ("T4",)}[runtime]
-    assert said.input_list == onnx_files.inputs(graph)
-    assert said.output_list == onnx_files.outputs(graph)
-    assert said.profiles[1]["x"] == passport.Extents(min=(1, 64), opt=(8, 64), max=(64, 64))
-    assert said.options["optimization_level"] == 2
-    assert said.options["strongly_typed"]
-    assert said.precision.asked == "fp16"
-    assert said.precision.network["fp16"] >= 4
-    assert said.key == "0123"
-    assert said.bytes == (out / "model.plan").stat().st_size == report.bytes
-    assert re.fullmatch(r"\d+(\.\d+){3}", said.tensorrt)
-    assert len(said.onnx.digest) == 32
-    assert said.onnx.bytes == (half / "model.onnx").stat().st_size
+    assert written.kind == runtime
+    assert written.sms == (TURING,)
+    assert written.gpu == {"tensorrt": ("Tesla T4",), "tensorrt-rtx": ("T4",)}[runtime]
+    assert written.input_list == onnx_files.inputs(graph)
+    assert written.output_list == onnx_files.outputs(graph)
+    assert written.profiles[1]["x"] == passport.Extents(min=(1, 64), opt=(8, 64), max=(64, 64))
+    assert written.options["optimization_level"] == 2
+    assert written.options["strongly_typed"]
+    assert written.precision.asked == "fp16"
+    assert written.precision.network["fp16"] >= 4
+    assert written.key == "0123"
+    assert written.bytes == (out / "model.plan").stat().st_size == report.bytes
+    assert re.fullmatch(r"\d+(\.\d+){3}", written.tensorrt)
+    assert len(written.onnx.digest) == 32
+    assert written.onnx.bytes == (half / "model.onnx").stat().st_size
 
 
 def test_only_a_native_build_tells_what_the_built_layers_compute_in(runtime, half, folder):
     out = folder()
     step(runtime).run(out, checked=half)
-    said = passport.load(out)
+    written = passport.load(out)
     if runtime == "tensorrt":
-        assert said.precision.engine == {"fp16": 5, "fp32": 1}
-        assert (said.cuda_runtime, said.precision.unknown) == ("12.9", "")
+        assert written.precision.engine == {"fp16": 5, "fp32": 1}
+        assert (written.cuda_runtime, written.precision.unknown) == ("12.9", "")
     else:
-        assert (said.precision.engine, said.cuda_runtime, said.driver) == (None, None, None)
-        assert "only where it runs" in said.precision.unknown
+        assert (written.precision.engine, written.cuda_runtime, written.driver) == (None, None, None)
+        assert "only where it runs" in written.precision.unknown
 
 
 def test_two_builds_of_one_key_give_other_bytes(fake_tensorrt, half, folder):
@@ -286,10 +286,10 @@ def test_both_can_be_built_with_in_one_process(rtx, fake_tensorrt, half, folder)
 def test_progress_is_told_in_lines_that_end_at_all(runtime, half, folder, monkeypatch, capfd):
     monkeypatch.setattr("engine.runtimes.tensorrt.progress._PAUSE", 0.0)
     step(runtime).run(folder(), checked=half)
-    told = [int(line.partition("%")[0]) for line in capfd.readouterr().out.splitlines() if re.match(r"\d+%  ", line)]
-    assert told == sorted(told)
-    assert len(told) > 5
-    assert told[-1] == 100
+    shares = [int(line.partition("%")[0]) for line in capfd.readouterr().out.splitlines() if re.match(r"\d+%  ", line)]
+    assert shares == sorted(shares)
+    assert len(shares) > 5
+    assert shares[-1] == 100
 
 
 @pytest.mark.parametrize("precision", ["stubs only", "nothing"])
@@ -308,13 +308,13 @@ def test_without_tensorrt_the_step_says_what_is_missing(precision, tmp_path, mon
 
 
 def test_each_capability_and_several_at_once_get_an_rtx_engine_of_their_own(rtx, half, folder):
-    made = set()
+    engines = set()
     for devices in ("T4", "A100", "A10", "L4", "RTX 5090", ("T4", "A10", "L4", "RTX 5090")):
         out = folder()
         step("tensorrt-rtx", devices).run(out, checked=half)
-        made.add((out / "model.plan").read_bytes())
+        engines.add((out / "model.plan").read_bytes())
         assert passport.load(out).gpu == ((devices,) if isinstance(devices, str) else devices)
-    assert len(made) == 6
+    assert len(engines) == 6
 
 
 def test_fp32_for_turing_is_refused_with_the_nodes_and_what_helps(rtx, tmp_path, folder):
@@ -334,15 +334,15 @@ def test_a_gpu_that_rtx_has_no_kernels_for_is_refused_with_those_that_it_has(rtx
 
 
 @pytest.mark.parametrize(
-    "said",
+    "option",
     [{"refit": True}, {"strip_plan": True}, {"version_compatible": True}, {"compatibility": "ampere-plus"},
      {"memory_pool": {"dla_local_dram": 1}}],
     ids=str,
 )  # fmt: skip
-def test_what_rtx_can_only_do_on_a_gpu_is_refused(rtx, said, half, folder):
+def test_what_rtx_can_only_do_on_a_gpu_is_refused(rtx, option, half, folder):
     with pytest.raises(StepError, match="TensorRT-RTX cannot build with") as caught:
-        step("tensorrt-rtx", tensorrt=said).run(folder(), checked=half)
-    assert next(iter(said)) in caught.value.what
+        step("tensorrt-rtx", tensorrt=option).run(folder(), checked=half)
+    assert next(iter(option)) in caught.value.what
 
 
 def test_rtx_keeps_no_timing_cache(rtx, half, folder):
@@ -357,19 +357,19 @@ def test_rtx_keeps_no_timing_cache(rtx, half, folder):
 def test_the_builder_is_told_every_option(fake_tensorrt, half, folder):
     seen = fake_tensorrt._building._SEEN
     seen.clear()
-    said = {name: value for name, value in CHANGES.items() if name != "compatibility"}
-    step(tensorrt={**said, "compatibility": "ampere-plus"}).run(folder(), checked=half)
+    options = {name: value for name, value in CHANGES.items() if name != "compatibility"}
+    step(tensorrt={**options, "compatibility": "ampere-plus"}).run(folder(), checked=half)
     flags = [row[1].name for row in seen if row[0] == "set_flag"]
     assert flags == [
         "VERSION_COMPATIBLE", "EXCLUDE_LEAN_RUNTIME", "STRIP_PLAN", "REFIT", "WEIGHT_STREAMING", "SPARSE_WEIGHTS"
     ]  # fmt: skip
     assert ("create_network", 1 << 1) in seen
     assert ("set_memory_pool_limit", fake_tensorrt.MemoryPoolType.WORKSPACE, 1 << 20) in seen
-    told = {row[0]: getattr(row[1], "name", row[1]) for row in seen}
-    assert told["builder_optimization_level"] == 1
-    assert (told["max_aux_streams"], told["avg_timing_iterations"]) == (1, 2)
-    assert (told["tiling_optimization_level"], told["profiling_verbosity"]) == ("FAST", "NONE")
-    assert told["hardware_compatibility_level"] == "AMPERE_PLUS"
+    settings = {row[0]: getattr(row[1], "name", row[1]) for row in seen}
+    assert settings["builder_optimization_level"] == 1
+    assert (settings["max_aux_streams"], settings["avg_timing_iterations"]) == (1, 2)
+    assert (settings["tiling_optimization_level"], settings["profiling_verbosity"]) == ("FAST", "NONE")
+    assert settings["hardware_compatibility_level"] == "AMPERE_PLUS"
 
 
 def test_without_options_the_builder_keeps_its_defaults_but_tells_its_layers(fake_tensorrt, half, folder):
@@ -382,9 +382,9 @@ def test_without_options_the_builder_keeps_its_defaults_but_tells_its_layers(fak
 def test_names_alone_of_the_layers_leave_the_precision_open(fake_tensorrt, half, folder):
     out = folder()
     step(tensorrt={"profiling_verbosity": "layer_names_only"}).run(out, checked=half)
-    said = passport.load(out).precision
-    assert said.engine is None
-    assert "names of its layers" in said.unknown
+    precision = passport.load(out).precision
+    assert precision.engine is None
+    assert "names of its layers" in precision.unknown
 
 
 def test_what_was_timed_is_kept_and_found_again(fake_tensorrt, half, folder):
@@ -455,9 +455,11 @@ def test_where_cuda_shows_no_gpu_no_native_engine_is_built(fake_tensorrt, half, 
         step().run(folder(), checked=half)
 
 
-@pytest.mark.parametrize(("found", "wanted"), [("10.13.0.35", "10.x"), ("10.13.0.35", "10.13"), ("11.4.0.1", None)])
-def test_a_version_that_the_recipe_asks_for_is_taken(found, wanted):
-    trt_api.check_version("tensorrt", found, wanted)
+@pytest.mark.parametrize(
+    ("installed", "requested"), [("10.13.0.35", "10.x"), ("10.13.0.35", "10.13"), ("11.4.0.1", None)]
+)
+def test_a_version_that_the_recipe_asks_for_is_taken(installed, requested):
+    trt_api.check_version("tensorrt", installed, requested)
 
 
 # The packaged MiniLM, for real.
@@ -512,14 +514,14 @@ TEXTS = (
 def test_minilm_is_built_for_every_capability_and_for_several(minilm, devices, precision, folder):
     out = folder()
     step("tensorrt-rtx", devices, precision=precision, profiles=TEXTS).run(out, checked=minilm / precision)
-    said = passport.load(out)
-    assert said.bytes == (out / "model.plan").stat().st_size
-    assert said.bytes > 20_000_000
-    assert len(said.profiles) == 2
-    assert said.profiles[1]["input_ids"].max == (32, 512)
-    assert said.precision.network["fp16"] > 100
-    assert ("int8" in said.precision.network) == (precision == "int8")
-    assert list(said.inputs) == ["input_ids", "attention_mask", "token_type_ids"]
+    written = passport.load(out)
+    assert written.bytes == (out / "model.plan").stat().st_size
+    assert written.bytes > 20_000_000
+    assert len(written.profiles) == 2
+    assert written.profiles[1]["input_ids"].max == (32, 512)
+    assert written.precision.network["fp16"] > 100
+    assert ("int8" in written.precision.network) == (precision == "int8")
+    assert list(written.inputs) == ["input_ids", "attention_mask", "token_type_ids"]
 
 
 @pytest.mark.slow
@@ -533,7 +535,7 @@ def test_builds_of_one_key_need_not_give_the_same_bytes(minilm, folder):
         passports.append(passport.load(out))
         if len(seen) > 1:
             break
-    assert len({said.model_dump_json() for said in passports}) == 1, "what is said of them is the same"
+    assert len({written.model_dump_json() for written in passports}) == 1, "what is said of them is the same"
     if len(seen) == 1:
         pytest.skip("eight builds of one key gave the same bytes this time: mostly, two of them differ")
 

@@ -35,9 +35,9 @@ FILMS = (
 )
 
 
-def answered(directory, asked):
+def answered(directory, unanswered):
     session = ort.session(directory, threads=1)
-    return [replace(case, outputs=ort.run(session, case.inputs)) for case in asked]
+    return [replace(case, outputs=ort.run(session, case.inputs)) for case in unanswered]
 
 
 def drawn(count=12, features=64, kind="sample"):
@@ -170,18 +170,18 @@ def test_an_agreement_that_is_missed_although_nothing_differs_lists_nothing(laye
 
 
 @pytest.mark.parametrize(
-    ("precision", "said", "not_said"),
+    ("precision", "hint", "missing"),
     [
         ("fp32", "no precision is higher than fp32", "choose a higher"),
         ("int8", "choose a higher precision", "than fp32"),
     ],
 )
-def test_a_higher_precision_is_advised_only_where_there_is_one(layers, tmp_path, precision, said, not_said):
+def test_a_higher_precision_is_advised_only_where_there_is_one(layers, tmp_path, precision, hint, missing):
     report, _ = validate(layers, tmp_path)
     with pytest.raises(JudgementError) as caught:
         Validate(precision=precision, cosine=Bound(at_least=1.5)).judge(report)
-    assert said in str(caught.value)
-    assert not_said not in str(caught.value)
+    assert hint in str(caught.value)
+    assert missing not in str(caught.value)
     broken = AccuracyReport(cases=1, kinds={"sample": 1}, random=False, nonfinite=("line 1",))
     with pytest.raises(JudgementError) as caught:
         Validate(precision=precision).judge(broken)
@@ -237,13 +237,13 @@ def test_a_tensorrt_recipe_is_validated_on_its_gpu():
 def minilm_cases(checkpoint, exported):
     tokenizer = tokenizers.load(checkpoint)
     rows = [tokenizer.row(text) for text in FILMS]
-    asked = [
+    unanswered = [
         Case(f"line {n}", text, "sample", dict(row), {})
         for n, (text, row) in enumerate(zip(FILMS, rows, strict=True), 1)
     ]
     for kind, numbers, inputs in masked(rows, pad=tokenizer.pad, limits=RowLimits()):
-        asked.append(Case(f"{kind} {numbers}", "", kind, inputs, {}))
-    return answered(exported, asked)
+        unanswered.append(Case(f"{kind} {numbers}", "", kind, inputs, {}))
+    return answered(exported, unanswered)
 
 
 @pytest.mark.slow

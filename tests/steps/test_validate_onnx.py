@@ -39,12 +39,12 @@ def test_fp32_is_checked_too_and_a_cpu_needs_no_check():
 
 
 def test_neither_the_gpu_nor_the_runtime_is_an_option_of_what_is_made_on_any_machine():
-    made = [
+    options = [
         planned(device=device, runtime=runtime)
         for device, runtime in (("T4", "tensorrt"), ("T4", "tensorrt-rtx"), ("A10", "tensorrt"))
     ]
     for name in ("quantize", "validate-onnx"):
-        assert len({plan[name].step.model_dump_json() for plan in made}) == 1
+        assert len({plan[name].step.model_dump_json() for plan in options}) == 1
 
 
 @pytest.fixture
@@ -53,11 +53,11 @@ def lowered(tmp_path):
     source = graphs.write(tmp_path / "original", graphs.layers())
     session = ort.session(source)
     rows = np.random.default_rng(5).standard_normal((12, 1, 64)).astype(np.float32)
-    asked = [
+    unanswered = [
         Case(f"line {number}", f"text {number}", "sample", {"x": row}, ort.run(session, {"x": row}))
         for number, row in enumerate(rows)
     ]
-    cases.save(asked, tmp_path / "reference")
+    cases.save(unanswered, tmp_path / "reference")
     model = onnx_files.load(source)
     topology.name_nodes(model)
     half.convert(model, {node.name for node in model.graph.node}, ranges.tensor_types(model, tmp_path), "fp16")

@@ -1,4 +1,4 @@
-"""What is taken out of a store, and what never is."""
+"""Collection: records that the limits remove, and records that always stay."""
 
 import os
 import time

@@ -30,7 +30,7 @@ def test_a_lock_excludes_others_and_leaves_no_file(tmp_path):
 
 
 def test_who_waited_on_the_file_of_a_released_lock_does_not_hold_it(tmp_path):
-    """The file may be gone, or another one by that name, when the waiting one gets it."""
+    """The file may be removed or replaced before the waiting process locks it."""
     path = tmp_path / "key"
     first = file_lock.try_take(path)
     late = os.open(path, os.O_RDWR)

@@ -1,4 +1,4 @@
-"""The notes of last builds: what lies on disk, and what is read of it."""
+"""The notes of last builds, as written to disk and as read back."""
 
 from types import SimpleNamespace
 

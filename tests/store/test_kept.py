@@ -1,4 +1,4 @@
-"""What saves work and decides nothing is kept between runs, by the rows that it belongs to, and may be lost."""
+"""Kept files: shared by runs with the same rows, and safe to lose."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ from engine.store.store import Store
 
 
 class Tune(Step):
-    """Adds a line to what earlier runs found out."""
+    """A step that adds a line to the kept file of earlier runs."""
 
     makes: ClassVar[str] = "tuned"
     tools: ClassVar[tuple[str, ...]] = ("pyyaml",)
@@ -31,7 +31,7 @@ class Tune(Step):
 
 
 class Fail(Tune):
-    """Fails after it has learned something."""
+    """A step that fails after writing its kept file."""
 
     def run(self, out: Path) -> dict[str, int]:
         super().run(out)

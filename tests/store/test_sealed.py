@@ -1,4 +1,4 @@
-"""Files that know whether they are whole."""
+"""Sealed files: read back as written, refused when a bit has changed."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Which files are read again, and which need not be."""
+"""The stat cache: files that are read again, and files that are trusted by their stat row."""
 
 import os
 import time
@@ -25,7 +25,7 @@ def reads(monkeypatch):
 
 
 def settled(path, text):
-    """Write a file and let the clock pass its change time."""
+    """Write a file and wait until the clock has passed its change time."""
     path.write_text(text)
     time.sleep(3 * TICK_NS / 1e9)
     return path

@@ -58,7 +58,7 @@ def test_files_in_the_store_are_read_only(store):
 
 
 def damage(path, text="X"):
-    """Edit a stored file as nobody should, keeping its size and its modification time."""
+    """Edit a stored file without changing its size and modification time."""
     status = path.stat()
     path.chmod(0o644)
     path.write_text(text * status.st_size)

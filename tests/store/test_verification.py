@@ -1,4 +1,4 @@
-"""Whatever is damaged in a store is found, put aside or mended, and made again; whatever is whole is left alone."""
+"""Verification finds every damaged file of a store, mends it or puts it aside, and leaves undamaged files alone."""
 
 import os
 import random
@@ -29,7 +29,7 @@ def verify(store):
 
 
 def again(store):
-    """Do what the next build does: look up every key, and make again what is not there."""
+    """Look up every key and make missing artifacts again, like the next build; return the number of artifacts made."""
     fresh = Store(store.root)
     count = 0
     for number, key in enumerate(KEYS):

@@ -17,7 +17,7 @@ _colours: dict[str, str] = {}
 
 
 def of(module: str) -> str:
-    """Return the colour of a module. Raises StepError for declared data that is missing."""
+    """Return the colour of a module, a digest of all code that it reaches. Raises StepError for missing data files."""
     if module not in _colours:
         for circle in _circles(module):
             _colours.update(_refined(circle))
@@ -36,7 +36,7 @@ def reached(module: str) -> list[str]:
 
 
 def forget() -> None:
-    """Forget all colours, so that they are computed again."""
+    """Forget the colours of all modules, so that they are computed again."""
     _colours.clear()
 
 

@@ -21,9 +21,11 @@ _PLAIN = {ast.arguments, ast.arg, ast.Call, ast.keyword, ast.Expr, ast.Assign, a
 """The most frequent types of nodes that need no special treatment, to find them quickly."""
 
 Led = tuple[str | None, str]
-"""The end of an import: a module whose code counts and the names in it, or None and the dotted name of a library."""
+"""The target of an import, with re-exported names followed to their origin.
+
+Either a module whose code counts and the names in it, or None and the dotted name in a library."""
 NOTHING: Led = (None, "")
-"""The end of an import of a module of this package whose code does not count."""
+"""The target of an import of a module of this package whose code does not count."""
 
 
 @dataclass
@@ -54,7 +56,7 @@ def of(
 ) -> Essence:
     """Return the essence of a module: the nodes of its tree without docstrings, positions, empty fields and imports.
 
-    `follow` returns the end of an import. `hands_on` says whether a package only imports names for others. A name that
+    `follow` returns the target of an import. `hands_on` says whether a package only re-exports names. A name that
     an import binds is replaced by a mark for the module it leads to: then neither an alias nor the module's path
     counts. A text that names a module of this package, or of the same package, is replaced, too.
     """

@@ -25,7 +25,7 @@ class Module:
     leads: tuple[str, ...] = ()
     """The modules that the essence leads to, in the order of their places in the text."""
     reaches: tuple[Led, ...] = ()
-    """The ends of all imports, and the packages that Python imports before the module; in no order."""
+    """The targets of all imports, and the packages that Python imports before the module; in no order."""
     files: tuple[Path, ...] = ()
     before: tuple[tuple[Path, os.stat_result], ...] = ()
     """The stat result of each file before it was read."""
@@ -83,9 +83,9 @@ def _source(path: Path, module: str) -> _Source:
 
 
 def _hands_on(package: str) -> bool:
-    """Say whether a package of this program only imports names for others. Its modules do not depend on such a package.
+    """Say whether a package of this program only re-exports names, so that its code does not count for its modules.
 
-    Packages of others always count, because they may import modules for side effects.
+    Other programs' packages always count, because they may import modules for side effects.
     """
     path = modules.file_of(package)
     if path is None or path.suffix != ".py" or not modules.is_ours(package):
@@ -111,7 +111,7 @@ def _handed_on(module: str, name: str) -> tuple[ImportTarget, ...]:
 
 
 def _follow(target: ImportTarget, asker: str) -> Led:
-    """Return the end of an import, following folders, packages, and modules that only import the name themselves."""
+    """Return the target of an import, following folders, packages, and modules that re-export the name."""
     module, names, seen = target.module, target.names, set[tuple[str, tuple[str, ...]]]()
     while modules.is_known(module, asker) and (module, names) not in seen:
         seen.add((module, names))

@@ -29,7 +29,7 @@ _FIXED = {
 
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|_KEY$", re.IGNORECASE)
 _SHORTEST_SECRET = 8
-"""Characters. The values of secret variables that are shorter could be ordinary words, and stay in logs."""
+"""Characters. A shorter value of a secret variable could be an ordinary word, and is not removed from logs."""
 _HUB_TOKEN = re.compile(rb"hf_[A-Za-z0-9]{20,}")
 _URL_LOGIN = re.compile(rb"(://)[^/\s:@]+:[^/\s@]+@")
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.feasibility.triton import identity, instances, optimization, scheduling, sizes, tensors, warmup
-from engine.feasibility.triton.fault import About, ConfigTensor, Fault, Rule
+from engine.feasibility.triton.fault import About, ConfigTensor, Fault, Overrides, Rule
 from engine.feasibility.triton.typed import typed
+from engine.runtimes.backends import Backend
 
 __all__ = ["About", "ConfigTensor", "Fault", "check", "faults"]
 
@@ -22,6 +23,15 @@ _RULES: tuple[Rule, ...] = (
 )
 _NEEDED = ("input", "output", "platform", "backend", "name", "ensemble_scheduling", "model_transaction_policy")
 """Fields that every package needs: `null` must not remove them."""
+_SCHEDULE, _REFUSED = "its schedule is the ensemble itself", "Triton refuses it"
+_NOT_OF_ENSEMBLES = {
+    "dynamic_batching": _SCHEDULE,
+    "sequence_batching": _SCHEDULE,
+    "instance_group": _REFUSED,
+    "optimization": _REFUSED,
+    "model_warmup": _REFUSED,
+}
+"""Fields that an ensemble cannot have, with the reason."""
 
 
 def check(overrides: Mapping[str, Any], about: About) -> None:
@@ -40,8 +50,18 @@ def faults(overrides: Mapping[str, Any], about: About) -> Iterator[Fault]:
     yield from _parameters(overrides.get("parameters", {}), about)
     if "max_batch_size" in values and about.part != "model":
         yield from _batches(values["max_batch_size"], about)
+    if about.backend is Backend.ENSEMBLE:
+        yield from _not_of_ensembles(values)
     for rule in _RULES:
         yield from rule(values, about)
+
+
+def _not_of_ensembles(overrides: Overrides) -> Iterator[Fault]:
+    """Yield a fault for each field that an ensemble cannot have."""
+    for field, reason in _NOT_OF_ENSEMBLES.items():
+        if field in overrides:
+            what = f"an ensemble has no `{field}`: {reason}"
+            yield Fault(what, (field,), "say it of the models that it is made of", at_key=True)
 
 
 def _parameters(parameters: Mapping[str, Any] | None, about: About) -> Iterator[Fault]:

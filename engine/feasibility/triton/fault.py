@@ -83,7 +83,7 @@ class About:
 
     @property
     def largest(self) -> int | None:
-        """The largest batch that Triton can send to the model; None where it is not known."""
+        """The largest batch that Triton can send to the model; None where this limit is not known."""
         return self.batch if self.batch is not None else self.most
 
     @property
@@ -107,12 +107,6 @@ def unknown_tensor(kind: str, name: str, path: Path, tensors: Iterable[str], *, 
     """Return the fault of a name that no input or output (`kind`) of the model has."""
     what = f"the model has no {kind} {name!r}"
     return Fault(what, path, suggestions.hint(name, tensors), facts=[tensor_names(tensors)], at_key=at_key)
-
-
-def not_of_an_ensemble(field: str, why: str = "Triton refuses it") -> Fault:
-    """Return the fault of a field that an ensemble cannot have."""
-    what = f"an ensemble has no `{field}`: {why}"
-    return Fault(what, (field,), "say it of the models that it is made of", at_key=True)
 
 
 def twice(names: Iterable[Any]) -> Iterator[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Overrides, not_of_an_ensemble, twice
+from engine.feasibility.triton.fault import About, Fault, Overrides, twice
 from engine.runtimes.backends import Backend
 
 _GROUPS = "instance_group"
@@ -14,10 +14,7 @@ _GROUPS = "instance_group"
 def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
     """Yield a fault for each group that Triton refuses, or whose device is not that of the package."""
     groups = overrides.get(_GROUPS)
-    if groups is None:
-        return
-    if about.backend is Backend.ENSEMBLE:
-        yield not_of_an_ensemble(_GROUPS)
+    if groups is None or about.backend is Backend.ENSEMBLE:
         return
     for index, group in enumerate(groups):
         yield from _placed(group, index, about)

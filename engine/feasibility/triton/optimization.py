@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Overrides, Path, not_of_an_ensemble, unknown_tensor
+from engine.feasibility.triton.fault import About, Fault, Overrides, Path, unknown_tensor
 from engine.runtimes.backends import ON_CPU, ON_GPU, Accelerator, Backend
 from engine.text import suggestions
 
@@ -27,10 +27,7 @@ def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
     yield from _parameters(overrides, about)
     yield from _metrics(overrides)
     optimization = overrides.get(_FIELD)
-    if optimization is None:
-        return
-    if about.backend is Backend.ENSEMBLE:
-        yield not_of_an_ensemble(_FIELD)
+    if optimization is None or about.backend is Backend.ENSEMBLE:
         return
     yield from _graph(optimization, about)
     yield from _cuda(optimization.get("cuda"), about)

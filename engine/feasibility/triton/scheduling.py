@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from engine.feasibility.triton.fault import About, Fault, Overrides, Path, not_of_an_ensemble, tensor_names
-from engine.runtimes.backends import Backend
+from engine.feasibility.triton.fault import About, Fault, Overrides, Path, tensor_names
 
 _DYNAMIC, _SEQUENCE = "dynamic_batching", "sequence_batching"
 
@@ -25,9 +24,6 @@ def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
 
 
 def _fits_kind(overrides: Overrides, about: About) -> Iterator[Fault]:
-    for field in (_DYNAMIC, _SEQUENCE):
-        if field in overrides and about.backend is Backend.ENSEMBLE:
-            yield not_of_an_ensemble(field, "its schedule is the ensemble itself")
     if _DYNAMIC in overrides and about.batch == 0:
         what = "`dynamic_batching` of a model that takes no batches: max_batch_size is 0"
         yield Fault(what, (_DYNAMIC,), "leave it out, or serve a model whose first axis is a batch", at_key=True)

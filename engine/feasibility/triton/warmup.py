@@ -12,7 +12,6 @@ from engine.feasibility.triton.fault import (
     Fault,
     Overrides,
     Path,
-    not_of_an_ensemble,
     twice,
     unknown_tensor,
 )
@@ -20,17 +19,14 @@ from engine.runtimes.backends import Backend
 
 _FIELD = "model_warmup"
 _ASKING = ("generate", "stream")
-"""Parts that send requests to other models. They cannot be warmed up: Triton forbids such requests during warm-up."""
+"""Parts that cannot be warmed up: they send requests to other models, which Triton forbids during warm-up."""
 _DATA = ("zero_data", "random_data", "input_data_file")
 
 
 def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
     """Yield a fault for each warm-up request that the model would not take: Triton then refuses to load the model."""
     samples = overrides.get(_FIELD)
-    if samples is None:
-        return
-    if about.backend is Backend.ENSEMBLE:
-        yield not_of_an_ensemble(_FIELD)
+    if samples is None or about.backend is Backend.ENSEMBLE:
         return
     if about.part in _ASKING and samples:
         what = f"the {about.part} cannot be warmed up: it asks the package's graphs, which answer when all is loaded"
@@ -49,7 +45,7 @@ def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
 
 
 def _as_sent(overrides: Overrides, about: About) -> Mapping[str, ConfigTensor] | None:
-    """Return the inputs with the dims that clients send: those of the overrides, else those of the package."""
+    """Return the inputs with the dims that clients send, from the overrides or else from the package."""
     if about.inputs is None:
         return None
     own = {name: replace(tensor, dims=tensor.sent or tensor.dims) for name, tensor in about.inputs.items()}

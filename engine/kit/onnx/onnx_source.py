@@ -11,13 +11,13 @@ from engine.errors import StepError
 from engine.feasibility.facts import GraphFacts
 from engine.kit.checkpoints import weights
 from engine.kit.onnx import onnx_files, opsets
+from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
     import onnx
 
 
-_QUANTIZED = {("com.microsoft", "QuantizeLinear"), ("com.microsoft", "DequantizeLinear")}
-"""Operators of ONNX Runtime's domain that other runtimes read as ONNX's operators of the same name."""
+_QUANTIZED = {(CONTRIBUTED, operator) for operator in opsets.READ_AS_STANDARD}
 
 
 def read(path: Path) -> onnx.ModelProto:

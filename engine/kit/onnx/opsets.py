@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
 STANDARD = frozenset({"", "ai.onnx"})
 """Both names of ONNX's own domain."""
+READ_AS_STANDARD = ("QuantizeLinear", "DequantizeLinear")
+"""Operators of ONNX Runtime's domain that other runtimes read as ONNX's operators of the same name."""
 WEIGHTS_NEED_NO_INPUT = 4
 """The IR version since which an initializer need not be listed as an input of the graph, too."""
 

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.kit.onnx import external_data, onnx_files
+from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
     import onnx
 
 _READABLE = 1 << 20
 """The bytes up to which a stored tensor may decide a shape; larger tensors are weights."""
-_IMPLIED = {"com.microsoft": 1, "com.microsoft.nchwc": 1, "ai.onnx.ml": 1, "ai.onnx.training": 1}
+_IMPLIED = {CONTRIBUTED: 1, "com.microsoft.nchwc": 1, "ai.onnx.ml": 1, "ai.onnx.training": 1}
 
 
 def import_missing_domains(model: onnx.ModelProto) -> list[str]:

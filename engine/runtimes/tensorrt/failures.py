@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.errors import StepError
+from engine.kit.onnx.opsets import READ_AS_STANDARD
 from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
 _SHOWN = 8
 """The largest number of messages or names in one error."""
 _NOISE = re.compile(r"catchCudaError.*cudaError 35|Begin node|End node")
-"""Messages that explain nothing. On a machine without a GPU, the first follows every other error."""
-_UNDERSTOOD = ("QuantizeLinear", "DequantizeLinear")
-"""Operators of ONNX Runtime's domain that TensorRT reads like those of ONNX's own domain."""
+"""A pattern of messages that explain nothing. On a machine without a GPU, `cudaError 35` follows every other error."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def reasons(problems: Sequence[str]) -> list[str]:
 
 def refuse_fused(model: onnx.ModelProto) -> None:
     """Raise StepError for ONNX Runtime's fused operators: TensorRT would read them as ONNX operators of equal name."""
-    fused = [node for node in _nodes(model) if node.domain == CONTRIBUTED and node.op_type not in _UNDERSTOOD]
+    fused = [node for node in _nodes(model) if node.domain == CONTRIBUTED and node.op_type not in READ_AS_STANDARD]
     if fused:
         names = sorted({node.op_type for node in fused})
         raise StepError(

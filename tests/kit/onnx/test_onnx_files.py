@@ -43,9 +43,9 @@ def test_the_data_file_holds_typed_data_and_constants_inside_nodes(tmp_path):
     )
     onnx_files.save(model, tmp_path, threshold=100)
     assert (tmp_path / "model.onnx.data").stat().st_size == 4096 + 2400
-    found = [numpy_helper.to_array(tensor) for tensor in onnx_files.tensors(onnx_files.load(tmp_path))]
-    assert np.array_equal(found[0], values)
-    assert np.array_equal(found[1], values + 1)
+    arrays = [numpy_helper.to_array(tensor) for tensor in onnx_files.tensors(onnx_files.load(tmp_path))]
+    assert np.array_equal(arrays[0], values)
+    assert np.array_equal(arrays[1], values + 1)
 
 
 @pytest.mark.parametrize("threshold", [onnx_files.INLINE_LIMIT, 1000])

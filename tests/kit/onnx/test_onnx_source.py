@@ -51,8 +51,8 @@ def test_outputs_that_are_no_tensors_of_numbers_are_refused_by_name(output, text
     model.graph.output.append(output)
     with pytest.raises(StepError) as caught:
         onnx_source.describe(model)
-    said, hint = str(caught.value).split("\n")
-    assert said == text
+    message, hint = str(caught.value).split("\n")
+    assert message == text
     assert hint.startswith("hint: export it with ")
     assert ("integer labels" if "text" in text else "{'zipmap': False}") in hint
 

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from engine.kit.onnx.opsets import STANDARD
+from engine.runtimes.preparation import CONTRIBUTED
 
 if TYPE_CHECKING:
     import onnx
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 Kind = Literal["fp16", "bf16"]
 
 _NAMES: Mapping[Kind, str] = {"fp16": "tensor(float16)", "bf16": "tensor(bfloat16)"}
-_CONTRIBUTED = "com.microsoft"
 _TYPED_BY = frozenset({"dtype", "output_dtype"})
 """Attributes that set the type of an output, whatever the types of the inputs are."""
 _FREE = frozenset({"Cast", "Constant", "ConstantOfShape"})
@@ -73,7 +73,7 @@ def _schema(operator: str, domain: str, version: int) -> _Schema | None:
         except onnx.defs.SchemaError:
             return None
         return _read(schema.inputs, schema.outputs, schema.type_constraints, "type_str")
-    return _contributed().get(operator) if domain == _CONTRIBUTED else None
+    return _contributed().get(operator) if domain == CONTRIBUTED else None
 
 
 @cache
@@ -84,7 +84,7 @@ def _contributed() -> Mapping[str, _Schema]:
     return {
         schema.name: _read(schema.inputs, schema.outputs, schema.type_constraints, "typeStr")
         for schema in state.get_all_operator_schema()
-        if schema.domain == _CONTRIBUTED
+        if schema.domain == CONTRIBUTED
     }
 
 

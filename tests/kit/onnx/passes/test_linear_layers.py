@@ -40,7 +40,7 @@ def stored(model):
     return sorted(tensor.name for tensor in model.graph.initializer)
 
 
-def made(nodes, weights, *, outputs=("y",)):
+def matrices(nodes, weights, *, outputs=("y",)):
     shapes = [(name, FLOAT, None) for name in outputs]
     model = graphs.graph(nodes, [("x", FLOAT, ["n", 6])], [], weights)
     model.graph.output.extend(helper.make_tensor_value_info(*shape) for shape in shapes)
@@ -57,13 +57,13 @@ def test_every_reader_of_a_weight_gets_it_the_way_it_reads_it(tmp_path):
         gemm(["c", "w", ""], "d"),
         helper.make_node("MatMul", ["d", "w"], ["y"]),
     ]
-    model = made(nodes, [graphs.weight("w", 6, 6), graphs.weight("b", 6)])
+    model = matrices(nodes, [graphs.weight("w", 6, 6), graphs.weight("b", 6)])
     assert same(tmp_path, model, x=numbers(3, 6)) == ["MatMul", "MatMul", "Add", "MatMul", "MatMul"]
     assert stored(model) == ["b", "w", "w_transposed"]
 
 
 def test_a_weight_that_nobody_else_reads_is_stored_once_and_its_old_shape_forgotten(tmp_path):
-    model = made([gemm(["x", "w"], "a", transB=1), gemm(["x", "w"], "y", transB=1)], [graphs.weight("w", 4, 6)])
+    model = matrices([gemm(["x", "w"], "a", transB=1), gemm(["x", "w"], "y", transB=1)], [graphs.weight("w", 4, 6)])
     model.graph.input.append(helper.make_tensor_value_info("w", FLOAT, [4, 6]))
     model.graph.value_info.append(helper.make_tensor_value_info("w", FLOAT, [4, 6]))
     assert same(tmp_path, model, x=numbers(3, 6)) == ["MatMul", "MatMul"]
@@ -73,25 +73,25 @@ def test_a_weight_that_nobody_else_reads_is_stored_once_and_its_old_shape_forgot
 
 
 def test_a_weight_that_is_an_output_as_well_stays(tmp_path):
-    model = made([gemm(["x", "w"], "y", transB=1)], [graphs.weight("w", 4, 6)], outputs=("y", "w"))
+    model = matrices([gemm(["x", "w"], "y", transB=1)], [graphs.weight("w", 4, 6)], outputs=("y", "w"))
     same(tmp_path, model, x=numbers(3, 6))
     assert stored(model) == ["w", "w_transposed"]
 
 
 @pytest.mark.parametrize("attributes", [{"alpha": 0.5}, {"beta": 2.0}, {"transA": 1}])
 def test_a_gemm_that_scales_or_turns_its_input_stays_one(tmp_path, attributes):
-    model = made([gemm(["x", "w", "b"], "y", **attributes)], [graphs.weight("w", 6, 6), graphs.weight("b", 6)])
+    model = matrices([gemm(["x", "w", "b"], "y", **attributes)], [graphs.weight("w", 6, 6), graphs.weight("b", 6)])
     assert same(tmp_path, model, x=numbers(6, 6)) == ["Gemm"]
 
 
 def test_a_gemm_that_transposes_what_is_no_weight_stays_one(tmp_path):
-    model = made([gemm(["x", "x"], "y", transB=1)], [])
+    model = matrices([gemm(["x", "x"], "y", transB=1)], [])
     assert same(tmp_path, model, x=numbers(3, 6)) == ["Gemm"]
 
 
 def test_names_that_are_taken_are_left_alone(tmp_path):
     nodes = [helper.make_node("Relu", ["x"], ["y_MatMul"]), gemm(["y_MatMul", "w", "w_transposed"], "y", transB=1)]
-    model = made(nodes, [graphs.weight("w", 4, 6), graphs.weight("w_transposed", 4)])
+    model = matrices(nodes, [graphs.weight("w", 4, 6), graphs.weight("w_transposed", 4)])
     assert same(tmp_path, model, x=numbers(3, 6)) == ["Relu", "MatMul", "Add"]
 
 
@@ -103,8 +103,8 @@ def test_bodies_read_the_weights_around_them_and_those_of_the_same_name_of_their
         nodes = [gemm(["x", "outer"], f"{name}_a", transB=1), gemm([f"{name}_a", "own"], f"{name}_y", transB=1)]
         branches[name] = helper.make_graph(nodes, name, [], [output], [graphs.weight("own", 6, 6, seed=seed)])
     nodes = [helper.make_node("If", ["which"], ["a"], **branches), gemm(["a", "outer"], "y", transB=1)]
-    model = made(nodes, [graphs.weight("outer", 6, 6, seed=5)])
+    model = matrices(nodes, [graphs.weight("outer", 6, 6, seed=5)])
     model.graph.input.append(helper.make_tensor_value_info("which", TensorProto.BOOL, []))
-    found = same(tmp_path, model, x=numbers(3, 6), which=np.array(which))
-    assert sorted(found) == ["If", *["MatMul"] * 5]
+    outputs = same(tmp_path, model, x=numbers(3, 6), which=np.array(which))
+    assert sorted(outputs) == ["If", *["MatMul"] * 5]
     assert stored(model) == ["outer_transposed"]

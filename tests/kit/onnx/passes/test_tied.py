@@ -27,11 +27,11 @@ def model(weight):
 
 
 def test_a_table_that_is_also_a_layer_is_stored_once_and_answers_the_same(tmp_path):
-    made = model(np.ascontiguousarray(TABLE.T))
-    onnx_files.save(made, tmp_path / "twice")
-    assert tied.untwin(made) == ["weight"]
-    onnx.checker.check_model(made)
-    onnx_files.save(made, tmp_path / "once")
+    tied_model = model(np.ascontiguousarray(TABLE.T))
+    onnx_files.save(tied_model, tmp_path / "twice")
+    assert tied.untwin(tied_model) == ["weight"]
+    onnx.checker.check_model(tied_model)
+    onnx_files.save(tied_model, tmp_path / "once")
     sizes = [(tmp_path / name / "model.onnx").stat().st_size for name in ("twice", "once")]
     assert sizes[0] - sizes[1] > 0.8 * TABLE.nbytes
     ids = {"ids": np.array([[3, 39, 0]])}
@@ -42,7 +42,7 @@ def test_a_table_that_is_also_a_layer_is_stored_once_and_answers_the_same(tmp_pa
 def test_a_weight_that_differs_in_one_number_stays(tmp_path):
     weight = np.ascontiguousarray(TABLE.T)
     weight[3, 5] += 1
-    made = model(weight)
-    before = made.SerializeToString()
-    assert tied.untwin(made) == []
-    assert made.SerializeToString() == before
+    tied_model = model(weight)
+    before = tied_model.SerializeToString()
+    assert tied.untwin(tied_model) == []
+    assert tied_model.SerializeToString() == before

@@ -131,13 +131,13 @@ def test_weights_that_old_models_list_as_inputs_are_converted_all_the_same(tmp_p
 
 
 def test_the_same_conversion_gives_the_same_bytes(tmp_path):
-    made = []
+    contents = []
     for name in ("one", "two"):
         model = graphs.layers()
         converted(model, tmp_path)
         onnx_files.save(model, tmp_path / name)
-        made.append((tmp_path / name / "model.onnx").read_bytes())
-    assert made[0] == made[1]
+        contents.append((tmp_path / name / "model.onnx").read_bytes())
+    assert contents[0] == contents[1]
 
 
 def test_minus_infinity_of_masks_is_brought_within_fp16_and_limits_are_left_alone():

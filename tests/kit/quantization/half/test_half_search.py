@@ -230,9 +230,9 @@ def test_the_share_counts_multiplications():
 
 
 def test_the_bytes_do_not_depend_on_the_run(tmp_path):
-    made = []
+    contents = []
     for name in ("one", "two"):
         model, _ = half_search.lowered(graphs.layers(8, 16), samples(), "fp16", tmp_path)
         onnx_files.save(model, tmp_path / name)
-        made.append((tmp_path / name / "model.onnx").read_bytes())
-    assert made[0] == made[1]
+        contents.append((tmp_path / name / "model.onnx").read_bytes())
+    assert contents[0] == contents[1]

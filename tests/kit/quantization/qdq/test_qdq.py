@@ -59,9 +59,9 @@ def samples(count=16):
 
 
 def quantized(tmp_path, model, kind="int8", inputs=None):
-    made, report = qdq.quantize(graphs.write(tmp_path / "model", model), inputs or samples(), kind, tmp_path)
-    checker.check_model(made, full_check=True)
-    return made, report
+    model_after, report = qdq.quantize(graphs.write(tmp_path / "model", model), inputs or samples(), kind, tmp_path)
+    checker.check_model(model_after, full_check=True)
+    return model_after, report
 
 
 def operators(model):
@@ -69,58 +69,58 @@ def operators(model):
 
 
 def cosines(tmp_path, first, second):
-    found = []
+    errors = []
     sessions = []
     for number, model in enumerate((first, second)):
         folder = graphs.write(tmp_path / str(number), model)
         sessions.append(ort.session(folder, threads=1, level="disabled"))
     for sample in samples(40)[20:]:
         a, b = (ort.run(session, sample)["y"].ravel() for session in sessions)
-        found.append(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
-    return found
+        errors.append(float(a @ b / np.linalg.norm(a) / np.linalg.norm(b)))
+    return errors
 
 
 @pytest.mark.parametrize("kind", ["int8", "fp8", "int4"])
 def test_the_quantized_graph_answers_like_the_original(tmp_path, kind):
-    made, report = quantized(tmp_path, block(), kind)
-    assert min(cosines(tmp_path, block(), made)) > (0.9 if kind == "int4" else 0.99)
+    changed, report = quantized(tmp_path, block(), kind)
+    assert min(cosines(tmp_path, block(), changed)) > (0.9 if kind == "int4" else 0.99)
     assert report.quantized.matmuls
 
 
 def test_activations_are_quantized_once_for_all_that_read_them_and_weights_are_stored_in_int8(tmp_path):
-    made, _ = quantized(tmp_path, block())
-    assert operators(made).count("QuantizeLinear") == 2
-    stored = {tensor.name: tensor for tensor in made.graph.initializer}
+    changed, _ = quantized(tmp_path, block())
+    assert operators(changed).count("QuantizeLinear") == 2
+    stored = {tensor.name: tensor for tensor in changed.graph.initializer}
     weights = [tensor for tensor in stored.values() if tensor.data_type == TensorProto.INT8 and len(tensor.dims) == 2]
     assert len(weights) == 3
     assert not {"left", "right", "last"} & set(stored)
-    for node in made.graph.node:
+    for node in changed.graph.node:
         if node.op_type in {"QuantizeLinear", "DequantizeLinear"} and len(node.input) == 3:
             assert not numpy_helper.to_array(stored[node.input[2]]).any()  # TensorRT takes symmetric ones only
 
 
 @pytest.mark.parametrize("rms", [False, True], ids=["LayerNormalization", "Mul"])
 def test_smoothing_goes_into_the_normalization_that_nobody_else_reads(tmp_path, rms):
-    made, report = quantized(tmp_path, block(rms=rms))
-    norm = next(node for node in made.graph.node if node.name == "norm")
+    changed, report = quantized(tmp_path, block(rms=rms))
+    norm = next(node for node in changed.graph.node if node.name == "norm")
     assert norm.input[1] == "gain_smoothed"
     assert report.smoothed >= 1
-    assert sum(name.startswith("normal_smoothed") for node in made.graph.node for name in node.output) == 0
+    assert sum(name.startswith("normal_smoothed") for node in changed.graph.node for name in node.output) == 0
 
 
 def test_smoothing_is_a_multiplication_where_a_residual_reads_the_tensor_too(tmp_path):
-    made, _ = quantized(tmp_path, block(residual=True))
-    assert [node.input[0] for node in made.graph.node if node.op_type == "Mul"][:1] == ["normal"]
-    assert next(node for node in made.graph.node if node.name == "norm").input[1] == "gain"
+    changed, _ = quantized(tmp_path, block(residual=True))
+    assert [node.input[0] for node in changed.graph.node if node.op_type == "Mul"][:1] == ["normal"]
+    assert next(node for node in changed.graph.node if node.name == "norm").input[1] == "gain"
 
 
 def test_smoothing_is_what_makes_outliers_bearable(tmp_path, monkeypatch):
-    made, _ = quantized(tmp_path / "with", block(residual=True))
+    changed, _ = quantized(tmp_path / "with", block(residual=True))
     monkeypatch.setitem(activation_ranges.choose.__kwdefaults__, "alphas", (None,))
     plain, report = quantized(tmp_path / "without", block(residual=True))
     assert report.smoothed == 0
     losses = [
-        1 - min(cosines(tmp_path / name, block(residual=True), model)) for name, model in (("a", made), ("b", plain))
+        1 - min(cosines(tmp_path / name, block(residual=True), model)) for name, model in (("a", changed), ("b", plain))
     ]
     assert losses[0] < losses[1] / 2
 
@@ -144,9 +144,9 @@ def test_the_same_samples_give_the_same_bytes(tmp_path):
 
 
 def test_scales_are_numbers_that_half_precision_holds(tmp_path):
-    made, _ = quantized(tmp_path, block())
-    scales = {node.input[1] for node in made.graph.node if node.op_type in {"QuantizeLinear", "DequantizeLinear"}}
-    for tensor in made.graph.initializer:
+    changed, _ = quantized(tmp_path, block())
+    scales = {node.input[1] for node in changed.graph.node if node.op_type in {"QuantizeLinear", "DequantizeLinear"}}
+    for tensor in changed.graph.initializer:
         if tensor.name in scales:
             values = numpy_helper.to_array(tensor)
             assert (values.astype(np.float16).astype(np.float32) == values).all()
@@ -159,8 +159,8 @@ def test_int4_leaves_what_does_not_divide_into_blocks(tmp_path):
 
 
 def test_a_graph_of_an_older_opset_is_written_anew(tmp_path):
-    made, report = quantized(tmp_path, graphs.layers(), "int8", features())
-    assert made.opset_import[0].version >= 19
+    changed, report = quantized(tmp_path, graphs.layers(), "int8", features())
+    assert changed.opset_import[0].version >= 19
     assert len(report.int8.matmuls) == 2
 
 
@@ -169,8 +169,8 @@ def features():
 
 
 def test_what_is_quantized_already_is_handed_on(tmp_path):
-    made, _ = quantized(tmp_path, block())
-    again, report = quantized(tmp_path / "again", made)
+    changed, _ = quantized(tmp_path, block())
+    again, report = quantized(tmp_path / "again", changed)
     assert report.unquantized.startswith("it is quantized already")
     assert again == onnx.load(tmp_path / "again" / "model" / "model.onnx")
 
@@ -183,16 +183,16 @@ def test_a_graph_without_matrices_is_handed_on(tmp_path):
         [("y", FLOAT, ["batch", 3, 16, 16])],
         opset=20,
     )
-    made, report = quantized(tmp_path, model, inputs=inputs)
+    changed, report = quantized(tmp_path, model, inputs=inputs)
     assert report.unquantized == "it has no MatMul with a constant matrix that could be quantized"
-    assert operators(made) == ["Relu"]
+    assert operators(changed) == ["Relu"]
 
 
 def test_without_samples_nothing_is_calibrated(tmp_path):
     folder = graphs.write(tmp_path, block())
-    made, report = qdq.quantize(folder, [], "int8", tmp_path)
+    changed, report = qdq.quantize(folder, [], "int8", tmp_path)
     assert report.unquantized == "there are no samples to calibrate on"
-    assert "QuantizeLinear" not in operators(made)
+    assert "QuantizeLinear" not in operators(changed)
 
 
 def test_convolutions_stay_and_are_counted(tmp_path):
@@ -211,14 +211,14 @@ def test_transformers_of_many_kinds_are_quantized(tmp_path, architecture):
 
     source = models.checkpoint(tmp_path / "source", architecture)
     Export().run(tmp_path / "exported", checkpoint=source)
-    wanted = onnx_files.inputs(onnx_files.load_graph(tmp_path / "exported"))
+    inputs_of_model = onnx_files.inputs(onnx_files.load_graph(tmp_path / "exported"))
     generator = np.random.default_rng(0)
     inputs = []
     for number in range(12):
         length = 3 + number % 7
         row = {"input_ids": generator.integers(5, 60, (1, length)), "attention_mask": np.ones((1, length), np.int64)}
-        inputs.append({name: row.get(name, np.zeros((1, length), np.int64)) for name in wanted})
-    made, report = qdq.quantize(tmp_path / "exported", inputs, "int8", tmp_path)
-    checker.check_model(made)
+        inputs.append({name: row.get(name, np.zeros((1, length), np.int64)) for name in inputs_of_model})
+    changed, report = qdq.quantize(tmp_path / "exported", inputs, "int8", tmp_path)
+    checker.check_model(changed)
     assert {entry.reason for entry in report.int8.left} == {"both factors are computed: no weights"}
     assert report.cosine.mean > 0.98

@@ -37,8 +37,8 @@ def minilm(tmp_path_factory):
     folder = tmp_path_factory.mktemp("minilm")
     Export(task="feature-extraction").run(folder / "exported", checkpoint=source)
     ShapeInfer().run(folder / "shaped", exported=folder / "exported")
-    wanted = onnx_files.inputs(onnx_files.load_graph(folder / "shaped"))
-    return folder / "shaped", lambda name: [case.inputs for case in samples.read(TEXTS / name, source, wanted)]
+    model_inputs = onnx_files.inputs(onnx_files.load_graph(folder / "shaped"))
+    return folder / "shaped", lambda name: [case.inputs for case in samples.read(TEXTS / name, source, model_inputs)]
 
 
 def embedded(directory, inputs):
@@ -58,9 +58,9 @@ def quantized(minilm, tmp_path_factory):
     @cache
     def make(kind):
         folder = tmp_path_factory.mktemp(kind)
-        made, report = qdq.quantize(shaped, read("calibration.jsonl"), kind, folder)
-        checker.check_model(made, full_check=True)
-        onnx_files.save(made, folder)
+        changed, report = qdq.quantize(shaped, read("calibration.jsonl"), kind, folder)
+        checker.check_model(changed, full_check=True)
+        onnx_files.save(changed, folder)
         return folder, report
 
     return make
@@ -70,8 +70,8 @@ def quantized(minilm, tmp_path_factory):
 def plain(minilm, tmp_path_factory):
     """Return the directory of the graph in fp16 alone."""
     folder = tmp_path_factory.mktemp("plain")
-    made, _ = half_search.lowered(onnx_files.load(minilm[0]), few(minilm), "fp16", folder)
-    onnx_files.save(made, folder / "plain")
+    changed, _ = half_search.lowered(onnx_files.load(minilm[0]), few(minilm), "fp16", folder)
+    onnx_files.save(changed, folder / "plain")
     return folder / "plain"
 
 
@@ -102,8 +102,8 @@ def test_unseen_texts_keep_their_embeddings_with_most_of_the_work_quantized(mini
 )
 def test_tensorrt_rtx_builds_engines_of_it_with_fp16_around(minilm, quantized, plain, tmp_path, *, kind, devices):
     pytest.importorskip("tensorrt_rtx", reason="the extra `rtx` is not installed: Linux on x86_64 has it")
-    made, _ = half_search.lowered(onnx_files.load(quantized(kind)[0]), few(minilm), "fp16", tmp_path)
-    onnx_files.save(made, tmp_path / "half")
+    changed, _ = half_search.lowered(onnx_files.load(quantized(kind)[0]), few(minilm), "fp16", tmp_path)
+    onnx_files.save(changed, tmp_path / "half")
     for device in devices:
         models = (tmp_path / "half", plain)
         sizes = [engine(model, device, tmp_path / f"{model.name} {device}") for model in models]
@@ -115,6 +115,6 @@ def engine(model, device, out):
     """Build a TensorRT-RTX engine for a GPU that is not here; return its bytes."""
     profile = {"batch": {"min": 1, "opt": 8, "max": 16}, "sequence": {"min": 8, "opt": 64, "max": 128}}
     target = {"device": device, "runtime": "tensorrt-rtx"}
-    said = {"name": "m", "model": {"source": "m"}, "target": target, "precision": "fp16", "profiles": [profile]}
-    step = TrtBuild.for_recipe(Recipe.model_validate(said))
+    fields = {"name": "m", "model": {"source": "m"}, "target": target, "precision": "fp16", "profiles": [profile]}
+    step = TrtBuild.for_recipe(Recipe.model_validate(fields))
     return step.run(out, checked=model).bytes

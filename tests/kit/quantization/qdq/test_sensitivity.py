@@ -36,25 +36,25 @@ def sources(selection):
 
 
 def test_everything_is_quantized_where_nothing_suffers():
-    found = select(a=0.01, b=0.01, c=0.01, d=0.01)
-    assert sources(found) == "abcd"
-    assert not found.left
+    selection = select(a=0.01, b=0.01, c=0.01, d=0.01)
+    assert sources(selection) == "abcd"
+    assert not selection.left
 
 
 def test_the_sensitive_group_is_left_out_and_its_own_error_told():
-    found = select(a=0.01, b=0.5, c=0.01, d=0.01)
-    assert sources(found) == "acd"
-    assert list(found.left.values()) == [pytest.approx(1 - 1 / 1.25**0.5, abs=1e-5)]
-    assert found.cosines.worst >= 0.995
+    selection = select(a=0.01, b=0.5, c=0.01, d=0.01)
+    assert sources(selection) == "acd"
+    assert list(selection.left.values()) == [pytest.approx(1 - 1 / 1.25**0.5, abs=1e-5)]
+    assert selection.cosines.worst >= 0.995
 
 
 def test_the_share_never_falls_below_the_least():
-    found = select(a=0.01, b=0.01, c=0.01, d=0.5)
-    assert "d" in sources(found)
-    assert sum(SHARES[group] for group in found.chosen) >= 0.7
-    assert found.cosines.worst < 0.995
+    selection = select(a=0.01, b=0.01, c=0.01, d=0.5)
+    assert "d" in sources(selection)
+    assert sum(SHARES[group] for group in selection.chosen) >= 0.7
+    assert selection.cosines.worst < 0.995
 
 
 def test_where_the_goal_cannot_be_had_the_best_that_was_seen_is_taken():
-    found = select(a=0.2, b=0.2, c=0.01, d=0.5)
-    assert found.cosines.worst == max(cosines.worst for _, cosines in found.path)
+    selection = select(a=0.2, b=0.2, c=0.01, d=0.5)
+    assert selection.cosines.worst == max(cosines.worst for _, cosines in selection.path)
