@@ -36,7 +36,7 @@ class ModelFacts(GraphFacts):
     kind: str
     """The kind of checkpoint: transformers, timm or onnx."""
     task: str | None = field(default=None, metadata=WRITTEN)
-    """The task that the model's config names; None where it names no task."""
+    """The task that the model's config names; None where the config names no task."""
     max_sequence: int | None = field(default=None, metadata=WRITTEN)
     """The largest number of tokens that the model has position embeddings for; None for no limit."""
     bytes: int = field(default=0, metadata=WRITTEN)

@@ -1,4 +1,4 @@
-"""Options of runtimes: refuses those without effect, and values that the runtime does not allow."""
+"""Options of runtimes: refuses options without effect, and values that the runtime does not allow."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _LAST_WITHOUT = "24.10"
 
 
 def check(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError for an override that Triton would refuse, as far as the recipe alone shows it."""
+    """Raise RecipeError for an override that Triton would refuse. Only the recipe is checked, not the model."""
     for part, path, overrides in known.sections(loaded.recipe):
         if part != "model":
             _refuse_missing_part(loaded, part, path)

@@ -55,7 +55,7 @@ class Execution(Frozen):
 
     @property
     def code(self) -> tuple[str, ...]:
-        """The modules that run the model. Their code counts in the keys of jobs that run it."""
+        """The modules that run the model. Their code counts in the keys of jobs that run the model."""
         return self.by.code()
 
     @property

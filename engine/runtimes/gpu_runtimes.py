@@ -14,7 +14,7 @@ _DRIVER = "an NVIDIA driver that shows a GPU (libcuda.so.1)"
 
 
 def missing(way: Way, installed: Callable[[str], bool]) -> list[str]:
-    """Return what a way lacks on this machine; empty where it can run models.
+    """Return the list of things that a way to run models lacks on this machine.
 
     `installed` tells whether a distribution is installed.
     """

@@ -166,7 +166,7 @@ class Runtime:
     def refuse_installed(self, loaded: LoadedRecipeView, installed: Callable[[str], str | None]) -> None:
         """Raise RecipeError where another version is installed than the recipe requests.
 
-        `installed` returns the version of a distribution, None where it is not installed.
+        `installed` returns the version of a distribution, or None for a distribution that is not installed.
         """
 
     def unsupported(self, recipe: RecipeView) -> Iterator[Unsupported]:
@@ -300,5 +300,5 @@ class Runtime:
         return importlib.util.resolve_name(relative, own.__module__.rpartition(".")[0])
 
     def beside(self, name: str) -> ModuleType:
-        """Import a module of this runtime's package by its name, for checks of recipes: its code counts in no key."""
+        """Import a module of this runtime's package by its name, for checks of recipes. The module counts in no key."""
         return importlib.import_module(f"{type(self).__module__.rpartition('.')[0]}.{name}")

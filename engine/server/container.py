@@ -26,7 +26,7 @@ _MODELS = "/models"
 _ANSWER_SECONDS, _PULL_SECONDS = 20, 7200
 """Seconds that docker may take for a query, and for pulling or building an image of several gigabytes."""
 _TIMED_OUT, _CANNOT_RUN = 124, 126
-"""Exit codes for a command that takes too long or cannot run, as of timeout(1) and of shells."""
+"""Exit codes of a command that takes too long (124, as in timeout(1)) or cannot run (126, as in shells)."""
 _DIGEST_LENGTH = 12
 """How many characters of a digest are in the tag of a derived image."""
 
@@ -41,8 +41,8 @@ class InContainer(Installation):
     def launch(self, place: Place) -> Launch:
         """Return the command that runs the image.
 
-        The container can read the model repository and nothing else of this machine. The ports of the server are
-        published at the address of `place`.
+        The container can read the model repository and nothing else of this machine. docker or podman publishes the
+        server's ports at the address of `place.ports`.
         """
         outside, inside = place.ports, Ports(*USUAL, address="0.0.0.0")  # noqa: S104 - inside the container alone
         published = [
@@ -61,11 +61,11 @@ class InContainer(Installation):
 
 
 def find(needs: Needs, named: str | None, *, pull: bool) -> InContainer:
-    """Return a server in a container that has all that the models need.
+    """Return a server in a container, from an image that serves the models of `needs`.
 
     Packages of python models that Triton's image lacks are installed into a derived image, once. `named` is the image
     that the recipe names. With `pull`, an image that is not on this machine is pulled or built. Raises Lacking where
-    neither docker nor podman answers, or where no image has what the models need.
+    neither docker nor podman answers, or where no image can serve the models.
     """
     tool = _tool()
     tag = versions.tag_for(needs.engines, named)
@@ -80,7 +80,10 @@ def find(needs: Needs, named: str | None, *, pull: bool) -> InContainer:
 
 
 def _tool() -> str:
-    """Return the first of docker and podman whose daemon answers. Raises Lacking where neither does."""
+    """Return the path of docker or podman: the first whose daemon answers.
+
+    Raises Lacking where neither docker nor podman answers.
+    """
     silent = []
     for name in TOOLS:
         tool = shutil.which(name)
@@ -115,7 +118,10 @@ def _has(tool: str, image: str) -> bool:
 
 
 def _fetch(tool: str, base: str, image: str, dockerfile: str) -> None:
-    """Pull Triton's image `base`, and build the derived `image` from it. Raises Lacking where either fails."""
+    """Pull Triton's image `base`, and build the derived `image` from it.
+
+    Raises Lacking where the pull or the build fails.
+    """
     print(f"{Path(tool).name} fetches {base}, several gigabytes; `--server pip` needs none", file=sys.stderr)
     if not _has(tool, base):
         done = _run([tool, "pull", base], seconds=_PULL_SECONDS)

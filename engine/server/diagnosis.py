@@ -16,7 +16,7 @@ _KILLED = _SIGNALLED + 9
 _POLLED = re.compile(r"Poll failed for model directory '([^']+)': (.+)")
 _TAKEN = re.compile(r"(?i)already in use|port is already allocated")
 _SILENT = re.compile(r"^\s*[+|]|\.cc:\d+\]\s*$")
-"""Lines without a message: rows of tables, and the empty log lines above them."""
+"""Lines of a log that say nothing: rows of tables, and the empty log lines above them."""
 _MEANINGS = (
     (re.compile(r"No module named '([\w.]+)'"), "the Python of the server lacks {}: install it there"),
     (_TAKEN, "another program took the port"),

@@ -20,8 +20,8 @@ def find(
     """Return the first server that can serve models with these needs.
 
     `only` restricts the search to one kind of server. `image` is the container image that the recipe names. With
-    `pull`, an image that is not on this machine yet is fetched. Raises StepError, with a reason for each kind, where no
-    server fits.
+    `pull`, an image that is not on this machine yet is fetched. Raises StepError where no server fits, with a reason
+    for each kind of server.
     """
     needs = needs or Needs()
     ways: dict[Kind, Callable[[], Installation]] = {

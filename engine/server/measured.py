@@ -55,10 +55,9 @@ def started(
     """Serve the models until the block ends; yield a contender for each model and way, and the report on the server.
 
     The first of `models` is the recipe's own model. `ways` holds triton-grpc, triton-http or both. The model
-    repositories are the same as in packages, except for the threads: each model gets as many threads as a model in
-    process, unless the recipe's own fields set the threads.
-    Raises StepError where there is no server, where the server cannot serve a model, and for a model that generates
-    text.
+    repositories are written as in packages, but without image preprocessing. On a CPU each model gets `threads`
+    threads, as a model in process does, unless the recipe's own fields set the number of threads. Raises StepError
+    where there is no server, where the server cannot serve a model, and for a model that generates text.
     """
     _refuse_generation(checkpoint, models[0].serving)
     folder = scratch / "repository"
@@ -98,17 +97,18 @@ def plain(ours: Serving, exported: Path, *, runtime: Runtime, name: str) -> Serv
 
 
 def entry(client: Client, name: str, model: str) -> ModelMetadata:
-    """Return the model `name`, which clients call, if its only input is texts; otherwise `model` with its tensors."""
+    """Return the model `name` where texts are its only input; else the model `model`, which takes tensors."""
     called = client.choose(name)
     takes_texts = [tensor.name for tensor in called.inputs] == [TEXT]
     return called if takes_texts else client.choose(model)
 
 
 def arrays(model: ModelMetadata, inputs: Tensors, tokenizer: Path) -> dict[str, np.ndarray]:
-    """Return the arrays of a request to a served model, for the `inputs` of the model in process.
+    """Return the arrays to send to a served model, made from `inputs`: the tensors for the same model in process.
 
-    A model of texts gets as many texts as `inputs` has rows, each with as many tokens. Any other model gets `inputs`.
-    `tokenizer` is the tokenizer.json of the package. Raises StepError where no text has exactly as many tokens.
+    A model that takes texts gets as many texts as `inputs` has rows, each with as many tokens as a row of `inputs`. A
+    model that takes tensors gets `inputs`. `tokenizer` is the tokenizer.json of the package. Raises StepError where no
+    text with exactly this number of tokens can be made.
     """
     texts = model.input(TEXT)
     if texts is not None:

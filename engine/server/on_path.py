@@ -37,7 +37,10 @@ class OnPath(Installation):
 
 
 def find(needs: Needs) -> OnPath:
-    """Return the server on the PATH. Raises Lacking where there is none, or where it cannot serve these models."""
+    """Return the server on the PATH.
+
+    Raises Lacking where no server is on the PATH, or where the server cannot serve the models of `needs`.
+    """
     program = shutil.which(PROGRAM)
     if program is None:
         raise Lacking(f"there is no {PROGRAM}")
@@ -58,7 +61,7 @@ def find(needs: Needs) -> OnPath:
 
 
 def _version(home: Path) -> str:
-    """Return Triton's version, from its folder or the environment; empty where neither says it."""
+    """Return Triton's version, from a file in its folder or from an environment variable; empty without both."""
     try:
         return (home / "TRITON_VERSION").read_text("utf-8").strip()
     except OSError:
@@ -68,7 +71,8 @@ def _version(home: Path) -> str:
 def _tensorrt() -> str:
     """Return the version of the TensorRT beside the server; empty where none is found.
 
-    In a known image of NVIDIA the version is that of the image; elsewhere it is read from the library's file name.
+    In an image of NVIDIA that recipe knows, the version comes from recipe's table of images; elsewhere from the
+    library's file name.
     """
     named = triton_images.read(os.environ.get(_RELEASE, ""))
     if named is not None and named.image is not None:

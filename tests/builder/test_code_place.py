@@ -232,6 +232,14 @@ def test_what_our_interface_hands_on_counts_as_where_it_comes_from(digest_of):
     assert not any(file.match("engine/*.py") for file in _files("engine.step", "Hardware", digest_of))
 
 
+@pytest.mark.parametrize(
+    ("module", "neighbour"),
+    [("engine.tasks.task", "tasks/registry.py"), ("engine.runtimes.devices", "runtimes/runtime.py")],
+)
+def test_a_module_of_our_interface_does_not_count_what_its_package_hands_on(module, neighbour):
+    assert not any(file.match(f"engine/{neighbour}") for file in code.of_module(module).files)
+
+
 def _files(module, name, digest_of):
     digest_of({**PLAIN, "step.py": f"from {module} import {name}\nVALUE = {name}\n"})
     return code.of_module("placed.step").files

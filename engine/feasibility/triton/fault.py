@@ -83,7 +83,7 @@ class About:
 
     @property
     def largest(self) -> int | None:
-        """The largest batch that Triton can send to the model; None where it is not known."""
+        """The largest batch that Triton can send to the model; None where this limit is not known."""
         return self.batch if self.batch is not None else self.most
 
     @property

@@ -25,7 +25,7 @@ def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
 
 
 def _own_fields(overrides: Overrides, about: About) -> Iterator[Fault]:
-    """Yield a fault for each field whose value differs from the package's own; a pasted configuration may repeat it."""
+    """Yield a fault for each field whose value differs from the package's own; the same value may be repeated."""
     own = {
         "platform": about.backend.platform,
         "backend": about.backend.backend,

@@ -37,7 +37,7 @@ def _together(overrides: Overrides) -> Iterator[Shapes]:
 
 
 def _taken(tensor: Overrides) -> Sequence[int]:
-    """Return the dims that the model takes: those after a reshape, where the tensor has one."""
+    """Return the dims that the model takes: the shape of `reshape` where the tensor has this field, else its dims."""
     dims: Sequence[int] = tensor["reshape"].get("shape", ()) if "reshape" in tensor else tensor.get("dims", ())
     return dims
 

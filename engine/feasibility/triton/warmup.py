@@ -19,7 +19,7 @@ from engine.runtimes.backends import Backend
 
 _FIELD = "model_warmup"
 _ASKING = ("generate", "stream")
-"""Parts that send requests to other models. They cannot be warmed up: Triton forbids such requests during warm-up."""
+"""Parts that cannot be warmed up: they send requests to other models, which Triton forbids during warm-up."""
 _DATA = ("zero_data", "random_data", "input_data_file")
 
 
@@ -45,7 +45,7 @@ def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
 
 
 def _as_sent(overrides: Overrides, about: About) -> Mapping[str, ConfigTensor] | None:
-    """Return the inputs with the dims that clients send: those of the overrides, else those of the package."""
+    """Return the inputs with the dims that clients send, from the overrides or else from the package."""
     if about.inputs is None:
         return None
     own = {name: replace(tensor, dims=tensor.sent or tensor.dims) for name, tensor in about.inputs.items()}

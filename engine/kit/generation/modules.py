@@ -31,9 +31,9 @@ def whole(model: Any) -> torch.nn.Module:
     """
     tokens = _integers(("input_ids", "attention_mask"), ("batch", "sequence"))
     if not model.config.is_encoder_decoder:
-        return _module(model, _continued, tokens, ("logits",))
+        return _generating(model, _continued, tokens, ("logits",))
     decoder_tokens = _integers((DECODER_TOKENS,), ("batch", "target"))
-    module = _module(model, _answered, {**tokens, **decoder_tokens}, ("logits",))
+    module = _generating(model, _answered, {**tokens, **decoder_tokens}, ("logits",))
     module.input_specs = tokens
     return module
 
@@ -55,18 +55,18 @@ def with_past(whole: torch.nn.Module) -> dict[str, torch.nn.Module]:
         }
         before, after = _carried(past.PAST, layers, "past_sequence"), _carried(past.PRESENT, layers, "total_sequence")
         return {
-            graphs.WHOLE: _module(model, _decoded, {**rows, **before}, (), output_specs={"logits": logits, **after})
+            graphs.WHOLE: _generating(model, _decoded, {**rows, **before}, (), output_specs={"logits": logits, **after})
         }
     encoded = ("batch", "encoder_sequence")
     cross = _carried(past.PRESENT, layers, "encoder_sequence", past.CROSS)
-    encoder = _module(model, _encoded, _integers(("input_ids", "attention_mask"), encoded), (), output_specs=cross)
+    encoder = _generating(model, _encoded, _integers(("input_ids", "attention_mask"), encoded), (), output_specs=cross)
     before = {
         **_carried(past.PAST, layers, "encoder_sequence", past.CROSS),
         **_carried(past.PAST, layers, "past_sequence", past.OWN),
     }
     after = _carried(past.PRESENT, layers, "total_sequence", past.OWN)
     rows = {**ids, **_integers(("encoder_attention_mask",), encoded)}
-    decoder = _module(model, _decoded_behind, {**rows, **before}, (), output_specs={"logits": logits, **after})
+    decoder = _generating(model, _decoded_behind, {**rows, **before}, (), output_specs={"logits": logits, **after})
     return {graphs.ENCODER: encoder, graphs.DECODER: decoder}
 
 
@@ -75,7 +75,7 @@ def generates(module: torch.nn.Module) -> bool:
     return getattr(module, "generates", False) is True
 
 
-def named(
+def by_position(
     model: Any, answer: Callable[[Any, Tensors], Mapping[str, torch.Tensor]], specs: Mapping[str, Input], outputs: Any
 ) -> torch.nn.Module:
     """Return a module in eval mode that takes and returns tensors by position, as exporters need it.
@@ -180,7 +180,7 @@ def _integers(names: tuple[str, ...], shape: tuple[str, str]) -> dict[str, Input
     return {name: Input(name, "int64", shape) for name in names}
 
 
-def _module(
+def _generating(
     model: Any,
     answer: Callable[[Any, Tensors], Tensors],
     input_specs: Mapping[str, Input],
@@ -189,7 +189,7 @@ def _module(
     output_specs: Mapping[str, Input] | None = None,
 ) -> torch.nn.Module:
     """Return a module that generates; the names of its outputs are `outputs`, or those of `output_specs`."""
-    module = named(model, answer, input_specs, outputs or tuple(output_specs or ()))
+    module = by_position(model, answer, input_specs, outputs or tuple(output_specs or ()))
     module.output_specs = output_specs
     module.generates = True
     return module
@@ -201,7 +201,7 @@ def _class() -> Any:
     import torch
 
     class NamedTensors(torch.nn.Module):  # type: ignore[misc]
-        """The module that `named` returns."""
+        """The module that `by_position` returns."""
 
         def __init__(self, model: Any, answer: Any, input_specs: dict[str, Input], outputs: tuple[str, ...]) -> None:
             super().__init__()

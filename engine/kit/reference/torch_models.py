@@ -53,7 +53,7 @@ def load(
     if task.generates:
         return modules.whole(model)
     specs = {name: Input(name, "int64", ("batch", "sequence")) for name in input_names(model)}
-    return modules.named(model, lambda model, tensors: model(**tensors), specs, task.outputs)
+    return modules.by_position(model, lambda model, tensors: model(**tensors), specs, task.outputs)
 
 
 def call(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Auto: stands for a runtime that is chosen by the target. Recipes may name it, but nothing chooses yet."""
+"""Auto: stands for a runtime that is chosen by the target. Recipes may name `auto`, but no runtime is chosen yet."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def fuse(model: Path, scratch: Path, *, skip_layer_norm: bool) -> onnx.ModelProt
     # matches patterns of folded constants. Sharing equal constants is off: shared constants do not match the patterns.
     ort.optimize(model, scratch, level="basic", disabled=("ConstantSharing",))
     folded = onnx_files.load(scratch)
-    folded.ClearField("producer_name")  # else the optimizer warns of every exporter but one
+    folded.ClearField("producer_name")  # else the optimizer warns of every exporter but "pytorch"
     options = FusionOptions("bert")
     options.use_raw_attention_mask(True)  # noqa: FBT003  the optimizer's own signature
     options.enable_skip_layer_norm = skip_layer_norm

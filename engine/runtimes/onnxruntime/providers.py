@@ -34,7 +34,7 @@ HINT = (
 
 @dataclass(frozen=True)
 class SessionProvider:
-    """The provider of a session: its name in ONNX Runtime, its options, and the providers for nodes that it refuses."""
+    """The provider of a session: its name in ONNX Runtime, its options, and providers for the remaining nodes."""
 
     name: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +61,7 @@ def cuda(gpu: CudaGpu, *, graph: bool = False) -> SessionProvider:
 
 
 def tensorrt(gpu: CudaGpu, options: Mapping[str, str]) -> SessionProvider:
-    """Return the TensorRT provider with the options of `tensorrt_provider`; CUDA takes the nodes that it refuses."""
+    """Return the TensorRT provider with the options of `tensorrt_provider`; CUDA takes the remaining nodes."""
     device = {"device_id": str(gpu.index)}
     return SessionProvider(TENSORRT, {**device, **options}, ((CUDA, device),))
 

@@ -1,1 +1,1 @@
-"""OpenVINO: a runtime for CPUs. Recipes may name it, but nothing builds for it yet."""
+"""OpenVINO: a runtime for CPUs. Recipes may name `openvino`, but no step builds for OpenVINO yet."""

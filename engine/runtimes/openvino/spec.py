@@ -1,4 +1,4 @@
-"""OpenVINO: a runtime for CPUs. Recipes may name it, but nothing builds for it yet."""
+"""OpenVINO: a runtime for CPUs. Recipes may name `openvino`, but no step builds for OpenVINO yet."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""PyTorch: runs the original model as a rival in `bench`. No recipe builds for it."""
+"""PyTorch: runs the original model as a rival in `bench`. Recipes cannot have PyTorch as their target."""

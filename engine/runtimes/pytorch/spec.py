@@ -1,4 +1,4 @@
-"""PyTorch: runs the original model as a rival in `bench`. No recipe builds for it."""
+"""PyTorch: runs the original model as a rival in `bench`. Recipes cannot have PyTorch as their target."""
 
 from __future__ import annotations
 

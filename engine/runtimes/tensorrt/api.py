@@ -64,7 +64,7 @@ def package(runtime: str) -> str:
 def use(runtime: str) -> str:
     """Make `trt` stand for this runtime's module; return the module's version, as "10.13.0.35".
 
-    Raises StepError where it is not installed.
+    Raises StepError where the module is not installed.
     """
     runtime_class = engine_runtime(runtime)
     name = runtime_class.module

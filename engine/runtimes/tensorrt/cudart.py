@@ -1,4 +1,4 @@
-"""The CUDA runtime: memory, streams and graphs of a GPU. Each is freed with the Python object that owns it."""
+"""The CUDA runtime: memory, streams and graphs of a GPU, each freed with the Python object that owns it."""
 
 # Source: NVIDIA's `cuda.bindings.runtime` (cuda-bindings). Its functions return a tuple: a status, then the results.
 
@@ -13,7 +13,7 @@ from engine.errors import StepError
 
 
 def runtime() -> Any:
-    """Return the module `cuda.bindings.runtime`. Raises StepError where it is not installed."""
+    """Return the module `cuda.bindings.runtime`. Raises StepError where the package cuda-bindings is not installed."""
     try:
         return importlib.import_module("cuda.bindings.runtime")
     except ImportError as error:

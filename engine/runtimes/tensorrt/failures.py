@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SHOWN = 8
 """The largest number of messages or names in one error."""
 _NOISE = re.compile(r"catchCudaError.*cudaError 35|Begin node|End node")
-"""Messages that explain nothing. On a machine without a GPU, the first follows every other error."""
+"""A pattern of messages that explain nothing. On a machine without a GPU, `cudaError 35` follows every other error."""
 
 
 @dataclass(frozen=True)

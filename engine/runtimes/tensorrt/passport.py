@@ -1,4 +1,4 @@
-"""Passport: a file beside a TensorRT engine. It tells what built the engine, from which graph, and where it loads."""
+"""Passport: the file beside an engine that tells what built the engine, from which graph, and where it loads."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Engines(Runtime):
     package: ClassVar[str]
     """The package that pip installs."""
     install: ClassVar[str]
-    """A hint that tells how to install it."""
+    """A hint that tells how to install the package."""
     majors: ClassVar[tuple[str, ...]]
     """The major versions that are supported."""
     anywhere: ClassVar[bool] = False
