@@ -57,7 +57,7 @@ class TypedReport:
 
 @dataclass(frozen=True)
 class Number:
-    """How a number is shown: its label, its unit, and its digits behind the point or its significant digits."""
+    """How a number is shown: its label, its unit, and its decimal places or its significant digits."""
 
     label: str
     unit: str = ""
@@ -85,7 +85,7 @@ class HasLine(Protocol):
 
 
 def measured(label: str, *, unit: str = "", digits: int) -> Mapping[str, object]:
-    """Return the metadata of a field that is shown with a number of digits behind the point: `field(metadata=...)`."""
+    """Return the metadata of a field that is shown with a number of decimal places: `field(metadata=...)`."""
     return {_NUMBER: Number(label, unit, digits)}
 
 

@@ -48,7 +48,7 @@ class QueryInput:
     rows: tuple[QueryRow, ...] = ()
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
     json_values: Mapping[str, Any] = field(default_factory=dict)
-    """Tensors as values of JSON. The model's metadata gives the datatypes of these tensors."""
+    """Tensors as values of JSON. The datatypes of the tensors come from the model's metadata."""
 
 
 def collect(
@@ -59,7 +59,7 @@ def collect(
     images: Sequence[str] = (),
     inputs: Sequence[str] = (),
 ) -> QueryInput:
-    """Return the input that the command-line options name, in their order.
+    """Return the input that the command-line options name: rows of texts first, then of images, then of files.
 
     Raises UsageError for a file that cannot be read, a malformed option, and an empty input.
     """

@@ -41,8 +41,8 @@ def write(
 ) -> PackageReport:
     """Write the model folders of a Triton repository into `out`.
 
-    `data` are the files of warm-ups; without `data` these warm-ups are left out (`kit/triton/warmups.py`). A model
-    that no backend of Triton runs becomes one plain folder.
+    `data` are the files that warm-ups read; where `data` is None, warm-ups that read files are left out
+    (`kit/triton/warmups.py`). A model that no backend of Triton runs becomes one plain folder.
     Raises StepError where two models have one name, where Triton does not know a field of the recipe, or where Triton
     cannot serve the model.
     """
@@ -114,9 +114,10 @@ def _around(serving: Serving, model: Config, first: Part | None, answer: Answer 
 
 
 def _postprocess(name: str, model: Config, chain: Sequence[Part], answer: Answer, work: str) -> Part:
-    """Return the python model that makes answers from the inputs and outputs of the parts before it.
+    """Return the postprocessing: a python model that computes the answers.
 
-    Raises StepError where the recipe leaves out an output that the answers are made of.
+    The inputs of the postprocessing are inputs or outputs of the models in `chain`. Raises StepError where the recipe
+    leaves out an output of the model that the answers are computed from.
     """
     available = {}
     for part in chain:
@@ -142,7 +143,7 @@ def _postprocess(name: str, model: Config, chain: Sequence[Part], answer: Answer
 
 
 def _answers(serving: Serving) -> bool:
-    """Tell whether clients get answers to the task; otherwise they get the model's own outputs."""
+    """Tell whether clients get answers to the model's task; otherwise clients get the model's own outputs."""
     return serving.postprocess and serving.tokenizer
 
 
@@ -157,7 +158,11 @@ def _generates(validated: Path, checkpoint: Path) -> bool:
 
 
 def _with_embedding(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) -> Path:
-    """Return the folder of the model to serve. Where clients get embeddings, the graph makes them if it can."""
+    """Return the folder of the model to serve.
+
+    For a task whose answers are sentence embeddings, nodes that compute the embedding are added to the graph where
+    `embedding.pooled` has such nodes.
+    """
     embeds = _answers(serving) and tasks.find(_task(serving, checkpoint)).embeds
     if not embeds or not (validated / onnx_files.MODEL).is_file():
         return validated
@@ -194,7 +199,7 @@ def _refuse_collisions(listed: Sequence[Part]) -> None:
 
 
 def _kinds(serving: Serving, listed: Sequence[Part]) -> set[str]:
-    """Return the models beside the model itself, by their names under `package.triton.models`."""
+    """Return the name under `package.triton.models` of each model of the package, without the model itself."""
     kinds = {part.config.name.removeprefix(f"{serving.model_name}_") for part in listed}
     if len(listed) > 1:
         kinds.add("ensemble" if listed[-1].config.platform == "ensemble" else "generate")

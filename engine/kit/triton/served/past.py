@@ -1,4 +1,4 @@
-"""KV cache: runs the graphs of a generating model, call by call. Packages carry this file beside model.py."""
+"""KV cache: runs the graphs of a generating model, call by call. Packages carry past.py beside model.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ class Past:
     """
 
     def __init__(self, said: Mapping[str, Any], mask: Array) -> None:
-        """Begin with the section `graphs` of generation.json and the prompts' attention mask, int64 [rows, longest]."""
+        """Start with an empty KV cache.
+
+        `said` is the section `graphs` of generation.json, and `mask` is the attention mask of the prompts, int64 [rows,
+        longest].
+        """
         self.model: str = said["decoder"]
         self.encoder: str | None = said["encoder"]
         self._outputs = {name: [*names] for name, names in said["outputs"].items()}
