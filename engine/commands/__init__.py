@@ -7,8 +7,8 @@ import importlib
 from collections.abc import Sequence
 from typing import NoReturn
 
-from engine import distribution
 from engine.errors import UsageError
+from engine.text import distribution
 
 COMMANDS = (
     "build",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import platform
 
-from engine import distribution
 from engine.errors import Exit
+from engine.text import distribution
 
 _TOOLS = {
     "onnx": "all models",
