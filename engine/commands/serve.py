@@ -118,7 +118,7 @@ def _refuse(variants: Sequence[PlannedVariant]) -> None:
             first = owners[name].loaded
             at = first.position("package", "triton", "name") or first.path
             facts = [f"the other one: {owners[name].name}, {at}"]
-            hint = "set package.triton.name to another in one of them, or serve them apart"
+            hint = "set package.triton.name to another in one of them, or serve them by separate commands"
             raise variant.loaded.error(
                 f"two packages hold a model called {name!r}", "package", "triton", "name", facts=facts, hint=hint
             )
@@ -134,7 +134,7 @@ def _image(variants: Sequence[PlannedVariant]) -> str | None:
     images.pop(None, None)
     if len(images) > 1:
         facts = [f"{name}: {image}" for image, name in images.items()]
-        raise UsageError("the recipes name different images of Triton", facts, "serve them apart")
+        raise UsageError("the recipes name different images of Triton", facts, "serve them by separate commands")
     return next(iter(images), None)
 
 

@@ -93,7 +93,7 @@ def _tool() -> str:
         if done.returncode == 0:
             return tool
         silent.append(f"{name} does not answer: {_last(done)}")
-    raise Lacking("; ".join(silent) or f"there is neither {' nor '.join(TOOLS)}")
+    raise Lacking("; ".join(silent) or f"neither {' nor '.join(TOOLS)} is installed")
 
 
 def _dockerfile(image: str, needs: Needs) -> str:
@@ -107,7 +107,7 @@ def _dockerfile(image: str, needs: Needs) -> str:
         if pinned.setdefault(name, line) != line:
             raise Lacking(
                 f"{needs.requirements[pinned[name]]} needs {pinned[name]}, and {model} needs {line}",
-                "build both with the same packages, or serve them apart",
+                "build both models with the same packages, or serve each on a server of its own",
             )
     words = " ".join(f"'{line}'" for line in sorted(pinned.values()))
     return f"FROM {image}\nRUN pip install --no-cache-dir {words}\n"

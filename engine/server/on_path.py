@@ -47,7 +47,7 @@ def find(needs: Needs) -> OnPath:
     homes = (Path(program).resolve().parent.parent, _USUAL)
     backends = next((home / "backends" for home in homes if (home / "backends").is_dir()), None)
     if backends is None:
-        raise Lacking(f"{program} has no folder of backends beside it, nor is one in {_USUAL}")
+        raise Lacking(f"there is no folder `backends` beside {program} or in {_USUAL}")
     missing = sorted(name for name in needs.backends if not (backends / name).is_dir())
     if missing:
         raise Lacking(f"{program} has no backend for {', '.join(missing)} in {backends}")
