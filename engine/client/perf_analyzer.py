@@ -75,12 +75,12 @@ def find(named: str | None) -> tuple[Path | None, str]:
 def hint(reason: str) -> str:
     """Return how to install the program, or the library that the reason names as missing."""
     if "libcudart" in reason:
-        brings = "pip install nvidia-cuda-runtime-cu12 brings it, for LD_LIBRARY_PATH to name its folder lib"
+        brings = "pip install nvidia-cuda-runtime-cu12 brings libcudart; add its folder lib to LD_LIBRARY_PATH"
     elif "libb64" in reason:
-        brings = "apt-get install libb64-0d brings it"
+        brings = "apt-get install libb64-0d brings libb64"
     else:
-        brings = "tritonclient's extra perf-analyzer brings it"
-    return f"{brings}; --with own needs nothing"
+        brings = "tritonclient's extra perf-analyzer brings perf_analyzer"
+    return f"{brings}; --with own works without perf_analyzer"
 
 
 def put(
@@ -143,7 +143,7 @@ def _run(command: list[str], *, timeout: float) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:
-        raise StepError(f"{NAME} was not done after {timeout:g} s", hint="measure with --with own") from None
+        raise StepError(f"{NAME} did not end within {timeout:g} s", hint="measure with --with own") from None
     if done.returncode:
         message = (done.stderr or done.stdout).partition("\nUsage: ")[0]  # the text after "Usage: " is the whole help
         lines = [line for line in message.splitlines() if line.strip()]

@@ -17,7 +17,7 @@ _DIVISIBLE = (80, 90, 100, 103)
 """The SMs of the data center GPUs with MIG: A30, A100, and all from Hopper on. Source: NVIDIA, MIG User Guide."""
 _ALSO_DIVISIBLE = "RTX PRO 6000 Blackwell"
 _FAMILIES = {"orin": 87, "thor": 110}
-"""Name of a Jetson family -> the SM of its modules. NVML gives all modules of a family this one name."""
+"""Name of a Jetson family -> the SM of its modules. NVML reports only the name of the family for each module."""
 
 
 def find(name: str) -> Gpu:

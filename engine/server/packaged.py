@@ -86,7 +86,7 @@ def refuse_platform() -> None:
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         raise Lacking(f"it is made for Linux on x86-64, and this is {sys.platform} on {os.uname().machine}")
     if sys.version_info[:2] > _LAST_PYTHON:
-        raise Lacking(f"it works with numpy 1 alone, which is there up to Python {'.'.join(map(str, _LAST_PYTHON))}")
+        raise Lacking(f"it needs numpy 1, which exists only up to Python {'.'.join(map(str, _LAST_PYTHON))}")
     if not _has_libpython():
         name = f"libpython{PYTHON}.so.1.0"
         raise Lacking(f"{name}, which its python backend loads, is missing", f"apt-get install libpython{PYTHON}")

@@ -1,4 +1,4 @@
-"""Versions of TensorRT: which version loads an engine, and which image of Triton has that version."""
+"""Image tags: which container image of Triton has a version of TensorRT that loads the engines of a package."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def tag_for(engines: Sequence[Engine], name: str | None) -> str:
     table = ", ".join(f"{image.tag} has {image.tensorrt}" for image in IMAGES)
     raise Lacking(
         f"no image is known for engines of {built}: {table}",
-        "name the image that has it: package: {triton: {image: YY.MM}}",
+        "name an image that loads these engines: package: {triton: {image: YY.MM}}",
     )
 
 
