@@ -102,7 +102,7 @@ def conditions(shown: list[dict[str, Any]], words: list[str], architecture: str 
         lines.append(f"Triton {server['version']} ({server['kind']}{aside}), asked as {server['asked']}.")
     lines.append(f"Noise up to {noise:.0%}: how far the middle half of the rounds lies apart. {timing.machine()}.")
     if noise > _NOISY:
-        lines.append("**The machine was busy: these numbers are no ground to stand on.**")
+        lines.append("**The machine was busy, so these numbers are not reliable.**")
     return " ".join(lines)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine import digest
-from engine.server import versions
+from engine.server import image_tags
 from engine.server.installation import Installation, Lacking, Launch, Place, options
 from engine.server.layout import targets
 from engine.server.needs import Needs
@@ -26,7 +26,7 @@ _MODELS = "/models"
 _ANSWER_SECONDS, _PULL_SECONDS = 20, 7200
 """Seconds that docker may take for a query, and for pulling or building an image of several gigabytes."""
 _TIMED_OUT, _CANNOT_RUN = 124, 126
-"""Exit codes for a command that takes too long or cannot run, as of timeout(1) and of shells."""
+"""Exit codes of a command that takes too long (124, as in timeout(1)) or cannot run (126, as in shells)."""
 _DIGEST_LENGTH = 12
 """How many characters of a digest are in the tag of a derived image."""
 
@@ -41,8 +41,8 @@ class InContainer(Installation):
     def launch(self, place: Place) -> Launch:
         """Return the command that runs the image.
 
-        The container can read the model repository and nothing else of this machine. The ports of the server are
-        published at the address of `place`.
+        The container can read the model repository and nothing else of this machine. docker or podman publishes the
+        server's ports at the address of `place.ports`.
         """
         outside, inside = place.ports, Ports(*USUAL, address="0.0.0.0")  # noqa: S104 - inside the container alone
         published = [
@@ -61,15 +61,15 @@ class InContainer(Installation):
 
 
 def find(needs: Needs, named: str | None, *, pull: bool) -> InContainer:
-    """Return a server in a container that has all that the models need.
+    """Return a server in a container, from an image that serves the models of `needs`.
 
     Packages of python models that Triton's image lacks are installed into a derived image, once. `named` is the image
     that the recipe names. With `pull`, an image that is not on this machine is pulled or built. Raises Lacking where
-    neither docker nor podman answers, or where no image has what the models need.
+    neither docker nor podman answers, or where no image can serve the models.
     """
     tool = _tool()
-    tag = versions.tag_for(needs.engines, named)
-    base = versions.address_of(tag)
+    tag = image_tags.tag_for(needs.engines, named)
+    base = image_tags.address_of(tag)
     dockerfile = _dockerfile(base, needs)
     image = f"{_DERIVED}:{tag}-{digest.of_bytes(dockerfile.encode())[:_DIGEST_LENGTH]}" if needs.requirements else base
     here = _has(tool, image)
@@ -80,7 +80,10 @@ def find(needs: Needs, named: str | None, *, pull: bool) -> InContainer:
 
 
 def _tool() -> str:
-    """Return the first of docker and podman whose daemon answers. Raises Lacking where neither does."""
+    """Return the path of docker or podman: the first whose daemon answers.
+
+    Raises Lacking where neither docker nor podman answers.
+    """
     silent = []
     for name in TOOLS:
         tool = shutil.which(name)
@@ -90,7 +93,7 @@ def _tool() -> str:
         if done.returncode == 0:
             return tool
         silent.append(f"{name} does not answer: {_last(done)}")
-    raise Lacking("; ".join(silent) or f"there is neither {' nor '.join(TOOLS)}")
+    raise Lacking("; ".join(silent) or f"neither {' nor '.join(TOOLS)} is installed")
 
 
 def _dockerfile(image: str, needs: Needs) -> str:
@@ -104,7 +107,7 @@ def _dockerfile(image: str, needs: Needs) -> str:
         if pinned.setdefault(name, line) != line:
             raise Lacking(
                 f"{needs.requirements[pinned[name]]} needs {pinned[name]}, and {model} needs {line}",
-                "build both with the same packages, or serve them apart",
+                "build both models with the same packages, or serve each on a server of its own",
             )
     words = " ".join(f"'{line}'" for line in sorted(pinned.values()))
     return f"FROM {image}\nRUN pip install --no-cache-dir {words}\n"
@@ -115,7 +118,10 @@ def _has(tool: str, image: str) -> bool:
 
 
 def _fetch(tool: str, base: str, image: str, dockerfile: str) -> None:
-    """Pull Triton's image `base`, and build the derived `image` from it. Raises Lacking where either fails."""
+    """Pull Triton's image `base`, and build the derived `image` from it.
+
+    Raises Lacking where the pull or the build fails.
+    """
     print(f"{Path(tool).name} fetches {base}, several gigabytes; `--server pip` needs none", file=sys.stderr)
     if not _has(tool, base):
         done = _run([tool, "pull", base], seconds=_PULL_SECONDS)

@@ -22,9 +22,10 @@ _INSIDE = ("numpy", "onnxruntime", "tokenizers")
 
 @fact("triton.server")  # not shown by `recipe doctor`: the fact runs docker, and few jobs depend on it
 def triton_server(hardware: Hardware | None) -> Known:
-    """Return the kind and version of the server that would be started for a model on a CPU or a GPU; NONE for none.
+    """Return the kind and version of the Triton server that would serve a model on `hardware`; NONE without one.
 
-    The models of the pip-installed server run in Python: the versions of the packages that answer requests follow.
+    For the pip-installed server, whose models run in Python, the versions of the packages that answer requests are
+    added.
     """
     variables = ("PATH", *packaged.VARIABLES)
     return Known(_server(gpu=hardware is not None), tuple(_places()), variables)

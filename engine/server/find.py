@@ -20,8 +20,8 @@ def find(
     """Return the first server that can serve models with these needs.
 
     `only` restricts the search to one kind of server. `image` is the container image that the recipe names. With
-    `pull`, an image that is not on this machine yet is fetched. Raises StepError, with a reason for each kind, where no
-    server fits.
+    `pull`, an image that is not on this machine yet is fetched. Raises StepError where no server fits, with a reason
+    for each kind of server.
     """
     needs = needs or Needs()
     ways: dict[Kind, Callable[[], Installation]] = {
@@ -38,5 +38,5 @@ def find(
             passed.append(f"{KIND_NAMES[kind]}: {reason}")
             if reason.hint:
                 hints.append(reason.hint)
-    what = f"no Triton server {KIND_NAMES[only]} can be used" if only else "there is no Triton server for this here"
+    what = f"no Triton server {KIND_NAMES[only]} can be used" if only else "there is no Triton server for the models"
     raise StepError(what, passed, hints[-1] if hints else "docs/serving.md says what each kind of server needs")

@@ -9,13 +9,13 @@ from engine.client.model_metadata import ModelState
 from engine.errors import StepError
 
 _TIMEOUT = 5.0
-"""Seconds to wait for a response: the server is on this machine."""
+"""Seconds to wait for a response; few are enough, because the server runs on this machine."""
 
 
 def is_there(address: str, name: str) -> bool:
-    """Return whether the server of this name answers HTTP at ADDRESS:PORT. Triton answers once its models are loaded.
+    """Return whether the server `name` answers HTTP at ADDRESS:PORT. Triton answers once its models are loaded.
 
-    Before Triton listens, another server may take the port and answer there under another name.
+    Before Triton listens, another server may take the port and answer with another name.
     """
     try:
         with _client(address) as client:

@@ -18,9 +18,10 @@ from engine.store import file_lock
 NUMPY = "numpy==1.26.4"
 """numpy 1: with numpy 2 the python backend of this server loads models, and then fails on every request."""
 _LIKE_HERE = dict(pin.split("==") for pin in ("onnxruntime==1.31.1", "tokenizers==0.23.3", "pillow==13.0.0"))
-"""Packages that python models need, and the version of each to install where this environment lacks the package.
+"""Packages that python models need, and the version that Triton gets where this Python environment lacks the package.
 
-Where this environment has the package, the same version is installed for Triton: built packages are pinned to it.
+Where this environment has the package, Triton gets the same version, because the requirements.txt of a built package
+names that version.
 """
 _SECONDS = 1800
 """How many seconds one command may take: half an hour."""
@@ -36,7 +37,7 @@ class Installed:
 
 
 def install(environment: Path, say: Callable[[str], None] = print) -> Installed:
-    """Create the virtual environment of Triton, or bring it up to date; only one process at a time does so.
+    """Create or update the virtual environment of Triton; a file lock lets only one process at a time work on it.
 
     Raises StepError where this machine or this Python cannot run the server, or where an installation fails.
     """

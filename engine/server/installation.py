@@ -13,6 +13,7 @@ from engine.server.ports import Ports
 
 Kind = Literal["path", "container", "pip"]
 KIND_NAMES: Mapping[str, str] = {"path": "on the PATH", "container": "in a container", "pip": "installed by pip"}
+"""The words for each kind of server in tables, messages and errors."""
 _CACHE_BYTES = 256 << 20
 """The size of the server's cache of responses: 256 MiB for all models together."""
 _EXIT_SECONDS = 10
@@ -59,7 +60,7 @@ class Installation(ABC):
     version: str
     why: str
     passed: tuple[str, ...] = field(default=(), kw_only=True)
-    """For each kind of server that was tried before this kind: the reason why that kind cannot be used."""
+    """The kinds of servers that were tried before, each with the reason why that kind cannot be used."""
 
     stand_in = False
     """Whether a stand-in for Triton's onnxruntime backend answers for ONNX models."""
@@ -68,7 +69,7 @@ class Installation(ABC):
     def launch(self, place: Place) -> Launch:
         """Write the files that the server needs into its folder, and return the command that starts it.
 
-        Raises Lacking or OSError where they cannot be written.
+        Raises Lacking or OSError where the server's files cannot be written.
         """
 
 

@@ -97,7 +97,7 @@ def _watch(server: subprocess.Popen[bytes], stopping: list[int], patience: float
 
 
 def _end_the_rest() -> None:
-    """Kill the processes that a dead server left, which are the keeper's children by now.
+    """Kill the processes that a dead server left behind, which have become children of the keeper.
 
     Triton starts a process for each python model.
     """

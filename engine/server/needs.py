@@ -1,4 +1,4 @@
-"""Needs: what the models of a repository need of a server, read from the files of the repository."""
+"""Needs: the parts of a server that the models of a repository need, read from the files of the repository."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Needs:
-    """What the models of a repository need of a server, all models together."""
+    """The needs of all models of a repository together: backends, GPUs, TensorRT engines, packages, response cache."""
 
     models: tuple[str, ...] = ()
     backends: frozenset[str] = frozenset()
@@ -41,7 +41,7 @@ class Needs:
 
 
 def needs_of(repository: Path) -> Needs:
-    """Return what the models in a repository need. Raises StepError where a configuration cannot be read."""
+    """Return the needs of the models in a repository. Raises StepError where a configuration cannot be read."""
     models = {
         folder.name: _config(folder) for folder in sorted(repository.iterdir()) if (folder / configs.FILE).is_file()
     }
@@ -56,7 +56,10 @@ def needs_of(repository: Path) -> Needs:
 
 
 def _config(folder: Path) -> Config:
-    """Return the configuration of a model; it may have fields of a later Triton. Raises StepError for a broken file."""
+    """Return the configuration of a model, which may have fields that only a later Triton knows.
+
+    Raises StepError for a broken file.
+    """
     try:
         return configs.read(folder, allow_unknown_field=True)
     except (OSError, ValueError) as error:
@@ -84,7 +87,7 @@ def _engine(folder: Path) -> Engine:
 
 
 def _requirements(folder: Path) -> list[str]:
-    """Return the lines of a model's requirements.txt, without comments; none where it has no such file."""
+    """Return the lines of a model's requirements.txt without comments; none where the model has no requirements.txt."""
     try:
         lines = (folder / REQUIREMENTS).read_text("utf-8").splitlines()
     except OSError:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.runtimes import triton_images
-from engine.server import versions
+from engine.server import image_tags
 from engine.server.installation import Installation, Lacking, Launch, Place, options
 from engine.server.needs import Needs
 
@@ -37,20 +37,23 @@ class OnPath(Installation):
 
 
 def find(needs: Needs) -> OnPath:
-    """Return the server on the PATH. Raises Lacking where there is none, or where it cannot serve these models."""
+    """Return the server on the PATH.
+
+    Raises Lacking where no server is on the PATH, or where the server cannot serve the models of `needs`.
+    """
     program = shutil.which(PROGRAM)
     if program is None:
         raise Lacking(f"there is no {PROGRAM}")
     homes = (Path(program).resolve().parent.parent, _USUAL)
     backends = next((home / "backends" for home in homes if (home / "backends").is_dir()), None)
     if backends is None:
-        raise Lacking(f"{program} has no folder of backends beside it, nor is one in {_USUAL}")
+        raise Lacking(f"there is no folder `backends` beside {program} or in {_USUAL}")
     missing = sorted(name for name in needs.backends if not (backends / name).is_dir())
     if missing:
         raise Lacking(f"{program} has no backend for {', '.join(missing)} in {backends}")
     tensorrt = _tensorrt()
     for engine in needs.engines:
-        if tensorrt and not versions.loads(engine, tensorrt):
+        if tensorrt and not image_tags.loads(engine, tensorrt):
             raise Lacking(
                 f"{engine.model} was built by TensorRT {engine.tensorrt}, and {program} has TensorRT {tensorrt}"
             )
@@ -58,7 +61,7 @@ def find(needs: Needs) -> OnPath:
 
 
 def _version(home: Path) -> str:
-    """Return Triton's version, from its folder or the environment; empty where neither says it."""
+    """Return Triton's version, from a file in its folder or from an environment variable; empty without both."""
     try:
         return (home / "TRITON_VERSION").read_text("utf-8").strip()
     except OSError:
@@ -68,7 +71,8 @@ def _version(home: Path) -> str:
 def _tensorrt() -> str:
     """Return the version of the TensorRT beside the server; empty where none is found.
 
-    In a known image of NVIDIA the version is that of the image; elsewhere it is read from the library's file name.
+    In an image of NVIDIA that recipe knows, the version comes from recipe's table of images; elsewhere from the
+    library's file name.
     """
     named = triton_images.read(os.environ.get(_RELEASE, ""))
     if named is not None and named.image is not None:

@@ -23,7 +23,7 @@ data = ("stand_in.py",)
 _BACKENDS = frozenset({"onnxruntime", "python"})
 _VARIABLE, _CACHE = "RECIPE_TRITON_VENV", "XDG_CACHE_HOME"
 VARIABLES = (_VARIABLE, _CACHE, "HOME")
-"""Environment variables that decide where the environment is."""
+"""Environment variables that decide in which folder Triton's virtual environment is."""
 READY = "ready"
 """The file in the environment that is written when everything is installed."""
 
@@ -38,7 +38,7 @@ class Packaged(Installation):
     def launch(self, place: Place) -> Launch:
         """Write the backends into the server's folder; return the command.
 
-        The server gets none of this process's environment variables but HOME.
+        Of this process's environment variables the server gets only HOME.
         """
         site = packages(self.environment)
         home = site / "pytriton" / "tritonserver"
@@ -62,7 +62,10 @@ class Packaged(Installation):
 
 
 def find(needs: Needs) -> Packaged:
-    """Return the pip-installed server. Raises Lacking where it is not installed, or cannot serve these models."""
+    """Return the pip-installed server.
+
+    Raises Lacking where the server is not installed, or cannot serve the models of `needs`.
+    """
     refuse_platform()
     if needs.gpu:
         raise Lacking(f"it is for CPUs, and {', '.join(needs.gpu)} runs on a GPU")
@@ -83,7 +86,7 @@ def refuse_platform() -> None:
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         raise Lacking(f"it is made for Linux on x86-64, and this is {sys.platform} on {os.uname().machine}")
     if sys.version_info[:2] > _LAST_PYTHON:
-        raise Lacking(f"it works with numpy 1 alone, which is there up to Python {'.'.join(map(str, _LAST_PYTHON))}")
+        raise Lacking(f"it needs numpy 1, which exists only up to Python {'.'.join(map(str, _LAST_PYTHON))}")
     if not _has_libpython():
         name = f"libpython{PYTHON}.so.1.0"
         raise Lacking(f"{name}, which its python backend loads, is missing", f"apt-get install libpython{PYTHON}")
@@ -97,7 +100,10 @@ def place_of_environment() -> Path:
 
 
 def packages(environment: Path) -> Path:
-    """Return the folder of installed packages. Raises Lacking where the environment is of another Python version."""
+    """Return the folder of installed packages.
+
+    Raises Lacking where the environment has another version of Python than this process.
+    """
     site = environment / "lib" / f"python{PYTHON}" / "site-packages"
     if not site.is_dir():
         raise Lacking(f"{environment} is no environment of Python {PYTHON}", INSTALL)
@@ -145,6 +151,6 @@ def _has_libpython() -> bool:
 
 
 def _libpython_folder() -> list[str]:
-    """Return the folder with the shared library of this Python, as a list of one; empty where it has none."""
+    """Return a list with the folder of the shared library libpython; an empty list where LIBDIR holds no libpython."""
     folder = str(sysconfig.get_config_var("LIBDIR") or "")
     return [folder] if (Path(folder) / f"libpython{PYTHON}.so.1.0").is_file() else []

@@ -35,9 +35,10 @@ def free(address: str = "127.0.0.1") -> Ports:
 
 
 def choose(address: str, http: int | None, grpc: int | None, metrics: int | None) -> Ports:
-    """Return the ports that the user names, and free ports for the others: Triton's defaults or ports after them.
+    """Return the ports that the user names, and a free port for each argument that is None.
 
-    Raises UsageError where a named port is taken or named twice, or where the address does not belong to this machine.
+    The free ports are Triton's default ports or ports after them. Raises UsageError where a named port is taken or
+    named twice, or where the address does not belong to this machine.
     """
     ports = (http, grpc, metrics)
     named = [port for port in ports if port is not None]
@@ -50,8 +51,8 @@ def choose(address: str, http: int | None, grpc: int | None, metrics: int | None
     for port, name in zip(ports, ("http", "grpc", "metrics"), strict=True):
         if port is not None and not _is_free(address, port):
             raise UsageError(
-                f"port {port} of {address} is taken, or not ours to take",
-                hint=f"name another one, or leave --{name}-port out: one that is free is chosen",
+                f"port {port} of {address} is taken, or this user may not use it",
+                hint=f"name another port, or leave --{name}-port out: then a free port is chosen",
             )
     for start in islice(count(USUAL[0], _STRIDE), _TRIES):
         candidates = [port or start + offset for offset, port in enumerate(ports)]
@@ -71,7 +72,7 @@ def _is_free(address: str, port: int) -> bool:
 
 
 def _bound(address: str, port: int) -> socket.socket:
-    """Return a socket that is bound to the port. Raises UsageError where nothing can listen there."""
+    """Return a socket that is bound to the port. Raises UsageError where no socket can be bound to the port."""
     bound = socket.socket()
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -1,4 +1,4 @@
-"""Scratch folders: each running server has a folder, locked while it lives; the folders of dead servers are removed."""
+"""Scratch folders: each server has a folder, locked while the server runs; the folders of dead servers are removed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ class Scratch:
         return f"recipe_{self.folder.name}"
 
     def write_plan(self, plan: Mapping[str, Any]) -> None:
-        """Write the file that tells the keeper what to start and what to clean up, also when the keeper is dead."""
+        """Write the file that tells the keeper what to start and what to clean up.
+
+        If the keeper is killed, a later process reads the file and cleans up.
+        """
         disk.replace(self.folder / keeper.PLAN, json.dumps(plan).encode(), fresh=self.folder / "fresh")
 
     def drop(self) -> None:
@@ -49,7 +52,10 @@ class Scratch:
 
 
 def new() -> Scratch:
-    """Return a folder for a new server, after cleaning up after dead servers. Raises StepError where there is none."""
+    """Return a folder for a new server, after cleaning up after dead servers.
+
+    Raises StepError where no folder can be made.
+    """
     root = _root()
     with file_lock.hold(root / _LOCK):
         _sweep(root)
@@ -99,8 +105,8 @@ def _root() -> Path:
     except OSError as error:
         raise StepError(
             f"no folder for a server can be made in {root.parent}: {error.strerror}",
-            hint="name a writable one with TMPDIR",
+            hint="set TMPDIR to a writable folder",
         ) from error
     if not stat.S_ISDIR(stat_row.st_mode) or stat_row.st_uid != os.getuid():
-        raise StepError(f"{root} is not this user's own folder", hint="take it away, or name another one with TMPDIR")
+        raise StepError(f"{root} is not this user's own folder", hint="remove it, or set TMPDIR to another folder")
     return root

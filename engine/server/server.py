@@ -28,7 +28,7 @@ _CLEARED_SECONDS = 90.0
 """How many seconds the keeper may take to clean up after the server."""
 _POLL_SECONDS = 0.05
 _TRIES = 3
-"""How many times a server is started at most, where another program takes one of its ports."""
+"""The most attempts to start a server; an attempt fails where another program takes one of the server's ports."""
 _LOG = "server.log"
 
 
@@ -60,7 +60,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Keeping:
-    """The keeper process of a server, the plan by which it cleans up, and the log.
+    """The keeper process of a server, the instructions by which the keeper cleans up, and the log.
 
     The log is open, so that it can be read after its file was removed.
     """
@@ -79,7 +79,7 @@ class Keeping:
     def end(self, how: bytes) -> None:
         """Ask the keeper to end the server and wait: `q` asks for a clean stop, `k` for an immediate one.
 
-        A KeyboardInterrupt meanwhile asks for an immediate stop.
+        A KeyboardInterrupt while the server ends turns a clean stop into an immediate one.
         """
         with contextlib.suppress(OSError, ValueError):
             self._tell(how)
@@ -130,9 +130,9 @@ def start(
 ) -> Iterator[Server]:
     """Serve a model repository until the block ends.
 
-    Without `installation` the first server that fits is started, without `ports` it listens on free ports, and without
-    `log` its log is removed with it. `patience` is how many seconds the models may take to load; `belongings` are
-    folders that are removed when the server ends. Raises StepError where no server fits, where the server does not
+    Without `installation` the first server that fits is started; without `ports` free ports are chosen; without `log`
+    the log is removed when the server ends. `patience` is how many seconds the models may take to load; `belongings`
+    are folders that are removed when the server ends. Raises StepError where no server fits, where the server does not
     start, or where a model fails to load.
     """
     needs = needs_of(repository)
@@ -154,7 +154,7 @@ def _started(plan: _Plan) -> Server:
 
 
 def _try(plan: _Plan) -> Server:
-    """Start the server once, and wait until its models are ready. Raises StepError where they do not get ready."""
+    """Start the server once, and wait until its models are ready. Raises StepError where a model does not get ready."""
     own = scratch.new()
     ports = plan.ports or choice.free()
     log = plan.log or own.folder / _LOG
@@ -163,7 +163,7 @@ def _try(plan: _Plan) -> Server:
     except BaseException:
         own.drop()
         raise
-    own.lock.release()  # the keeper has it now
+    own.lock.release()  # the keeper holds the lock now
     try:
         return _ready(plan, own.name, keeping, ports, log)
     except BaseException:
@@ -177,7 +177,7 @@ def _start_keeper(plan: _Plan, own: Scratch, ports: Ports, log: Path) -> Keeping
     try:
         launch = plan.installation.launch(place)
     except (Lacking, OSError) as error:
-        raise StepError("the Triton server cannot be laid out", [str(error)]) from error
+        raise StepError("the files of the Triton server cannot be written", [str(error)]) from error
     keeper_plan = {
         "command": list(launch.command),
         "environment": dict(launch.environment),

@@ -1,8 +1,9 @@
 """The stand-in for Triton's onnxruntime backend: a backend in Python that serves onnxruntime_onnx models on a CPU."""
 
-# The real backend is a C++ library that only NVIDIA's containers have. The stand-in opens the model with the options
-# that the real backend takes from the same configuration. So repositories, configurations and ensembles are tested with
-# it; the real backend is not. Triton loads this very file, which imports nothing of the package.
+# Triton's own onnxruntime backend is a C++ library that only NVIDIA's containers have. The stand-in opens the model
+# with the options that Triton's own backend takes from the same configuration. Tests with the stand-in therefore cover
+# repositories, configurations and ensembles, and not Triton's own backend. Triton loads this very file, so the file
+# imports nothing of the package.
 
 from __future__ import annotations
 
@@ -11,16 +12,19 @@ from pathlib import Path
 from typing import Any
 
 LEVELS = {-1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
-"""`optimization.graph.level` -> ONNX Runtime's optimization level, as in the real backend; 0 is ORT_ENABLE_ALL."""
+"""`optimization.graph.level` -> ONNX Runtime's optimization level, as in Triton's own backend; 0 is ORT_ENABLE_ALL."""
 THREADS = "intra_op_thread_count"
-"""The real backend's parameter for threads. Without it the real backend uses every CPU, the stand-in one thread."""
+"""The parameter for the number of threads in Triton's own onnxruntime backend.
+
+Without the parameter Triton's own backend uses every CPU, and the stand-in uses one thread.
+"""
 
 
 class TritonPythonModel:
     """One instance of an ONNX model."""
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Open the model. Triton calls this method once for each instance."""
+        """Open the model. Triton calls `initialize` once for each instance of the model."""
         import onnxruntime
 
         config = json.loads(args["model_config"])

@@ -189,7 +189,8 @@ def _refuse_labels(unanswered: Sequence[Case], outputs: Mapping[str, np.ndarray]
 
 
 def _failure(original: Original, case: Case, error: Exception) -> StepError:
-    if (beyond := _beyond(original, case)) is not None:
+    beyond = _beyond(original, case)
+    if beyond is not None:
         return beyond
     shapes = [f"{name}: {tensor.dtype} {list(tensor.shape)}" for name, tensor in case.inputs.items()]
     hint = "random tensors do not suit every model: give samples, or profiles with the shapes that it takes"

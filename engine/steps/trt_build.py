@@ -49,7 +49,7 @@ _NOT_KEYED = ("devices", "version")
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildReport(TypedReport):
+class EngineReport(TypedReport):
     """The compiled engine: its bytes, the version of TensorRT, the GPUs, and the number of layers by precision."""
 
     bytes: int
@@ -67,7 +67,7 @@ class TrtBuild(Step, BuilderOptions):
     makes: ClassVar[str] = "compiled"
     carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("onnx",)
-    report: ClassVar[type[TypedReport] | None] = BuildReport
+    report: ClassVar[type[TypedReport] | None] = EngineReport
     variables: ClassVar[tuple[str, ...]] = ("NVIDIA_TF32_OVERRIDE",)
     reproducible: ClassVar[bool] = False
     kept_by: ClassVar[tuple[str, ...]] = ("facts.cuda.runtime", "facts.device.name", "tools.tensorrt")
@@ -140,7 +140,7 @@ class TrtBuild(Step, BuilderOptions):
         checkpoint: Path | None = None,
         timing_cache: Path | None = None,
         **plugins: Path,
-    ) -> BuildReport:
+    ) -> EngineReport:
         """Write `model.plan` and its passport.
 
         Without profiles in the recipe, the engine gets the usual profile of text models (`profiles.usual`). Raises
@@ -176,7 +176,7 @@ class TrtBuild(Step, BuilderOptions):
             gpu=gpu,
         )  # fmt: skip
         passport.save(out, written)
-        return BuildReport(
+        return EngineReport(
             bytes=written.bytes,
             tensorrt=version,
             gpu=tuple(written.gpu),

@@ -1,4 +1,4 @@
-"""The texts that errors point into, and places in these texts."""
+"""The texts that error messages refer to, and places in the texts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _SHOWN_COLUMNS = 160
-"""The most characters of a line that an error shows. For a place behind the cut, the error shows no line."""
+"""The most characters of a line that an error shows. For a place beyond column 160, the error shows no line."""
 
 # The line breaks of YAML 1.1, as libyaml counts them.
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
@@ -23,12 +23,12 @@ class Text:
     content: str = field(repr=False)
 
     def raw_line(self, number: int) -> str:
-        """Return line `number`, counted from 1. Without such a line the return value is empty."""
+        """Return line `number`, counted from 1; empty where the text has no line `number`."""
         lines = _BREAK.split(self.content)
         return lines[number - 1] if 0 < number <= len(lines) else ""
 
     def line(self, number: int) -> str:
-        """Return line `number` for a terminal: unprintable characters are replaced, and each tab becomes one blank."""
+        """Return line `number` for a terminal: unprintable characters are replaced, and each tab becomes one space."""
         return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", self.raw_line(number)).replace("\t", " ")
 
     def position(self, index: int) -> Position:
@@ -56,7 +56,7 @@ class Position:
 
     @property
     def shown_line(self) -> str:
-        """The line as an error shows it: cut to a terminal's width, and empty where the place lies behind the cut."""
+        """The line as an error shows it: its first 160 characters, or nothing where the place is beyond column 160."""
         if self.column > _SHOWN_COLUMNS:
             return ""
         line = self.text.line(self.line)

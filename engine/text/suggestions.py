@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 ALIKE = 0.6
-"""The least similarity from 0 to 1 that makes two words look alike. Source: the default of difflib."""
+"""The least similarity from 0 to 1 that makes two words look alike.
+
+Source of the number: the default cutoff of difflib.get_close_matches.
+"""
 
 
 def nearest(word: str, names: Iterable[str], *, count: int = 1, least: float = ALIKE) -> list[str]:
     """Return at most `count` of `names` that look like `word`, the most similar first.
 
-    Where no name looks like `word`, names that look like `word` in lower case are returned.
-    `least` is the similarity that a name needs.
+    Where no name looks like `word`, names that look like `word` in lower case are returned. Names whose similarity to
+    `word` is below `least` are left out.
     """
     from difflib import get_close_matches  # imported late: only errors need it
 
@@ -29,7 +32,7 @@ def did_you_mean(*names: str) -> str:
 def hint(word: str, names: Iterable[str]) -> str:
     """Return the hint for an unknown `word`: the nearest of `names`, or all of `names` where none looks like `word`.
 
-    Without any names the hint is to leave the word out.
+    Where `names` is empty, the hint tells the user to leave `word` out.
     """
     choices = list(names)
     if near := nearest(word, choices):

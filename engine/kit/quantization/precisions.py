@@ -18,8 +18,9 @@ class LeftAloneError(Exception):
 
 def refuse_quantized(model: onnx.ModelProto) -> None:
     """Raise LeftAloneError for a model that is already quantized."""
-    if done := int8.signs(model):
-        raise LeftAloneError(f"it is quantized already ({', '.join(done)})")
+    signs = int8.signs(model)
+    if signs:
+        raise LeftAloneError(f"it is quantized already ({', '.join(signs)})")
 
 
 def refuse_half(model: onnx.ModelProto) -> None:

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from engine import distribution, tasks
+from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs import synthetic
@@ -14,6 +14,7 @@ from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference.head import HeadOptions, seeded
 from engine.kit.reference.quiet import quiet
 from engine.recipe.images import Images
+from engine.text import distribution
 
 if TYPE_CHECKING:
     import numpy as np

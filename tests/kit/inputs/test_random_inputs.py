@@ -6,7 +6,6 @@ import models
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from engine.errors import StepError
 from engine.kit.inputs import index_ranges, random_inputs
@@ -16,42 +15,11 @@ from engine.kit.onnx.onnx_files import Input
 from engine.recipe.schema import Range
 
 
-def graph_of(nodes, inputs, tables):
-    values = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "sequence"]) for name in inputs]
-    weights = [numpy_helper.from_array(np.zeros(shape, "float32"), name) for name, shape in tables.items()]
-    return helper.make_model(helper.make_graph(nodes, "g", values, [], weights))
-
-
 def test_integers_stay_below_the_rows_of_the_table_they_look_into(tmp_path):
     model = onnx.load(models.onnx_many_inputs(tmp_path / "model.onnx"))
     assert index_ranges.of(model) == {"user": 10}
     users = [inputs["user"] for inputs in random_inputs.tensors(onnx_files.inputs(model), {"user": 10}, ())]
     assert all(((user >= 0) & (user < 10)).all() for user in users)
-
-
-def test_the_table_is_found_behind_casts_and_on_any_axis():
-    nodes = [
-        helper.make_node("Cast", ["ids"], ["small"], to=TensorProto.INT32),
-        helper.make_node("Unsqueeze", ["small", "axes"], ["column"]),
-        helper.make_node("DequantizeLinear", ["table", "scale"], ["real"]),
-        helper.make_node("Gather", ["real", "column"], ["found"], axis=1),
-    ]
-    assert index_ranges.of(graph_of(nodes, ["ids"], {"table": (7, 30)})) == {"ids": 30}
-
-
-def test_the_smaller_of_two_tables_decides():
-    nodes = [
-        helper.make_node("Gather", ["words", "ids"], ["a"]),
-        helper.make_node("Gather", ["places", "ids"], ["b"]),
-    ]
-    assert index_ranges.of(graph_of(nodes, ["ids"], {"words": (90, 4), "places": (12, 4)})) == {"ids": 12}
-
-
-def test_the_tables_of_a_fused_embedding_are_found():
-    names = ["ids", "segments", "words", "places", "kinds"]
-    nodes = [helper.make_node("EmbedLayerNormalization", names, ["out"], domain="com.microsoft")]
-    model = graph_of(nodes, ["ids", "segments"], {"words": (90, 4), "places": (64, 4), "kinds": (2, 4)})
-    assert index_ranges.of(model) == {"ids": 90, "segments": 2}
 
 
 def test_profiles_give_their_least_usual_and_greatest_extents():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.kit.inputs import synthetic, token_rows
-from engine.kit.inputs.token_rows import RowLimits, Vocabulary
+from engine.kit.inputs import token_rows
+from engine.kit.inputs.token_rows import RowLimits
 from engine.kit.onnx.onnx_files import Input
 
 
@@ -58,12 +58,6 @@ def test_a_fixed_batch_of_one_gets_its_masks_one_row_at_a_time():
         inputs["input_ids"].shape for _, _, inputs in token_rows.masked([row(1, 2, 3, 4)] * 5, pad=0, limits=limits)
     ]
     assert shapes == [(1, 4)] * 6
-
-
-def test_random_rows_hold_no_padding_and_both_types():
-    drawn = synthetic.row(np.random.default_rng(0), Vocabulary(tokens=4, types=2, pad=2), 200)
-    assert sorted(set(drawn["input_ids"][0].tolist())) == [0, 1, 3]
-    assert set(drawn["token_type_ids"][0].tolist()) == {0, 1}
 
 
 def test_positions_are_counted_where_a_model_asks_for_them():

@@ -88,7 +88,8 @@ class _Chooser:
 
     def run(self) -> Choice:
         nodes = [node for node in self.model.graph.node if self._floats(node)]
-        reasons = {node.name: reason for node in nodes if (reason := self._reason(node))}
+        all_reasons = {node.name: self._reason(node) for node in nodes}
+        reasons = {name: reason for name, reason in all_reasons.items() if reason}
         low: set[str] = set()
         halves: set[str] = set()  # tensors that come out in half precision
         for node in nodes:
