@@ -105,7 +105,7 @@ def conditions(shown: list[dict[str, Any]], words: list[str], architecture: str 
     spread = "the width of the middle half of the rounds' medians, as a share of their median"
     lines.append(f"The noise is at most {noise:.0%} ({spread}). {timing.machine()}.")
     if noise > _NOISY:
-        lines.append("**The machine was busy: do not rely on these numbers.**")
+        lines.append("**The machine was busy, so these numbers are not reliable.**")
     return " ".join(lines)
 
 

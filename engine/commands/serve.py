@@ -126,7 +126,10 @@ def _refuse(variants: Sequence[PlannedVariant]) -> None:
 
 
 def _image(variants: Sequence[PlannedVariant]) -> str | None:
-    """Return the one image of Triton that the recipes name. Raises UsageError where they name several."""
+    """Return the container image of Triton that the recipes name; None where no recipe names an image.
+
+    Raises UsageError where the recipes name different images.
+    """
     images = {variant.loaded.recipe.package.triton.image: variant.name for variant in variants}
     images.pop(None, None)
     if len(images) > 1:
@@ -171,7 +174,8 @@ def _packages(
 ) -> list[BuiltPackage]:
     """Return the packages that can be served on this machine.
 
-    Raises HardwareError where a package waits for hardware, or with `allow_waiting` where all packages do.
+    Raises HardwareError where a package waits for hardware; with `allow_waiting`, only where all packages wait for
+    hardware.
     """
     from engine.machine import cuda
     from engine.server import needs_of

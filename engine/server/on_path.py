@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.runtimes import triton_images
-from engine.server import versions
+from engine.server import image_tags
 from engine.server.installation import Installation, Lacking, Launch, Place, options
 from engine.server.needs import Needs
 
@@ -53,7 +53,7 @@ def find(needs: Needs) -> OnPath:
         raise Lacking(f"{program} has no backend for {', '.join(missing)} in {backends}")
     tensorrt = _tensorrt()
     for engine in needs.engines:
-        if tensorrt and not versions.loads(engine, tensorrt):
+        if tensorrt and not image_tags.loads(engine, tensorrt):
             raise Lacking(
                 f"{engine.model} was built by TensorRT {engine.tensorrt}, and {program} has TensorRT {tensorrt}"
             )

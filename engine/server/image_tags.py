@@ -1,4 +1,4 @@
-"""Versions of TensorRT: which version loads an engine, and which image of Triton has that version."""
+"""Image tags: which container image of Triton has a version of TensorRT that loads the engines of a package."""
 
 from __future__ import annotations
 
