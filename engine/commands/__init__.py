@@ -1,4 +1,4 @@
-"""The command line of the program, which joins the modules of this package: each module is one command."""
+"""The command line of the program: each command has a module of its own."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> Exit:
         if model.decoupled:
             raise UsageError(
                 f"{model.name} answers in pieces: a load test is about whole answers",
-                hint="choose another with --model",
+                hint="choose with --model a model that sends whole answers",
             )
         figures = _print(model, _measured(client, model, points, arguments), arguments)
     _judge(figures, arguments.max_errors)

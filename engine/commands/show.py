@@ -32,7 +32,8 @@ def run(arguments: argparse.Namespace) -> Exit:
         return _show_recipes(arguments)
     if len(engines) < len(arguments.recipes):
         raise UsageError(
-            "recipes and engines are shown apart", hint="ask twice: `recipe show RECIPE`, `recipe show ENGINE`"
+            "one command cannot show recipes and engines",
+            hint="run two commands: `recipe show RECIPE`, `recipe show ENGINE`",
         )
     return _show_engines(engines, as_json=arguments.json)
 

@@ -30,7 +30,7 @@ def find(name: str) -> Gpu:
         whole = find(name[: part.start()])
         if whole.sm not in _DIVISIBLE and not whole.name.startswith(_ALSO_DIVISIBLE):
             what = f"the {whole.name} cannot be divided: it has no MIG"
-            raise UsageError(what, hint="A30, A100, H100, H200 and B200 can be; name this one whole")
+            raise UsageError(what, hint=f"name the whole {whole.name}; A30, A100, H100, H200 and B200 can be divided")
         if not 0 < int(part[2]) <= whole.memory_gib:
             what = f"the {whole.name} has {whole.memory_gib} GiB, and no part of {part[2]} GB"
             raise UsageError(what, hint="`nvidia-smi mig -lgip` lists the parts that there are")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class BuildReport(Protocol):
-    """A receiver of a build's events. A report is a context manager, which restores the terminal at the end."""
+    """A receiver of a build's events, used as a context manager: the end of the context restores the terminal."""
 
     def __enter__(self) -> Self: ...
 

@@ -105,7 +105,7 @@ def _repeated(finished: Finished) -> Finished:
 
 
 def _again(event: Event) -> Event | None:
-    """Return the event that a run without anything to build has instead of `event`; None where it has no such event."""
+    """Return the event that replaces `event` in a run with nothing to build; None where such a run leaves it out."""
     match event:
         case Ended(state="built"):
             return replace(event, state="cached", seconds=0.0)
@@ -144,7 +144,7 @@ def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished)
             yield str(store.record_path(record.digest))
             folder = str(store.artifact_path(record.artifact))
             yield from (f"{folder}/{name}" for name in record.files)
-    if finished.state == "waiting":  # records of jobs that another machine runs arrive here
+    if finished.state == "waiting":  # another machine may add records to this folder
         yield str(store.layout.records)
     for place in finished.packages.values():
         yield str(marker(place))

@@ -87,7 +87,7 @@ def _append(model: onnx.ModelProto, modules: Sentences) -> None:
             helper.make_node("Max", [_own("count"), _own("least_count")], [_own("divisor")]),
             helper.make_node("Div", [_own("sum"), _own("divisor")], [vector]),
         ]
-    else:  # the first token that is not padding, which may stand on the left
+    else:  # the first token behind the padding, since padding may stand on the left
         nodes = [
             helper.make_node("Cast", [MASK], [_own("counts")], to=TensorProto.INT64),
             helper.make_node("ArgMax", [_own("counts")], [_own("first")], axis=1, keepdims=1),

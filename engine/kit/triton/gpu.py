@@ -1,8 +1,8 @@
 """Configuration of a model on a GPU: profiles, CUDA graphs and accelerators."""
 
 # Sources: Triton's documentation, "Model Configuration" and "Optimization"; README of the repository
-# triton-inference-server/onnxruntime_backend, "ONNX Runtime with TensorRT optimization". No Triton has served such
-# models yet.
+# triton-inference-server/onnxruntime_backend, "ONNX Runtime with TensorRT optimization". No Triton server has served
+# models with these configurations yet.
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def finish(config: Config, *, profiles: int) -> None:
     for group in config.instance_group:
         if group.kind == group.KIND_CPU:
             raise StepError(
-                "package.triton.instance_group puts the model on a CPU, and it was built and measured for a GPU",
+                "package.triton.instance_group puts the model on a CPU, but the model was built and measured for a GPU",
                 [f"kind: KIND_CPU in a group of {config.name}"],
                 "leave the kind out, or use KIND_GPU; for a CPU, set target.device: cpu",
             )

@@ -86,7 +86,7 @@ def _check(place: Path, name: str, kind: str, dims: tuple[int, ...]) -> None:
     size, actual = _BYTES.get(kind, 0) * prod(dims), place.stat().st_size
     if size and actual != size:
         raise StepError(
-            f"the warm-up's data for {name} has {actual:,} bytes, and a row of it takes {size:,}",
+            f"the warm-up's data for {name} has {actual:,} bytes, but one row takes {size:,}",
             [f"{kind}, dims {list(dims)}"],
             "write one row as it lies in memory: array.tofile(...)",
         )

@@ -63,5 +63,5 @@ def _log_shares(logits: np.ndarray, inside: np.ndarray) -> np.ndarray:
     kept = np.where(inside, logits.astype(np.float64), -np.inf)
     largest = kept.max(axis=1, keepdims=True)
     moved = kept - np.where(np.isfinite(largest), largest, 0)
-    with np.errstate(divide="ignore", invalid="ignore"):  # a row without a token inside has no shares
+    with np.errstate(divide="ignore", invalid="ignore"):  # all tokens may be outside the context
         return np.asarray(np.where(inside, moved - np.log(np.exp(moved).sum(axis=1, keepdims=True)), -np.inf))
