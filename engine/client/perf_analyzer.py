@@ -46,7 +46,7 @@ _VERSION_SECONDS = 30
 _BASE_SECONDS, _DURATIONS = 60, 20
 """perf_analyzer is stopped after `_BASE_SECONDS`, `_DURATIONS` times the load's duration and one request's timeout."""
 _LAST_LINES = 6
-"""Lines of perf_analyzer's output that an error shows."""
+"""The most lines of perf_analyzer's output that an error shows."""
 _MICROSECONDS_PER_MS = 1e3
 _FIGURES = {"mean_ms": "Avg latency", **{f"p{share}_ms": f"p{share} latency" for share in (50, 90, 95, 99)}}
 
@@ -122,7 +122,7 @@ def _rows_of(request: InferRequest) -> int:
 
 
 def _expected_rate(client: Client, model: ModelMetadata, request: InferRequest, point: Point) -> float:
-    """Return the requests per second to expect: the rate of one client, times the clients that have a CPU each."""
+    """Return the requests per second to expect: the rate of one client, times the clients, at most one per CPU."""
     if point.rate:
         return point.rate
     send = client.prepare(model, request.arrays)

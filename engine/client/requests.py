@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _SHOWN = 80
-"""Characters of a user's input that an error shows."""
+"""The most characters of a user's input that an error shows."""
 
 
 @dataclass(frozen=True)

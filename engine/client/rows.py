@@ -21,9 +21,9 @@ _FORMS = 'each line is {"text"}, {"text", "pair"}, {"question", "context"} or {"
 _FIELDS = ({"text"}, {"text", "pair"}, {"question", "context"}, {"image"})
 _FILES = f"a file is .jsonl, .txt, .npz or an image ({', '.join(IMAGES)})"
 _SHOWN = 80
-"""Characters of a line that an error shows."""
+"""The most characters of a line that an error shows."""
 _SHOWN_TEXT = 200
-"""Characters of a text that an error shows."""
+"""The most characters of a text that an error shows."""
 
 
 @dataclass(frozen=True)

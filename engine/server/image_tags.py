@@ -24,8 +24,8 @@ def loads(engine: Engine, tensorrt: str) -> bool:
 def tag_for(engines: Sequence[Engine], name: str | None) -> str:
     """Return the tag of an image that serves `engines`; where `engines` is empty, any image fits.
 
-    `name` is the image that the recipe names. Raises Lacking where no image fits; for a TensorRT engine the error names
-    TensorRT's version in engine and image.
+    `name` is the image that the recipe names. Raises Lacking where no image fits; for TensorRT engines the error
+    names the versions of TensorRT in the engines and in the images.
     """
     if name is not None:
         named = triton_images.read(name)

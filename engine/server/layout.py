@@ -58,7 +58,7 @@ def together(packages: Sequence[BuiltPackage], beside: Path) -> Iterator[Path]:
 
 
 def targets(repository: Path) -> list[Path]:
-    """Return a list with the folder that holds the targets of all links in a repository; without links an empty one."""
+    """Return a list with the folder that holds the targets of all links in a repository; empty without links."""
     folders = {str(path.resolve().parent) for path in repository.rglob("*") if path.is_symlink()}
     return [Path(os.path.commonpath(folders))] if folders else []
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _TIMEOUT = 300.0
 """Seconds to wait for a response: a large model on a busy CPU may take minutes."""
 _PAIR = 2
-"""Texts in a row of a model that takes pairs."""
+"""The number of texts in a row of a model that takes pairs of texts."""
 _PLAIN = "as_exported"
 
 
@@ -108,7 +108,7 @@ def arrays(model: ModelMetadata, inputs: Tensors, tokenizer: Path) -> dict[str, 
 
     A model that takes texts gets as many texts as `inputs` has rows, each with as many tokens as a row of `inputs`. A
     model that takes tensors gets `inputs`. `tokenizer` is the tokenizer.json of the package. Raises StepError where no
-    text with exactly this number of tokens can be made.
+    text has exactly as many tokens as a row of `inputs`.
     """
     texts = model.input(TEXT)
     if texts is not None:

@@ -61,7 +61,7 @@ def find(needs: Needs) -> OnPath:
 
 
 def _version(home: Path) -> str:
-    """Return Triton's version, from a file in its folder or from an environment variable; empty without both."""
+    """Return Triton's version, from a file in Triton's folder or else from an environment variable; "" without both."""
     try:
         return (home / "TRITON_VERSION").read_text("utf-8").strip()
     except OSError:

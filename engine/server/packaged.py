@@ -25,7 +25,7 @@ _VARIABLE, _CACHE = "RECIPE_TRITON_VENV", "XDG_CACHE_HOME"
 VARIABLES = (_VARIABLE, _CACHE, "HOME")
 """Environment variables that decide in which folder Triton's virtual environment is."""
 READY = "ready"
-"""The file in the environment that is written when everything is installed."""
+"""The file in the virtual environment that is written when everything is installed."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def refuse_platform() -> None:
 
 
 def place_of_environment() -> Path:
-    """Return the folder of the environment: RECIPE_TRITON_VENV, else a folder in the user's cache."""
+    """Return the folder of the virtual environment: RECIPE_TRITON_VENV, else a folder in the user's cache."""
     folder = os.environ.get(_VARIABLE)
     cache = Path(os.environ.get(_CACHE) or Path.home() / ".cache")
     return Path(folder).absolute() if folder else cache / "recipe" / f"triton-{PYTHON}"
