@@ -40,9 +40,9 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def _leave_own_folder() -> None:
     """Remove the folder that Python puts first on the import path.
 
-    Python puts the working directory first for `python -m engine`, and the script's folder first for `recipe`. With
-    different first folders, `python -m engine` and `recipe` could import different versions of a tool. If this program
-    can be imported only from the first folder of the import path, the folder stays.
+    The first folder on the import path is the working directory for `python -m engine`, and the script's folder for
+    `recipe`. With different folders on the import path, `python -m engine` and `recipe` could import different versions
+    of a tool. If this program can be imported only from the first folder of the import path, the folder stays.
     """
     first = sys.path[0] if sys.path else None
     put_there = ("", os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0])))

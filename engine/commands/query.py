@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _TIMEOUT = 60.0
 """Seconds to wait for a response by default: a copy of `client.TIMEOUT`.
 
-The number is written a second time because the parser of the command line does not import `engine.client`.
+`client.TIMEOUT` is not imported, because the parser of the command line must not import `engine.client`.
 """
 _LABEL = 100
 """The greatest number of characters that are printed of a row's label; a longer label is cut."""

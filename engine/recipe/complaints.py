@@ -74,7 +74,7 @@ def _follows(detail: Any, details: Sequence[Any]) -> bool:
     place, depth = detail["loc"], len(detail["loc"])
     if detail["type"] == "too_short":  # pydantic does not count a wrong item of a list
         return any(len(other["loc"]) > depth and other["loc"][:depth] == place for other in details)
-    if detail["type"] == "missing":  # the field is present and misspelt
+    if detail["type"] == "missing":  # the field is not missing but misspelt
         beside = [other["loc"] for other in details if other["type"] == "extra_forbidden"]
         return bool(suggestions.nearest(place[-1], [str(loc[-1]) for loc in beside if loc[:-1] == place[:-1]]))
     return False

@@ -99,7 +99,7 @@ def _matrix() -> dict[str, Any]:
 
 
 def _or_nothing(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of a field that may also be null: null removes the field of a parent."""
+    """Return the schema of a field that may also be null: the value null removes the field of a parent."""
     about, rest = _about_and_rest(schema)
     return {**about, "anyOf": [rest, {"type": "null"}]}
 
@@ -122,7 +122,7 @@ def _messages() -> dict[str, object]:
 
 
 def _fields(message: str) -> dict[str, object]:
-    """Return the schema of each field of a message. The value `null` removes the field from the package."""
+    """Return the schema of each field of a message. The value `null` removes a field from the ModelConfig."""
     return {name: {"anyOf": [_kind(kind), {"type": "null"}]} for name, kind in MESSAGES[message].items()}
 
 

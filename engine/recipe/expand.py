@@ -24,7 +24,7 @@ If a value of an axis has more than 48 characters, the name of the variant has t
 number of the value in the axis instead, for example `source2`.
 """
 _LISTED = 12
-"""The most values of a path that an error lists."""
+"""The most values of a field of the recipe that an error lists."""
 
 Numbers = Mapping[str, Mapping[str, int]]
 """For each axis of a matrix, a mapping from each value of the axis, as text, to the value's number, counted from 1."""

@@ -55,7 +55,7 @@ def _with_included(combined: Sequence[Combination], included: Sequence[Node]) ->
     alone: list[Combination] = []
     for rule in included:
         entry = rule.mapping or {}
-        # Only the axes count here: what another entry of `include` added may be replaced.
+        # Only values of axes must agree: a field that another entry of `include` added may be replaced.
         on_axes = [{path: value for path, value in entry.items() if path in one} for one in combined]
         matches = [index for index, one in enumerate(combined) if _has(one, on_axes[index])]
         for index in matches:

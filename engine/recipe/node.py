@@ -137,8 +137,8 @@ def put(node: Node | None, path: Path, value: Node) -> Node:
 def place(root: Node, path: Path) -> Position | None:
     """Return the place that an error about the value at `path` shows, or None if `path` has no value.
 
-    The place of a list or mapping that starts on a line below its key is the place of the key. The place of any other
-    value is the start of the value.
+    The place of a list or mapping that starts on a line below its key is the place of the key. The place of a scalar,
+    or of a list or mapping on the line of its key, is the start of the value.
     """
     node = root.find(path)
     if node is None or not path:

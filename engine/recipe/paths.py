@@ -59,7 +59,10 @@ class PathField:
     """A field of a recipe that may name a file or a folder, and the kinds of files that the field accepts."""
 
     path: tuple[str, ...]
-    """The keys that lead to the field. The key `*` matches all keys of a mapping and all items of a list."""
+    """The keys that lead to the field from the root of a recipe.
+
+    The key `*` matches all keys of a mapping and all items of a list.
+    """
     forms: Sequence[str] = ()
     """The schemes of URIs that the field accepts, for example `hf`; the field accepts paths, too."""
     kind: Literal["model", "samples", "library", "file"] = "model"
@@ -91,7 +94,7 @@ PATH_FIELDS = (
 
 
 def resolved(root: Node, bounds: Bounds, home: Path, *, must_exist: bool = True) -> tuple[Node, dict[str, str]]:
-    """Return the recipe with URIs `file:/absolute/path` instead of paths, and the paths with their links resolved.
+    """Return the recipe with URIs `file:/absolute/path` instead of paths, and the paths with symbolic links resolved.
 
     A path is relative to the folder of its own YAML file. A path of the command line is relative to `home`, the folder
     of the recipe. The second return value maps each path that the recipe names, made absolute, to the same path without

@@ -16,8 +16,8 @@ def project_of(path: Path) -> Path:
     """Return the root of the project of the recipe file `path`: an absolute path without symbolic links.
 
     The root of the project is the nearest folder above the recipe file that contains `.git`, `pyproject.toml` or a
-    store called `cache`. If no folder above the recipe file contains one of the three, the root is the folder of the
-    recipe file, or the parent of that folder if the folder is called `recipes`.
+    store called `cache`. If no folder above the recipe file contains `.git`, `pyproject.toml` or a store, the root is
+    the folder of the recipe file, or the parent of that folder if the folder is called `recipes`.
     """
     return type(path)(_root_of(str(path)))
 

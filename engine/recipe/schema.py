@@ -76,7 +76,7 @@ class ModelSection(RecipePart):
 
 
 def _one_or_several(value: Any) -> str:
-    """Return whether `device` is "one" name or "several". Pydantic validates `device` as the returned form only."""
+    """Return "several" for a list of devices, else "one": pydantic validates `device` as the returned form only."""
     return "several" if isinstance(value, list | tuple) else "one"
 
 
@@ -245,7 +245,7 @@ class Recipe(RecipePart):
     generate: Generate = {}
     preprocess: Preprocess = {}
     runtimes: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=16)] = {}
-    """Options of runtimes from other Python packages, by the name of the runtime. Each of these runtimes validates its
-    options with a pydantic model of its own.
+    """Options of runtimes from other Python packages, by the name of the runtime. A runtime of another
+    package validates its options with a pydantic model of its own.
     """
     steps: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=256)] = {}

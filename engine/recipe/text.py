@@ -1,4 +1,4 @@
-"""Reads a recipe file, with limits on its size, and shows texts of users in errors."""
+"""Reads a recipe file of limited size, and makes texts of users safe to show in errors."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ def parse(text: Text, content: str | None = None) -> Node:
     keys, tags, an alias inside its own anchor, more than MAX_DEPTH levels, more than MAX_VALUES values, or words that
     YAML 1.1 and 1.2 read differently.
 
-    If `content` is given, only `content`, a part of `text`, is parsed. The caller puts blanks and line breaks in front
-    of the part, so that each character has the same line and column in `content` as in `text`.
+    If `content` is given, only `content`, a part of `text`, is parsed. The caller puts blanks and line breaks at the
+    start of `content`, so that each character has the same line and column in `content` as in `text`.
     """
     content = text.content if content is None else content
     if match := UNPRINTABLE.search(content):
@@ -165,7 +165,7 @@ class _Reader:
         return replace(node, at=self.at(event))
 
     def count(self, event: Any, size: int) -> None:
-        """Add `size` to the number of the recipe's values so far. Raises RecipeError above MAX_VALUES values."""
+        """Add `size` to the number of values so far. Raises RecipeError for more than MAX_VALUES values."""
         self.values += size
         if self.values > MAX_VALUES:
             what = f"the recipe holds more than {MAX_VALUES:,} values, aliases counted in full"

@@ -49,7 +49,7 @@ class _Line:
 class LiveReport:
     """Shows every job with its state, its time and the last line of its log.
 
-    Errors and tables are printed outside the changing view and stay on the screen.
+    Errors and tables are printed outside the changing view of the jobs, and stay on the screen.
     """
 
     def __init__(self, *, many: bool) -> None:

@@ -77,16 +77,15 @@ def _keep(
 
 
 def _changed_meanwhile() -> bool:
-    """Tell whether tools, steps or plugins changed during the build.
+    """Tell whether tools, steps or plugins changed during the build, so that no snapshot may be kept.
 
-    A snapshot of such a build would be wrong: it would hold the stat rows of the changed files, which the build did not
-    use.
+    A snapshot would hold the stat rows of the changed files, although the build used the files before the change.
     """
     return tools.changed() or registry.changed() or plugins.changed()
 
 
 def _is_whole(session: Session, summaries: Sequence[Summary], finished: Finished) -> bool:
-    """Tell whether all artifacts and packages are whole. A file that changed a moment ago is read again for this."""
+    """Tell whether all artifacts and packages are whole; files that changed a moment ago are read again."""
     store = session.lookup.store
     records = {record.digest: record for summary in summaries for record in summary.records.values()}
     if not all(store.is_whole(record) for record in records.values()):
@@ -105,7 +104,7 @@ def _repeated(finished: Finished) -> Finished:
 
 
 def _again(event: Event) -> Event | None:
-    """Return the event that replaces `event` in a run with nothing to build; None where such a run leaves it out."""
+    """Return the event that replaces `event` in a run with nothing to build; None where the run leaves `event` out."""
     match event:
         case Ended(state="built"):
             return replace(event, state="cached", seconds=0.0)
@@ -133,8 +132,8 @@ def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished)
     """Yield the files and folders that the build wrote or may have changed: records, artifacts, packages, code folders.
 
     Folders of Python's import path count as outputs, because a build may create the folder `build/` in them. Folders of
-    steps count as outputs, because Python writes compiled files into them. The snapshot must name both kinds of
-    folders: installing a package changes a folder of the import path, and adding a step changes a folder of steps.
+    steps count as outputs, because Python writes compiled files into them. A snapshot names folders of the import path
+    to notice that a package was installed, and folders of steps to notice that a step was added.
     """
     yield from (entry for entry in sys.path if Path(entry).is_dir())
     yield from registry.folders()

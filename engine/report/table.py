@@ -22,7 +22,7 @@ _NOISY = 0.5
 Noise is the spread of the middle half of the rounds, as a share of the median.
 """
 _BEFORE, _BEHIND = ("shape", "runtime", "via", "size", "cosine"), ("speed-up",)
-"""The columns before the measured numbers, and the columns after the measured numbers."""
+"""The columns of the table before the measured numbers, and the columns after the measured numbers."""
 _USUAL = "ms"
 """The unit of all columns without a unit in their title; the line below the table names this unit."""
 

@@ -22,7 +22,7 @@ def loads(engine: Engine, tensorrt: str) -> bool:
 
 
 def tag_for(engines: Sequence[Engine], name: str | None) -> str:
-    """Return the tag of an image that serves these engines; without engines, of an image for any model.
+    """Return the tag of an image that serves `engines`; where `engines` is empty, any image fits.
 
     `name` is the image that the recipe names. Raises Lacking where no image fits; for TensorRT engines the error
     names the versions of TensorRT in the engines and in the images.
@@ -66,7 +66,7 @@ def _other(engine: Engine) -> str:
 
 
 def _latest(engines: Sequence[Engine]) -> Image | None:
-    """Return the latest image that loads all of these engines; None where no known image does."""
+    """Return the latest image that loads all `engines`; None where no known image loads all of them."""
     fitting = (image for image in reversed(IMAGES) if all(loads(engine, image.tensorrt) for engine in engines))
     return next(fitting, None)
 

@@ -38,9 +38,9 @@ def cuda_graphs(config: Config, usual: Sequence[Mapping[str, Sequence[int]]]) ->
 def finish(config: Config, *, profiles: int) -> None:
     """Put every instance group on GPUs and let the group use all profiles of the engine.
 
-    An instance group that lists no profiles uses only the first profile of a TensorRT engine. Groups of the recipe are
-    completed in the same way as the default group; profiles that the recipe lists are kept. Raises StepError for an
-    instance group on a CPU, because the model was validated and measured on a GPU.
+    In Triton, an instance group that lists no profiles uses only the first profile of a TensorRT engine. An instance
+    group of the recipe is put on GPUs, too, and keeps the profiles that it lists. Raises StepError for an instance
+    group on a CPU, because the model was validated and measured on a GPU.
     """
     for group in config.instance_group:
         if group.kind == group.KIND_CPU:

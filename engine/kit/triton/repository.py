@@ -160,8 +160,8 @@ def _generates(validated: Path, checkpoint: Path) -> bool:
 def _with_embedding(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) -> Path:
     """Return the folder of the model to serve.
 
-    For a task whose answers are sentence embeddings, nodes that compute the embedding are added to the graph where
-    `embedding.pooled` has such nodes.
+    For a task whose answers are sentence embeddings, `embedding.pooled` adds to the graph the nodes that compute the
+    embedding, where the checkpoint has a pooling that `embedding` supports.
     """
     embeds = _answers(serving) and tasks.find(_task(serving, checkpoint)).embeds
     if not embeds or not (validated / onnx_files.MODEL).is_file():

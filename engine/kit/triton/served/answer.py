@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 class Work:
     """Finds the most probable span of the context; the setting `longest` is the greatest number of tokens of a span.
 
-    Spans are chosen as in the question-answering pipeline of transformers (until 5.2). The probability of a token as
-    the start of the span is the softmax of the start logits over the context, and the end has its probability from the
-    end logits. The score of a span is the product of its two probabilities, and the span with the largest score is the
-    answer. An answer consists of whole tokens and is not widened to whole words.
+    Spans are chosen as in the question-answering pipeline of transformers (until 5.2). The softmax of the start logits
+    over the context gives the probability that a span starts at a token; the softmax of the end logits gives the
+    probability that a span ends at a token. The score of a span is the probability of its start times the probability
+    of its end, and the span with the largest score is the answer. An answer consists of whole tokens and is not widened
+    to whole words.
     """
 
     def __init__(self, _: Path, settings: dict[str, Any]) -> None:
