@@ -24,23 +24,23 @@ _NUMBER = "number"
 _WRITTEN = "written"
 
 WRITTEN: Mapping[str, object] = {_WRITTEN: True}
-"""Metadata of a field that is written to JSON also where it has its default, such as `null` for an unknown value."""
+"""Metadata of a field that `to_json` writes even if the field has its default, such as `null` for an unknown value."""
 
 
 @dataclass(frozen=True)
 class TypedReport:
     """A report of a step, a build or a load test: a frozen dataclass of JSON values, dataclasses, tuples and mappings.
 
-    A field with its default is left out of the JSON and reads as that default. A new field with a default does not
-    need a new version. Renaming a field, dropping a field or changing its meaning raises `version`, and `migrated`
-    then converts older reports. A job with an unreadable report is built again.
+    A field with its default is left out of the JSON and reads as that default. A new field with a default needs no new
+    `version`. A change that renames a field, drops a field or changes the meaning of a field must raise `version`;
+    `migrated` then converts older reports. A job with an unreadable report is built again.
     """
 
     version: ClassVar[int] = 1
 
     @classmethod
     def migrated(cls, raw: Mapping[str, object], version: int) -> Mapping[str, object] | None:
-        """Return the JSON of an older version in the form of this version; None where it cannot be converted."""
+        """Return the JSON of an older report in the present form; None where the JSON cannot be converted."""
         return raw if version == cls.version else None
 
     def to_json(self) -> dict[str, object]:
@@ -49,7 +49,7 @@ class TypedReport:
 
     @classmethod
     def from_json(cls, raw: object, version: int | None = None) -> Self:
-        """Return the report in a JSON object. Raises ValueError where the object has another form."""
+        """Return the report in a JSON object. Raises ValueError for JSON that does not fit the fields of the report."""
         if version not in (None, cls.version):
             raw = cls.migrated(cast("Mapping[str, object]", raw), version)
         return cast("Self", _read(cls, raw))
@@ -65,11 +65,11 @@ class Number:
     significant: bool = False
 
     def text(self, value: float) -> str:
-        """Return a value with the digits of this number, without the unit."""
+        """Return a value as text with the digits of this Number, without the unit."""
         return f"{value:.{self.digits}{'g' if self.significant else 'f'}}"
 
     def line(self, value: object) -> str:
-        """Return a value as a line: label, digits and unit, or the value's own line."""
+        """Return a value as a line of label, digits and unit; a value with a method `line` makes the line itself."""
         if isinstance(value, HasLine):
             return value.line(self)
         unit = f" {self.unit}" if self.unit else ""
@@ -78,10 +78,10 @@ class Number:
 
 @runtime_checkable
 class HasLine(Protocol):
-    """A value of several numbers that makes its line itself."""
+    """A value that consists of several numbers and makes the line that shows them."""
 
     def line(self, number: Number) -> str:
-        """Return the value as a line, with the label and digits of `number`."""
+        """Return this value as a line, with the label and digits of `number`."""
 
 
 def measured(label: str, *, unit: str = "", digits: int) -> Mapping[str, object]:
@@ -108,7 +108,7 @@ def lines(report: TypedReport) -> Iterator[str]:
 
 
 def _plain(value: Any) -> object:
-    """Return a value as JSON values."""
+    """Return a dataclass, mapping, tuple or plain value as JSON values."""
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: _plain(inner) for each, inner in _kept(value)}
     if isinstance(value, Mapping):
@@ -139,7 +139,7 @@ def _hints(kind: type) -> Mapping[str, Any]:
 
 
 def _read(hint: Any, raw: Any) -> object:
-    """Return JSON as a value of a type. Raises ValueError for JSON of another form."""
+    """Return JSON as a value of a type. Raises ValueError for JSON that is no value of the type."""
     origin, arguments = get_origin(hint), get_args(hint)
     if is_dataclass(hint) and isinstance(hint, type):
         value = _read_fields(hint, raw)
