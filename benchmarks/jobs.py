@@ -95,8 +95,8 @@ def _print_size(count: int, results: Results, options: argparse.Namespace) -> No
             memory = ", ".join(f"{peak(phases[phase])} {phase}" for phase in PHASES if phases.get(phase))
             each = (median(phases["cold"]) - loop) / count
             print(f"- {who}: a cold build takes {duration(each)} per job beyond the loop; the peak memory is {memory}.")
-    others = f"{options.runs} other runs (5 of builds that take over a second)"
-    print(f"- The times are medians, measured in turns. There were {options.cold_runs} cold and {others}.")
+    runs = f"number of cold runs: {options.cold_runs}; number of other runs: {options.runs}"
+    print(f"- The times are medians of runs that take turns ({runs}, or 5 if a build takes over a second).")
     print("- The ratios in brackets compare with `make -r`.\n")
 
 
