@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from engine import distribution
 from engine.digest import Digest
 from engine.errors import StepError, UserError
 from engine.store import output
 from engine.store.output import Files
+from engine.text import distribution
 
 _ROOM = 1 << 16
 """A disk with fewer free bytes counts as full."""

@@ -1,4 +1,4 @@
-"""Address: the host, port and protocol of a server, and the check of what really listens there."""
+"""Address: the host, port and protocol of a server, and the test of which protocol the server speaks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SCHEMES: dict[str, tuple[Protocol, bool]] = {
 _PORTS = {"http": 8000, "https": 443, "grpc": 8001, "grpcs": 443, "": 8000}
 """The default port of each scheme: Triton's own ports, and for TLS the port of a proxy in front of Triton."""
 _SETTINGS = b"\x04"
-"""SETTINGS: the type of the first frame that an HTTP/2 server sends (RFC 9113, 3.4), in the fourth byte (4.1)."""
+"""The frame type SETTINGS, which is the fourth byte that an HTTP/2 server sends (RFC 9113, 3.4 and 4.1)."""
 _TIMEOUT = 5.0
 """Seconds to wait for a connection and for a response."""
 _LARGEST_PORT = 65535
@@ -44,7 +44,7 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def url(self, protocol: Protocol | None = None) -> str:
-        """Return the URL of the address, by default with its own protocol."""
+        """Return the address as a URL that names `protocol`, or by default the protocol of the address."""
         scheme = protocol or self.protocol
         return f"{scheme}{'s' if self.tls else ''}://{self.place}" if scheme else self.place
 
@@ -57,7 +57,7 @@ def parse(url: str) -> Address:
         raise UsageError(f"{url!r} is no address of a server", hint=f"write {_FORMS}")
     port = int(match[3] or _PORTS[scheme])
     if not 0 < port <= _LARGEST_PORT:
-        raise UsageError(f"{url!r} has no port that can be: {port}", hint=f"write {_FORMS}")
+        raise UsageError(f"{url!r} names the port {port}, and ports are 1 to {_LARGEST_PORT}", hint=f"write {_FORMS}")
     protocol, tls = _SCHEMES[scheme] if scheme else (None, False)
     return Address(match[2].strip("[]"), port, protocol, tls)
 
@@ -65,7 +65,8 @@ def parse(url: str) -> Address:
 def resolved(url: str) -> Address:
     """Return the address of a URL, with the protocol that the server at the address really speaks.
 
-    Raises UsageError for a malformed URL, StepError where no server listens, or a server of another protocol.
+    Raises UsageError for a malformed URL, and StepError where no server listens or the server speaks another protocol
+    than the URL names.
     """
     address = parse(url)
     if address.tls:
@@ -74,9 +75,9 @@ def resolved(url: str) -> Address:
     listens = _listening(address)
     if listens is None:
         raise StepError(
-            f"what listens at {address.place} is no server of models",
+            f"the program that listens at {address.place} serves no models",
             ["it answers neither the KServe v2 protocol over HTTP nor gRPC"],
-            "Triton's metrics have a port of their own: ask the HTTP or the gRPC port",
+            "Triton's metrics have a port of their own: use the HTTP or the gRPC port",
         )
     if address.protocol not in (None, listens):
         actual, named = _NAMES[listens], _NAMES[address.protocol or "http"]
@@ -90,7 +91,7 @@ def _connected(address: Address) -> socket.socket:
     try:
         return socket.create_connection((address.host, address.port), _TIMEOUT)
     except socket.gaierror as error:
-        raise StepError(f"there is no host {address.host!r}", [str(error.strerror)], "look at the URL") from error
+        raise StepError(f"there is no host {address.host!r}", [str(error.strerror)], "check the URL") from error
     except OSError as error:
         raise StepError(
             f"nothing answers at {address.place}",
@@ -102,7 +103,7 @@ def _connected(address: Address) -> socket.socket:
 def _listening(address: Address) -> Protocol | None:
     """Return the protocol of a server, by its response to a request of HTTP/1.1; None for neither HTTP nor gRPC.
 
-    A gRPC server does not wait for a request. The server sends its HTTP/2 settings at once.
+    A gRPC server sends its HTTP/2 settings as soon as a client connects, without waiting for a request.
     """
     request = f"GET /v2 HTTP/1.1\r\nHost: {address.place}\r\nConnection: close\r\n\r\n".encode()
     response = b""

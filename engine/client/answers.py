@@ -31,7 +31,11 @@ def as_json(row: Mapping[str, np.ndarray]) -> dict[str, object]:
 
 
 def shown(row: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """Yield the lines that show a row's outputs to people. The names of the outputs decide the form of the lines."""
+    """Yield the lines that show a row's outputs to people.
+
+    The names of the model's outputs decide whether the lines show labels, entities, an answer, tokens, a text or
+    tensors.
+    """
     names = set(row)
     if {"offsets", "tokens", "labels", "scores"} <= names:
         yield from _entities(row)

@@ -29,16 +29,16 @@ class TimedResponse:
 
     seconds: float
     outputs: Callable[[], dict[str, np.ndarray]]
-    """Decodes the outputs of the response. The keys are the names of the outputs."""
+    """Returns the decoded outputs of the response, by the name of the output."""
 
 
 class Client:
     """A connection to one server, opened by the server's URL.
 
-    `http://HOST:PORT` and `grpc://HOST:PORT` say the protocol; for `HOST:PORT` the client finds out the protocol.
-    Every method raises `failures.ServerGoneError` where the server went away or sends nothing for `timeout` seconds,
-    and `failures.RequestRefusedError` with the server's message where the server answers with an error. Both classes
-    of errors are StepErrors.
+    `http://HOST:PORT` and `grpc://HOST:PORT` say the protocol; for `HOST:PORT` the client finds out the protocol. Every
+    method raises `failures.ServerGoneError` where the server went away or sends nothing for `timeout` seconds, and
+    `failures.RequestRefusedError` with the server's message where the server answers with an error. ServerGoneError and
+    RequestRefusedError are StepErrors.
     """
 
     def __init__(self, url: str, *, timeout: float = TIMEOUT) -> None:
@@ -71,7 +71,10 @@ class Client:
         return states
 
     def models(self) -> list[ModelMetadata]:
-        """Return the metadata of every model that is ready. The client keeps the list and asks the server only once."""
+        """Return the metadata of every model that is ready.
+
+        The client asks the server for its models only once, and keeps their metadata.
+        """
         if self._models is None:
             self._states = self.states()
             with self._translated("to list its models"):
@@ -84,11 +87,11 @@ class Client:
         return model_metadata.entries(self.models())
 
     def choose(self, name: str | None = None, *, stream: bool = False) -> ModelMetadata:
-        """Return the model of this name; without a name the only model that clients call.
+        """Return the model `name`; where `name` is None, the only model that clients call.
 
-        Where a package has a streaming model and a whole-answer model, `stream` decides. Without `stream`, a streaming
-        model is returned only by its name. Raises UsageError for a name that the server lacks, and for several models
-        without a name; StepError for a model that is not ready.
+        Where a package has a streaming model and a whole-answer model, `stream` chooses between the two models. A
+        streaming model whose name is given is returned without `stream`, too. Raises UsageError for a name that the
+        server lacks, and for several models without a name; StepError for a model that is not ready.
         """
         try:
             models = self.models()
@@ -117,7 +120,7 @@ class Client:
     def prepare(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> Callable[[], TimedResponse]:
         """Return a call that sends the same request each time, and times the response.
 
-        The time contains neither the encoding of the inputs nor the decoding of the outputs.
+        The measured time contains neither the encoding of the inputs nor the decoding of the outputs.
         """
         with self._translated(f"the request to {model.name}"):
             inputs = self._line.inputs(model, arrays)
@@ -145,9 +148,12 @@ class Client:
 
 
 def _line(address: Address, timeout: float) -> HttpLine | GrpcLine:
-    """Return the HTTP or gRPC line to the server. Raises StepError where tritonclient lacks what the protocol needs."""
+    """Return the connection to the server over HTTP or gRPC.
+
+    Raises StepError where tritonclient lacks a module that HTTP or gRPC needs.
+    """
     try:
         return HttpLine(address, timeout) if address.protocol == "http" else GrpcLine(address, timeout)
     except (ImportError, RuntimeError) as error:  # tritonclient turns an ImportError into a RuntimeError
         hint = f"pip install 'tritonclient[{address.protocol}]'"
-        raise StepError(f"{address.url()} cannot be asked from here", [str(error)], hint) from error
+        raise StepError(f"no request can be sent to {address.url()}", [str(error)], hint) from error

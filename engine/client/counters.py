@@ -34,7 +34,10 @@ class Counters:
     compute_output: int = 0
 
     def since(self, earlier: Counters) -> Counters:
-        """Return the difference to earlier counters. A server that restarted meanwhile counts from zero."""
+        """Return the counters minus the counters `earlier`.
+
+        Where the server restarted since `earlier`, the counters began again at zero, and nothing is subtracted.
+        """
         if self.requests < earlier.requests:
             return self
         return Counters(*(getattr(self, name) - getattr(earlier, name) for name in self.__dataclass_fields__))
@@ -44,7 +47,7 @@ class Counters:
         return Counters(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
     def per_request(self, requests: int) -> ModelTimes:
-        """Return the times divided by a number of requests, in milliseconds, and the counts as they are."""
+        """Return the times per request, in milliseconds, and the numbers of requests, rows and runs undivided."""
         count = max(requests, 1)
         times = {
             f"{part}_ms": round(getattr(self, part) / count / _NANOSECONDS_PER_MS, MS_DIGITS)
@@ -73,11 +76,11 @@ def read(statistics: Iterable[Mapping[str, Any]]) -> dict[str, Counters]:
 def between(
     model: ModelMetadata, before: Mapping[str, Counters], after: Mapping[str, Counters]
 ) -> dict[str, ModelTimes]:
-    """Return the times per request to `model`: its own first, then those of each model that an ensemble runs.
+    """Return the times of `model` and of each model that `model` calls, per request to `model`; `model` comes first.
 
-    A model that runs twice in each request counts with both runs. No configuration lists the models that another
-    model calls from its own code (business logic scripting, BLS). A model that is called in this way counts if the
-    model ran between the two moments.
+    For a model that runs twice in each request, the times of both runs are added up. No configuration lists the models
+    that another model calls from its own code (business logic scripting, BLS). Where `model` is no ensemble, each model
+    that ran between the two moments counts as called by `model`.
     """
     differences = {name: now.since(before.get(name, Counters())) for name, now in after.items()}
     names = [model.name, *model.composing_models]

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _EXAMPLE = ("A fine day.",)
-"""The text for a model of no known task."""
+"""The example text for a model whose task is not known."""
 _PHOTO = "photo.png"
 _INLINE = 16
-"""The most numbers that the command spells out; a larger tensor comes as zeros from /dev/zero."""
+"""The most values that the curl command spells out; larger tensors come as zeros from /dev/zero."""
 _BYTES = {
     "FP64": 8,
     "INT64": 8,
@@ -30,7 +30,7 @@ _BYTES = {
     "INT16": 2,
     "UINT16": 2,
 }
-"""Bytes of a value; every other datatype has one byte."""
+"""Bytes of a value, by datatype; a value of a datatype that the table lacks has one byte."""
 
 
 def lines(http: str, entries: Sequence[ModelMetadata]) -> dict[str, str]:
@@ -102,7 +102,10 @@ def _of_zeros(url: str, needed: Sequence[TensorMetadata]) -> str:
 
 
 def _of_image(url: str, entry: ModelMetadata, image: str) -> str:
-    """Return a command that sends an image file; sh computes the file's length, four bytes in front, lowest first."""
+    """Return a command that sends an image file.
+
+    In front of the image, the command sends the image's length as four little-endian bytes, which sh computes.
+    """
     tensor = entry.input(IMAGE)
     shape = [1] * len(tensor.shape) if tensor else [1]
     size = "%9d"  # JSON allows spaces in front, so the head has one length for all files

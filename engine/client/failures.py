@@ -12,7 +12,7 @@ from engine.errors import StepError, UserError
 _GONE = ("UNAVAILABLE", "CANCELLED")
 """Statuses of gRPC that mean that the server went away."""
 _LATE = ("DEADLINE_EXCEEDED", "timed out", "Deadline Exceeded", "499")
-"""Statuses and words of messages that mean that no response came in time."""
+"""Statuses, and parts of error messages, that mean that the server did not answer in time."""
 _CONNECTION_MODULES = {"geventhttpclient", "gevent", "http", "urllib3", "grpc"}
 """The packages whose exceptions mean that the connection failed."""
 
@@ -29,8 +29,8 @@ class RequestRefusedError(StepError):
 def translated(address: Address, action: str, *, timeout: float | None = None) -> Iterator[None]:
     """Raise the client library's exceptions as ServerGoneError, or as RequestRefusedError with the server's message.
 
-    `action` completes the error text "the server refused ...". The context adds about two microseconds to a request,
-    also to the requests that bench times.
+    `action` completes the error text "the server refused ...". The context manager `translated` adds about two
+    microseconds to a request, also to the requests that bench times.
     """
     try:
         yield
@@ -76,14 +76,14 @@ def _gone(address: Address, message: str) -> ServerGoneError:
     return ServerGoneError(
         f"the server at {address.place} went away: it no longer answers",
         [message.splitlines()[0] if message else "it closed the connection"],
-        "its log says why; `recipe serve RECIPE` starts it again",
+        "the server's log says why; `recipe serve RECIPE` starts it again",
     )
 
 
 def _late(address: Address, timeout: float | None) -> ServerGoneError:
     limit = f" within {timeout:g} s" if timeout else " in time"
     return ServerGoneError(
-        f"the server at {address.place} did not answer{limit}", hint="give it longer with --timeout SECONDS"
+        f"the server at {address.place} did not answer{limit}", hint="allow more time with --timeout SECONDS"
     )
 
 

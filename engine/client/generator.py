@@ -15,9 +15,15 @@ from engine.client.address import Address
 from engine.client.wires import GrpcWire, HttpWire, WireError, prepare
 
 AT_ONCE = 512
-"""The most requests under way in an open loop. Later requests wait, and their latency counts from their start time."""
+"""The most requests under way in an open loop.
+
+A request that exceeds the limit waits, and its latency counts from its planned start time.
+"""
 _SELECT_LIMIT = 900
-"""Connections that `select` can watch. Timeouts of `select` are exact; those of epoll are whole milliseconds."""
+"""The most connections that are watched by `select`; more connections are watched by `epoll`.
+
+Timeouts of `select` are exact; those of epoll are whole milliseconds.
+"""
 _MOST_GRPC_REQUESTS = 64
 """The most concurrent requests for which gRPC connections are opened."""
 _TICK = 0.01
@@ -28,7 +34,10 @@ _PAUSE_AFTER_ERROR = 0.02
 
 @dataclass(frozen=True)
 class Load:
-    """The load that one process makes; times in seconds, `start` by time.monotonic, the others counted from `start`."""
+    """The load that one process makes.
+
+    Times are in seconds: `start` is a reading of time.monotonic, and the times in `arrivals` count from `start`.
+    """
 
     address: Address
     requests: Sequence[bytes]
@@ -37,11 +46,14 @@ class Load:
     duration: float
     timeout: float
     callers: int = 0
-    """The concurrent clients of a closed loop. Each client sends a request as soon as the last one is answered."""
+    """The concurrent clients of a closed loop.
+
+    Each client sends its next request when its previous request is answered.
+    """
     arrivals: Sequence[float] = ()
     """The start times of the requests of an open loop."""
     first: int = 0
-    """The index of the first request: each process begins with another one."""
+    """The index of the process's first request in `requests`: each process begins with a different request."""
     count_tokens: bool = False
 
     @property
@@ -67,7 +79,8 @@ class LoadOutcome:
 def serve(pipe: Any) -> None:
     """Run the loads that come through a pipe, and send each outcome back, until the pipe is closed.
 
-    The first message holds the arguments of `wires.prepare`. The answer None says that all modules are imported.
+    The first message through the pipe holds the arguments of `wires.prepare`, and is answered by None when all modules
+    are imported.
     """
     import signal
 

@@ -1,4 +1,4 @@
-"""gRPC line: the KServe v2 protocol over gRPC by tritonclient; answers in pieces come over a gRPC stream."""
+"""GrpcLine: a connection that speaks the KServe v2 protocol over gRPC; a streaming model answers over a gRPC stream."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ class GrpcLine:
         return {output.name: response.as_numpy(output.name) for output in response.get_response().outputs}
 
     def stream(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
-        """Send one row and yield the outputs of each piece of the answer. Raises TimeoutError where no piece comes."""
+        """Send one row and yield the outputs of each piece of the answer.
+
+        Raises TimeoutError where no piece of the answer comes in time.
+        """
         responses: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
         self._client.start_stream(lambda result, error: responses.put((result, error)))  # tritonclient uses these names
         try:

@@ -1,4 +1,4 @@
-"""HTTP line: the KServe v2 protocol over HTTP by tritonclient; answers in pieces come by Triton's generate_stream."""
+"""HttpLine: a connection that speaks the KServe v2 protocol over HTTP; a streaming model answers by generate_stream."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _DATA = b"data:"
 
 
 class HttpLine:
-    """One HTTP connection at a time. Errors are tritonclient's own exceptions."""
+    """A connection to a server over HTTP, which sends one request at a time by tritonclient.
+
+    Errors are tritonclient's own exceptions.
+    """
 
     def __init__(self, address: Address, timeout: float) -> None:
         from tritonclient import http as triton
@@ -69,7 +72,8 @@ class HttpLine:
     def stream(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
         """Send one row and yield the outputs of each piece of the answer.
 
-        Triton's extension "generate" sends server-sent events. Each event holds the outputs of one piece as JSON.
+        Triton's extension "generate" sends server-sent events. Each server-sent event holds the outputs of one piece of
+        the answer as JSON.
         """
         body = {name: _plain(array) for name, array in arrays.items()}
         connection = self._connection()

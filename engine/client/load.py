@@ -35,7 +35,7 @@ _EXIT_SECONDS = 0.5
 _MOST_MESSAGES = 3
 """The most different error messages in a report."""
 _DIGITS = 3
-"""Digits behind the point of throughputs, delays and the CPU use."""
+"""Decimal places of throughputs, delays and the CPU use."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ def process_count(point: Point, limit: int | None) -> int:
 
 
 class Generators:
-    """Processes that put loads on a server, one point after the other."""
+    """Processes that put loads on a server, for one point of a load test after the other."""
 
     def __init__(self, count: int, protocol: Protocol, *, count_tokens: bool) -> None:
         from multiprocessing import get_context
 
-        fresh = get_context("spawn")  # gRPC does not survive a fork
+        fresh = get_context("spawn")  # gRPC does not work in a forked process
         self._pipes: list[Any] = []
         self._processes: list[Any] = []
         for _ in range(count):
@@ -144,7 +144,7 @@ def _figures(
 ) -> LoadFigures:
     """Return the figures of a point, without its warm-up.
 
-    The throughput counts the responses that came after the warm-up and before the end. The latencies are those of
+    The throughput counts the responses that came after the warm-up and before the end. The latencies cover only
     requests that began after the warm-up.
     """
     answered = [each for one in outcomes for each in zip(one.begun, one.ended, one.tokens, strict=True)]
@@ -173,7 +173,7 @@ def _figures(
 
 
 def _client(outcomes: Sequence[LoadOutcome], median: float) -> ClientFigures:
-    """Return the CPU use of the busiest process, the delays of waking up, and whether both spoil the latencies."""
+    """Return the CPU use of the busiest process, the delays of waking up, and whether the client was too slow."""
     busy = max(one.busy for one in outcomes)
     late = max(stats.percentile(one.delays, 0.95) if one.delays else 0.0 for one in outcomes)
     saturated = busy >= FULL or late > max(_LATE_SECONDS, _LATE_SHARE * median)

@@ -15,7 +15,7 @@ FULL = 0.9
 
 @dataclass(frozen=True)
 class _ServerTimes:
-    """The server's share of a request's time; of an ensemble, the sum over its models."""
+    """The time that a request spends queued and computed on the server; for an ensemble, the sum over its models."""
 
     queue_ms: float = field(metadata=measured("queue", unit="ms", digits=3))
     compute_ms: float = field(metadata=measured("compute", unit="ms", digits=3))
@@ -49,7 +49,7 @@ def _warning(client: ClientFigures) -> str:
 
 
 def _cells(figures: LoadFigures, *, entry: str) -> Iterator[tuple[Number, float | None]]:
-    """Yield each column with its value.
+    """Yield each column of the load table with its value.
 
     A field of the load itself, such as its rate, is a column only where the field has a value.
     """

@@ -91,7 +91,7 @@ class ModelMetadata:
         )
 
     def input(self, name: str) -> TensorMetadata | None:
-        """Return the input of this name, None where the model has no such input."""
+        """Return the input `name`; None where the model has no input `name`."""
         return next((tensor for tensor in self.inputs if tensor.name == name), None)
 
     @property
@@ -107,9 +107,9 @@ class ModelMetadata:
 def entries(models: Sequence[ModelMetadata]) -> list[ModelMetadata]:
     """Return the models that clients call.
 
-    The packages that recipe builds mark these models with a task. On a server without marked models, clients
-    call the ensembles, and the models that take texts and belong to no ensemble. On a server without ensembles and
-    without models of texts, clients call all models.
+    In a package that recipe built, the models that clients call are marked with a task. On a server without marked
+    models, clients call the ensembles, and the models that take texts and belong to no ensemble. On a server without
+    ensembles and without models of texts, clients call all models.
     """
     composing = {name for model in models for name in model.composing_models}
     marked = [model for model in models if model.task]
@@ -118,29 +118,29 @@ def entries(models: Sequence[ModelMetadata]) -> list[ModelMetadata]:
 
 
 def choose(models: Sequence[ModelMetadata], name: str | None, *, stream: bool) -> ModelMetadata:
-    """Return the model of this name; without a name the only model that clients call.
+    """Return the model `name`; where `name` is None, the only model that clients call.
 
-    Where two models differ only in streaming, `stream` decides. Raises UsageError for an unknown name and where
-    several models are left, StepError where the server has no model that is ready.
+    Where two models differ only in streaming, `stream` decides. Raises UsageError for an unknown name and where several
+    models fit, StepError where the server has no model that is ready.
     """
     if name is not None:
         return _named(models, name)
     called = entries(models)
     if not called:
-        raise StepError("the server has no model that is ready", hint="look at its log")
+        raise StepError("the server has no model that is ready", hint="see the server's log")
     fitting = [model for model in called if model.decoupled == stream]
     left = fitting if {_stem(model) for model in fitting} == {_stem(model) for model in called} else called
     if len(left) == 1:
         return left[0]
     raise UsageError(
-        f"the server has {len(left)} models that can be asked: which one?",
+        f"the server has {len(left)} models that clients call: which one?",
         [str(model) for model in left],
         "choose one with --model NAME",
     )
 
 
 def sibling(models: Iterable[ModelMetadata], model: ModelMetadata, *, stream: bool) -> ModelMetadata | None:
-    """Return the model that gives the same answers in pieces (`stream`) or whole; None where there is none."""
+    """Return the model that answers like `model`, in pieces with `stream`, else whole; None where no model does."""
     return next((other for other in models if other.decoupled == stream and other.task == model.task
                  and _stem(other) == _stem(model)), None)  # fmt: skip
 

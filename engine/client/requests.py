@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _SHOWN = 80
-"""Characters of a user's input that an error shows."""
+"""The most characters of a user's input that an error shows."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ def build(
     max_new_tokens: int | None = None,
     stop: Sequence[str] = (),
 ) -> list[InferRequest]:
-    """Return the requests of a query, each with as many rows as the model takes.
+    """Return the requests for the user's input, each with as many rows as the model takes.
 
     With `rows_each`, every request has exactly this number of rows, and rows are repeated to fill the last request.
-    Raises UsageError where the model cannot take the query.
+    Raises UsageError where the model cannot take the user's input.
     """
     tensors = {name: _of_array(_input(model, name), array) for name, array in query.arrays.items()}
     tensors |= {name: _of_json(_input(model, name), value) for name, value in query.json_values.items()}
@@ -129,7 +129,7 @@ def _settings(
     for name in settings:
         if model.input(name) is None:
             option = f"--{name.lower().replace('_', '-')}"
-            raise UsageError(f"{model.name} does not generate: {option} says nothing to it")
+            raise UsageError(f"{model.name} does not generate text: {option} has no effect on it")
     rows = max(len(request.rows), 1)
     batched = {tensor.name for tensor in model.inputs if len(tensor.shape) > 1}
     return {name: np.tile(value, (rows, 1)) if name in batched else value for name, value in settings.items()}
@@ -159,7 +159,10 @@ def _of_json(tensor: TensorMetadata, value: Any) -> np.ndarray:
 
 
 def _of_array(tensor: TensorMetadata, array: np.ndarray) -> np.ndarray:
-    """Return an array in the datatype and shape of an input. Raises UsageError for a value that does not fit."""
+    """Return an array in the datatype and shape of an input.
+
+    Raises UsageError for a value that the datatype or the shape cannot hold.
+    """
     import numpy as np
     from tritonclient.utils import triton_to_np_dtype
 
@@ -180,7 +183,10 @@ def _of_array(tensor: TensorMetadata, array: np.ndarray) -> np.ndarray:
 
 
 def _shaped(tensor: TensorMetadata, array: np.ndarray) -> np.ndarray:
-    """Return the array; where only the axis of rows is missing, with an axis of one row. Raises UsageError."""
+    """Return the array, with an axis of one row in front where the array lacks only the axis of rows.
+
+    Raises UsageError.
+    """
     if array.ndim == len(tensor.shape) - 1:
         array = array[None]
     fits = array.ndim == len(tensor.shape) and all(

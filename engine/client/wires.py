@@ -11,13 +11,16 @@ from engine.client import encoded, failures
 from engine.client.address import Address, Protocol
 
 _REQUESTS_PER_CONNECTION = 8
-"""Concurrent requests on one gRPC connection. Client and server each use one thread for a connection."""
+"""The number of concurrent requests for which one gRPC connection is opened.
+
+Client and server each use one thread for a connection.
+"""
 _READ_LIMIT = 1 << 20
 """Bytes of the buffer of an HTTP connection, and so the longest head of a response."""
 
 
 class WireError(Exception):
-    """A request without a response, or with an error as its response. Users read the text of the exception."""
+    """A request without a response, or with an error as its response. Users read the text of a WireError."""
 
 
 def prepare(protocol: Protocol, count_tokens: bool) -> None:  # noqa: FBT001 - both come as one message
@@ -40,7 +43,7 @@ class HttpWire:
     async def send(self, request: bytes) -> int:
         """Send an HTTP request and wait for the whole response; return the number of generated tokens.
 
-        The number is 0 where tokens are not counted (`count_tokens`). Raises WireError.
+        Where tokens are not counted (`count_tokens`), the number of tokens is 0. Raises WireError.
         """
         try:
             connection = self._free.pop() if self._free else await self._open()
@@ -93,7 +96,7 @@ class GrpcWire:
     async def send(self, request: bytes) -> int:
         """Send a ModelInferRequest and wait for the response; return the number of generated tokens.
 
-        The number is 0 where tokens are not counted (`count_tokens`). Raises WireError.
+        Where tokens are not counted (`count_tokens`), the number of tokens is 0. Raises WireError.
         """
         from grpc.aio import AioRpcError  # type: ignore[import-untyped]
 

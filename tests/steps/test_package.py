@@ -460,7 +460,7 @@ def test_a_model_of_timm_takes_image_files(tmp_path, monkeypatch, layout):
     assert "pillow==12.0" in (tmp_path / "package" / "m_preprocess" / "requirements.txt").read_text()
     timm["pretrained_cfg"]["crop_mode"] = "spiral"
     (checkpoint / "config.json").write_text(json.dumps(timm))
-    with pytest.raises(StepError, match="nobody here knows how this model's images are prepared") as caught:
+    with pytest.raises(StepError, match="recipe does not know how this model's images are prepared") as caught:
         run(packing, model, checkpoint, tmp_path / "other")
     assert "crop_mode in config.json is 'spiral'" in str(caught.value)
 

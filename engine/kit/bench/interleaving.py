@@ -33,7 +33,7 @@ class Contender:
     runtime: str
     via: str
     ours: bool
-    """Whether the recipe builds the model. All other models are rivals."""
+    """Whether the recipe builds the model. A model that the recipe does not build is a rival."""
     prepare: Callable[[Tensors], Call]
     active: Callable[[], AbstractContextManager[object]] = nullcontext
 
@@ -65,18 +65,19 @@ _STABLE = 0.05
 """The warm-up ends with a batch whose median is less than 5 % below the best median so far, and whose p75 lies at
 most 10 % above its p25."""
 _BATCH = 5
-"""Calls of a batch: a warm-up compares the latencies of one batch with those of the batches before."""
+"""Calls in a batch of the warm-up, which compares the latencies of each batch of calls with the batches before."""
 _RAW_DIGITS = 3
-"""Digits behind the point of each single latency in milliseconds, as latencies.json keeps them: microseconds."""
+"""Decimal places of each single latency in milliseconds in latencies.json: whole microseconds."""
 
 
 def bench_rows(
     axes: Mapping[str, int], inputs: Tensors, contenders: Sequence[Contender], budget: Budget
 ) -> list[tuple[BenchRow, list[list[float]]]]:
-    """Return a row for each contender in their order, and its latencies: milliseconds, a list for each round.
+    """Return the row and the latencies of each contender: for each round a list of milliseconds.
 
-    In the row of the recipe's own model, `ratio_to` says how many times longer each rival takes over the same way.
-    The budget grows with the contenders behind a server, so that the contenders in process keep their time.
+    In the row of the recipe's own model, `ratio_to` says how many times longer each rival with the same `via`
+    (for example triton-grpc) takes. Contenders behind a server lengthen the measurement, so that they take no time from
+    the contenders in process.
     """
     in_process = sum(each.via == IN_PROCESS for each in contenders)
     share = len(contenders) / max(1, in_process)
@@ -150,7 +151,7 @@ def _is_even(batch: Sequence[float]) -> bool:
 
 
 def _turn(call: Call, runs: int, settling: int, seconds: float, clock: Clock) -> list[float]:
-    """Return the latencies of `runs` calls, of fewer calls where `seconds` are over before."""
+    """Return the latencies of `runs` calls, or of fewer calls where `seconds` run out first."""
     end = clock() + seconds
     if settling:
         _times(call, settling, clock, end=end)

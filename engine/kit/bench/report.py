@@ -16,7 +16,10 @@ IN_PROCESS = "in-process"
 
 @dataclass(frozen=True, kw_only=True)
 class BenchRow:
-    """The latencies of one model at one shape, in process or through a server. Each field with a label is a column."""
+    """The latencies of one model at one shape, in process or through a server.
+
+    Each field that `measured` gives a label is a column of the printed table.
+    """
 
     mean_ms: float = field(metadata=measured("mean", unit="ms", digits=3))
     p50_ms: float = field(metadata=measured("p50", unit="ms", digits=3))
@@ -29,9 +32,9 @@ class BenchRow:
     via: str
     runtime: str
     ours: bool
-    """Whether the recipe builds the model. All other models are rivals."""
+    """Whether the recipe builds the model. A model that the recipe does not build is a rival."""
     ratio_to: Mapping[str, float]
-    """For the recipe's own model: how many times longer each rival takes over the same way (median over rounds)."""
+    """For the recipe's own model: how many times longer each rival with the same `via` takes (median over rounds)."""
     new_tokens: int | None = None
     """How many tokens a call generates, where the model generates text."""
     tokens_per_s: float | None = None
@@ -92,6 +95,6 @@ class BenchReport(TypedReport):
         return max((row.noise for row in self.rows), default=0.0)
 
     def ours_beside(self, rival: BenchRow) -> BenchRow | None:
-        """Return the row of the recipe's own model at the shape and way of a rival's row; None without such a row."""
+        """Return the row of the recipe's own model that has the rival's shape and `via`; None without such a row."""
         same = (row for row in self.rows if row.ours and row.shape == rival.shape and row.via == rival.via)
         return next(same, None)

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 MS_DIGITS = 4
-"""Digits behind the point of milliseconds in a report: tenths of a microsecond."""
+"""Decimal places of milliseconds in a report: tenths of a microsecond."""
 RATIO_DIGITS = 4
-"""Digits behind the point of ratios and shares in a report."""
+"""Decimal places of ratios and shares in a report."""
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -18,7 +18,7 @@ def percentile(values: Sequence[float], share: float) -> float:
     Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996). Raises ValueError without values.
     """
     if not values:
-        raise ValueError("there is no percentile of nothing")
+        raise ValueError("a percentile needs at least one value")
     ordered = sorted(values)
     position = share * (len(ordered) - 1)
     below, above = math.floor(position), math.ceil(position)
@@ -43,7 +43,8 @@ def spread(values: Sequence[float]) -> float:
 def ratio(rival: Sequence[Sequence[float]], ours: Sequence[Sequence[float]]) -> float:
     """Return how many times longer the rival takes: the median over rounds of the ratio of a round's medians.
 
-    Both models run in each round. A machine that slows down for a while slows down both models, and the ratio stays.
+    The rival and the recipe's own model run in each round. A machine that slows down for a while slows down both
+    models, and their ratio stays the same.
     """
     pairs = zip(rival, ours, strict=True)
     return round(median([median(theirs) / median(mine) for theirs, mine in pairs]), RATIO_DIGITS)

@@ -33,8 +33,8 @@ class Signature:
     def batch_axis(self) -> str | None:
         """The free axis that comes first in every input and output; None without such an axis.
 
-        The name of the axis must say that it is a batch. A recurrent model may have time there, and Triton would join
-        requests along it.
+        The name of the axis must say that the axis is a batch. The first axis of a recurrent model may be time, and
+        Triton must not join requests along the time axis.
         """
         tensors = [*self.inputs.values(), *self.outputs.values()]
         axis = next(iter(self.inputs.values())).shape[:1]
@@ -54,7 +54,9 @@ class Signature:
 
 
 def max_batch(signature: Signature, requested: int | None, largest: Mapping[str, int]) -> int:
-    """Return Triton's max_batch_size. With 0, Triton joins no requests, and the configuration has whole shapes.
+    """Return Triton's max_batch_size; 0 means that Triton joins no requests.
+
+    With max_batch_size 0 the shapes in the configuration have all axes; otherwise they leave out the batch axis.
 
     `requested` is the recipe's `max_batch_size`. `largest` is the greatest extent of each axis in the profiles.
     Raises StepError where the recipe requests batches of a model without a free first axis.
@@ -111,9 +113,10 @@ def as_text(config: Config) -> str:
 
 
 def read(folder: Path, *, allow_unknown_field: bool = False) -> Config:
-    """Return the configuration in a model's folder of a repository. Raises OSError or ValueError.
+    """Return the configuration in a model's folder of a repository.
 
-    With `allow_unknown_field`, fields that this version of tritonclient does not know are left out.
+    With `allow_unknown_field`, fields that the installed version of tritonclient does not know are left out. Raises
+    OSError for a file that cannot be read, and ValueError for a text that is no configuration.
     """
     from google.protobuf import text_format
     from tritonclient.grpc import model_config_pb2
@@ -138,7 +141,10 @@ def dtype(triton_type: str) -> str:
 
 
 def _describe(field: Any, tensor: Input, *, batched: bool) -> None:
-    """Write a tensor into an input or output of a configuration; `batched` leaves out its first axis."""
+    """Write a tensor's name, type and shape into `field`; with `batched` the shape leaves out the first axis.
+
+    `field` is an input or output of a configuration. Raises StepError for a tensor that Triton cannot describe.
+    """
     from tritonclient.grpc import model_config_pb2
 
     if tensor.dtype not in TYPES or not tensor.ranked:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import onnx
 
 NAME = "sentence_embedding"
-"""The name of the output [batch, hidden], float32, in sentence-transformers."""
+"""The name that sentence-transformers gives to the embedding: an output [batch, hidden], float32."""
 STATES, MASK = "last_hidden_state", "attention_mask"
 _OPSET = 18
 """From this opset on, every reduction of ONNX takes its axes as an input."""
@@ -24,11 +24,12 @@ _RANK = 3
 
 
 def pooled(model: Path, checkpoint: Path, out: Path) -> Path:
-    """Write the model with the vector as a further output into `out`, and return `out`.
+    """Write into `out` the model with the sentence embedding as a further output, and return `out`.
 
-    The vector is the mean of all tokens' hidden states or those of the first token, scaled to length 1 where the
-    sentence-transformers modules of the checkpoint say so (`sentences.load`). For any other pooling, and for a graph
-    without hidden states, the folder `model` is returned: the python backend makes the vector (`served/embed.py`).
+    The embedding is the mean of all tokens' hidden states, or the hidden state of the first token. The embedding is
+    scaled to length 1 where the sentence-transformers modules of the checkpoint say so (`sentences.load`). For a
+    pooling other than `mean` and `cls`, and for a graph without hidden states, `out` is not written and `model` is
+    returned: Triton's python backend then computes the embedding (`served/embed.py`).
     """
     graph = onnx_files.load_graph(model)
     modules = _modules(checkpoint)
@@ -43,7 +44,7 @@ def pooled(model: Path, checkpoint: Path, out: Path) -> Path:
 
 
 def _modules(checkpoint: Path) -> Sentences | None:
-    """Return the pooling of a checkpoint; None for a pooling that this module has no nodes for."""
+    """Return the pooling of a checkpoint; None for a checkpoint whose pooling is neither `mean` nor `cls`."""
     try:
         modules = sentences.load(checkpoint)
     except sentences.UnsupportedModules:
@@ -60,9 +61,10 @@ def _suits(graph: onnx.ModelProto) -> bool:
 
 
 def _append(model: onnx.ModelProto, modules: Sentences) -> None:
-    """Add the nodes of the vector to a graph.
+    """Add to a graph the nodes that compute the sentence embedding.
 
-    The least divisors are those of sentence-transformers' `Pooling` and torch's `normalize`.
+    The smallest allowed divisors, 1e-9 and 1e-12, are taken from `Pooling` of sentence-transformers and from
+    `normalize` of torch.
     """
     import numpy as np
     from onnx import TensorProto, helper, numpy_helper
@@ -85,7 +87,7 @@ def _append(model: onnx.ModelProto, modules: Sentences) -> None:
             helper.make_node("Max", [_own("count"), _own("least_count")], [_own("divisor")]),
             helper.make_node("Div", [_own("sum"), _own("divisor")], [vector]),
         ]
-    else:  # the first token that is not padding, which may stand on the left
+    else:  # the first token behind the padding, since padding may stand on the left
         nodes = [
             helper.make_node("Cast", [MASK], [_own("counts")], to=TensorProto.INT64),
             helper.make_node("ArgMax", [_own("counts")], [_own("first")], axis=1, keepdims=1),
@@ -109,5 +111,5 @@ def _append(model: onnx.ModelProto, modules: Sentences) -> None:
 
 
 def _own(name: str) -> str:
-    """Return the name of an added node's output, which no exporter uses."""
+    """Return the name of an added node's output; the prefix of the name is one that no exporter uses."""
     return f"{NAME}/{name}"

@@ -17,10 +17,10 @@ from engine.runtimes.backends import ON_GPU, Accelerator, Backend
 def overridden(
     config: Config, serving: Serving, part: Literal["model"] | PartName, *, profiles: int | None = None
 ) -> None:
-    """Merge the recipe's fields for a part of the package into its configuration; the recipe's fields win.
+    """Merge the recipe's fields for a model of the package into the model's configuration; the recipe's fields win.
 
     `part` is "model", or a name under `package.triton.models`. `profiles` is the number of profiles of a TensorRT
-    engine. The fields of the model also hold for an encoder and a decoder.
+    engine. Fields directly under `package.triton` are merged for `part` "model", "encoder" and "decoder".
     Raises StepError for a field that Triton would refuse or ignore.
     """
     for where, overrides in _sections(serving, part):
@@ -34,10 +34,10 @@ def overridden(
 
 
 def _place(config: Config, *, on_gpu: bool) -> None:
-    """Put instances on the device that the package is for, where the recipe names no kind.
+    """Set the kind of each instance group, KIND_CPU or KIND_GPU, by the package's device, unless the recipe sets it.
 
-    With Triton's default kind there would be instances on every GPU of the server, and instances of an engine would use
-    its first profile only.
+    With Triton's default, KIND_AUTO, Triton would run instances on every GPU of the server, and the instances of a
+    TensorRT engine would use only the engine's first profile.
     """
     if config.platform == "ensemble":
         return
@@ -49,26 +49,27 @@ def _place(config: Config, *, on_gpu: bool) -> None:
 
 
 def says(serving: Serving, part: Literal["model"] | PartName, field: str) -> bool:
-    """Tell whether the recipe sets a field of this part."""
+    """Tell whether the recipe sets a field in the configuration of a model of the package."""
     return any(field in overrides for _, overrides in _sections(serving, part))
 
 
 def refuse_unused(serving: Serving, parts: Collection[str]) -> None:
-    """Raise StepError where the recipe overrides a model that the package does not have; `parts` are those it has."""
+    """Raise StepError where the recipe overrides a model that is not in `parts`, the models of the package."""
     for part in serving.models:
         if part not in parts:
             raise StepError(
-                f"package.triton.models overrides the {part}, and the package has none",
-                [f"it has: {', '.join(sorted(parts)) or 'nothing but the model'}"],
-                "leave it out; what is said of the model itself stands directly under package.triton",
+                f"package.triton.models overrides the {part}, but the package has no such model",
+                [f"models to override: {', '.join(sorted(parts)) or 'none'}"],
+                "remove the section; fields of the model itself stand directly under package.triton",
             )
 
 
 def merge(config: Config, overrides: Mapping[str, Any]) -> None:
-    """Merge fields of a recipe into `config`.
+    """Merge `overrides`, fields of a recipe, into `config`.
 
     A message (`optimization`, `dynamic_batching`) is merged field by field, and a map (`parameters`) key by key. A list
-    (`instance_group`) is replaced. `null` removes a field. Raises StepError where protobuf refuses a value.
+    of the recipe (`instance_group`) replaces the list in `config`. A field that is `null` in the recipe is removed from
+    `config`. Raises StepError where protobuf refuses a value.
     """
     from google.protobuf import json_format
 
@@ -111,7 +112,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _sections(serving: Serving, part: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the path of each section of the recipe that is about a part, and the fields in the section."""
+    """Yield the path of each section of the recipe that configures the model `part`, and the fields in the section."""
     if part in GRAPH_PARTS and serving.fields:
         yield "package.triton", serving.fields
     if part in serving.models:
@@ -150,6 +151,6 @@ def _about(config: Config, serving: Serving, part: str, profiles: int | None) ->
 
 
 def _accelerator(config: Config) -> Accelerator | None:
-    """Return the accelerator that ONNX Runtime runs the model on, by the configuration; None without one."""
+    """Return the accelerator that the configuration names for ONNX Runtime; None where it names no accelerator."""
     ours = {each.name for each in config.optimization.execution_accelerators.gpu_execution_accelerator}
     return next((each for each in ON_GPU if each in ours), None)

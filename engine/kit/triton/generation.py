@@ -28,7 +28,7 @@ from engine.tasks import AnswerTensor
 Graphs = Mapping[str, tuple[Config, Signature]]
 """The configuration and the signature of each graph, by its folder in a built model.
 
-The folders are `graphs.WHOLE`, or `graphs.ENCODER` and `graphs.DECODER`.
+A built model has one folder, `graphs.WHOLE`, or the two folders `graphs.ENCODER` and `graphs.DECODER`.
 """
 
 _TAKES = (
@@ -36,7 +36,7 @@ _TAKES = (
     AnswerTensor("MAX_NEW_TOKENS", "TYPE_INT32", (1,)),
     AnswerTensor("STOP", "TYPE_STRING", (-1,)),
 )
-"""The inputs of the two models that clients call. Only the first is required."""
+"""The inputs of the two models that generate text for clients: TEXT is required, the other inputs are optional."""
 _GIVES = (
     AnswerTensor("text", "TYPE_STRING", (1,)),
     AnswerTensor("token_ids", "TYPE_INT64", (-1,)),
@@ -50,7 +50,9 @@ _KINDS: Mapping[str, GraphPart] = {graphs.WHOLE: "model", graphs.ENCODER: "encod
 def parts(
     serving: Serving, validated: Path, checkpoint: Path, scratch: Path, *, task: str
 ) -> tuple[list[Part], dict[str, Files]]:
-    """Return the models of the repository and the files of each graph, by model. Clients call the last model.
+    """Return the models of the repository, and the files of each graph by the name of the graph's model.
+
+    Clients call the last of the returned models.
 
     Raises StepError where the model's generation settings have a value that greedy generation does not support.
     """
@@ -80,8 +82,9 @@ def parts(
 def _graph(serving: Serving, model: Served, kind: GraphPart) -> tuple[Config, Signature]:
     """Return the configuration and the signature of a graph.
 
-    The configuration has no dynamic batching: requests for a graph have texts of different lengths, so that their
-    shapes differ, and their pasts are large to copy. The python models join rows before they call the graphs.
+    The configuration has no dynamic batching: Triton could not join requests whose texts have different lengths, and
+    joining would copy the large KV cache of each request. A python model joins the rows of several requests itself,
+    before it calls a graph.
     """
     config, signature = models.config(serving, model, part=kind)
     if not fields.says(serving, kind, "dynamic_batching"):
@@ -90,7 +93,10 @@ def _graph(serving: Serving, model: Served, kind: GraphPart) -> tuple[Config, Si
 
 
 def _entry(name: str, by_folder: Graphs, files: Mapping[str, bytes], *, task: str, streams: bool) -> Part:
-    """Return a model that clients call. With `streams` the model returns text piece by piece, otherwise as a whole."""
+    """Return one of the two python models that generate text for clients.
+
+    With `streams` the model returns text piece by piece, otherwise as a whole.
+    """
     graph, _ = by_folder[graphs.DECODER if graphs.DECODER in by_folder else graphs.WHOLE]
     part = python_models.python(
         name, graph, takes=_TAKES, gives=_GIVES, work=served.GENERATE[0], settings={}, needs=("tokenizers",)

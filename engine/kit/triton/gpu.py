@@ -1,8 +1,8 @@
 """Configuration of a model on a GPU: profiles, CUDA graphs and accelerators."""
 
 # Sources: Triton's documentation, "Model Configuration" and "Optimization"; README of the repository
-# triton-inference-server/onnxruntime_backend, "ONNX Runtime with TensorRT optimization". No Triton has served such
-# models yet.
+# triton-inference-server/onnxruntime_backend, "ONNX Runtime with TensorRT optimization". No Triton server has served
+# models with these configurations yet.
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.kit.triton.config import Config
 
 
 def accelerated(config: Config, name: str, parameters: Mapping[str, str]) -> None:
-    """Let Triton's ONNX Runtime backend run the model on an accelerator, with these parameters."""
+    """Let Triton's ONNX Runtime backend run the model on the accelerator `name` with `parameters`."""
     accelerator = config.optimization.execution_accelerators.gpu_execution_accelerator.add()
     accelerator.name = name
     for each, value in parameters.items():
@@ -23,7 +23,8 @@ def accelerated(config: Config, name: str, parameters: Mapping[str, str]) -> Non
 def cuda_graphs(config: Config, usual: Sequence[Mapping[str, Sequence[int]]]) -> None:
     """Let Triton's TensorRT backend capture a CUDA graph for the usual shapes of each profile.
 
-    `usual` has a mapping from inputs to shapes for each profile. Requests of other shapes run without a CUDA graph.
+    `usual` has a mapping from inputs to shapes for each profile. A request whose shapes are not in `usual` runs without
+    a CUDA graph.
     """
     config.optimization.cuda.graphs = True
     for shapes in usual:
@@ -35,15 +36,16 @@ def cuda_graphs(config: Config, usual: Sequence[Mapping[str, Sequence[int]]]) ->
 
 
 def finish(config: Config, *, profiles: int) -> None:
-    """Put every group of instances on GPUs and give it all profiles, also a group that the recipe writes itself.
+    """Put every instance group on GPUs and let the group use all profiles of the engine.
 
-    Unless a group lists the other profiles, Triton uses only the first profile of an engine. Raises StepError for a
-    group on a CPU: the model was validated and measured on a GPU.
+    In Triton, an instance group that lists no profiles uses only the first profile of a TensorRT engine. An instance
+    group of the recipe is put on GPUs, too, and keeps the profiles that it lists. Raises StepError for an instance
+    group on a CPU, because the model was validated and measured on a GPU.
     """
     for group in config.instance_group:
         if group.kind == group.KIND_CPU:
             raise StepError(
-                "package.triton.instance_group puts the model on a CPU, and it was built and measured for a GPU",
+                "package.triton.instance_group puts the model on a CPU, but the model was built and measured for a GPU",
                 [f"kind: KIND_CPU in a group of {config.name}"],
                 "leave the kind out, or use KIND_GPU; for a CPU, set target.device: cpu",
             )

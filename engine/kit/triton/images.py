@@ -26,7 +26,7 @@ _USUAL: Mapping[str, Any] = {
     "mean": (0.485, 0.456, 0.406),
     "std": (0.229, 0.224, 0.225),
 }
-"""timm's values where a model's config has none (`timm/data/constants.py`, `resolve_data_config`)."""
+"""timm's defaults for settings that a model's config lacks (`timm/data/constants.py`, `resolve_data_config`)."""
 
 
 def part(name: str, model: Config, signature: Signature, serving: Serving, checkpoint: Path) -> Part | None:
@@ -52,7 +52,10 @@ def part(name: str, model: Config, signature: Signature, serving: Serving, check
 
 
 def _prepared(checkpoint: Path, serving: Serving, channels: int) -> dict[str, Any]:
-    """Return how images are scaled, cropped and normalized: by the recipe, else config.json, else timm's defaults.
+    """Return the settings for scaling, cropping and normalizing images.
+
+    Mean and standard deviation are taken from the recipe where it has them. All other settings are taken from
+    config.json, and timm's defaults replace the settings that config.json lacks.
 
     Raises StepError where config.json names a crop mode or an interpolation that timm's evaluation does not have.
     """
@@ -61,7 +64,7 @@ def _prepared(checkpoint: Path, serving: Serving, channels: int) -> dict[str, An
     resize = {name: config[name] for name in ("crop_pct", "crop_mode", "interpolation")}
     if resize["crop_mode"] not in _CROPS or resize["interpolation"] not in _INTERPOLATIONS:
         raise StepError(
-            "nobody here knows how this model's images are prepared",
+            "recipe does not know how this model's images are prepared",
             [f"{name} in config.json is {value!r}" for name, value in resize.items()],
             f"known: crop_mode {', '.join(_CROPS)}; interpolation {', '.join(_INTERPOLATIONS)}; or "
             "postprocess and tokenizer: false under package.triton for a model that takes tensors",
@@ -76,7 +79,10 @@ def _prepared(checkpoint: Path, serving: Serving, channels: int) -> dict[str, An
 
 
 def _channels(name: str, value: Any, channels: int) -> list[float]:
-    """Return a number for each channel; a single number holds for all channels. Raises StepError for another count."""
+    """Return a number for each channel; a single number holds for all channels.
+
+    Raises StepError where `value` has neither one number nor a number for each channel.
+    """
     numbers = list(value) if isinstance(value, list | tuple) else [value]
     if len(numbers) not in (1, channels) or not all(isinstance(number, int | float) for number in numbers):
         raise StepError(

@@ -17,9 +17,9 @@ from engine.runtimes.served import Served
 
 
 def served(serving: Serving, directory: Path, scratch: Path) -> Served:
-    """Return how the runtime of the package serves the built model in a folder.
+    """Return the package's built model in `directory` as its runtime serves it: files, backend, inputs and outputs.
 
-    Where the runtime does not know the inputs and outputs, they are read from the ONNX graph.
+    Where the runtime does not know the inputs and outputs of the model, they are read from the ONNX graph.
     """
     execution = serving.execution
     model = execution.by.served(directory, execution, scratch)
@@ -30,8 +30,9 @@ def served(serving: Serving, directory: Path, scratch: Path) -> Served:
 
 
 def config(serving: Serving, model: Served, *, part: Literal["model"] | PartName = "model") -> tuple[Config, Signature]:
-    """Return the configuration of a model, and its signature. `part` is "encoder" or "decoder" for one of two graphs.
+    """Return the configuration and the signature of a model.
 
+    `part` is "encoder" or "decoder" where the built model consists of an encoder and a decoder, otherwise "model".
     Raises StepError for a model or a field of the recipe that Triton cannot serve.
     """
     signature = Signature(model.inputs, model.outputs)

@@ -32,17 +32,15 @@ class Files:
 
 @dataclass(frozen=True)
 class Part:
-    """A model of the repository: its configuration and its files.
-
-    `names` maps the names of its tensors to the names in the ensemble, where the two differ.
-    """
+    """A model of the repository: its configuration and its files."""
 
     config: Config
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Files in the folder of the model's version, by name."""
+    """The name of each file in the folder of the model's version -> the content of the file."""
     beside: Mapping[str, bytes] = field(default_factory=dict)
-    """Files in the model's own folder, beside the folder of its version, by name."""
+    """The name of each file in the model's folder, beside the folder of the model's version -> the file's content."""
     names: Mapping[str, str] = field(default_factory=dict)
+    """The model's own name of a tensor -> the tensor's name in the ensemble, where the two names differ."""
 
 
 def python(
@@ -58,9 +56,9 @@ def python(
 ) -> Part:
     """Return a model of the python backend, with the same max_batch_size as `model`.
 
-    `work` is the file with the code of the python model: a file of `kit/triton/served`, or one of `files`, which tasks
-    of other packages bring. `takes` and `gives` are the inputs and outputs. `needs` are the packages, beside numpy,
-    that Triton's Python must have, in the versions of this environment.
+    `work` is the file with the code of the python model: a file of `kit/triton/served`, or one of `files`. `takes` are
+    the inputs of the python model, and `gives` are its outputs. `needs` names the Python packages, besides numpy, that
+    the Python of the Triton server must have; requirements.txt pins each package to the installed version.
     """
     config = named(name, model.max_batch_size)
     config.backend = "python"
@@ -83,10 +81,11 @@ def python(
 def ensemble(
     name: str, parts: Sequence[Part], *, takes: Sequence[AnswerTensor], gives: Sequence[str], task: str
 ) -> Part:
-    """Return the ensemble that clients call. `takes` are its inputs, `gives` the tensors of its parts that it returns.
+    """Return the ensemble that clients call, with the inputs `takes` and the outputs `gives`.
 
-    A tensor that the last part takes and returns has another name before the last part. Otherwise the last part would
-    wait forever when a client does not request the tensor: Triton drops an unrequested output in the whole ensemble.
+    Where an input and an output of the last model have the same name, the ensemble calls the input `{name}_before`.
+    With the same name in the ensemble, the last model would wait forever for its input when a client does not request
+    the output: Triton drops an unrequested tensor everywhere in the ensemble.
     """
     model = parts[0].config
     config = named(name, model.max_batch_size)
@@ -127,7 +126,7 @@ def mark(config: Config, task: str) -> None:
 
 
 def tensors(described: Any, model: Config) -> list[AnswerTensor]:
-    """Return the inputs or outputs of a configuration, as inputs or outputs of another part."""
+    """Return the inputs or outputs of a configuration as `AnswerTensor`s, without the batch axis."""
     from tritonclient.grpc import model_config_pb2
 
     rows = 0 if model.max_batch_size else 1
@@ -138,7 +137,7 @@ def tensors(described: Any, model: Config) -> list[AnswerTensor]:
 def _describe(described: Any, tensor: AnswerTensor, model: Config) -> None:
     """Write a tensor into an input or output of a configuration.
 
-    Where Triton does not batch the model, the dims begin with the first axis of the model's inputs.
+    Where Triton does not batch `model`, the tensor's dims begin with the first axis of the model's first input.
     """
     from tritonclient.grpc import model_config_pb2
 
@@ -156,11 +155,11 @@ def _requirements(needs: Sequence[str]) -> dict[str, bytes]:
 
 
 def _version(package: str) -> str:
-    """Return the installed version of a package. Raises StepError where it is not installed."""
+    """Return the installed version of a Python package. Raises StepError where the package is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:
         raise StepError(
-            f"{package} is not installed here, so the package cannot say which version it needs",
+            f"{package} is not installed, so requirements.txt of the package cannot name its version",
             hint=f"pip install {package}",
         ) from None

@@ -41,8 +41,8 @@ def write(
 ) -> PackageReport:
     """Write the model folders of a Triton repository into `out`.
 
-    `data` are the files of warm-ups; without `data` these warm-ups are left out (`kit/triton/warmups.py`). A model
-    that no backend of Triton runs becomes one plain folder.
+    `data` are the files that warm-ups read; where `data` is None, warm-ups that read files are left out
+    (`kit/triton/warmups.py`). A model that no backend of Triton runs becomes one plain folder.
     Raises StepError where two models have one name, where Triton does not know a field of the recipe, or where Triton
     cannot serve the model.
     """
@@ -54,7 +54,7 @@ def write(
         else:
             directory = _with_embedding(serving, validated, checkpoint, scratch)
             model = models.served(serving, directory, scratch)
-            if model.largest and not serving.largest:  # the recipe has no profile, the engine has its own
+            if model.largest and not serving.largest:  # the recipe has no profiles, but the engine has
                 serving = serving.model_copy(update={"largest": model.largest})
             if model.backend is None:
                 return _write_plain(out, serving, model, directory, checkpoint)
@@ -114,9 +114,10 @@ def _around(serving: Serving, model: Config, first: Part | None, answer: Answer 
 
 
 def _postprocess(name: str, model: Config, chain: Sequence[Part], answer: Answer, work: str) -> Part:
-    """Return the python model that makes answers from the inputs and outputs of the parts before it.
+    """Return the postprocessing: a python model that computes the answers.
 
-    Raises StepError where the recipe leaves out an output that the answers are made of.
+    The inputs of the postprocessing are inputs or outputs of the models in `chain`. Raises StepError where the recipe
+    leaves out an output of the model that the answers are computed from.
     """
     available = {}
     for part in chain:
@@ -126,7 +127,7 @@ def _postprocess(name: str, model: Config, chain: Sequence[Part], answer: Answer
     if left_out:
         raise StepError(
             f"answers are made of {' and '.join(left_out)}, which package.triton.output leaves out",
-            hint="add it there, or say package.triton.postprocess: false",
+            hint=f"add {' and '.join(left_out)} to package.triton.output, or set package.triton.postprocess: false",
         )
     takes = [AnswerTensor(each, available[each].type, available[each].dims) for each in answer.takes]
     again = [tensor for tensor in takes if tensor.name in answer.outputs]
@@ -142,7 +143,7 @@ def _postprocess(name: str, model: Config, chain: Sequence[Part], answer: Answer
 
 
 def _answers(serving: Serving) -> bool:
-    """Tell whether clients get answers to the task; otherwise they get the model's own outputs."""
+    """Tell whether clients get answers to the model's task; otherwise clients get the model's own outputs."""
     return serving.postprocess and serving.tokenizer
 
 
@@ -157,7 +158,11 @@ def _generates(validated: Path, checkpoint: Path) -> bool:
 
 
 def _with_embedding(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) -> Path:
-    """Return the folder of the model to serve. Where clients get embeddings, the graph makes them if it can."""
+    """Return the folder of the model to serve.
+
+    For a task whose answers are sentence embeddings, `embedding.pooled` adds to the graph the nodes that compute the
+    embedding, where the checkpoint has a pooling that `embedding` supports.
+    """
     embeds = _answers(serving) and tasks.find(_task(serving, checkpoint)).embeds
     if not embeds or not (validated / onnx_files.MODEL).is_file():
         return validated
@@ -194,7 +199,7 @@ def _refuse_collisions(listed: Sequence[Part]) -> None:
 
 
 def _kinds(serving: Serving, listed: Sequence[Part]) -> set[str]:
-    """Return the models beside the model itself, by their names under `package.triton.models`."""
+    """Return the name under `package.triton.models` of each model of the package, without the model itself."""
     kinds = {part.config.name.removeprefix(f"{serving.model_name}_") for part in listed}
     if len(listed) > 1:
         kinds.add("ensemble" if listed[-1].config.platform == "ensemble" else "generate")

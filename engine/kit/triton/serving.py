@@ -16,13 +16,13 @@ from engine.step import Frozen
 
 
 class Serving(Frozen):
-    """The options of a model repository: rows of the key of a package."""
+    """The options with which a job writes a model repository: rows of the job's key."""
 
     model_name: str
     ensemble: str
     tokenizer: bool = True
     postprocess: bool = True
-    """Whether clients get answers to the model's task; otherwise they get the model's own outputs."""
+    """Whether clients get answers to the model's task; otherwise clients get the model's own outputs."""
     max_batch_size: int | None = None
     largest: Mapping[str, int] = {}
     """Axis -> its greatest extent in any profile."""
@@ -43,7 +43,7 @@ class Serving(Frozen):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
-        """Return the options of a recipe."""
+        """Return the options that a recipe sets for its model repository."""
         triton = recipe.package.triton
         name = triton.name or recipe.name
         pixels = images.of_recipe(recipe)
@@ -70,7 +70,7 @@ class Serving(Frozen):
         )
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code counts in the key: of the runtime, the task, and the makers of its answers."""
+        """Return the modules whose code is part of the key: modules of the runtime, the task and the task's answers."""
         return (*self.execution.code_to_serve, *tasks.modules(self.task), *tasks.makers(self.task))
 
 

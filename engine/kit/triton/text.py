@@ -25,7 +25,7 @@ _EXTRA = {
     "attention_mask": AnswerTensor("attention_mask", "TYPE_INT64", (-1,)),
     OFFSETS: AnswerTensor(OFFSETS, "TYPE_INT64", (-1, 2)),
 }
-"""Outputs of the tokenizer that the model does not take, but its answers may need."""
+"""Outputs of the tokenizer that the postprocessing may need, also where the model does not take them."""
 _SIDES = ("left", "right")
 
 
@@ -37,11 +37,11 @@ class ServedTokenizer:
     row: AnswerTensor
     file: str
     context: bool = False
-    """Whether the second text of a row is a context, in which answers to the first text lie."""
+    """Whether each row is a pair of a question and a context that contains the answer."""
 
 
 def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) -> ServedTokenizer | None:
-    """Return the tokenizer of a model; None where the model has other inputs than tokens, or no tokenizer."""
+    """Return the tokenizer of a model; None where the model has no tokenizer or has inputs that are not tokens."""
     if not token_rows.are_tokens(signature.inputs):
         return None
     axis = signature.inputs["input_ids"].shape[1]
@@ -86,7 +86,7 @@ def _file(tokenizer: tokenizers.Tokenizer, checkpoint: Path, fixed: int | None, 
 
 
 def _side(checkpoint: Path) -> str:
-    """Return the side of the padding: by tokenizer_config.json, else by tokenizer.json, else "right"."""
+    """Return the side of the padding: from tokenizer_config.json, else from tokenizer.json, else "right"."""
     side = str(json_files.settings(checkpoint / "tokenizer_config.json").get("padding_side")).lower()
     own = (json_files.settings(checkpoint / "tokenizer.json").get("padding") or {}).get("direction", "right")
     return side if side in _SIDES else str(own).lower()

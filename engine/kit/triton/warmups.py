@@ -24,7 +24,7 @@ _BYTES = {
 
 
 def names(recipe: Recipe) -> dict[str, str]:
-    """Return the name in the package of each file that a warm-up of the recipe names, by the file's URI."""
+    """Return the URI of each file that a warm-up of the recipe names -> the name of the file in the package."""
     triton = recipe.package.triton
     by_uri: dict[str, str] = {}
     for overrides in (triton.model_extra or {}, *triton.models.values()):
@@ -39,7 +39,7 @@ def names(recipe: Recipe) -> dict[str, str]:
 
 
 def renamed(overrides: Mapping[str, Any], file_names: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return overrides whose warm-ups name files by their names in the package; `file_names` has these by URI."""
+    """Return the overrides with the URIs in warm-ups replaced: `file_names` maps a URI to the name in the package."""
     if not any(_FILE in warmup_input for warmup_input in _inputs(overrides)):
         return overrides
     return cast("Mapping[str, Any]", _renamed(overrides, file_names))
@@ -54,10 +54,11 @@ def _renamed(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def add(folder: Path, config: Any, files: Mapping[str, Path] | None) -> None:
-    """Copy the files of a model's warm-ups into its folder; where `files` is None, remove these warm-ups.
+    """Copy the files that a model's warm-ups read into the model's folder.
 
-    `bench` passes None, because its own first calls warm the server. Raises StepError for a file whose size is not that
-    of one row of its input.
+    Where `files` is None, the warm-ups that read files are removed from `config`, and no file is copied. The step
+    `bench` passes None, because `bench` warms the server with calls of its own. Raises StepError for a file whose size
+    differs from the size of one row of the input.
     """
     from tritonclient.grpc import model_config_pb2
 
@@ -85,14 +86,14 @@ def _check(place: Path, name: str, kind: str, dims: tuple[int, ...]) -> None:
     size, actual = _BYTES.get(kind, 0) * prod(dims), place.stat().st_size
     if size and actual != size:
         raise StepError(
-            f"the warm-up's data for {name} has {actual:,} bytes, and a row of it takes {size:,}",
+            f"the warm-up's data for {name} has {actual:,} bytes, but one row takes {size:,}",
             [f"{kind}, dims {list(dims)}"],
             "write one row as it lies in memory: array.tofile(...)",
         )
 
 
 def _inputs(overrides: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield each input of each warm-up in the overrides of a model. The overrides need not be valid."""
+    """Yield each input of each warm-up in the overrides of a model; values of a wrong type are skipped."""
     samples = overrides.get("model_warmup")
     for sample in samples if isinstance(samples, list | tuple) else ():
         inputs = sample.get("inputs") if isinstance(sample, Mapping) else None

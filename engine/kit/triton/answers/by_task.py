@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def of(task: str, signature: Signature, checkpoint: Path, text: ServedTokenizer | None) -> Answer | None:
-    """Return how answers to a task are made of the outputs of a model; None where clients get the outputs themselves.
+    """Return the postprocessing that computes answers to a task; None where clients get the model's own outputs.
 
-    Where the task has answers but the outputs of the model do not fit them, the log says why.
+    Where the task has answers but the outputs of the model do not fit the task, the log says why.
     """
     definition = tasks.find(task)
     if definition.answers is None or (text is None and definition.modality is Modality.TEXT):

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def make(signature: Signature, checkpoint: Path, _: ServedTokenizer | None) -> Answer:
-    """Return how labels are made of logits [rows, classes]. Raises Unfit where the model has no such logits."""
+    """Return the postprocessing that turns logits [rows, classes] into labels with scores.
+
+    Raises Unfit for a model without logits of two axes.
+    """
     logits, names = answer.output(signature, "logits", axes=2)
     classes = answer.extent(logits)
     settings = {"labels": labels.names(checkpoint, classes), "scores": labels.score(checkpoint, classes)}

@@ -16,13 +16,16 @@ if TYPE_CHECKING:
     from engine.kit.triton.text import ServedTokenizer
 
 _COUNT = 5
-"""Words for each mask: the default of `top_k` in the fill-mask pipeline of transformers."""
+"""The number of words for each mask: the default of `top_k` in the fill-mask pipeline of transformers."""
 _MASKS = ("[MASK]", "<mask>")
-"""Mask tokens of common tokenizers, for checkpoints whose settings name none."""
+"""Mask tokens of common tokenizers, for checkpoints whose tokenizer_config.json names no mask token."""
 
 
 def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answer:
-    """Return how words are made of logits [rows, tokens, vocabulary]. Raises Unfit where the model has none."""
+    """Return the postprocessing that turns logits [rows, tokens, vocabulary] into words for each mask.
+
+    Raises Unfit for a model without logits of three axes, and for a tokenizer without a mask token.
+    """
     logits, names = answer.output(signature, "logits", axes=3)
     backend = text.tokenizer.backend
     mask = _mask(checkpoint, backend)
@@ -38,7 +41,7 @@ def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answe
 
 
 def _mask(checkpoint: Path, backend: Any) -> int:
-    """Return the id of the tokenizer's mask token. Raises answer.Unfit where the tokenizer has none."""
+    """Return the id of the tokenizer's mask token. Raises answer.Unfit for a tokenizer without a mask token."""
     own = json_files.settings(checkpoint / "tokenizer_config.json").get("mask_token")
     own = own.get("content") if isinstance(own, dict) else own
     numbers = (backend.token_to_id(token) for token in (own, *_MASKS) if isinstance(token, str))

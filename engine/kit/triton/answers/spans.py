@@ -18,7 +18,10 @@ _LONGEST = 15
 
 
 def make(signature: Signature, _: Path, __: ServedTokenizer) -> Answer:
-    """Return how an answer is made of `start_logits` and `end_logits` [rows, tokens]. Raises Unfit without them."""
+    """Return the postprocessing that turns `start_logits` and `end_logits`, each [rows, tokens], into an answer.
+
+    Raises Unfit for a model without `start_logits` or `end_logits`.
+    """
     for name in ("start_logits", "end_logits"):
         answer.output(signature, name, axes=2, alone=False)
     gives = (

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answer:
-    """Return how labels are made of logits [rows, tokens, classes]. Raises Unfit where the model has no such logits."""
+    """Return the postprocessing that turns logits [rows, tokens, classes] into a label with a score for each token.
+
+    Raises Unfit for a model without logits of three axes.
+    """
     logits, names = answer.output(signature, "logits", axes=3)
     settings = {"labels": labels.names(checkpoint, answer.extent(logits))}
     gives = (

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 def make(signature: Signature, checkpoint: Path, _: ServedTokenizer) -> Answer | None:
-    """Return how a vector is made of hidden states [rows, tokens, hidden].
+    """Return the postprocessing that turns hidden states [rows, tokens, hidden] into one vector for each row.
 
-    None for a checkpoint without the modules of sentence-transformers. Raises Unfit or UnsupportedModules.
+    Returns None for a checkpoint without the modules of sentence-transformers. Raises Unfit for a model without hidden
+    states, and UnsupportedModules for a pooling that recipe does not support.
     """
     modules = sentences.load(checkpoint)
     if modules is None:

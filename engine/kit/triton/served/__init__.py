@@ -1,4 +1,4 @@
-"""The code that runs inside Triton's python backend: each file here is shipped in packages as it is."""
+"""The code that runs inside Triton's python backend: packages carry unchanged copies of the files of this code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ANSWER = "answer.py"
 EMBED = "embed.py"
 FILL = "fill.py"
 GENERATE = ("generate.py", "asked.py", "past.py", "pieces.py", "prompts.py")
-"""A generating model: the first is its model.py, the others lie beside it."""
+"""The files of a generating model: packages carry generate.py as model.py, and the other files beside model.py."""
 
 data = (
     "model.py", "tokenizer.py", "image.py", "classify.py", "tag.py", "answer.py", "embed.py", "fill.py",
@@ -22,5 +22,5 @@ data = (
 
 
 def code(name: str) -> bytes:
-    """Return one of the files above, for a package."""
+    """Return the content of a file of `kit/triton/served`, to be written into a package."""
     return (Path(__file__).parent / name).read_bytes()

@@ -10,11 +10,13 @@ if TYPE_CHECKING:
 
 
 class Work:
-    """Finds the most probable span of the context, with at most `longest` tokens (a setting).
+    """Finds the most probable span of the context; the setting `longest` is the greatest number of tokens of a span.
 
-    The rule is that of the question-answering pipeline of transformers (until 5.2). A start and an end have a
-    probability each: their softmax over the context. The best pair has the largest product, with the end not before
-    the start, and the product is the score. The answer consists of whole tokens and is not widened to whole words.
+    Spans are chosen as in the question-answering pipeline of transformers (until 5.2). The softmax of the start logits
+    over the context gives the probability that a span starts at a token; the softmax of the end logits gives the
+    probability that a span ends at a token. The score of a span is the probability of its start times the probability
+    of its end, and the span with the largest score is the answer. An answer consists of whole tokens and is not widened
+    to whole words.
     """
 
     def __init__(self, _: Path, settings: dict[str, Any]) -> None:
@@ -25,7 +27,7 @@ class Work:
 
         `start` and `end` count characters of the context. Inputs: `start_logits` and `end_logits` [rows, tokens],
         `offsets` [rows, tokens, 2] with -1 outside the context, and TEXT [rows, 2]. A row without any token of the
-        context gives "", 0, -1, -1.
+        context gets the answer "" with the score 0, the start -1 and the end -1.
         """
         import numpy as np
 
@@ -62,5 +64,5 @@ def _log_shares(logits: np.ndarray, inside: np.ndarray) -> np.ndarray:
     kept = np.where(inside, logits.astype(np.float64), -np.inf)
     largest = kept.max(axis=1, keepdims=True)
     moved = kept - np.where(np.isfinite(largest), largest, 0)
-    with np.errstate(divide="ignore", invalid="ignore"):  # a row without a token inside has no shares
+    with np.errstate(divide="ignore", invalid="ignore"):  # all tokens may be outside the context
         return np.asarray(np.where(inside, moved - np.log(np.exp(moved).sum(axis=1, keepdims=True)), -np.inf))

@@ -1,4 +1,4 @@
-"""One request for generated text, from its tensors to its response. Packages carry this file beside model.py."""
+"""One request for generated text, from its tensors to its response. Packages carry asked.py beside model.py."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Row:
         self._seen = 0
 
     def grow(self, made: Sequence[int], reason: str | None) -> None:
-        """Take all tokens of the answer so far, and the reason why the answer ended, or None."""
+        """Store all tokens of the answer so far, and the reason why the answer ended, or None while it grows."""
         if self.reason is not None:
             return
         self.text += self._pieces.next(made, finished=reason is not None)
@@ -40,7 +40,7 @@ class Asked:
     """A request with its rows, which is answered at once or piece by piece."""
 
     def __init__(self, request: Any, *, streams: bool) -> None:
-        """Take a request of Triton's python backend."""
+        """Store a request of Triton's python backend; with `streams` its answer is sent piece by piece."""
         self.rows: list[Row] = []
         self.error: Any = None
         """The request's error, a TritonError, or None."""
@@ -68,7 +68,7 @@ class Asked:
             yield _text(text, "TEXT"), new, own
 
     def fail(self, why: str) -> None:
-        """Turn the response into an error with this text."""
+        """Turn the response into an error with the message `why`."""
         import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
 
         self.error = triton.TritonError(why)

@@ -43,7 +43,10 @@ def _weighed(states: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _divided(vectors: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Return each vector divided by its number, at least 1, so that a row without a real token gives zeros."""
+    """Return each vector divided by its number in `by`; a number below 1 counts as 1.
+
+    A row that has only padding becomes a vector of zeros.
+    """
     import numpy as np
 
     return np.asarray(vectors / np.maximum(by, 1).astype(np.float32)[:, None])

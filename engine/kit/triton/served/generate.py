@@ -1,4 +1,4 @@
-"""Text generation in Triton's python backend: packages carry this file as model.py."""
+"""Text generation in Triton's python backend: packages carry generate.py as model.py."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ Response = Any
 class TritonPythonModel:
     """Takes texts and returns generated text: at once, or in pieces where the configuration says `decoupled`.
 
-    The graphs are other models of the same server. Requests that arrive together are generated as one batch.
+    Each graph is a Triton model of its own, which this class calls on the same server. The texts of requests that
+    arrive together are generated as one batch.
     """
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Load the tokenizer and the settings. Triton calls this method once."""
+        """Load the tokenizer and the settings. Triton calls `initialize` once, when it loads the model."""
         import tokenizers
         import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
 
@@ -38,7 +39,7 @@ class TritonPythonModel:
         self.streams = triton.using_decoupled_model_transaction_policy(json.loads(args["model_config"]))
 
     def execute(self, requests: list[Request]) -> Any:
-        """Answer requests; when streaming, return a coroutine, so that the server can hand in others meanwhile."""
+        """Answer requests. When streaming, return a coroutine, so that Triton can send further requests meanwhile."""
         return self._stream(requests) if self.streams else self._answer(requests)
 
     def _answer(self, requests: list[Request]) -> list[Response]:
@@ -54,7 +55,7 @@ class TritonPythonModel:
     async def _stream(self, requests: list[Request]) -> None:
         asked = [self._read(request) for request in requests]
         for each in asked:
-            each.send()  # what is wrong with a request is said at once
+            each.send()  # a request with wrong inputs gets its error at once
         loop = self._generate([each for each in asked if each.error is None])
         try:
             call = next(loop)
@@ -66,7 +67,7 @@ class TritonPythonModel:
     def _generate(self, asked: list[Asked]) -> Generator[Request, Response, None]:
         """Yield requests to the graphs and receive their responses, until every row is finished.
 
-        An error of the graphs fails all requests of the batch, and no other request.
+        An error in a call of a graph fails all requests of the batch, and no request of another batch.
         """
         try:
             if asked:

@@ -1,4 +1,4 @@
-"""KV cache: runs the graphs of a generating model, call by call. Packages carry this file beside model.py."""
+"""KV cache: runs the graphs of a generating model, call by call. Packages carry past.py beside model.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ class Past:
     """
 
     def __init__(self, said: Mapping[str, Any], mask: Array) -> None:
-        """Begin with the section `graphs` of generation.json and the prompts' attention mask, int64 [rows, longest]."""
+        """Start with an empty KV cache.
+
+        `said` is the section `graphs` of generation.json, and `mask` is the attention mask of the prompts, int64 [rows,
+        longest].
+        """
         self.model: str = said["decoder"]
         self.encoder: str | None = said["encoder"]
         self._outputs = {name: [*names] for name, names in said["outputs"].items()}
@@ -52,7 +56,7 @@ class Past:
         if self.encoder is not None:
             return {"encoder_attention_mask": self._mask}
         rows, masked = self._mask.shape
-        behind = np.ones((rows, self._seen + new - masked), dtype=np.int64)  # none for the prompts themselves
+        behind = np.ones((rows, self._seen + new - masked), dtype=np.int64)  # no column in the call with the prompts
         self._mask = np.hstack([self._mask, behind])
         return {"attention_mask": self._mask, "position_ids": positions(self._mask, new)}
 

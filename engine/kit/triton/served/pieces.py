@@ -1,4 +1,4 @@
-"""Streaming: turns the tokens of a growing answer into pieces of text. Packages carry this file beside model.py."""
+"""Streaming: turns the tokens of a growing answer into pieces of text. Packages carry pieces.py beside model.py."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _HALF = "\ufffd"
 class Pieces:
     """Turns the tokens of one answer into pieces of text; all pieces together are the whole answer.
 
-    A piece leaves out bytes at its end that may still become a character, and letters that may still become a stop
-    string; a later piece brings them. A stop string ends the answer and is not part of the answer. Bytes that never
-    become a character are written as U+FFFD, as tokenizers do.
+    Bytes at the end of the text that may still become a character, and letters that may still become a stop string, are
+    sent with a later piece. A stop string ends the answer and is not part of the answer. Bytes that never become a
+    character are written as U+FFFD, as tokenizers do.
 
-    A tokenizer with byte fallback may change its mind: when broken bytes follow a character, the tokenizer writes one
-    U+FFFD for each byte of the character and of the broken bytes. Text that was already sent stays as it is; only the
-    U+FFFD of the bytes behind that text are sent.
+    A tokenizer with byte fallback may decode the same tokens differently once more tokens follow: when broken bytes
+    follow a character, the tokenizer writes one U+FFFD for each byte of the character and of the broken bytes. A
+    character that was already sent is not sent again as U+FFFD; only the U+FFFD of the broken bytes are sent.
     """
 
     def __init__(
@@ -40,7 +40,10 @@ class Pieces:
         self._sent = ""
 
     def next(self, tokens: Sequence[int], *, finished: bool) -> str:
-        """Return the text that is certain and was not returned before; `tokens` are all tokens of the answer so far."""
+        """Return the next piece: the text that later tokens cannot change, without the text that was already sent.
+
+        `tokens` are all tokens of the answer so far.
+        """
         text = self._decode([*self._context, *tokens])[self._before :]
         done = self._done(text)
         places = [place for place in map(text.find, self._stops) if place >= 0]
@@ -55,7 +58,10 @@ class Pieces:
         return piece
 
     def _done(self, text: str) -> int:
-        """Return how many letters of `text` were sent; a sent character that changed since counts one letter a byte."""
+        """Return the number of letters at the beginning of `text` that were already sent.
+
+        A character that was sent and has become U+FFFD since then counts as one letter for each of its bytes.
+        """
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self._sent, text, strict=False)))
         return same + len(self._sent[same:].encode())
 

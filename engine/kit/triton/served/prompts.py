@@ -1,4 +1,4 @@
-"""Prompts: turns texts into the input tokens of a generating model. Packages carry this file beside model.py."""
+"""Prompts: turns texts into the input tokens of a generating model. Packages carry prompts.py beside model.py."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 _CONTEXT = 8
-"""Tokens of the prompt that are decoded together with the answer, so that its first token gets the right spaces."""
+"""The number of prompt tokens that are decoded together with the answer, to get the space before the answer right."""
 
 
 class Prompts:
     """A tokenizer that cuts texts to the length that the model can take.
 
-    A decoder-only model continues the end of its prompt, so a long prompt loses its beginning, as with "truncate" in
-    other servers. An encoder reads its text from the start, so a long text loses its end. Special tokens are never cut.
+    A decoder-only model continues the end of its prompt, so the beginning of a too long prompt is cut off. An encoder
+    reads its text from the start, so the end of a too long text is cut off. Special tokens are never cut off.
     """
 
     def __init__(self, tokenizer: Any, said: Mapping[str, Any]) -> None:
-        """Take the tokenizer and `prompts` of generation.json: "longest", "positions", "encoder" and "empty"."""
+        """Read the limits of prompts from `said`, the section `prompts` of generation.json.
+
+        The section `prompts` has the fields "longest", "positions", "encoder" and "empty".
+        """
         self.longest: int | None = said["longest"]
         self.positions: int | None = said["positions"]
         self.encoder: bool = said["encoder"]
@@ -49,8 +52,9 @@ class Prompts:
     def context(self, prompt: list[int]) -> list[int]:
         """Return the last tokens of the prompt, which are decoded together with the answer.
 
-        A model with an encoder does not continue its prompt, so the list is empty. Byte tokens at the end of the prompt
-        are left out: a tokenizer would read them and the first bytes of the answer as one character.
+        A model with an encoder does not continue its prompt, so `context` returns an empty list for such a model. Byte
+        tokens at the end of the prompt are left out: a tokenizer would decode these bytes and the first bytes of the
+        answer as one character.
         """
         end = 0 if self.encoder else len(prompt)
         while end and prompt[end - 1] in self._bytes:

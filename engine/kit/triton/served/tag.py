@@ -15,7 +15,7 @@ class Work:
 
         tokens = json.loads((folder / "vocabulary.json").read_text("utf-8"))
         self.labels = np.array([*(label.encode("utf-8") for label in settings["labels"]), b""], dtype=object)
-        # The last one stands for padding and for ids that no token has.
+        # The empty text at the end stands for padding and for ids that no token has.
         self.tokens = np.array([*(token.encode("utf-8") for token in tokens), b""], dtype=object)
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
