@@ -47,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Run the action on the command line. Raises UsageError where there is no store."""
+    """Run the action that the command line names, for example `gc`. Raises UsageError where there is no store."""
     from engine.builder.selection import store_of
 
     recipes = getattr(arguments, "recipes", [])

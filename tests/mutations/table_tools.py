@@ -4,7 +4,7 @@ from mutations.actions_around import tool
 from mutations.graph import split
 from mutations.mutation import changes, nothing
 
-from engine import distribution
+from engine.text import distribution
 
 B = "bert"
 _NEWER = {

@@ -11,11 +11,12 @@ from engine.recipe.schema import Bound, Precision
 
 @dataclass(frozen=True)
 class Defaults:
-    """The bounds where the recipe has none.
+    """The default bounds of one precision, for a recipe without bounds of its own.
 
-    `cosine`: the least cosine of the worst sample. `agreement`: the least share of choices that stay the same.
-    `relative`: the largest error of any number, as a share of the output's largest number. There is no absolute
-    default, because outputs differ in size: some are near 1, others near 1000.
+    `cosine` is the lower bound on the cosine of the worst sample. `agreement` is the lower bound on the share of
+    choices that the built model and the original make alike. `relative` is the upper bound on the largest error, as a
+    share of the output's largest value. The absolute error `max_abs` has no default bound, because the outputs of some
+    models are near 1 and the outputs of other models near 1000.
     """
 
     cosine: float
@@ -57,7 +58,7 @@ class Miss:
 
 
 def missed(number: str, value: float, bound: Bound | None, where: str = "") -> list[Miss]:
-    """Return the misses of a number; [] where the number keeps its bound or has none."""
+    """Return the bounds that a number misses; [] where the number keeps its bound or has no bound."""
     if bound is None:
         return []
     misses = []
@@ -69,14 +70,14 @@ def missed(number: str, value: float, bound: Bound | None, where: str = "") -> l
 
 
 def sample(measured: Worst) -> str:
-    """Return the sample of a worst value, as the end of a sentence of an error."""
+    """Return the name and text of the sample with the worst value, worded as the end of an error's sentence."""
     text = f' "{measured.text}"' if measured.text else ""
     return f", sample {measured.sample}{text} (mean {measured.mean:.6g})"
 
 
 def allowed_changes(share: float, choices: int) -> float:
-    """Return the default for the least share of equal choices: `share`, or less where one change would miss it.
+    """Return the default bound on the share of equal choices: `share`, but at most the share with one changed choice.
 
-    One choice may always change. Of three samples, one is a third: too few to measure a share of 1 in 20.
+    The limit lets one choice change even where there are few: with three choices, one change leaves a share of 2/3.
     """
     return min(share, 1 - 1 / choices) if choices else share

@@ -51,7 +51,7 @@ def save(cases: Sequence[Case], directory: Path) -> None:
 
 
 def load(directory: Path) -> list[Case]:
-    """Return the cases that `save` wrote. Raises StepError where the directory holds none."""
+    """Return the cases that `save` wrote. Raises StepError where the directory holds no cases."""
     import numpy as np
 
     if not (directory / LIST).is_file():

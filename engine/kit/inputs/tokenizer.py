@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine import distribution
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import json_files
 from engine.kit.inputs.token_rows import Row
+from engine.text import distribution
 
 _FILES = ("tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "spm.model")
 _ENDLESS = 1_000_000
-"""From this length on, a limit counts as none: some tokenizers write 10^30 for no limit."""
+"""The length from which on a tokenizer's limit means no limit: some tokenizers have a limit of 10^30 tokens."""
 _SHOWN = 80
-"""The most letters of a text that an error quotes."""
+"""The largest number of characters that an error quotes of a text."""
 
 
 @dataclass(frozen=True)

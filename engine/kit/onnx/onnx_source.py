@@ -6,12 +6,12 @@ import math
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
-from engine import distribution
 from engine.errors import StepError
 from engine.feasibility.facts import GraphFacts
 from engine.kit.checkpoints import weights
 from engine.kit.onnx import onnx_files, opsets
 from engine.runtimes.preparation import CONTRIBUTED
+from engine.text import distribution
 
 if TYPE_CHECKING:
     import onnx

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from engine import distribution, tasks
+from engine import tasks
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.inputs import synthetic
@@ -14,6 +14,7 @@ from engine.kit.onnx.onnx_files import Input
 from engine.kit.reference.head import HeadOptions, seeded
 from engine.kit.reference.quiet import quiet
 from engine.recipe.images import Images
+from engine.text import distribution
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +32,7 @@ def load(checkpoint: Path, task: str, images: Images, **head: Unpack[HeadOptions
     is NHWC, and returns `logits` [batch, classes]. `module.input_specs` describes the input.
 
     Raises StepError where timm is missing, the weights do not fit the architecture, the model is no classifier, or the
-    model cannot take images of that size.
+    model cannot take images of the recipe's size.
     """
     if not tasks.find(task).by_timm:
         hint = f"task: {tasks.either(lambda task: task.by_timm)}"
@@ -48,7 +49,7 @@ def load(checkpoint: Path, task: str, images: Images, **head: Unpack[HeadOptions
 def example(module: torch.nn.Module, batch: int) -> dict[str, np.ndarray]:
     """Return synthetic images for a loaded model: normally distributed numbers, as normalized images have them.
 
-    `synthetic.float32_tensor` draws them, because a batch of images is large. The seed is the size of the batch.
+    `synthetic.float32_tensor` draws the images, because a batch of images is large. The seed is the size of the batch.
     """
     import numpy as np
 
@@ -76,7 +77,7 @@ def _created(checkpoint: Path, images: Images) -> Any:
 
 
 def _weighted(checkpoint: Path, name: str, options: dict[str, Any]) -> Any:
-    """Return the architecture with the checkpoint's weights, fp32. Raises StepError where they do not fit."""
+    """Return the architecture with the checkpoint's weights, fp32. Raises StepError where the weights do not fit."""
     import timm
     import torch
 
@@ -110,7 +111,10 @@ _INSTALL = f"{distribution.install('timm')}; for a torch without CUDA, torchvisi
 
 
 def _set_head(model: Any, num_labels: int | None, *, allowed: bool) -> None:
-    """Give the model a random head if it needs one. Raises StepError where the recipe does not allow a random head."""
+    """Give the model a random head where its own does not suit the recipe.
+
+    Raises StepError where the recipe allows no random head.
+    """
     classes = int(model.num_classes)
     if num_labels in (None, classes) and classes:
         return
@@ -136,7 +140,7 @@ def _input_size(checkpoint: Path) -> tuple[int, int, int]:
 
 
 def _try(module: torch.nn.Module, checkpoint: Path, own: list[int]) -> None:
-    """Run the model on one image. Raises StepError where the model cannot take images of this size."""
+    """Run the model on one image. Raises StepError where the model cannot take images of the recipe's size."""
     import torch
 
     try:
@@ -155,11 +159,11 @@ def _try(module: torch.nn.Module, checkpoint: Path, own: list[int]) -> None:
 
 @cache
 def _image_class() -> Any:
-    """Return the class of loaded models. A function defines the class, because importing torch is slow."""
+    """Return the class `ImageModel`, defined in a function because importing torch is slow."""
     import torch
 
     class ImageModel(torch.nn.Module):  # type: ignore[misc]
-        """A timm model that takes images in either layout and returns a tuple."""
+        """A timm model that takes images in NCHW or NHWC layout and returns a tuple."""
 
         def __init__(self, model: Any, channels: int, sizes: list[int], layout: str) -> None:
             super().__init__()

@@ -6,7 +6,6 @@ import importlib.util
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from engine import distribution
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint
 from engine.kit.reference.quiet import quiet
@@ -17,6 +16,7 @@ from engine.runtimes.rival import RivalModel
 from engine.runtimes.runner import Runner
 from engine.step import Hardware
 from engine.tasks import Modality
+from engine.text import distribution
 
 if TYPE_CHECKING:
     import numpy as np

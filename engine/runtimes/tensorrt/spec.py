@@ -7,11 +7,11 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from engine import distribution
 from engine.runtimes import triton_images
 from engine.runtimes.backends import Backend
 from engine.runtimes.preparation import Lowering
 from engine.runtimes.runtime import GPU_FACTS, Runtime, Way
+from engine.text import distribution
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu

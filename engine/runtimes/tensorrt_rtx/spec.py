@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from engine import distribution, gpus
+from engine import gpus
 from engine.runtimes import triton_images, versions
 from engine.runtimes.runtime import Way
 from engine.runtimes.tensorrt.spec import CUDA_BINDINGS, Engines
+from engine.text import distribution
 
 if TYPE_CHECKING:
     from engine.gpus import Gpu

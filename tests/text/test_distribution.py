@@ -9,9 +9,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from engine import distribution
+from engine.text import distribution
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = {name: [Requirement(each) for each in listed] for name, listed in PROJECT["optional-dependencies"].items()} | {
     "": [Requirement(each) for each in PROJECT["dependencies"]]
