@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Known:
-    """A value, and the files and environment variables that the value was read from.
+    """The value of a fact, and the files and environment variables that the value was read from.
 
     While no file in `paths` and no environment variable in `variables` changes, the value stays the same. `paths` also
     names missing files that would change the value if the files existed. For a value that the operating system itself

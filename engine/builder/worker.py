@@ -1,4 +1,4 @@
-"""Runs jobs in a child process, one after the other, each with a log and a measurement of peak memory."""
+"""The worker: a child process that runs jobs one after the other, with a log and the peak memory of each job."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from engine.text import distribution
 _ROOM = 1 << 16
 """A disk with fewer free bytes counts as full."""
 _KIB = 1024
-"""Bytes in the unit of memory sizes in Linux's proc(5) and getrusage(2)."""
+"""Bytes in a KiB, the unit of memory sizes in Linux's proc(5) and getrusage(2)."""
 _LISTED = 8
-"""The most lines of an exception's text that an error lists."""
+"""The greatest number of lines of an exception's text that an error lists."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class WorkerTask:
     """The work for one run of a job: names, values and paths, no code and no data."""
 
     step: str
-    """`module:Class` of the step."""
+    """The class of the step, written as `module:Class`."""
     name: str
     options: Mapping[str, Any]
     inputs: Mapping[str, str]
@@ -66,9 +66,9 @@ def command() -> list[str]:
 
 
 def main() -> None:
-    """Run tasks from standard input, a JSON line each, until it closes; answer on the former standard output.
+    """Run the tasks that standard input gives as JSON lines, and write the outcomes to standard output.
 
-    While a task runs, standard output and error go to its log, also those of native code.
+    While a task runs, the standard output and standard error of Python and native code go to the task's log.
     """
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
@@ -82,7 +82,10 @@ def main() -> None:
 
 
 def _tasks(stream: IO[bytes]) -> Any:
-    """Yield tasks. A thread reads ahead, so that the parent's death ends this process at once, even during a task."""
+    """Yield tasks.
+
+    A thread reads standard input ahead, so that this process ends as soon as its parent dies, even during a task.
+    """
     import queue
 
     tasks: queue.SimpleQueue[WorkerTask] = queue.SimpleQueue()
@@ -122,7 +125,7 @@ def _serve(task: WorkerTask) -> Outcome:
 
 
 def _speak_into(path: str) -> None:
-    """Redirect standard output and error to a job's log, and go to the folder of the log."""
+    """Redirect standard output and standard error to a job's log, and change to the folder of the log."""
     log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -131,9 +134,9 @@ def _speak_into(path: str) -> None:
 
 
 def perform(task: WorkerTask, kind: Any = None) -> Mapping[str, object]:
-    """Run a step and return its report as JSON. Raises StepError and any error of the step.
+    """Run a step and return its report as JSON. Raises StepError, and any error that the step raises.
 
-    `kind` is the step's class; without it the class is imported.
+    `kind` is the class of the step; without `kind`, the class is imported by the name in `task.step`.
     """
     if kind is None:
         module, _, name = task.step.partition(":")
@@ -201,7 +204,10 @@ def _is_full(error: BaseException | None) -> bool:
 
 
 def _has_no_room(path: str) -> bool:
-    """Say whether the disk of a job's output is full. Native code reports a full disk by errors of many kinds."""
+    """Say whether the disk of a job's output is full.
+
+    The free space is measured because native code reports a full disk by many kinds of errors.
+    """
     try:
         disk = os.statvfs(os.path.dirname(path))
     except OSError:

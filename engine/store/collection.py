@@ -1,4 +1,4 @@
-"""Garbage collection of a store: remove records by reach, age and size, safely beside running builds."""
+"""Garbage collection of a store: remove records by reachability, age and total size, while builds may run."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ from engine.store.store import Record, Store
 
 @dataclass(frozen=True)
 class CollectionLimits:
-    """The limits of a collection. None is no limit."""
+    """The limits of a collection. A limit of None is no limit."""
 
     reach: Collection[Digest] | None = None
-    """Keys that are kept whatever their age. Without another limit, the records of all other keys are removed."""
+    """Keys that are kept whatever their age.
+
+    Without limits on size and age, the collection removes the records of all other keys.
+    """
     max_bytes: int | None = None
     older_than_seconds: float | None = None
 
@@ -35,14 +38,17 @@ class Collected:
     """Removed records, each with the time of its last use in seconds since the epoch."""
     bytes: int = 0
     leftovers: int = 0
-    """The number of removed files and folders that no record names: of killed builds, logs, snapshots, quarantine."""
+    """The number of removed files and folders that no record names, including the contents of `quarantine/`."""
     in_use: int = 0
     """The number of records that the limits would remove and that stay because a running build uses them."""
     left_bytes: int = 0
 
 
 def collect(store: Store, limits: CollectionLimits, *, dry_run: bool) -> Collected:
-    """Remove records by the limits. Raises StoreError on a file system without locks, where builds cannot be seen."""
+    """Remove the records that the limits do not keep.
+
+    Raises StoreError on a file system without locks, where a collection cannot see running builds.
+    """
     if not store.locks_work:
         raise StoreError(
             f"nothing can be collected from {store.root}: its file system has no working locks",
@@ -84,9 +90,10 @@ class _Collection:
         return self.result
 
     def _unrecord(self, chosen: Sequence[Digest], staging: Path) -> list[Digest]:
-        """Remove records, and put back those that a build has come to use meanwhile.
+        """Remove the records of the chosen keys, and put back each record that a build has named since as in use.
 
-        A build names a record before reading it. So every removed record that a build has read is named by now.
+        A build names a record before reading it. A removed record that a build has read is therefore among the named
+        records, which are read after the removal.
         """
         raw = {}
         with file_lock.hold(self.store.layout.gate):
@@ -122,12 +129,12 @@ class _Collection:
                     folder.rmdir()
 
     def _remove(self, path: Path) -> None:
-        """Remove a folder by renaming it first, so that a kill leaves no half of the folder in its place."""
+        """Move a folder to `staging/` and remove it there, so that a killed collection leaves no half of the folder."""
         with self.store.presence.workplace() as away:
             os.rename(path, away / path.name)
 
     def _leftovers(self, records: Mapping[Digest, Record]) -> Iterator[Path]:
-        """Yield the files and folders that no record names, artifacts before the pool's files that they link to."""
+        """Yield the files and folders that no record names; artifacts come before files of the pool."""
         named = {record.artifact for record in records.values()}
         at = self.store.layout
         yield from (path for path in at.artifacts.iterdir() if path.name not in named)
@@ -193,7 +200,10 @@ def _choice(records: Mapping[Digest, Record], last: Mapping[Digest, float], limi
 def _too_much(
     records: Mapping[Digest, Record], oldest: Sequence[Digest], gone: set[Digest], max_bytes: int
 ) -> list[Digest]:
-    """Return as many of the oldest keys as must go to come below a size; shared content frees no space."""
+    """Return the oldest keys whose removal brings the store below `max_bytes`.
+
+    A file that several records share frees its space with the last of these records.
+    """
     contents = Counter[Digest]()
     sizes: dict[Digest, int] = {}
     for key, record in records.items():
@@ -215,5 +225,5 @@ def _too_much(
 
 
 def _size(records: Collection[Record]) -> int:
-    """Return the bytes of the records' files, each content counted once."""
+    """Return the size in bytes of all files of the records, counting equal contents once."""
     return sum({content: size for record in records for size, content in record.files.values()}.values())

@@ -13,20 +13,23 @@ from engine.errors import StepError
 from engine.store.disk import flush
 
 _PERMISSIONS, _READ_ONLY = 0o777, 0o444
-"""File modes: all permissions, and reading by everybody."""
+"""Two file modes: the mask of all permission bits, and read permission for everybody."""
 Files = Mapping[str, tuple[int, Digest]]
 """Relative path -> size in bytes and digest of the content."""
 
 
 def take(folder: Path) -> Files:
-    """Make a job's output files read-only, flush and return them. Raises OSError; StepError for links and devices."""
+    """Make the output files of a job read-only, flush them to the disk, and return their sizes and digests.
+
+    Raises OSError for files that cannot be read, and StepError for links and devices.
+    """
     if folder.is_symlink() or not folder.is_dir():
         raise StepError("a step left no folder as its output", hint="steps write files below the folder they get")
     return {name: _taken(folder / name) for name in digest.walk(folder)}
 
 
 def tree(files: Files) -> Digest:
-    """Return the digest of an artifact with these files."""
+    """Return the digest of an artifact that consists of `files`."""
     return digest.of_tree({name: content for name, (_, content) in files.items()})
 
 

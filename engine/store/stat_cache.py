@@ -14,20 +14,24 @@ from engine.store.notes import Notes
 TICK_NS = 20_000_000
 """Two writes within one tick of the kernel's clock may leave the same time stamp (Linux: 4-10 ms, by CONFIG_HZ)."""
 COARSE_NS = 2_000_000_000
-"""Where time stamps have no fraction of a second: the coarsest in use are FAT's, of two seconds."""
+"""The tick of time stamps without a fraction of a second: FAT's time stamps, the coarsest in use, take two seconds."""
 _MOST = 200_000
-"""The most files in the cache. Beyond that number, files that this build did not use are forgotten."""
+"""The greatest number of files in the cache.
+
+If the cache has more files, the files that this build did not use are forgotten.
+"""
 
 Row = tuple[int, int, int, int, int]
-"""Device, inode, size in bytes, modification and change time in ns."""
+"""A stat row: device, inode, size in bytes, modification time and change time in ns."""
 
 
 class StatCache:
-    """Remembers the stat row and the digest of each inode in the store's notes, between builds.
+    """A cache that keeps the stat row and the digest of each file (inode) in the store's notes, between builds.
 
-    A file that was hashed within a clock tick of its last change may change again with the same time stamp, so its
-    digest is not remembered. (The rule is git's for "racily clean" files, but on the change time, which no program can
-    set.) Digests on file systems that may not show every change are not remembered either.
+    The digest of a file that was read within a clock tick of the file's last change is not remembered, because the file
+    may change again with the same time stamp. (Git has the same rule for "racily clean" files. This cache compares the
+    change time, which no program can set.) A digest is not remembered on a file system that may not show every change
+    either.
     """
 
     def __init__(self, notes: Notes) -> None:
@@ -50,7 +54,7 @@ class StatCache:
         return content
 
     def known(self, row: Row) -> Digest | None:
-        """Return the digest of the file with this row, None where the file must be read."""
+        """Return the remembered digest of the file with this stat row; None if no digest is remembered."""
         name = f"{row[0]}:{row[1]}"
         entry = self._entries().get(name)
         if entry is None or tuple(entry[:3]) != row[2:]:
@@ -59,13 +63,13 @@ class StatCache:
         return Digest(str(entry[3]))
 
     def forget(self, row: Row) -> None:
-        """Forget the digest of a file whose content turned out to be another one."""
+        """Forget the remembered digest of a file whose content has turned out to be different."""
         name = f"{row[0]}:{row[1]}"
         self._forgotten.add(name)
         self._changed |= self._entries().pop(name, None) is not None
 
     def save(self) -> None:
-        """Write the digests for the next build, merged with those that other builds have written meanwhile."""
+        """Write the digests for the next build, together with the digests that other builds have written meanwhile."""
         if not self._changed or self._known is None:
             return
         others = {k: v for k, v in self._notes.get("stat", "files").items() if k not in self._forgotten}
@@ -93,12 +97,15 @@ def stat_row(path: str | Path) -> Row:
 
 
 def row_of(status: os.stat_result) -> Row:
-    """Return the row in a stat result."""
+    """Return the stat row of a file from an `os.stat` result."""
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def settled_row(path: str | Path) -> Row:
-    """Return a file's row, after waiting until a further change would show in the change time. Raises OSError."""
+    """Return a file's stat row, after waiting until any further change would get a different change time.
+
+    Raises OSError.
+    """
     row = stat_row(path)
     now = time.time_ns()
     # A change time in the future is not waited for: the clock was set back.
@@ -109,6 +116,6 @@ def settled_row(path: str | Path) -> Row:
 
 
 def is_settled(row: Row, at_ns: int) -> bool:
-    """Say whether a change after `at_ns` would show in the change time."""
+    """Say whether a change of the file after the time `at_ns` would get a change time that differs from the row's."""
     changed = row[4]
     return at_ns - changed > (TICK_NS if changed % 1_000_000_000 else COARSE_NS)

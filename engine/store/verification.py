@@ -49,8 +49,8 @@ class Verdict:
 def verify(root: Path, *, parallel: int, on_progress: Callable[[int, int], None] = lambda *_: None) -> Verdict:
     """Read every file of the store at `root`; mend damaged files or put them aside. Raises StoreError.
 
-    Builds may run meanwhile. An interrupted verification goes on where it was. `on_progress` gets the number of files
-    read so far and the number of all files.
+    Builds may run during a verification. An interrupted verification continues after the files that it has read
+    already. `on_progress` gets the number of files read so far and the number of all files.
     """
     verdict = Verdict()
     stamped = layout.is_stamped(root)
@@ -119,7 +119,7 @@ class _Contents:
             return None
 
     def finish(self) -> None:
-        """Remove the note of the progress, because the verification has ended."""
+        """Remove the list of files that were read already, because the verification has ended."""
         self._store.notes.drop(*_PROGRESS)
 
     def _files(self) -> Iterator[Path]:

@@ -126,7 +126,11 @@ def _flags(tensor: Mapping[str, Any], path: Path, own: ConfigTensor, about: Abou
 
 
 def _takes_ragged(own: ConfigTensor, about: About) -> bool:
-    """Tell whether a model may take the rows of several requests as one row; True where nothing speaks against it."""
+    """Tell whether a model may take the rows of several requests as one row.
+
+    The answer is True for a model that runs no graph, and where the input's dims or the model's max_batch_size are not
+    known.
+    """
     if about.batch == 0:
         return False
     if about.backend not in _ENGINES or own.dims is None or about.batch is None:

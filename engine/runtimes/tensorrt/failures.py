@@ -33,7 +33,7 @@ class Circumstances:
     floats: Sequence[str] = ()
     """Matrix products and convolutions that the network computes in fp32, by name."""
     profiles: Sequence[str] = ()
-    """Each profile in words."""
+    """A text for each profile: the names of the inputs with their min, opt and max shapes."""
 
 
 def reasons(problems: Sequence[str]) -> list[str]:
