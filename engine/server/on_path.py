@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.runtimes import triton_images
+from engine.runtimes import triton_images, versions
 from engine.server import image_tags
 from engine.server.installation import Installation, Lacking, Launch, Place, options
 from engine.server.needs import Needs
@@ -69,7 +69,7 @@ def _version(home: Path) -> str:
 
 
 def _tensorrt() -> str:
-    """Return the version of the TensorRT beside the server; empty where none is found.
+    """Return the version of the TensorRT beside the server, the latest of several; empty where no TensorRT is found.
 
     In an image of NVIDIA that recipe knows, the version comes from recipe's table of images; elsewhere from the
     library's file name.
@@ -78,4 +78,4 @@ def _tensorrt() -> str:
     if named is not None and named.image is not None:
         return named.image.tensorrt
     names = [path.name for folder in _LIBRARIES for path in Path(folder).glob("libnvinfer.so.*.*.*")]
-    return max((name.removeprefix("libnvinfer.so.") for name in names), default="")
+    return max((name.removeprefix("libnvinfer.so.") for name in names), key=versions.numbers, default="")
