@@ -35,7 +35,7 @@ UNREADABLE = (OSError, ValueError, EOFError, TypeError, KeyError)
 
 
 def answer(argv: Sequence[str]) -> int | None:
-    """Print the output of an up-to-date build and return its exit code; None where the build must really run."""
+    """Print the output of an up-to-date build and return its exit code; None if the build is not up to date."""
     started = time.perf_counter()
     path = path_of(argv)
     if path is None:

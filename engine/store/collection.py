@@ -32,7 +32,7 @@ class CollectionLimits:
 
 @dataclass
 class Collected:
-    """What a collection removed, or in a dry run would remove."""
+    """The records and files that a collection removed, or would remove without `dry_run`."""
 
     records: list[tuple[Record, float]] = field(default_factory=list)
     """Removed records, each with the time of its last use in seconds since the epoch."""
@@ -69,7 +69,7 @@ class _Collection:
         self.result = Collected()
 
     def run(self) -> Collected:
-        # `presence` passes through the gate when it is first used, so it comes before the gate is closed.
+        # The first use of `presence` takes the gate, so `presence` is used before this collection holds the gate alone.
         staging = self.store.presence.folder.parent
         self.result.leftovers += presence.sweep(staging, self.store.layout.gate)
         records = {record.digest: record for record in self.store.records()}
@@ -97,7 +97,7 @@ class _Collection:
         """
         raw = {}
         with file_lock.hold(self.store.layout.gate):
-            # Before the records go: `verify` reports a missing record that a note names.
+            # First the notes, then the records: `verify` reports a missing record that a note names.
             heads.forget(self.store, set(chosen))
             for key in chosen:
                 path = self.store.record_path(key)
@@ -113,7 +113,7 @@ class _Collection:
     def _clean(self, known: Mapping[Digest, Record]) -> None:
         """Remove the files and folders that no record names any more."""
         with file_lock.hold(self.store.layout.gate):
-            # Builds may have added records meanwhile. While the gate is closed they add none.
+            # Builds may have added records meanwhile. While the collection holds the gate alone, builds add no records.
             now = {
                 path.stem: known.get(Digest(path.stem)) or self.store.read(path.stem)
                 for path in self.store.layout.records.glob("*.json")

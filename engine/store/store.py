@@ -98,7 +98,7 @@ class Store:
         try:
             raw = unsealed(self.record_path(key).read_bytes())
             files = {name: (int(size), Digest(content)) for name, (size, content) in raw.pop("files").items()}
-            raw.setdefault("job", raw["key"].get("step", ""))  # older records have it as a row
+            raw.setdefault("job", raw["key"].get("step", ""))  # older records have the step's name as a row of the key
             record = Record(**raw, files=files)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
@@ -144,7 +144,7 @@ class Store:
             return True
         if self.contents.digest(path) != content:
             return False
-        # The unknown row shows that this file, or the pool's link to it, was touched: see that the pool has it still.
+        # The unknown stat row shows that this file or the pool's link has changed: the pool may lack the content.
         with contextlib.suppress(OSError):
             self.offer(path, content)
         return True

@@ -102,7 +102,7 @@ class Judged(Step):
             differ = f", differing: {_names(agreement.differ)}" if agreement.differ else ""
             misses += thresholds.missed("agreement", agreement.share, self.agreement or Bound(at_least=least), differ)
         elif self.agreement is not None:
-            raise _unmeasured("agreement", "the outputs choose nothing, or there are fewer than three texts")
+            raise _unmeasured("agreement", "the outputs make no choice, or there are fewer than three texts")
         if self.metric is not None:
             if report.metric is None:
                 raise _unmeasured("metric", "no sample has a label, or the outputs are no classes")

@@ -28,12 +28,13 @@ DEFAULTS: Mapping[Precision, Defaults] = {
     # In fp32 only the order of rounding differs: all-MiniLM-L6-v2, fused, stays within 1e-5 of the original.
     "fp32": Defaults(cosine=0.9999, agreement=0.999, relative=1e-3),
     # fp16 and bf16 have 11 and 8 bits of mantissa: errors of 5e-4 and 4e-3 for each operation, which add up. In fp16 a
-    # score of 64 before a softmax is off by 0.03, and so are outputs behind it. T5 does not scale its scores down.
+    # score of 64 before a softmax is off by 0.03, and so are the outputs computed from the softmax. T5, for example,
+    # does not scale its scores down.
     "fp16": Defaults(cosine=0.999, agreement=0.98, relative=0.05),
     "bf16": Defaults(cosine=0.99, agreement=0.95, relative=0.2),
     # The worst cosine of all-MiniLM-L6-v2 on 430 texts and padded batches: 0.970 with 8-bit weights and a scale per
-    # channel, 0.964 with 7 bits, but 0.893 with one scale per tensor and 0.776 unfused. The last two must miss it.
-    # Q/DQ for a GPU has static scales instead of dynamic ones, and the same bound.
+    # channel, 0.964 with 7 bits, but 0.893 with one scale per tensor and 0.776 unfused. The bound of 0.95 refuses the
+    # last two models. Q/DQ for a GPU has static scales instead of dynamic ones, and the same bound.
     "int8": Defaults(cosine=0.95, agreement=0.9, relative=0.5),
     "fp8": Defaults(cosine=0.95, agreement=0.9, relative=0.5),
     # With 4-bit weights, a small model such as all-MiniLM-L6-v2 has a cosine of 0.96 on average and 0.88 at worst.

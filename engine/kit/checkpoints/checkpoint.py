@@ -179,8 +179,8 @@ def _refuse_unsupported(name: str, because: str, checkpoint: Path) -> None:
     if tasks.generates(name) and kind(checkpoint) != "transformers":
         raise StepError(
             f"{name} needs a model of transformers",
-            [because, "an .onnx file does not tell what it carries from call to call"],
-            "give the checkpoint as the source; it is exported with its past",
+            [because, "an .onnx file does not tell which of its tensors are the past"],
+            "give the checkpoint as the source: `export` writes the model with its past",
         )
     if task is None or (task.auto_class is None and kind(checkpoint) == "transformers"):
         raise StepError(

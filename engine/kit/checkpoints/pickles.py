@@ -58,7 +58,7 @@ def _tensors(pickle: Path) -> dict[str, torch.Tensor]:
         reason = f"it asks for {match[1]}" if match else f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise StepError(
             f"{pickle.name} is cut off, or holds more than tensors",
-            [reason, "the loader admits nothing but tensors, so nothing of it was run"],
+            [reason, "the loader admits nothing but tensors, so no code in the file was run"],
             "if you trust its author, load it where it comes from and save it with "
             "save_pretrained(path, safe_serialization=True)",
         ) from error

@@ -93,7 +93,7 @@ def _other(model: Any, why: str) -> StepError:
     return StepError(
         f"{type(model).__name__} does not carry keys and values from token to token, and cannot be exported",
         [why],
-        "models that generate must be attention throughout, as GPT-2, OPT, Llama, T5 and BART are",
+        "choose a model whose layers all use attention, such as GPT-2, OPT, Llama, T5 or BART",
     )
 
 

@@ -13,7 +13,7 @@ from engine.kit.checkpoints import json_files
 from engine.kit.generation.greedy import Rules
 
 _DEFAULT_NEW_TOKENS = 128
-"""The most new tokens of an answer where neither the recipe nor the model names a number."""
+"""The largest number of new tokens in an answer where neither the recipe nor the model names a number."""
 _NEUTRAL: tuple[Any, ...] = (None, False, 0, "", [], {})
 """Values that stand for "not set" in a field of any type."""
 
@@ -56,7 +56,7 @@ class Settings:
     max_new_tokens: int
     """The largest number of new tokens in a row, and the default for a request."""
     positions: int | None
-    """The most tokens that the model has positions for; None where no limit is known."""
+    """The largest number of tokens that the model has positions for; None where no limit is known."""
     stop_strings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """Notes for the log: fields of the model's config that greedy generation ignores."""
@@ -119,9 +119,9 @@ def _refuse(config: Mapping[str, Any], name: str) -> None:
     unsupported = [field for field, neutral in _UNSUPPORTED.items() if config.get(field) not in (*_NEUTRAL, neutral)]
     if unsupported:
         raise StepError(
-            "the model's own settings ask for what greedy generation here does not do",
+            "the model's own settings have fields that greedy generation does not support",
             [f"{name}: {field}: {config[field]}" for field in unsupported],
-            f"without it the answers are others: take it out of {name} if they may be",
+            f"take the fields out of {name} if answers without their effect are good enough",
         )
 
 
@@ -163,8 +163,8 @@ def _new_tokens(config: Mapping[str, Any], limit: int | None, positions: int | N
         if room is not None and limit > room:
             raise StepError(
                 f"the model has no room for {limit} new tokens",
-                [f"it can look at {positions} tokens, the prompt's among them"],
-                f"set generate.max_new_tokens to {room} at most; the more, the less of a long prompt is read",
+                [f"it has positions for {positions} tokens, those of the prompt included"],
+                f"set generate.max_new_tokens to {room} at most; a larger number leaves fewer tokens of a long prompt",
             )
         return limit
     own = config.get("max_new_tokens")
@@ -205,4 +205,4 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _wrong(field: str, value: Any, name: str) -> StepError:
-    return StepError(f"{name} of the model has a {field} that cannot be", [repr(value)[:200]], "save the model again")
+    return StepError(f"{name} of the model has an invalid {field}", [repr(value)[:200]], "save the model again")

@@ -60,7 +60,7 @@ def load(checkpoint: Path, *, longest: int | None = None) -> Tokenizer | None:
     if backend is None:
         return None
     settings = json_files.settings(checkpoint / "tokenizer_config.json")
-    # tokenizer.json keeps the limit that it was last used with. That limit counts only where no other is known.
+    # tokenizer.json keeps the limit of its last use. The kept limit counts only where no other limit is known.
     last = (backend.truncation or {}).get("max_length")
     limit = min(_limits(checkpoint, settings, longest), default=last)
     pad = _pad(checkpoint, backend, settings)

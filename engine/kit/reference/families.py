@@ -26,7 +26,7 @@ def refuse_other(config: Any, task: Task, loader: str) -> None:
         )
     if task.generates is Generates.CONTINUES and not continues(config):
         raise StepError(
-            f"{family} reads a text as a whole: it cannot continue one",
+            f"{family} reads a text as a whole: it cannot continue a text",
             _named(config),
             "choose a model such as GPT-2, OPT or Llama, or a task that this one is made for (`task:` under `model:`)",
         )
@@ -42,7 +42,7 @@ def refuse_without_padding(model: Any, task: Task) -> None:
     config = model.config
     if task.classes is Classes.ROWS and continues(config) and config.pad_token_id is None:
         raise StepError(
-            f"{type(model).__name__} classifies a text by its last token, and cannot tell padding from it",
+            f"{type(model).__name__} classifies a text by its last token, and cannot tell that token from padding",
             ["config.json has no pad_token_id"],
             "name the token that texts are filled up with, as `pad_token_id` in config.json",
         )

@@ -36,7 +36,7 @@ def load(checkpoint: Path, task: str, images: Images, **head: Unpack[HeadOptions
     """
     if not tasks.find(task).by_timm:
         hint = f"task: {tasks.either(lambda task: task.by_timm)}"
-        raise StepError(f"a model of timm classifies images; {task} is not supported of it", hint=hint)
+        raise StepError(f"a model of timm classifies images: the task {task} is not supported for it", hint=hint)
     model = _created(checkpoint, images)
     _set_head(model, head.get("num_labels"), allowed=head.get("random_head", False))
     channels, *own = _input_size(checkpoint)
@@ -71,7 +71,7 @@ def _created(checkpoint: Path, images: Images) -> Any:
     is_fixed = checkpoints.timm_config(checkpoint).get("fixed_input_size")
     model = _weighted(checkpoint, name, {"img_size": size} if images.size and is_fixed else {})
     if getattr(model, "dynamic_img_size", False):
-        # Such a model resamples weights for each batch, and ONNX has no operator for that: resample them once.
+        # With `dynamic_img_size`, a model resamples weights for each batch. ONNX has no operator for that.
         return _weighted(checkpoint, name, {"img_size": size, "dynamic_img_size": False})
     return model
 
@@ -86,7 +86,7 @@ def _weighted(checkpoint: Path, name: str, options: dict[str, Any]) -> Any:
             return timm.create_model(
                 f"local-dir:{checkpoint}", pretrained=True, pretrained_cfg_overlay={"custom_load": False}, **options
             ).float()
-    except Exception as error:  # timm, torch and safetensors each raise their own
+    except Exception as error:  # timm, torch and safetensors each raise exceptions of their own
         raise StepError(
             f"the checkpoint's weights do not make a {name}"
             + (f" for images of the size {options['img_size']}" if options else ""),
@@ -120,11 +120,11 @@ def _set_head(model: Any, num_labels: int | None, *, allowed: bool) -> None:
         return
     if num_labels is None or not allowed:
         raise StepError(
-            f"the checkpoint's head tells {classes} classes apart, the recipe {num_labels}"
+            f"the checkpoint's head has {classes} classes, but the recipe asks for {num_labels}"
             if classes
             else "the checkpoint has no head that classifies",
-            hint="choose a checkpoint that has one, or allow a random head with num_labels and random_head: true "
-            "under model:",
+            hint="choose a checkpoint with a fitting head, or allow a random head with num_labels and "
+            "random_head: true under model:",
         )
     with seeded():
         model.reset_classifier(num_labels)
@@ -154,7 +154,7 @@ def _try(module: torch.nn.Module, checkpoint: Path, own: list[int]) -> None:
             f"its own size is {own[0]} x {own[1]}: leave preprocess.size out, or take a multiple of its patches",
         ) from error
     if answer.ndim != 2:  # noqa: PLR2004 - batch and classes
-        raise StepError(f"the model answers {list(answer.shape)}: that is no logit for each class")
+        raise StepError(f"the model answers {list(answer.shape)}: not one logit for each class")
 
 
 @cache

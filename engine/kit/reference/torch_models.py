@@ -152,7 +152,7 @@ def _from_pretrained(checkpoint: Path, task: Task, num_labels: int | None) -> tu
         )
     except StepError:
         raise
-    except Exception as error:  # transformers, safetensors and torch each raise their own
+    except Exception as error:  # transformers, safetensors and torch each raise exceptions of their own
         facts = checkpoints.error_lines(error, checkpoint)
         raise StepError(f"the checkpoint cannot be loaded for {task.name}", facts) from error
     return model, loading
