@@ -97,6 +97,10 @@ class Hardware(Frozen):
     version: str | None = None
     """The suitable versions of the tool, as recipes write them: "10.x"; None for any version."""
 
+    def includes(self, gpu: str) -> bool:
+        """Return whether a GPU, by the name that its driver reports, is one of the GPUs that a job may run on."""
+        return any(gpus.matches(gpu, device.name) for device in self.devices)
+
     def __str__(self) -> str:
         names = " or ".join(gpus.with_capability(device.name, device.sm) for device in self.devices)
         # "10.x" is left out: only an exact version helps a user who waits for the hardware.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from engine import gpus
 from engine.key import Change, Key, changes
 from engine.runtimes.versions import agrees, is_later
 from engine.step import Hardware
@@ -107,7 +106,7 @@ def _requirements(hardware: Hardware) -> Mapping[str, tuple[str, Callable[[str],
     major = (hardware.version or "").partition(".")[0]
     capabilities = sorted({str(device.sm) for device in hardware.devices})
     return {
-        "facts.device.name": (names, lambda value: any(gpus.matches(value, each.name) for each in hardware.devices)),
+        "facts.device.name": (names, hardware.includes),
         "facts.device.sm": (" or ".join(capabilities), lambda value: value in capabilities),
         f"tools.{hardware.tool}": (hardware.version or "any", lambda value: agrees(hardware.version or "", value)),
         f"facts.{hardware.tool}.major": (major or "any", lambda value: agrees(major, value)),

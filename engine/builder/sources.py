@@ -15,8 +15,6 @@ from engine.kit.onnx import onnx_source
 from engine.step import Source
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_LISTED = 12
-"""The greatest number of file names that an error lists."""
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -92,10 +90,8 @@ def _directory(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: 
     chosen = model_files.of_tokenizer(names) if tokenizer else model_files.of_model(names)
     if not chosen:
         part = "tokenizer" if tokenizer else "model"
-        present = ", ".join(sorted(entry.name for entry in path.iterdir())[:_LISTED])
-        raise StepError(
-            f"there is no {part} in {path}", [f"it holds: {present or 'nothing'}"], "name its own directory"
-        )
+        content = model_files.content_line(sorted(entry.name for entry in path.iterdir()))
+        raise StepError(f"there is no {part} in {path}", [content], "name its own directory")
     tree = digest.of_tree({name: _digest(path / name, digest_file) for name in chosen})
     return Resolved(tree, path, (*folders, *(path / name for name in chosen)))
 

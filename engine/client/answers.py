@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from engine.text import lists
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -103,7 +105,7 @@ def _generated(row: Mapping[str, np.ndarray]) -> Iterator[str]:
     yield text_of(row)
     if "token_ids" in row:
         count = tokens_in(row["token_ids"])
-        yield f"({count} token{'s' if count != 1 else ''}, finish_reason: {reason_of(row) or 'none'})"
+        yield f"({lists.counted(count, 'token')}, finish_reason: {reason_of(row) or 'none'})"
 
 
 def tokens_in(token_ids: np.ndarray) -> int:

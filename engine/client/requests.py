@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from engine.client.model_metadata import IMAGE, MAX_NEW_TOKENS, STOP, TEXT, ModelMetadata, TensorMetadata
 from engine.client.rows import QueryInput, QueryRow
 from engine.errors import UsageError
+from engine.text import lists
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +44,7 @@ def build(
     tensors |= {name: _of_json(_input(model, name), value) for name, value in query.json_values.items()}
     limit = _most_rows(model)
     if rows_each is not None and rows_each > limit:
-        raise UsageError(f"{model.name} takes {limit} row{'' if limit == 1 else 's'} a request, not {rows_each}")
+        raise UsageError(f"{model.name} takes {lists.counted(limit, 'row')} a request, not {rows_each}")
     rows = query.rows if rows_each is None else _repeated(query.rows, rows_each)
     batches = [InferRequest(_of_rows(model, batch) | tensors, batch) for batch in _batches(rows, rows_each or limit)]
     requests = [

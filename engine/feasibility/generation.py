@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from engine import tasks
 from engine.feasibility.facts import ModelFacts
 from engine.recipe import supported
+from engine.runtimes import recipes
 from engine.tasks import Generates
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
     if supported.off_the_cpu(recipe):
         what = f"not supported yet: generating text {supported.where(recipe)}; the model is for {task}"
         raise loaded.error(what, "target", hint=f"use {supported.ON_A_CPU}")
-    if supported.served(recipe):
+    if recipes.served(recipe):
         what = f"not supported yet: measuring generated text through a server; the model is for {task}"
         raise loaded.error(what, "bench", "via", hint="use via: [in-process]")
     _room(loaded, task, facts.max_sequence)

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.feasibility.facts import ModelFacts
-from engine.recipe import supported
 from engine.recipe.schema import Profile, Range, Recipe
-from engine.runtimes import registry
+from engine.runtimes import recipes, registry
 from engine.runtimes.profiles import greatest, in_words, usual_ranges
 from engine.runtimes.profiles import usual as usual_profiles
 from engine.text import suggestions
@@ -60,7 +59,7 @@ def _served(loaded: LoadedRecipe, profiles: Sequence[Profile]) -> None:
     The server would refuse a request beyond the package's limits, or truncate the request's texts.
     """
     recipe = loaded.recipe
-    if recipe.bench is None or not supported.served(recipe):
+    if recipe.bench is None or not recipes.served(recipe):
         return
     limits = greatest(profiles)
     if recipe.package.triton.max_batch_size:

@@ -49,7 +49,7 @@ class CudaDevice:
 @cache
 def devices() -> tuple[CudaDevice, ...]:
     """Return the GPUs that CUDA shows to this process; () without a driver."""
-    driver = _library(_DRIVER)
+    driver = library(_DRIVER)
     count = ctypes.c_int(0)
     if driver is None or driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0:
         return ()
@@ -72,13 +72,14 @@ def runtime_version() -> str:
             continue
     version = ctypes.c_int(0)
     for name in _RUNTIMES:
-        runtime = _library(name)
+        runtime = library(name)
         if runtime is not None and runtime.cudaRuntimeGetVersion(ctypes.byref(version)) == 0:
             return f"{version.value // 1000}.{version.value % 1000 // 10}"
     return "none"
 
 
-def _library(name: str) -> ctypes.CDLL | None:
+def library(name: str) -> ctypes.CDLL | None:
+    """Load a shared library of this machine and return it; None where it cannot be loaded."""
     try:
         return ctypes.CDLL(name)
     except OSError:

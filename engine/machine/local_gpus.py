@@ -49,8 +49,7 @@ def gpus() -> tuple[LocalGpu, ...]:
 
 def local(hardware: Hardware) -> LocalGpu | None:
     """Return the first GPU of this machine that the hardware names, or None."""
-    names = [device.name for device in hardware.devices]
-    return next((gpu for gpu in gpus() if any(catalogue.matches(gpu.name, name) for name in names)), None)
+    return next((gpu for gpu in gpus() if hardware.includes(gpu.name)), None)
 
 
 def _tell(name: str, hardware: Hardware | None) -> Known:

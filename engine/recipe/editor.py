@@ -10,7 +10,7 @@ from typing import Any, get_args
 from engine.recipe.extends import VERSION, VERSION_FIELD
 from engine.recipe.fields import LARGEST_SIZE
 from engine.recipe.matrix import MAX_RULES
-from engine.recipe.model_config import ENUMS, MESSAGES, ONE_OF, PartName
+from engine.recipe.model_config import ENUMS, INTEGER_BOUNDS, MESSAGES, ONE_OF, PartName
 from engine.recipe.schema import Recipe
 
 _SECTION = re.compile(r"\b(Bench|Graph|Package|Target|TensorRT)Section\b")
@@ -19,7 +19,6 @@ _SIZE = {"type": "integer", "minimum": 1, "maximum": LARGEST_SIZE}
 _NUMBER = {"type": "number"}
 _BY_INPUT = {"type": "string", "pattern": "^[0-9]+(x[0-9]+)*$"}
 _WHOLE_TEXT = {"type": "string", "pattern": "^-?[0-9]+$"}
-_LARGEST_INTEGER = {"int32": (1 << 31) - 1, "uint32": (1 << 32) - 1, "int64": (1 << 63) - 1, "uint64": (1 << 64) - 1}
 
 _SHORT_FORMS: Mapping[str, list[dict[str, Any]]] = {
     "Range": [
@@ -150,8 +149,7 @@ def _kind(kind: str) -> dict[str, object]:
 
 
 def _scalar(kind: str) -> dict[str, object]:
-    if kind in _LARGEST_INTEGER:
-        most = _LARGEST_INTEGER[kind]
-        least = 0 if kind.startswith("u") else -most - 1
+    if kind in INTEGER_BOUNDS:
+        least, most = INTEGER_BOUNDS[kind]
         return {"anyOf": [{"type": "integer", "minimum": least, "maximum": most}, _WHOLE_TEXT]}
     return {"type": {"string": "string", "bool": "boolean"}.get(kind, "number")}

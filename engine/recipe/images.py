@@ -43,7 +43,7 @@ def of_timm(model: ModelSection) -> bool:
     reads the directory.
     """
     source = model.source.lower()
-    return source.startswith(_REPOSITORIES) or (_for_timm(model.task) and not source.endswith(".onnx"))
+    return source.startswith(_REPOSITORIES) or (_for_timm(model.task) and not model.is_onnx_file)
 
 
 def _for_timm(task: str | None) -> bool:

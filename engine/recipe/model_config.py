@@ -148,6 +148,13 @@ MESSAGES: Mapping[str, Mapping[str, str]] = {
 The type of a field is the name of a scalar, message or enum; `[TYPE]` is a list, and `{KEY:TYPE}` is a map.
 """
 ENUMS: Mapping[str, tuple[str, ...]] = {name: tuple(values.split()) for name, values in _ENUMS.items()}
+INTEGER_BOUNDS: Mapping[str, tuple[int, int]] = {
+    "int32": (-(1 << 31), (1 << 31) - 1),
+    "int64": (-(1 << 63), (1 << 63) - 1),
+    "uint32": (0, (1 << 32) - 1),
+    "uint64": (0, (1 << 64) - 1),
+}
+"""Name of an integer type of protobuf -> its least and its greatest number."""
 ONE_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "ModelConfig": (("dynamic_batching", "sequence_batching", "ensemble_scheduling"),),
     "ModelVersionPolicy": (("latest", "all", "specific"),),

@@ -74,6 +74,11 @@ class ModelSection(RecipePart):
     random_head: Flag = False
     trust_remote_code: Flag = False
 
+    @property
+    def is_onnx_file(self) -> bool:
+        """Whether the source is a path of an ONNX file."""
+        return self.source.lower().endswith(".onnx")
+
 
 def _one_or_several(value: Any) -> str:
     """Return "several" for a list of devices, else "one": pydantic validates `device` as the returned form only."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from engine import tasks
 from engine.recipe import images
 from engine.recipe.schema import Recipe
-from engine.runtimes import registry
+from engine.runtimes import recipes, registry
 from engine.runtimes.runtime import Unsupported
 
 if TYPE_CHECKING:
@@ -26,11 +26,6 @@ def _rivals(recipe: Recipe) -> bool:
 def off_the_cpu(recipe: Recipe) -> bool:
     """Tell whether the recipe's target cannot generate text. Only ONNX Runtime's CPU provider can generate text."""
     return not registry.of(recipe).generates(recipe.target)
-
-
-def served(recipe: Recipe) -> bool:
-    """Tell whether the bench of a recipe measures through a server."""
-    return recipe.bench is not None and any(way != "in-process" for way in recipe.bench.via)
 
 
 def _generating() -> str:
@@ -64,8 +59,8 @@ _ROWS: tuple[Row, ...] = (
     ("generate", lambda r: r.generate and r.model.task is not None and not tasks.generates(r.model.task),
      "generating text with this task", _generating),
     ("preprocess", lambda r: r.preprocess and not images.of_timm(r.model), "preparing images for this model", _of_timm),
-    ("bench.via", lambda r: served(r) and tasks.generates(r.model.task), "measuring generated text through a server",
-     "via: [in-process]"),
+    ("bench.via", lambda r: recipes.served(r) and tasks.generates(r.model.task),
+     "measuring generated text through a server", "via: [in-process]"),
     ("bench.against", _rivals, "a rival in this precision", "precision: fp32, or for pytorch fp16 or bf16"),
 )  # fmt: skip
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from engine.report import grid
-from engine.runtimes import registry
-from engine.text import sizes
+from engine.runtimes import profiles, registry
+from engine.text import lists, sizes
 
 if TYPE_CHECKING:
     from engine.runtimes.tensorrt.passport import EngineTensor, Extents, Passport
@@ -69,15 +69,12 @@ def _where(passport: Passport) -> str:
 
 
 def _counted(layers: Mapping[str, int] | None) -> str:
-    return ", ".join(f"{count} {name}" for name, count in (layers or {}).items())
+    return lists.counts(layers or {})
 
 
 def _profile(profile: Mapping[str, Extents]) -> str:
     """Return the least, usual and greatest shape of each input: "input_ids 1x1 / 1x16 / 1x128"."""
-    return ", ".join(
-        f"{name} {' / '.join('x'.join(map(str, shape)) for shape in (ends.min, ends.opt, ends.max))}"
-        for name, ends in profile.items()
-    )
+    return profiles.by_input({name: (ends.min, ends.opt, ends.max) for name, ends in profile.items()})
 
 
 def _tensors(tensors: Mapping[str, EngineTensor]) -> str:

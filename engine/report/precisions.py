@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from engine.kit.quantization.report import HalfReport, Kept, QdqReport, QuantizeReport
+from engine.text import lists
 
 _NAMED = 3
 """The greatest number of nodes that a line of the report names."""
@@ -36,7 +37,7 @@ def _half(report: HalfReport | None, head: str) -> list[str]:
 
 
 def _kept(group: Kept) -> str:
-    operators = ", ".join(f"{count} {name}" for name, count in group.operators.items())
+    operators = lists.counts(group.operators)
     reached = "" if group.largest is None else f"; up to {_number(group.largest)}, {_names(group.nodes)}"
     return f"{operators} ({group.reason}{reached})"
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from engine import reporting
 from engine.builder.summary import Summary
 from engine.kit.accuracy.report import AccuracyReport
-from engine.kit.bench.report import IN_PROCESS, BenchReport, BenchRow, ServerReport
+from engine.kit.bench.report import BenchReport, BenchRow, ServerReport
 from engine.kit.quantization.report import QuantizeReport
 from engine.report import grid, precisions
 from engine.reporting import Number
 from engine.runtimes import registry
+from engine.runtimes.recipes import IN_PROCESS
 from engine.server.installation import KIND_NAMES
 from engine.step import Section
 from engine.text import sizes
@@ -83,7 +84,7 @@ def _where(bench: BenchReport) -> str:
     """Return the device on which latencies were measured: a CPU and its threads, or a GPU and its clock rates."""
     gpu = bench.gpu
     if gpu is None:
-        return f"{bench.cpu}, {bench.threads} thread{'s' if bench.threads != 1 else ''}"
+        return bench.processor
     if gpu.sm_mhz is None:
         return f"{gpu.name}, its clocks not known"
     least, greatest = gpu.sm_mhz

@@ -27,7 +27,7 @@ def chosen(hardware: Hardware) -> CudaGpu:
     """
     here = cuda.devices()
     for index, device in enumerate(here):
-        if any(gpus.matches(device.name, allowed.name) for allowed in hardware.devices):
+        if hardware.includes(device.name):
             return CudaGpu(index, device.name, device.sm)
     if not here:
         raise StepError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import importlib.util
 from collections.abc import Callable, Mapping
 
@@ -20,7 +19,7 @@ def missing(way: Way, installed: Callable[[str], bool]) -> list[str]:
     """
     absent = [name for name in way.distributions if not installed(name)]
     absent += [name for name, module in way.modules if not _can_import(module)]
-    absent += [name for name in way.libraries if not _loads(name)]
+    absent += [name for name in way.libraries if cuda.library(name) is None]
     return absent if cuda.devices() else [_DRIVER, *absent]
 
 
@@ -35,11 +34,3 @@ def _can_import(module: str) -> bool:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:  # the package around the module is not installed
         return False
-
-
-def _loads(library: str) -> bool:
-    try:
-        ctypes.CDLL(library)
-    except OSError:
-        return False
-    return True

@@ -7,6 +7,14 @@ from typing import Any, Protocol, Self
 
 from engine.errors import RecipeError
 
+IN_PROCESS = "in-process"
+"""The way of `bench.via` that runs the model inside the benchmarking process; all other ways use a server."""
+
+
+def served(recipe: RecipeView) -> bool:
+    """Return whether the bench of a recipe measures through a server."""
+    return recipe.bench is not None and any(way != IN_PROCESS for way in recipe.bench.via)
+
 
 class TargetView(Protocol):
     """The fields of a recipe's section `target` (`engine.recipe.schema.TargetSection`)."""

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from engine.errors import StepError
 
 if TYPE_CHECKING:
     import numpy as np
 
     Tensors = Mapping[str, np.ndarray]
+
+
+def refuse_missing(names: Iterable[str], inputs: Tensors) -> None:
+    """Raise StepError where inputs of the model are missing."""
+    missing = [name for name in names if name not in inputs]
+    if missing:
+        raise StepError(
+            f"The model asks for inputs that are not there: {', '.join(missing)}", [f"there are: {', '.join(inputs)}"]
+        )
 
 
 @dataclass(frozen=True)

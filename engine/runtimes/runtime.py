@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from engine.runtimes import recipes
 from engine.runtimes.served import Served, plain
 from engine.runtimes.triton_images import RECIPE_PATH
 
@@ -181,8 +182,7 @@ class Runtime:
 
     def unsupported(self, recipe: RecipeView) -> Iterator[Unsupported]:
         """Yield each value of the recipe that no step supports for this runtime yet."""
-        served = recipe.bench is not None and any(way != "in-process" for way in recipe.bench.via)
-        if served and not self.loads_in_triton:
+        if recipes.served(recipe) and not self.loads_in_triton:
             what = "measuring through a server what Triton has no backend for"
             yield Unsupported("bench.via", what, "via: [in-process]")
 

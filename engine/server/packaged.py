@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from engine.machine import cuda
 from engine.server.installation import Installation, Lacking, Launch, Place, options
 from engine.server.needs import Needs
 
@@ -139,15 +140,7 @@ def _backends(home: Path, folder: Path) -> Path:
 
 
 def _has_libpython() -> bool:
-    import ctypes
-
-    if _libpython_folder():
-        return True
-    try:
-        ctypes.CDLL(f"libpython{PYTHON}.so.1.0")
-    except OSError:
-        return False
-    return True
+    return bool(_libpython_folder()) or cuda.library(f"libpython{PYTHON}.so.1.0") is not None
 
 
 def _libpython_folder() -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 from engine import tasks
 from engine.errors import JudgementError
 from engine.kit.bench.interleaving import Budget, Contender, bench_rows
-from engine.kit.bench.report import IN_PROCESS, BenchReport, BenchRow, ServerReport
+from engine.kit.bench.report import BenchReport, BenchRow, ServerReport
 from engine.kit.inputs import bench_inputs
 from engine.kit.onnx import graphs, onnx_files
 from engine.kit.triton.serving import Serving
@@ -22,8 +22,9 @@ from engine.machine import cpu, gpu_state
 from engine.recipe import images
 from engine.recipe.images import Images
 from engine.recipe.schema import Recipe, Rival
-from engine.runtimes import devices, registry
+from engine.runtimes import devices, recipes, registry
 from engine.runtimes.execution import Execution
+from engine.runtimes.recipes import IN_PROCESS
 from engine.runtimes.rival import RivalModel
 from engine.runtimes.runner import Runner
 from engine.step import Hardware, Section, Step, TypedReport
@@ -101,7 +102,7 @@ class Bench(Step):
             images=images.of_recipe(recipe) if original else None,
             new_tokens=recipe.generate.get("max_new_tokens"),
             via=bench.via,
-            serving=Serving.for_recipe(recipe) if any(via != IN_PROCESS for via in bench.via) else None,
+            serving=Serving.for_recipe(recipe) if recipes.served(recipe) else None,
             budgets=tuple({str(name): limit for name, limit in shape.budget.items()} for shape in bench.shapes),
         )
 
@@ -193,8 +194,7 @@ class Bench(Step):
         ]
         if missed:
             noise = max(row.noise for row in ours)
-            threads = f"{report.threads} thread{'s' if report.threads != 1 else ''}"
-            where = report.gpu.name if report.gpu is not None else f"{report.cpu}, {threads}"
+            where = report.gpu.name if report.gpu is not None else report.processor
             facts = [*missed[1:], f"on {where}; noise up to {noise:.0%}"]
             raise JudgementError(
                 f"A latency is over its budget: {missed[0]}",

@@ -84,7 +84,7 @@ class Export(Step):
     def for_recipe(cls, recipe: Recipe) -> Self | None:
         """Return the step, or None for a source that is already ONNX."""
         model = recipe.model
-        if model.source.lower().endswith(".onnx"):
+        if model.is_onnx_file:
             return None
         return cls(
             task=model.task, num_labels=model.num_labels, random_head=model.random_head, images=images.of_recipe(recipe)

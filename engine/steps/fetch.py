@@ -17,9 +17,6 @@ from engine.store.copying import copy
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
-_LISTED = 12
-"""The number of file names that an error lists."""
-
 
 class Fetch(Step):
     """Copy a model out of a directory, a package, an ONNX file or a hub's repository into a checkpoint."""
@@ -125,7 +122,7 @@ def _add_tokenizer(tokenizer: Path | str, out: Path) -> None:
     if not chosen:
         raise StepError(
             f"there is no tokenizer in {tokenizer}",
-            [f"it holds: {', '.join(names[:_LISTED]) or 'nothing'}"],
+            [model_files.content_line(names)],
             "name a directory with tokenizer.json, or that file",
         )
     _copy_all(directory, chosen, out)

@@ -16,6 +16,7 @@ from engine.runtimes.onnxruntime import fusion
 from engine.runtimes.onnxruntime import session as ort
 from engine.runtimes.preparation import Residual
 from engine.step import Step, TypedReport
+from engine.text import lists
 
 if TYPE_CHECKING:
     import onnx
@@ -82,7 +83,7 @@ class Fuse(Step):
                 return FuseReport(fused={}, nodes=(before, before), unfused=str(reason))
             onnx_files.link(changed, out)
             after = _count(onnx_files.load_graph(changed))
-        print(f"fused {', '.join(f'{count} {name}' for name, count in fused.items())}: {before} -> {after} nodes")
+        print(f"fused {lists.counts(fused)}: {before} -> {after} nodes")
         return FuseReport(fused=fused, nodes=(before, after))
 
     def _fused(self, shaped: Path, original: onnx.ModelProto, scratch: Path) -> tuple[Path, dict[str, int]]:

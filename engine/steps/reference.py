@@ -19,6 +19,7 @@ from engine.recipe.images import Images
 from engine.recipe.schema import Profile
 from engine.step import Source, Step, TypedReport
 from engine.tasks import Modality
+from engine.text import lists
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,7 +69,7 @@ class Reference(Step):
     def for_recipe(cls, recipe: Recipe) -> Self:
         """Return the step, which every recipe needs. It has profiles only where random inputs are drawn within them."""
         model, samples = recipe.model, recipe.validation.samples
-        onnx = model.source.lower().endswith(".onnx")
+        onnx = model.is_onnx_file
         shown = images.of_recipe(recipe)
         drawn = (onnx or shown is not None) and samples is None and model.tokenizer is None
         return cls(
@@ -108,8 +109,7 @@ class Reference(Step):
         ) as original:
             inputs = questions.ask(original, checkpoint, samples, task=task, profiles=self.profiles)
             kinds = cases.count_kinds(inputs)
-            listed = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-            print(f"running {original.name} on {len(inputs)} cases: {listed}")
+            print(f"running {original.name} on {len(inputs)} cases: {lists.counts(kinds)}")
             cases.save(list(_answered(original, inputs)), out)
         drawn = "random" in kinds
         return ReferenceReport(

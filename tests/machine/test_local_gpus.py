@@ -45,7 +45,7 @@ def driver(monkeypatch):
     """Let a test choose the driver."""
 
     def be(fake):
-        monkeypatch.setattr(cuda, "_library", lambda _name: fake)
+        monkeypatch.setattr(cuda, "library", lambda _name: fake)
         cuda.devices.cache_clear()
         local_gpus.gpus.cache_clear()
         monkeypatch.setenv("PATH", "/nowhere")

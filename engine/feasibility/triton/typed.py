@@ -7,15 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.feasibility.triton.fault import Fault, Path
-from engine.recipe.model_config import ENUMS, MESSAGES, ONE_OF
+from engine.recipe.model_config import ENUMS, INTEGER_BOUNDS, MESSAGES, ONE_OF
 from engine.text import suggestions
 
-_BOUNDS = {
-    "int32": (-(1 << 31), (1 << 31) - 1),
-    "int64": (-(1 << 63), (1 << 63) - 1),
-    "uint32": (0, (1 << 32) - 1),
-    "uint64": (0, (1 << 64) - 1),
-}
 _REALS = ("float", "double")
 _SHOWN = 60
 """The number of characters of a text that an error shows."""
@@ -121,7 +115,7 @@ def _whole(value: Any, kind: str, path: Path) -> int:
     digits = isinstance(value, str) and value.removeprefix("-").isascii() and value.removeprefix("-").isdigit()
     if isinstance(value, bool) or not (isinstance(value, int) or digits):
         raise Fault(f"{_of(path)} is {_shown(value)}; a whole number is meant", path)
-    number, (least, most) = int(value), _BOUNDS[kind]
+    number, (least, most) = int(value), INTEGER_BOUNDS[kind]
     if not least <= number <= most:
         limit = f"at least {least:,}" if number < least else f"at most {most:,}"
         raise Fault(f"{_of(path)} is {number:,}; {limit} is meant ({kind})", path)

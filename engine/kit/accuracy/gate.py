@@ -12,6 +12,7 @@ from engine.kit.accuracy.report import AccuracyReport
 from engine.kit.accuracy.thresholds import DEFAULTS, Miss
 from engine.recipe.schema import Bound, Metric, Precision, Recipe
 from engine.step import Step, TypedReport
+from engine.text import lists
 
 _LISTED = 20
 """The largest number of case names in an error."""
@@ -113,7 +114,7 @@ class Judged(Step):
 
 
 def _names(names: Sequence[str]) -> str:
-    return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+    return lists.first_of(names, _LISTED)
 
 
 def _too_far(misses: Sequence[Miss], report: AccuracyReport, precision: Precision) -> JudgementError:

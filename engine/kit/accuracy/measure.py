@@ -16,6 +16,7 @@ from engine.kit.checkpoints import checkpoint as checkpoints
 from engine.kit.checkpoints import sentences
 from engine.kit.inputs import cases
 from engine.kit.inputs.cases import Case
+from engine.text import lists
 
 if TYPE_CHECKING:
     import numpy as np
@@ -154,4 +155,4 @@ def _in_words(report: AccuracyReport) -> str:
 def _listed(kinds: Mapping[str, int]) -> str:
     """Return the number of cases of each kind, for the log."""
     words = {"random": "random tensors, since there are no samples"}
-    return ", ".join(f"{count} {words.get(kind, kind)}" for kind, count in kinds.items())
+    return lists.counts({words.get(kind, kind): count for kind, count in kinds.items()})

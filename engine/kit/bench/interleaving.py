@@ -10,7 +10,8 @@ from math import inf
 from typing import TYPE_CHECKING, Self
 
 from engine.kit.bench import stats
-from engine.kit.bench.report import IN_PROCESS, BenchRow
+from engine.kit.bench.report import BenchRow
+from engine.runtimes.recipes import IN_PROCESS
 from engine.runtimes.runner import Runner
 
 if TYPE_CHECKING:

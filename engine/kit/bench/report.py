@@ -10,8 +10,7 @@ from typing import Self
 from engine.kit.bench import stats
 from engine.machine.gpu_state import GpuReport
 from engine.reporting import TypedReport, measured
-
-IN_PROCESS = "in-process"
+from engine.text import lists
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +92,11 @@ class BenchReport(TypedReport):
     def noise(self) -> float:
         """The largest noise of any row."""
         return max((row.noise for row in self.rows), default=0.0)
+
+    @property
+    def processor(self) -> str:
+        """The CPU of the run and the number of threads: "Xeon, 8 threads"."""
+        return f"{self.cpu}, {lists.counted(self.threads, 'thread')}"
 
     def ours_beside(self, rival: BenchRow) -> BenchRow | None:
         """Return the row of the recipe's own model that has the rival's shape and `via`; None without such a row."""

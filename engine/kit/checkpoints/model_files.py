@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from engine.errors import StepError
+from engine.text import lists
 
 Weights = Literal["safetensors", "pickle-tensors-only"]
 
@@ -86,7 +87,7 @@ def refuse_incomplete(names: Sequence[str], *, weights: Weights, where: str) -> 
     if chosen and "config.json" not in names:
         raise StepError(
             f"{where} has no config.json",
-            [_listed(names)],
+            [content_line(names)],
             "without it nobody knows which architecture the weights belong to: save the model with save_pretrained()",
         )
     if chosen and chosen[0] in {PICKLE, PICKLE_INDEX}:
@@ -126,12 +127,9 @@ def _no_weights(names: Sequence[str], where: str) -> StepError:
     else:
         what = f"{where} has no weights"
         hint = f"the weights are {WEIGHTS}, or {INDEX} with its parts: save the model with save_pretrained()"
-    return StepError(what, [_listed(names)], hint)
+    return StepError(what, [content_line(names)], hint)
 
 
-def _listed(names: Sequence[str]) -> str:
+def content_line(names: Sequence[str]) -> str:
     """Return the names of the first files of a directory, and the number of further files, for an error."""
-    shown = ", ".join(names[:_LISTED])
-    if len(names) > _LISTED:
-        shown += f" and {len(names) - _LISTED} more"
-    return f"it holds: {shown or 'nothing'}"
+    return f"it holds: {lists.first_of(names, _LISTED) or 'nothing'}"

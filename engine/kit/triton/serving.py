@@ -12,6 +12,7 @@ from engine.recipe.images import Images
 from engine.recipe.model_config import PartName
 from engine.recipe.schema import Recipe
 from engine.runtimes.execution import Execution
+from engine.runtimes.profiles import greatest
 from engine.step import Frozen
 
 
@@ -47,18 +48,14 @@ class Serving(Frozen):
         triton = recipe.package.triton
         name = triton.name or recipe.name
         pixels = images.of_recipe(recipe)
-        largest: dict[str, int] = {}
         file_names = warmups.names(recipe)
-        for profile in recipe.profiles:
-            for axis, extent in profile.items():
-                largest[axis] = max(largest.get(axis, 0), int(extent.max))
         return cls(
             model_name=name,
             ensemble=triton.ensemble or f"{name}_{_kind(recipe)}",
             tokenizer=triton.tokenizer,
             postprocess=triton.postprocess,
             max_batch_size=triton.max_batch_size,
-            largest=largest,
+            largest=greatest(recipe.profiles),
             task=recipe.model.task,
             images=pixels,
             mean=recipe.preprocess.get("mean", ()),

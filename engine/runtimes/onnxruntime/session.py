@@ -13,6 +13,7 @@ from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import MODEL
 from engine.runtimes.onnxruntime import providers as ort_providers
 from engine.runtimes.onnxruntime.providers import ON_CPU, SessionProvider
+from engine.runtimes.runner import refuse_missing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -152,12 +153,7 @@ def feed(session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray]
     Raises StepError where an input is missing.
     """
     model_inputs = session.get_inputs()
-    missing = [value.name for value in model_inputs if value.name not in inputs]
-    if missing:
-        raise StepError(
-            f"The model asks for inputs that are not there: {', '.join(missing)}",
-            [f"there are: {', '.join(inputs)}"],
-        )
+    refuse_missing((value.name for value in model_inputs), inputs)
     return {value.name: _cast(inputs[value.name], value.type) for value in model_inputs}
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import StepError
-from engine.runtimes.profiles import Shapes
+from engine.runtimes.profiles import Shapes, by_input
 from engine.runtimes.tensorrt import failures as trt_failures
 from engine.runtimes.tensorrt import log as trt_log
 from engine.runtimes.tensorrt import network as trt_network
@@ -121,7 +121,7 @@ def _add_profiles(
         for name, (least, usual, greatest) in inputs.items():
             profile.set_shape(name, trt.Dims([*least]), trt.Dims([*usual]), trt.Dims([*greatest]))
         if config.add_optimization_profile(profile) < 0:
-            raise trt_failures.refused(f"profile {number}: {_in_words(inputs)}", log.problems)
+            raise trt_failures.refused(f"profile {number}: {by_input(inputs)}", log.problems)
 
 
 def _timing_cache(config: tensorrt.IBuilderConfig, stored: bytes | None) -> tensorrt.ITimingCache | None:
@@ -140,14 +140,8 @@ def _timing_cache(config: tensorrt.IBuilderConfig, stored: bytes | None) -> tens
 
 
 def _circumstances(order: Order, network: tensorrt.INetworkDefinition) -> trt_failures.Circumstances:
-    profiles = [f"profile {number}: {_in_words(inputs)}" for number, inputs in enumerate(order.shapes) if inputs]
-    return trt_failures.Circumstances(order.forecast, trt_network.products_in_fp32(network), profiles)
-
-
-def _in_words(inputs: Shapes) -> str:
-    return ", ".join(
-        f"{name} {' / '.join('x'.join(map(str, shape)) for shape in ends)}" for name, ends in inputs.items()
-    )
+    lines = [f"profile {number}: {by_input(inputs)}" for number, inputs in enumerate(order.shapes) if inputs]
+    return trt_failures.Circumstances(order.forecast, trt_network.products_in_fp32(network), lines)
 
 
 @contextlib.contextmanager

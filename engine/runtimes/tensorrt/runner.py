@@ -14,7 +14,7 @@ from engine.errors import StepError
 from engine.runtimes import devices
 from engine.runtimes.execution import Execution
 from engine.runtimes.profiles import within
-from engine.runtimes.runner import Runner
+from engine.runtimes.runner import Runner, refuse_missing
 from engine.runtimes.tensorrt import api as trt_api
 from engine.runtimes.tensorrt import cudart, passport
 from engine.runtimes.tensorrt import failures as trt_failures
@@ -119,12 +119,7 @@ class _Engine:
         engine = self._engine
         tensors = [engine.get_tensor_name(number) for number in range(engine.num_io_tensors)]
         takes = [name for name in tensors if engine.get_tensor_mode(name) == trt.TensorIOMode.INPUT]
-        missing = [name for name in takes if name not in inputs]
-        if missing:
-            raise StepError(
-                f"The engine asks for inputs that are not there: {', '.join(missing)}",
-                [f"there are: {', '.join(inputs)}"],
-            )
+        refuse_missing(takes, inputs)
         context = self._context(self._profile({name: tuple(inputs[name].shape) for name in takes}))
         gives = [name for name in tensors if name not in takes]
         return Bindings(context, self._stream, inputs={name: inputs[name] for name in takes}, gives=gives)

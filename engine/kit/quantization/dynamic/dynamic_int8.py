@@ -13,6 +13,7 @@ from engine.kit.quantization.dynamic import activation_scaling
 from engine.kit.quantization.precisions import LeftAloneError
 from engine.kit.quantization.report import ActivationScaling, DynamicReport
 from engine.runtimes.onnxruntime import session as ort
+from engine.text import lists
 
 if TYPE_CHECKING:
     import onnx
@@ -32,7 +33,7 @@ def quantize(fused: Path, out: Path, *, reduce_range: bool) -> DynamicReport:
         counted, left = int8.counted(model), int8.left(model)
         _save(model, out, Path(folder))
     after = precisions.size(out)
-    print(f"quantized {', '.join(f'{count} {name}' for name, count in counted.items())}: {before} -> {after} bytes")
+    print(f"quantized {lists.counts(counted)}: {before} -> {after} bytes")
     if left:
         print(f"left as they are: {', '.join(left)}")
     ort.session(out, threads=1)  # a model that cannot be opened must not leave this step

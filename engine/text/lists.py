@@ -1,0 +1,21 @@
+"""Counts and lists of names in texts for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun in the singular or the plural: "1 thread", "8 threads"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def counts(by_name: Mapping[str, int]) -> str:
+    """Return the count of each name: "12 MatMul, 1 Gather"."""
+    return ", ".join(f"{count} {name}" for name, count in by_name.items())
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """Return the first names of a list, `most` of them, and the number of further names: "a, b and 3 more"."""
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
