@@ -27,7 +27,7 @@ def of_file(path: str | Path) -> Digest:
     """Return the digest of a file's content, which is read in chunks. Raises OSError."""
     state = xxhash.xxh3_128()
     with open(path, "rb", buffering=0) as file:
-        # No larger than the file: most files are small, and Python fills a fresh buffer with zeros.
+        # The buffer is no larger than the file: most files are small, and Python fills a fresh buffer with zeros.
         buffer = bytearray(min(_CHUNK, os.fstat(file.fileno()).st_size + 1))
         view = memoryview(buffer)
         while count := file.readinto(buffer):

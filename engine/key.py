@@ -11,7 +11,7 @@ from engine import digest
 from engine.digest import Digest
 
 Key = dict[str, str]
-"""Row -> value: "tools.onnxruntime" -> "1.31.1", "options.precision" -> "int8", ..."""
+"""The rows of a key, from name to value: "tools.onnxruntime" has the value "1.31.1", "options.precision" has "int8"."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Sealed bytes: a checksum and then the content, so that a reader knows whether the content is as it was written."""
 
-# An up-to-date build imports this file: it imports nothing.
+# An up-to-date build imports this module, so the module imports nothing itself.
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Hardware(Frozen):
 
     def __str__(self) -> str:
         names = " or ".join(gpus.with_capability(device.name, device.sm) for device in self.devices)
-        # "10.x" is left out: only an exact version is worth showing to a user who waits for it.
+        # "10.x" is left out: only an exact version helps a user who waits for the hardware.
         version = f" {self.version}" if self.version is not None and self.version[-1:].isdigit() else ""
         return f"{names} with {self.tool}{version}"
 
@@ -159,7 +159,8 @@ class Step(Frozen, ABC):
 
     The file, for example TensorRT's timing cache, saves time and changes no result.
 
-    `run` finds the file, if there is one, at `out.parent / KEPT`; the file that `run` leaves there is kept."""
+    If the store has a kept file, `run` finds the file at `out.parent / KEPT`. Afterwards the
+    file that `run` leaves there goes into the store."""
     report: ClassVar[type[TypedReport] | None] = None
     """The type that `run` returns and `judge` takes; None for a plain mapping of JSON values, or no report."""
     section: ClassVar[Section | None] = None

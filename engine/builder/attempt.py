@@ -67,7 +67,7 @@ class Attempt:
     def record(self, outcome: Outcome) -> Record:
         """File the worker's output in the store, as an artifact and a record.
 
-        Raises UserError where the worker failed or an input changed meanwhile.
+        Raises UserError if the worker failed, or if an input changed during the run.
         """
         try:
             if outcome.error is not None:
@@ -114,7 +114,7 @@ class Attempt:
             raise StepError(
                 f"{changed} changed while {self.job.name!r} was reading it",
                 ["the result was thrown away: it belongs to neither the old nor the new content"],
-                "build again once the file is at rest",
+                "build again when nothing changes the file any more",
             )
 
     def _refuse_damaged_inputs(self) -> None:
@@ -122,6 +122,6 @@ class Attempt:
             if not self.lookup.store.is_whole(record):
                 raise StepError(
                     f"the step {self.job.name!r} damaged its input {name!r}",
-                    [f"the artifact {record.artifact} no longer has the sizes it was stored with"],
-                    "a step must work on a copy of what it changes",
+                    [f"a file of the artifact {record.artifact} is not as it was stored"],
+                    "a step that changes a file must work on a copy of the file",
                 )

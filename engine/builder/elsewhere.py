@@ -29,7 +29,7 @@ class Elsewhere:
     def fitting(self, key: Key, hardware: Hardware) -> Iterator[Record]:
         """Yield the records of a job from machines with the required hardware, the latest record first.
 
-        `key` is the job's key without the rows of a machine.
+        `key` is the job's key without the rows that only a machine with the hardware can compute.
         """
         same = (record for record in self._every() if record.key["code"] == key["code"])
         return (record for record in same if not self.differences(record, key, hardware))
@@ -65,7 +65,7 @@ class Elsewhere:
             return False
         pair = (change.old, change.new)
         if pair not in self._same:
-            self._same[pair] = False  # ends the recursion for a step that hands on its input
+            self._same[pair] = False  # stops the recursion if a step hands on its input unchanged
             theirs, ours = (self._by_artifact.get(content, []) for content in pair)
             self._same[pair] = any(
                 self._same_but_for_the_machine(one.key, other.key) for one in theirs for other in ours

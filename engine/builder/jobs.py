@@ -21,7 +21,7 @@ class Job:
     name: str
     step: Step
     needs: Mapping[str, str]
-    """Parameter of the step's `run` -> the job whose output fills it."""
+    """For each parameter of the step's `run`, the name of the job whose output is passed."""
     gates: tuple[str, ...] = ()
     """The jobs that must pass before this job starts, although this job reads none of their outputs."""
 
@@ -34,8 +34,8 @@ class Job:
 def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     """Return the jobs of one recipe, each after the jobs that it needs.
 
-    Raises StepError if no step makes a required input, if two steps claim the same place, or if steps need each other
-    in a circle.
+    Raises StepError if no step makes a required input, if two steps claim the same place in the order, or if steps need
+    each other in a circle.
     """
     chosen = {name: kind.for_recipe(recipe) for name, kind in steps.items()}
     planned = {name: step for name, step in chosen.items() if step is not None}

@@ -74,7 +74,7 @@ class Lookup:
             known = self.facts(step.facts_used(), step.hardware()) if away is None else {}
         except KeyError as unknown:
             raise StepError(
-                f"the step {job.name!r} depends on a fact that nobody knows: {unknown}",
+                f"the step {job.name!r} depends on a fact that no module declares: {unknown}",
                 [f"facts: {', '.join(facts.describing())}"],
             ) from None
         return key_of(

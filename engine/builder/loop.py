@@ -162,7 +162,7 @@ class _Build:
             return None
         self.store.use(ticket.digest)
         record = self.lookup.find(ticket.job, ticket.known_key)
-        if record is not None and record.digest != ticket.digest:  # from another machine
+        if record is not None and record.digest != ticket.digest:  # a record from another machine
             ticket.rekey(record.key)
             self.store.use(ticket.digest)
         return record

@@ -51,7 +51,7 @@ def _names() -> tuple[str, ...]:
 def steps() -> Mapping[str, type[Step]]:
     """Return all step classes by name: the name of the module or, for another package, of the entry point.
 
-    Raises StepError where another package's step cannot be loaded or has a name that is taken.
+    Raises StepError if the step of another package cannot be loaded, or has the name of another step.
     """
     _first_names()
     kinds: dict[str, type[Step]] = {}

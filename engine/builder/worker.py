@@ -40,7 +40,7 @@ class WorkerTask:
     name: str
     options: Mapping[str, Any]
     inputs: Mapping[str, str]
-    """Parameter of `run` -> an absolute path, or a hub location such as `hf:REPO@COMMIT`."""
+    """For each parameter of `run`, an absolute path or a hub location such as `hf:REPO@COMMIT`."""
     out: str
     log: str
     key: str = ""
@@ -56,7 +56,7 @@ class Outcome:
     seconds: float
     peak_bytes: int
     files: Files = field(default_factory=dict)
-    """The output files: relative path -> size in bytes and digest of the content."""
+    """The output files: from the relative path to the size in bytes and the digest of the content."""
 
 
 def command() -> list[str]:
@@ -141,7 +141,7 @@ def perform(task: WorkerTask, kind: Any = None) -> Mapping[str, object]:
     if kind is None:
         module, _, name = task.step.partition(":")
         kind = getattr(importlib.import_module(module), name)
-    from engine.step import KEY_VARIABLE  # its pydantic is there by now
+    from engine.step import KEY_VARIABLE  # the step's own import has loaded pydantic already
 
     kind.name = task.name
     step = kind.model_validate(task.options)
@@ -155,17 +155,17 @@ def perform(task: WorkerTask, kind: Any = None) -> Mapping[str, object]:
 def _as_json(name: str, kind: Any, report: Any) -> Mapping[str, object]:
     """Return a report as JSON. Raises StepError for a report of another type than the step declares."""
     if kind.report is not None and not isinstance(report, kind.report):
-        raise StepError(f"the step {name!r} reports {type(report).__name__}, and says {kind.report.__name__}")
+        raise StepError(f"the step {name!r} reports {type(report).__name__}, and declares {kind.report.__name__}")
     raw = dict(report or {}) if kind.report is None else report.to_json()
     try:
         written = json.loads(json.dumps(raw, allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise StepError(f"the step {name!r} reports what JSON cannot hold", [str(error)]) from error
+        raise StepError(f"JSON cannot represent the report of the step {name!r}", [str(error)]) from error
     try:
         if kind.report is not None:
             kind.report.from_json(written)
     except ValueError as error:
-        raise StepError(f"the report of the step {name!r} would not read as it is declared", [str(error)]) from error
+        raise StepError(f"the report of the step {name!r} does not fit its declared type", [str(error)]) from error
     return raw
 
 

@@ -36,10 +36,10 @@ class LockedLookup(Lookup):
             return
         if locked.artifact != record.artifact:
             raise LockError(
-                f"what {job.name!r} of {job.recipe} made is not what is locked",
+                f"the output of {job.name!r} of {job.recipe} differs from the locked output",
                 [f"artifact of {job.name} in {job.recipe}: locked {locked.artifact}, here {record.artifact}",
-                 "from the same inputs, tools and code: its key is the locked one"],
-                "look at what differs; `recipe lock` accepts it",
+                 "the inputs, tools and code are the same: the job's key is the locked key"],
+                "compare the two artifacts; `recipe lock` accepts the new one",
             )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 Rows = Mapping[str, str]
 Place = tuple[str, str]
-"""The name of a variant and the name of one of its jobs."""
+"""A pair: the name of a variant and the name of one of the variant's jobs."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class LockedJob:
 
     needs: Rows = field(default_factory=dict)
     reads: Rows = field(default_factory=dict)
-    """Parameter of the step's `run` -> name of the source that fills it."""
+    """For each parameter of the step's `run`, the name of the source that is passed."""
     gates: tuple[str, ...] = ()
     options: Rows = field(default_factory=dict)
     output: LockedOutput | None = None

@@ -117,7 +117,7 @@ class Runtime:
     tools_for: ClassVar[Mapping[str, str]] = {}
     """Distributions that the runtime needs, each with its purpose, for `recipe doctor`."""
 
-    # What a recipe may ask of the runtime. Each `refuse...` raises RecipeError with the nearest thing that works.
+    # Limits of the runtime. Each method `refuse...` raises RecipeError with a hint that names a setting that works.
 
     def runs_on_cpu(self, target: TargetView) -> bool:
         """Say whether the target's model runs on a CPU."""
@@ -208,7 +208,7 @@ class Runtime:
         """Return how transformer operators are fused for the target; None where the runtime has no fused operators."""
         return None
 
-    # What the results of the runtime depend on.
+    # The options, packages and facts that the results of the runtime depend on.
 
     def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
         """Return the options with which the recipe's model is run: JSON values, which become rows of keys."""

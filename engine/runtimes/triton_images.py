@@ -114,9 +114,9 @@ IMAGES = (
     Image("24.02", "py3", "8.6.3.1", None, None, ("server-7221", "server-6959")),
     Image("24.05", "py3", "10.0.1.6", "12.4", None, ("server-7374", "rel-24-05")),
     Image("24.10", "py3", "10.5", "12.6.2", None, ("reefscan", "rel-24-10")),
-    Image("25.03", "py3", "10.9", "12.8.1", None, ("depth-anything",)),  # by tensorrt:25.03-py3
+    Image("25.03", "py3", "10.9", "12.8.1", None, ("depth-anything",)),  # version of tensorrt:25.03-py3
     Image("25.06", "py3", "10.11", "12.9.1", None, ("hpa", "rel-25-06")),
-    Image("26.02", "py3", "10.15.1", None, None, ("optimizer-1112",)),  # by tensorrt:26.02-py3
+    Image("26.02", "py3", "10.15.1", None, None, ("optimizer-1112",)),  # version of tensorrt:26.02-py3
 )
 
 

@@ -1,23 +1,14 @@
-"""Link, replace, flush and compare files, and explain the errors of a full or failing disk."""
+"""Replace, flush and compare files, and explain the errors of a full or failing disk."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from engine.errors import StoreError
-
-
-def link_or_copy(source: Path, target: Path) -> None:
-    """Make a hard link to a stored file, or a copy where the file system has no hard links."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
 
 
 @contextlib.contextmanager
@@ -40,7 +31,9 @@ def explained(root: Path) -> Iterator[None]:
 
 
 def replace(path: Path | str, data: bytes, *, fresh: Path | str, flushed: bool = False) -> None:
-    """Replace a file so that a reader, or a kill, sees the old or the new content, never a part. Raises OSError.
+    """Replace a file in one step: a reader sees the old or the new content, even if the writer is killed.
+
+    Raises OSError.
 
     The data is first written to `fresh`, a path on the same file system that no other call uses, and `fresh` is then
     renamed to `path`. With `flushed` the data is on the disk before the file is renamed, so that a power cut leaves no

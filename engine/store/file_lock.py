@@ -1,6 +1,6 @@
 """File locks between processes: held by an open file, freed by the kernel when the holder dies."""
 
-# On a file system without locks every process gets every lock. `work` tells whether locks exclude anybody.
+# On a file system without locks every process gets every lock. `work` tells whether locks keep other processes out.
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def try_take(path: Path | str) -> FileLock | None:
 
 @contextlib.contextmanager
 def hold(path: Path | str, *, shared: bool = False, wait: bool = True) -> Iterator[None]:
-    """Hold the lock of a file or a folder inside the block; a missing file is made and stays.
+    """Hold the lock of a file or folder inside the `with` block; a missing file is made, and is not removed.
 
     Several processes can hold a `shared` lock. Raises OSError. With `wait=False` raises BlockingIOError while another
     process holds the lock.

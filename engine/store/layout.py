@@ -58,7 +58,7 @@ class Layout:
 
     @cached_property
     def gate(self) -> Path:
-        """The lock of the whole store: builders share it while they add files, a collection holds it alone."""
+        """The lock of the whole store: builders share the lock, and a collection holds the lock alone."""
         return self.locks / "gate"
 
     @cached_property

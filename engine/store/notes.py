@@ -15,7 +15,7 @@ KINDS = ("heads", "stat", "resolutions")
 
 
 class Notes:
-    """The notes of a store. A damaged note reads like a missing note."""
+    """The notes of a store. A damaged note counts as a missing note."""
 
     def __init__(self, root: Path, write: Callable[[Path, bytes], None]) -> None:
         """`root` is the store's folder; `write(path, content)` replaces a file in one step."""

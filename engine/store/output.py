@@ -1,4 +1,4 @@
-"""Output folder of a job -> read-only files that are flushed to the disk, each with its digest."""
+"""Make the output folder of a job read-only, flush its files to the disk, and compute the digest of each file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.store.disk import flush
 _PERMISSIONS, _READ_ONLY = 0o777, 0o444
 """Two file modes: the mask of all permission bits, and read permission for everybody."""
 Files = Mapping[str, tuple[int, Digest]]
-"""Relative path -> size in bytes and digest of the content."""
+"""A mapping from a file's relative path to the file's size in bytes and the digest of its content."""
 
 
 def take(folder: Path) -> Files:

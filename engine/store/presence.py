@@ -39,7 +39,9 @@ class Presence:
         os.write(self._lock.handle, key.encode() + b"\n")
 
     def write(self, path: Path, data: bytes) -> None:
-        """Replace a file so that a reader, or a kill, sees the old or the new content, never a part. Raises OSError.
+        """Replace a file in one step: a reader sees the old or the new content, even if the writer is killed.
+
+        Raises OSError.
 
         The content is not flushed to the disk. `write` is for sealed files only: a file that a power cut tore no longer
         matches its seal, and is made again.
@@ -85,12 +87,12 @@ def sweep(staging: Path, gate: Path) -> int:
             return 0  # without locks, living builders cannot be told from dead ones
     try:
         with file_lock.hold(gate, wait=False):
-            # With the gate held alone, no builder is between making its folder and locking it.
+            # While this process holds the gate alone, no builder is between making and locking its folder.
             dead = [
                 entry for entry in staging.iterdir() if not entry.is_dir() or not file_lock.is_locked(entry / _USES)
             ]
     except BlockingIOError:
-        return 0  # other builders are at work: a later one sweeps
+        return 0  # other builders are at work: a later builder sweeps
     for entry in dead:
         if entry.is_dir():
             shutil.rmtree(entry, ignore_errors=True)

@@ -16,7 +16,8 @@ from engine.digest import Digest
 from engine.errors import StoreError
 from engine.key import Key, digest_of
 from engine.store import file_lock, layout, output
-from engine.store.disk import explained, link_or_copy, same_file
+from engine.store.copying import link_or_copy
+from engine.store.disk import explained, same_file
 from engine.store.file_lock import FileLock
 from engine.store.layout import Layout
 from engine.store.notes import Notes
@@ -97,7 +98,7 @@ class Store:
         try:
             raw = unsealed(self.record_path(key).read_bytes())
             files = {name: (int(size), Digest(content)) for name, (size, content) in raw.pop("files").items()}
-            raw.setdefault("job", raw["key"].get("step", ""))  # older records have it as a row
+            raw.setdefault("job", raw["key"].get("step", ""))  # older records have the step's name as a row of the key
             record = Record(**raw, files=files)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
@@ -143,7 +144,7 @@ class Store:
             return True
         if self.contents.digest(path) != content:
             return False
-        # The unknown row shows that this file, or the pool's link to it, was touched: see that the pool has it still.
+        # The unknown stat row shows that this file or the pool's link has changed: the pool may lack the content.
         with contextlib.suppress(OSError):
             self.offer(path, content)
         return True

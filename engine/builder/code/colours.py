@@ -2,7 +2,7 @@
 
 # A module's colour is a digest of its own text and of the colours of the modules that it leads to. A change therefore
 # shows in the colour of every module that reaches the changed one. In a circle of imports no module can be first, so
-# all colours of the circle are refined together until they tell no more modules apart (colour refinement:
+# all colours of the circle are refined together until a round distinguishes no further modules (colour refinement:
 # B. Weisfeiler, A. Leman, "The reduction of a graph to canonical form", 1968).
 
 from __future__ import annotations

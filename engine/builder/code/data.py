@@ -61,7 +61,7 @@ def declared(tree: ast.Module, module: Path) -> Declared:
     try:
         names = list(_declared(tree))
     except ValueError as error:
-        what = f"{module} declares data in words that only running it could tell"
+        what = f"the data that {module} declares is not written as literal texts"
         raise StepError(what, [str(error)], f"write `{NAME}` as a tuple of plain texts") from None
     for number, name in enumerate(names):
         place = Path(os.path.normpath(module.parent / name))

@@ -16,7 +16,7 @@ from engine.step import Step
 
 @dataclass(frozen=True)
 class Code:
-    """The digest of code, and the files that were read for it."""
+    """The digest of some code, and the files that were read to compute the digest."""
 
     digest: Digest
     files: tuple[Path, ...]

@@ -158,7 +158,7 @@ class _Writer:
             star = target.names == ("*",)
             whole = ImportTarget(target.module)
             self.essence.reaches.add(self._follow(whole if star else target))
-            # The module itself runs, even if it only hands on the name from another one.
+            # The module itself runs, even if it only re-exports the name from another module.
             if self._follow(whole)[0] is not None and not self._hands_on(target.module):
                 self.essence.reaches.add(self._follow(whole))
             if star or ordered:  # of two such imports, the later one binds the name

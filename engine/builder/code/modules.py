@@ -13,7 +13,7 @@ _COUNTED = (
     *("engine.steps", "engine.kit", "engine.runtimes", "engine.tasks", "engine.server", "engine.client"),
     *("engine.store.copying", "engine.machine.cpu", "engine.machine.gpu_state"),
 )
-"""The modules of this package whose code counts in keys: those with the work of steps."""
+"""The modules of this package whose code counts in keys: the modules that do the work of steps."""
 _LOOKED_UP = ("engine.runtimes.registry", "engine.runtimes.triton_images")
 """Modules of the packages above whose code does not count in keys.
 
@@ -51,7 +51,7 @@ def is_known(module: str, asker: str) -> bool:
 
 
 def around(module: str) -> Iterator[str]:
-    """Yield the packages around a module, which Python imports before the module."""
+    """Yield the parent packages of a module, which Python imports before the module."""
     while module := module.rpartition(".")[0]:
         yield module
 

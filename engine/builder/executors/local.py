@@ -64,7 +64,7 @@ class LocalExecutor:
         chosen.task, chosen.ident, chosen.started = task, ident, now
         chosen.deadline, chosen.time_limit, chosen.peak_bytes = now + time_limit, time_limit, 0
         chosen.loaded.update(tools)
-        # The death of an idle worker shows in `poll`, as the end of its answers.
+        # If an idle worker has died, `poll` sees the end of the worker's answers.
         with contextlib.suppress(BrokenPipeError):
             stdin = _pipe(chosen.process.stdin)
             stdin.write(worker.encode_task(task))
@@ -101,7 +101,7 @@ class LocalExecutor:
     def close(self) -> None:
         """Kill all workers and the programs that they have started."""
         for each in self._workers:
-            _kill(each)  # all before waiting for any: a process with gigabytes takes a while to end
+            _kill(each)  # kill all before waiting for any: a process with gigabytes ends slowly
         for each in list(self._workers):
             self._remove(each)
         self._selector.close()
@@ -188,7 +188,7 @@ def _crash(child: _Worker, code: int) -> Outcome:
             StepError(
                 f"the worker of step {name!r} was killed from outside (signal 9)",
                 facts,
-                "mostly that is the kernel running out of memory: build with -j 1, or on a machine with more of it",
+                "usually the kernel ran out of memory: build with -j 1, or on a machine with more memory",
             ),
         )
     how = f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit code {code}"

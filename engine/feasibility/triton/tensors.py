@@ -1,7 +1,8 @@
 """Tensors: checks `input` and `output` in overrides against the inputs and outputs of the model."""
 
-# Sources: Triton's model_config_utils.cc refuses wrong dimensions, reshapes and batch inputs. Its backends for ONNX
-# Runtime and TensorRT refuse tensors that differ from the model's ("Model Configuration" in Triton's documentation).
+# Sources: Triton's model_config_utils.cc refuses wrong dimensions, reshapes and batch inputs. Triton's backends for
+# ONNX Runtime and TensorRT refuse tensors that differ from the model's tensors ("Model Configuration" in Triton's
+# documentation).
 
 from __future__ import annotations
 

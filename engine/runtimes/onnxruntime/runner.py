@@ -74,7 +74,7 @@ def provider_of(directory: Path, execution: Execution) -> SessionProvider:
 
 
 def _plain(session: onnxruntime.InferenceSession, inputs: Tensors) -> Callable[[], object]:
-    ort.run(session, inputs)  # raises a clear error for wrong inputs; the bare call below does not
+    ort.run(session, inputs)  # raises a clear error for wrong inputs; the `session.run` below would not
     names = [value.name for value in session.get_outputs()]
     feed = {value.name: inputs[value.name] for value in session.get_inputs()}
     return lambda: session.run(names, feed)

@@ -1,8 +1,8 @@
 """`trt`: a name for the module `tensorrt` or `tensorrt_rtx`, whichever the runtime needs, with TensorRT 10's types."""
 
-# Both modules have the same classes, except what TensorRT-RTX adds: `builder` and `runner` look for that by name.
-# The types are those of the package `tensorrt-stubs`, which tests/runtimes/tensorrt/test_types.py checks; without the
-# package they are Any.
+# Both modules have the same classes. TensorRT-RTX has additional classes and methods, which `builder` and `runner` look
+# up by name. The types are those of the package `tensorrt-stubs`, which tests/runtimes/tensorrt/test_types.py checks;
+# without the package the types are Any.
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Failures: turns TensorRT's log messages into an error with a cause and a hint."""
 
-# The messages are those of TensorRT 10 and TensorRT-RTX 1.7. Those of TensorRT-RTX were seen in builds. Those of
-# TensorRT are quoted in NVIDIA's documentation and public issue tracker.
+# The messages are those of TensorRT 10 and TensorRT-RTX 1.7. The messages of TensorRT-RTX were seen in builds. The
+# messages of TensorRT are quoted in NVIDIA's documentation and public issue tracker.
 
 from __future__ import annotations
 

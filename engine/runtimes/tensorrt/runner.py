@@ -1,7 +1,7 @@
 """The runner of an engine of TensorRT or TensorRT-RTX (not yet run on a GPU)."""
 
 # Source: NVIDIA's documentation of TensorRT 10's Python API: IRuntime, ICudaEngine, IExecutionContext and
-# IOutputAllocator. `tensorrt_rtx` has the same classes. The calls that need no GPU are tested with it.
+# IOutputAllocator. `tensorrt_rtx` has the same classes. The calls that need no GPU are tested with `tensorrt_rtx`.
 
 from __future__ import annotations
 
