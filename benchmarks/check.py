@@ -31,7 +31,7 @@ def main() -> None:
     results = in_turns(contenders, options.runs)
     rows = [[name, duration(_busy(took)), times(_busy(results[OURS]) / _busy(took))] for name, took in results.items()]
     print(table(["recipe check", "CPU time", "here takes of it"], rows))
-    print(f"\nMedians of {options.runs} rounds in turns. {machine()}; {program.described()}.")
+    print(f"\nThe times are medians of {options.runs} rounds in turns. {machine()}; {program.described()}.")
 
 
 def _busy(took: list[Took]) -> float:

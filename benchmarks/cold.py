@@ -150,7 +150,7 @@ def _print(results: dict[str, list[Took]], *, same: bool) -> None:
     print()
     print(table(["medians by step", SCRIPT, OURS], rows))
     alike = "the same bytes" if same else "OTHER BYTES"
-    print(f"\nBoth packages hold {alike}. {machine()}; {program.described()}.")
+    print(f"\nThe packages of the script and of `recipe build` hold {alike}. {machine()}; {program.described()}.")
 
 
 if __name__ == "__main__":

@@ -73,7 +73,8 @@ def main() -> None:
     shapes = [f"{batch} x {tokens}" for batch, tokens in SHAPES]
     against = [f"{shape}, {what}" for shape in shapes for what in ("faster than fp32", "time of plain int8")]
     print(table(["ONNX Runtime, one thread", "mean cosine", "worst", f"reach {ENOUGH}", *against], rows))
-    print(f"\n{options.lines} lines of text and code, {options.rounds} rounds in turns. {machine()}.")
+    used = f"{options.lines} lines of text and code, in {options.rounds} rounds in turns"
+    print(f"\nThe measurement used {used}. {machine()}.")
 
 
 class Bench:

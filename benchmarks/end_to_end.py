@@ -95,14 +95,17 @@ def conditions(shown: list[dict[str, Any]], words: list[str], architecture: str 
     runs = [row["runs"] for each in shown for row in each["bench"]]
     threads = f"{reports[0]['threads']} thread{'s' if reports[0]['threads'] != 1 else ''}"
     lines = [f"`recipe build {' '.join(words)}`, {threads}, {min(runs)} to {max(runs)} runs a row."]
-    lines += [f"Seeded random weights of {architecture}, no download."] if architecture else []
+    if architecture:
+        lines.append(f"The weights of {architecture} are random with a fixed seed, so nothing was downloaded.")
     server = reports[0].get("server")
     if server:
-        aside = "; a stand-in in Python answers for its ONNX Runtime backend" if server["stand_in"] else ""
-        lines.append(f"Triton {server['version']} ({server['kind']}{aside}), asked as {server['asked']}.")
-    lines.append(f"Noise up to {noise:.0%}: how far the middle half of the rounds lies apart. {timing.machine()}.")
+        aside = ", with a stand-in in Python for its ONNX Runtime backend" if server["stand_in"] else ""
+        lines.append(f"The server is Triton {server['version']} ({server['kind']}{aside});")
+        lines.append(f"clients call its model {server['asked']}.")
+    spread = "the width of the middle half of the rounds' medians, as a share of their median"
+    lines.append(f"The noise is at most {noise:.0%} ({spread}). {timing.machine()}.")
     if noise > _NOISY:
-        lines.append("**The machine was busy: these numbers are no ground to stand on.**")
+        lines.append("**The machine was busy, so these numbers are not reliable.**")
     return " ".join(lines)
 
 

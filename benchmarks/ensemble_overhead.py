@@ -197,8 +197,8 @@ def report(rounds: Mapping[str, list[float]], about: Mapping[str, Any], tokens: 
         whose[FASTAPI] = f"{_ms(beyond(rounds, FASTAPI, BY_HAND))}: FastAPI's"
     rows = [[name, timing.duration(seconds), whose.get(name, "")] for name, seconds in middle.items()]
     of_nothing, of_fastapi = overhead(rounds)
-    ratios = [f"Beyond the work itself the package takes {of_nothing:.2f} x what a chain that does nothing takes"]
-    ratios += [f"{of_fastapi:.2f} x what FastAPI takes"] if FASTAPI in rounds else []
+    ratios = [f"The overhead of the package is {of_nothing:.2f} x the time of the chain that does nothing"]
+    ratios += [f"{of_fastapi:.2f} x the overhead of FastAPI"] if FASTAPI in rounds else []
     servers = [
         f"Triton {about['version']} {about['how']}",
         *([served.fastapi_described()] if FASTAPI in rounds else []),
@@ -206,7 +206,7 @@ def report(rounds: Mapping[str, list[float]], about: Mapping[str, Any], tokens: 
     return "\n\n".join((
         timing.table([f"one text of {tokens} tokens, one thread", "p50", "beyond the work"], rows),
         f"{', '.join(ratios)}.",
-        f"{len(rounds[OURS])} rounds in turns, medians. {'; '.join(servers)}. {timing.machine()}.",
+        f"The times are medians of {len(rounds[OURS])} rounds in turns. {'; '.join(servers)}. {timing.machine()}.",
     ))  # fmt: skip
 
 

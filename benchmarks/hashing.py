@@ -110,7 +110,7 @@ def _print(seconds: dict[str, list[float]], missing: list[str], options: argpars
     ]
     rows += [[name, f"not installed: pip install {name}", "", "", ""] for name in missing]
     print(table([f"{options.mib} MiB", "median", "best", "of the plain read", "of the copy"], rows))
-    print(f"\nOne thread, {options.runs} runs. {machine()}.")
+    print(f"\nEach method ran {options.runs} times on one thread. {machine()}.")
 
 
 if __name__ == "__main__":

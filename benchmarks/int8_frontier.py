@@ -47,7 +47,8 @@ def main() -> None:
         rows = list(bench.rows())
         rows += [bench.whole(kind) for kind in ("int8", "fp8", "int4") if kind in options.kinds]
     print(table(["MatMuls quantized", "of the work", "mean cosine", "worst", f"below {ENOUGH}"], rows))
-    print(f"\n{len(bench.fit) + len(bench.held_out)} texts to calibrate, {len(bench.unseen)} others. {machine()}.")
+    calibrated = f"Calibration used {len(bench.fit) + len(bench.held_out)} texts"
+    print(f"\n{calibrated}; the cosines are those of {len(bench.unseen)} other texts. {machine()}.")
 
 
 def _options() -> argparse.Namespace:

@@ -94,9 +94,10 @@ def _print_size(count: int, results: Results, options: argparse.Namespace) -> No
         if any(phases.values()):
             memory = ", ".join(f"{peak(phases[phase])} {phase}" for phase in PHASES if phases.get(phase))
             each = (median(phases["cold"]) - loop) / count
-            print(f"- {who}: cold {duration(each)} a job beyond the loop; peak memory {memory}.")
-    runs = f"{options.cold_runs} cold runs, {options.runs} others (5 of what takes over a second)"
-    print(f"- Medians of {runs}, in turns; in brackets the multiple of `make -r`.\n")
+            print(f"- {who}: a cold build takes {duration(each)} per job beyond the loop; the peak memory is {memory}.")
+    runs = f"number of cold runs: {options.cold_runs}; number of other runs: {options.runs}"
+    print(f"- The times are medians of runs that take turns ({runs}, or 5 if a build takes over a second).")
+    print("- The ratios in brackets compare with `make -r`.\n")
 
 
 def _cell(phases: dict[str, list[Took]], phase: str, base: dict[str, list[Took]], options: argparse.Namespace) -> str:

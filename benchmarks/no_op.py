@@ -115,7 +115,7 @@ def _print(results: dict[str, list[Took]], versions: dict[str, str], missing: li
     rows += [[peer.name, absent(peer), "", "", "", ""] for peer in missing]
     count = sum(len(work.writes) for work in works)
     print(table(["nothing to do", "median", "least", "of python", "of recipe", "runs"], rows))
-    print(f"\n{len(works)} jobs that wrote {count} files. {machine()}; {program.described()}.")
+    print(f"\nThe build has {len(works)} jobs, which wrote {count} files. {machine()}; {program.described()}.")
 
 
 if __name__ == "__main__":

@@ -70,7 +70,8 @@ def main() -> None:
         aside = ", with a stand-in in Python for its ONNX Runtime backend" if server.stand_in else ""
         print(timing.table(("tokens x clients", "", "p50", "p95", "requests a second", "of FastAPI's"), rows))
         print(
-            f"\n{options.rounds} rounds of {options.seconds:g} s in turns, medians; the model has one thread. "
+            f"\nThe numbers are medians of {options.rounds} rounds of {options.seconds:g} s in turns; "
+            "the model has one thread. "
             f"Triton {server.version} ({server.kind}{aside}); {served.fastapi_described()}. {timing.machine()}."
         )
 

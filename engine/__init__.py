@@ -10,7 +10,7 @@ __all__ = ["build", "check", "lock", "plan", "show", "why"]
 
 
 def __getattr__(name: str) -> object:
-    # Imported on first use: an up-to-date build does not need these functions, and their imports take time.
+    # Imported on first use: a no-op build does not need these functions, and their imports take time.
     if name in __all__:
         from importlib import import_module
 

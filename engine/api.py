@@ -1,4 +1,4 @@
-"""The commands as functions, for use without a terminal."""
+"""The commands of `recipe` as Python functions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
 ]  # fmt: skip
 
 VERSION = 1
-"""The version of these functions: see docs/stability.md."""
+"""The version number of this module's functions: see docs/stability.md."""
 _MEMORY_PER_JOB = 4 << 30
 """Bytes of memory for each parallel job: the export of MiniLM peaks at about 1 GB, of BERT-large at about 4 GB."""
 
@@ -46,16 +46,18 @@ def plan(recipes: Recipes, **reading: Unpack[Reading]) -> tuple[Variant, ...]:
 
 @dataclass(frozen=True)
 class Checked:
-    """A variant that passed the check; `model` says whether its model was here to be checked, too."""
+    """A variant that passed the check; `model` says whether the model's own files were checked, too."""
 
     variant: Variant
     model: bool
 
 
 def check(recipes: Recipes, **reading: Unpack[Reading]) -> list[Checked]:
-    """Check schema, hardware feasibility and plan without writing anything. Raises RecipeError, StepError.
+    """Check the recipes' fields, hardware feasibility and plans without writing anything.
 
-    The model's own files are checked, too, where the model is on this machine or was fetched before.
+    Raises RecipeError, StepError.
+
+    The model's files are checked, too, if the model is on this machine or an earlier build fetched the model.
     """
     selection = select(recipes, **reading)
     checks = []
@@ -81,7 +83,7 @@ def show(recipes: Recipes, **reading: Unpack[Reading]) -> list[Summary]:
 
 
 def reach(recipes: Recipes, **reading: Unpack[Reading]) -> set[Digest]:
-    """Return the keys in the store that recipes use: at present, in their last builds, and in their locks."""
+    """Return the keys of the records that recipes use at present, used in their last builds, or have in their locks."""
     current = session(recipes, **reading)
     now = {finding.record.digest for finding in current.findings() if finding.record is not None}
     last = {record.digest for summary in current.summaries() for record in summary.records.values()}
@@ -103,7 +105,7 @@ def build(
 ) -> Finished:
     """Build all jobs that are not cached and return the last event; packages go under `out` (default: `build/`).
 
-    Raises RecipeError and UsageError before any job runs; later failures are in the events.
+    Raises RecipeError and UsageError before any job runs; the failures of jobs are in the events.
     """
     return session(recipes, **reading).build(
         out=Path(out) if out is not None else None,
@@ -133,7 +135,8 @@ def session(recipes: Recipes, **reading: Unpack[Reading]) -> Session:
 def lock(recipes: Recipes, **reading: Unpack[Reading]) -> list[Locked]:
     """Write each recipe's lock beside the recipe, from this machine and the store, without building anything.
 
-    A lock's entries for other machines stay. Commits of hub revisions stay, too, unless `refresh` is set.
+    The entries for other machines in a lock stay. The commits of hub revisions in a lock stay, too, unless `refresh` is
+    set.
     """
     selection = select(recipes, **reading)
     return locking.write(Store(selection.store), variants(selection), refresh=selection.refresh)
@@ -141,7 +144,7 @@ def lock(recipes: Recipes, **reading: Unpack[Reading]) -> list[Locked]:
 
 @dataclass(frozen=True)
 class Session:
-    """Variants to be built, with the look-up of their keys and records."""
+    """The variants of a build, with the object that computes their keys and looks up their records."""
 
     selection: Selection
     variants: tuple[Variant, ...]
@@ -183,7 +186,7 @@ class Session:
         return last
 
     def findings(self) -> list[Finding]:
-        """Return the findings of `why` for the present files and store."""
+        """Return the findings of `recipe why`: which jobs are cached, and which rows of a key changed."""
         return [finding for variant in self.variants for finding in examine(variant, self.lookup)]
 
     def summaries(self) -> list[Summary]:
@@ -192,9 +195,9 @@ class Session:
 
 
 def _model_facts(selection: Selection, variant: Variant) -> ModelFacts | None:
-    """Return the facts in the model's own files, from this machine or from an earlier fetch; None without either.
+    """Return the facts in the model's files, on this machine or from an earlier fetch; None without the files.
 
-    No tensor is read and nothing is written.
+    The function reads no tensor and writes nothing.
     """
     step = next((job.step for job in variant.jobs if job.step.report is ModelFacts), None)
     if step is None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 _INTERRUPTED = 130
-"""The exit code after Ctrl-C. Shells use the same code: 128 plus 2, the number of the signal SIGINT."""
+"""The exit code after Ctrl-C. As in shells, the exit code is 128 plus 2, the number of the signal SIGINT."""
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -40,8 +40,9 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def _leave_own_folder() -> None:
     """Remove the folder that Python puts first on the import path.
 
-    For `python -m engine` that folder is the working directory, and for `recipe` it is the script's folder. Without the
-    removal the two commands could import different tools. The folder stays if it alone contains this program.
+    The first folder on the import path is the working directory for `python -m engine`, and the script's folder for
+    `recipe`. With different folders on the import path, `python -m engine` and `recipe` could import different versions
+    of a tool. If this program can be imported only from the first folder of the import path, the folder stays.
     """
     first = sys.path[0] if sys.path else None
     put_there = ("", os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0])))
@@ -51,7 +52,7 @@ def _leave_own_folder() -> None:
 
 
 def _exit(code: int, *, at_once: bool) -> NoReturn:
-    """Exit. With `at_once` the interpreter does not clean up, which saves a fifth of an up-to-date build's time."""
+    """Exit. If `at_once` is true, Python skips its clean-up at exit, which saves a fifth of a no-op build's time."""
     if at_once:
         os._exit(code)
     sys.exit(code)
@@ -65,7 +66,7 @@ def _interrupted() -> int:
 def _output_lost(error: OSError) -> int:
     """Return the exit code after a failure to write the output: 0 where the reader closed its pipe, else 1.
 
-    The output goes to the null device from here on, so that the flush at exit does not fail.
+    The function also redirects stdout to the null device, so that the flush of stdout at exit does not fail.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):

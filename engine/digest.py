@@ -1,4 +1,4 @@
-"""Bytes, files and trees -> Digest (xxh3_128)."""
+"""Digests (xxh3_128) of bytes, of files and of directories."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NewType
 import xxhash
 
 Digest = NewType("Digest", str)
-"""128 bits of anything, as 32 lowercase hexadecimal digits."""
+"""A checksum of 128 bits (xxh3), as 32 lowercase hexadecimal digits."""
 
 LENGTH = 32
 """The number of hexadecimal digits of a Digest."""
@@ -24,10 +24,10 @@ def of_bytes(data: bytes) -> Digest:
 
 
 def of_file(path: str | Path) -> Digest:
-    """Return the digest of a file's content, read in chunks. Raises OSError."""
+    """Return the digest of a file's content, which is read in chunks. Raises OSError."""
     state = xxhash.xxh3_128()
     with open(path, "rb", buffering=0) as file:
-        # No larger than the file: most files are small, and Python fills a fresh buffer with zeros.
+        # The buffer is no larger than the file: most files are small, and Python fills a fresh buffer with zeros.
         buffer = bytearray(min(_CHUNK, os.fstat(file.fileno()).st_size + 1))
         view = memoryview(buffer)
         while count := file.readinto(buffer):
@@ -38,7 +38,8 @@ def of_file(path: str | Path) -> Digest:
 def of_rows(rows: Iterable[tuple[str, str]]) -> Digest:
     """Return the digest of ordered (name, value) pairs.
 
-    Every string is prefixed by its length in bytes. So two different lists of pairs never give the same bytes.
+    Every string is prefixed by its length in bytes. The length prefixes keep two different lists of pairs from giving
+    the same bytes.
     """
     state = xxhash.xxh3_128(b"rows/1")
     for row in rows:

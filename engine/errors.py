@@ -1,4 +1,4 @@
-"""The errors that users meet. Each error has a message, facts and a hint."""
+"""The errors that users meet. Each error has a message, lines with details, and a hint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.text.places import Position
 
 
 class Exit(IntEnum):
-    """Exit codes of the program. Where several codes apply, `worst` chooses one."""
+    """Exit codes of the program. If several exit codes apply to a run, `Exit.worst` chooses one of the codes."""
 
     OK = 0
     FAILED = 1
@@ -20,7 +20,7 @@ class Exit(IntEnum):
 
     @staticmethod
     def worst(codes: Sequence[Exit]) -> Exit:
-        """Return the code with the highest precedence in `codes`. The precedence is 130, 2, 1, 4, 3, 0."""
+        """Return the exit code in `codes` that comes first in the order 130, 2, 1, 4, 3, 0."""
         order = (Exit.INTERRUPTED, Exit.USAGE, Exit.FAILED, Exit.JUDGED, Exit.WAITING, Exit.OK)
         return next((code for code in order if code in codes), Exit.OK)
 
@@ -28,8 +28,8 @@ class Exit(IntEnum):
 class UserError(Exception):
     """An error that the user can repair.
 
-    `what` is one line about what happened. `facts` are short lines printed under `what`. `hint` tells the user what to
-    do next.
+    `what` is the error message: one line. `facts` are short lines with details, printed under the message. `hint` is a
+    line that tells the user how to repair the error.
     """
 
     exit = Exit.FAILED
@@ -84,13 +84,13 @@ class LockError(UserError):
 
 
 class RecipeError(UserError):
-    """A recipe or a lock is wrong (exit 2). The message starts with the place of the error and shows the line."""
+    """A recipe or a lock is wrong (exit 2). The error message has the place of the error and its line."""
 
     exit = Exit.USAGE
 
     def __init__(self, what: str, position: Position, *, facts: Sequence[str] = (), hint: str = "") -> None:
         super().__init__(what, facts, hint)
-        self.args = (what, position)  # a pickle calls the class with these
+        self.args = (what, position)  # unpickling calls the class with these arguments
         self.position = position
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Events of a running build, which every report reads."""
+"""Events of a running build, from which the terminal output and the JSON output are made."""
 
 from __future__ import annotations
 

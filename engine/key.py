@@ -11,7 +11,7 @@ from engine import digest
 from engine.digest import Digest
 
 Key = dict[str, str]
-"""Row -> value: "tools.onnxruntime" -> "1.31.1", "options.precision" -> "int8", ..."""
+"""The rows of a key, from name to value: "tools.onnxruntime" has the value "1.31.1", "options.precision" has "int8"."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def changes(old: Key, new: Key) -> tuple[Change, ...]:
 def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield each leaf of nested mappings and lists with its dotted name; entries of a list are named by number.
 
-    An empty mapping or list is a leaf.
+    An empty mapping or list counts as a leaf.
     """
     inner: Iterable[tuple[Any, Any]] = ()
     if isinstance(value, dict):
@@ -92,7 +92,7 @@ def _flat(row: str, value: Any) -> dict[str, str]:
 
 
 def text_of(value: Any) -> str:
-    """Return a value as text, different for different values: a text like `int8` stays, the text `1` gets quotes."""
+    """Return a value as a text that no other value has: `int8` stays as it is, the string `1` gets quotes."""
     if isinstance(value, str):
         try:
             json.loads(value)

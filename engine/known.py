@@ -9,11 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Known:
-    """A value, and the files and environment variables that the value was read from.
+    """The value of a fact, and the files and environment variables that the value was read from.
 
-    The value stays the same while those files and variables stay the same. `paths` also names missing files that would
-    change the value if they existed. Answers of the system itself (the CPU, the kernel, the driver's files) are not in
-    `paths`, because every up-to-date build asks the system again.
+    While no file in `paths` and no environment variable in `variables` changes, the value stays the same. `paths` also
+    names missing files that would change the value if the files existed. For a value that the operating system itself
+    reports (about the CPU, the kernel or the driver), `paths` names no files of the operating system, because every
+    no-op build asks the operating system again.
     """
 
     value: str
@@ -22,15 +23,15 @@ class Known:
 
 
 Tell = Callable[[Any], Known]
-"""A function that returns a fact of this machine. The argument is the `Hardware` that a job needs, or None.
+"""A function that returns a fact of this machine. The function's argument is the `Hardware` that a job needs, or None.
 
-Raises KeyError where the machine has no such hardware.
+The function raises KeyError where this machine lacks the hardware that the job needs.
 """
 
 
 @dataclass(frozen=True)
 class Fact:
-    """The function that reads a fact. Records keep the facts that describe the whole machine and are quick to read."""
+    """The function that reads a fact. A record holds all facts for which `describes_machine` is true."""
 
     tell: Tell
     describes_machine: bool = False
@@ -43,7 +44,7 @@ FACTS: dict[str, Fact] = {}
 def fact(name: str, *, describes_machine: bool = False) -> Callable[[Tell], Tell]:
     """Declare the decorated function as the reader of a fact.
 
-    A step that names the fact in `facts` has the fact as a row of its keys.
+    If the attribute `facts` of a step lists the name of a fact, the fact is a row of the step's keys.
     """
 
     def declare(tell: Tell) -> Tell:

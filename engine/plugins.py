@@ -27,7 +27,7 @@ def points(group: str) -> Sequence[EntryPoint]:
 def load(point: EntryPoint, kind: str) -> Any:
     """Return the object that an entry point names. Raises StepError where the import fails.
 
-    `kind` is the object's kind for the error: "step", "runtime" or "task".
+    `kind` is the word for the object in the error message: "step", "runtime" or "task".
     """
     try:
         plugin = point.load()
@@ -44,12 +44,12 @@ def load(point: EntryPoint, kind: str) -> Any:
 
 
 def loaded() -> Sequence[str]:
-    """Return the modules of all plugins of loaded plugins. Up-to-date builds watch the files of these modules."""
+    """Return the names of the modules of all loaded plugins. A no-op build checks the files of the plugins' modules."""
     return sorted(_loaded)
 
 
 def refuse_twins(kind: str, name: str, first: str, second: str) -> StepError:
-    """Return the error for two plugins of one kind and name. `first` and `second` tell where they come from."""
+    """Return the error for two plugins of one kind and name. `first` and `second` tell where each plugin is defined."""
     return StepError(
         f"two {kind}s are called {name!r}", [first, second], "uninstall one of the packages, or rename the entry point"
     )

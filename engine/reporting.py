@@ -24,16 +24,17 @@ _NUMBER = "number"
 _WRITTEN = "written"
 
 WRITTEN: Mapping[str, object] = {_WRITTEN: True}
-"""Metadata of a field that is written to JSON also where it has its default, such as `null` for an unknown value."""
+"""Metadata of a field that JSON always holds, even with the default value, such as `null` for an unknown value."""
 
 
 @dataclass(frozen=True)
 class TypedReport:
     """A report of a step, a build or a load test: a frozen dataclass of JSON values, dataclasses, tuples and mappings.
 
-    A field with its default is left out of the JSON and reads as that default. A new field with a default does not
-    need a new version. Renaming a field, dropping a field or changing its meaning raises `version`, and `migrated`
-    then converts older reports. A job with an unreadable report is built again.
+    A field whose value is the field's default is left out of the JSON; reading the JSON gives the default again. A
+    new field with a default does not raise `version`, because older JSON without the field can still be read. Renaming
+    a field, dropping a field or changing its meaning raises `version`, and `migrated` then converts older reports. A
+    job with an unreadable report is built again.
     """
 
     version: ClassVar[int] = 1
@@ -49,7 +50,7 @@ class TypedReport:
 
     @classmethod
     def from_json(cls, raw: object, version: int | None = None) -> Self:
-        """Return the report in a JSON object. Raises ValueError where the object has another form."""
+        """Return the report in a JSON object. Raises ValueError where the object does not fit the report's fields."""
         if version not in (None, cls.version):
             raw = cls.migrated(cast("Mapping[str, object]", raw), version)
         return cast("Self", _read(cls, raw))
@@ -65,11 +66,11 @@ class Number:
     significant: bool = False
 
     def text(self, value: float) -> str:
-        """Return a value with the digits of this number, without the unit."""
+        """Return a value as text, rounded to `digits`, without the unit."""
         return f"{value:.{self.digits}{'g' if self.significant else 'f'}}"
 
     def line(self, value: object) -> str:
-        """Return a value as a line: label, digits and unit, or the value's own line."""
+        """Return a value as a line: label, digits and unit; or the line that a `HasLine` writes for itself."""
         if isinstance(value, HasLine):
             return value.line(self)
         unit = f" {self.unit}" if self.unit else ""
@@ -78,7 +79,7 @@ class Number:
 
 @runtime_checkable
 class HasLine(Protocol):
-    """A value of several numbers that makes its line itself."""
+    """A value of several numbers, which writes its line of the report itself."""
 
     def line(self, number: Number) -> str:
         """Return the value as a line, with the label and digits of `number`."""
@@ -108,7 +109,7 @@ def lines(report: TypedReport) -> Iterator[str]:
 
 
 def _plain(value: Any) -> object:
-    """Return a value as JSON values."""
+    """Return a value as `json.dumps` takes it: dataclasses become dictionaries, and tuples become lists."""
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: _plain(inner) for each, inner in _kept(value)}
     if isinstance(value, Mapping):
@@ -139,7 +140,7 @@ def _hints(kind: type) -> Mapping[str, Any]:
 
 
 def _read(hint: Any, raw: Any) -> object:
-    """Return JSON as a value of a type. Raises ValueError for JSON of another form."""
+    """Return `raw`, parsed JSON, as a value of the type `hint`. Raises ValueError where `raw` does not fit `hint`."""
     origin, arguments = get_origin(hint), get_args(hint)
     if is_dataclass(hint) and isinstance(hint, type):
         value = _read_fields(hint, raw)

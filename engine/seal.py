@@ -1,6 +1,6 @@
 """Sealed bytes: a checksum and then the content, so that a reader knows whether the content is as it was written."""
 
-# An up-to-date build imports this file: it imports nothing.
+# An up-to-date build imports this module, so the module imports nothing itself.
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ if TYPE_CHECKING:
 class Seal:
     """One form of sealed bytes: the bytes `head`, then a checksum of place and content, then the content.
 
-    The place is the name under which the bytes are kept. The checksum does not fit bytes that were moved to another
-    place.
+    The place is the name under which the bytes are kept, for example a file name. The checksum does not fit bytes that
+    were moved to another place.
     """
 
     def __init__(
         self, checksum: Callable[[bytes, bytes | memoryview], bytes], *, length: int, head: bytes = b""
     ) -> None:
-        """`checksum` takes the place and the content and returns `length` bytes."""
+        """`checksum(place, content)` returns `length` bytes."""
         self._checksum = checksum
         self._head = head
         self._start = len(head) + length
 
     def close(self, content: bytes, place: bytes = b"") -> bytes:
-        """Return the content with its seal in front."""
+        """Return the content with `head` and the checksum in front."""
         return self._head + self._checksum(place, content) + content
 
     def open(self, raw: bytes, place: bytes = b"") -> memoryview:
-        """Return the content of sealed bytes. Raises ValueError where a bit of the bytes or the place has changed."""
+        """Return the content of sealed bytes.
+
+        Raises ValueError where the bytes or the place differ from the sealed bytes and place.
+        """
         content = memoryview(raw)[self._start :]
         if raw[: self._start] != self._head + self._checksum(place, content):
             raise ValueError("the seal does not fit")

@@ -1,4 +1,4 @@
-"""Snapshots of up-to-date builds: the no-op path, which runs first and imports next to nothing."""
+"""Snapshots of finished builds: a build in which nothing changed is answered from its snapshot, before slow imports."""
 
 from __future__ import annotations
 
@@ -18,18 +18,24 @@ if TYPE_CHECKING:
 
 FORMAT = 5
 _PART = 1024
-"""Files in a part. Looking at a part takes longer than starting a process, and parts are small enough to share out."""
+"""The number of files in a part of a snapshot: several processes compare the parts.
+
+Comparing the stat rows of one part takes longer than starting a process.
+"""
 _VALUED = {"-j", "--jobs"}
 _FLAGS = {"--json"}
 """Options of the command line that do not change the result of a build."""
 _FILE_TYPE, _FOLDER = 0o170000, 0o040000
-"""S_IFMT and S_IFDIR of `stat`, which this file does not import."""
-_row = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
+"""The constants S_IFMT and S_IFDIR of the module `stat`, which would be slow to import."""
+stat_fields = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
+"""Returns the stat row of a file from its stat result: a file that changes gets another row."""
 _place = attrgetter("st_dev", "st_ino")
+UNREADABLE = (OSError, ValueError, EOFError, TypeError, KeyError)
+"""The errors that reading a missing, damaged or older snapshot may raise."""
 
 
 def answer(argv: Sequence[str]) -> int | None:
-    """Print the output of an up-to-date build and return its exit code; None where the build must really run."""
+    """Print the output of an up-to-date build and return its exit code; None if the build is not up to date."""
     started = time.perf_counter()
     path = path_of(argv)
     if path is None:
@@ -39,7 +45,7 @@ def answer(argv: Sequence[str]) -> int | None:
         if snapshot["identity"] != _identity(argv, snapshot["variables"]) or not _holds(snapshot):
             return None
         os.utime(path)  # the time of the last use, for collection
-    except (OSError, ValueError, EOFError, TypeError, KeyError):
+    except UNREADABLE:
         return None
     seconds = f"{time.perf_counter() - started:.3f}"
     json = "--json" in argv
@@ -52,15 +58,18 @@ def answer(argv: Sequence[str]) -> int | None:
 
 
 class Candidate:
-    """A snapshot to be written: the stat rows of all files, taken before their content is checked once more."""
+    """A snapshot that is not written yet: the stat rows of all files of a build."""
 
     def __init__(
         self, *, inputs: Iterable[str], outputs: Iterable[str], notes: Iterable[str], links: Iterable[str]
     ) -> None:
-        """Take the stat rows. The plan read `inputs`, the build wrote `outputs`; `links` are paths in recipes.
+        """Read the stat rows of all files.
 
-        `notes` are files about this build that other builds may change: it only matters whether they exist, because
-        the next build writes missing ones.
+        `inputs` are the files that the plan read, `outputs` the files that the build wrote, `links` the paths in
+        recipes.
+
+        `notes` are files about this build that other builds may change, so a snapshot only needs each note to exist:
+        the next build writes a missing note.
         """
         fed, written = set(inputs), set(outputs)
         self.notes = sorted(notes)
@@ -83,7 +92,7 @@ class Candidate:
         data: str,
         json: str,
     ) -> None:
-        """Write the snapshot; `write` replaces a file in one step.
+        """Write the snapshot to the store with `write(path, content)`, which replaces a file in one step.
 
         `variables` names the environment variables that the build depends on. In the texts `talk`, `data` and `json`,
         a NUL character stands for the duration of the answering run in seconds.
@@ -130,7 +139,10 @@ def path_of(argv: Sequence[str]) -> str | None:
 
 
 def names_in(path: str) -> list[str]:
-    """Return the files that a snapshot watches. Raises OSError; ValueError for a damaged snapshot."""
+    """Return the files that a snapshot watches.
+
+    Raises OSError for an unreadable snapshot and ValueError for a damaged snapshot.
+    """
     return [name for names, _ in _read(path)["watched"] for name in names.split("\0")]
 
 
@@ -142,12 +154,15 @@ def _read(path: str) -> Mapping[str, Any]:
 
 
 def _place_of(path: str) -> bytes:
-    """Return the place in a snapshot's seal: the name of the file."""
+    """Return the file name of a snapshot as bytes: the snapshot's seal covers the file name and the content."""
     return os.path.basename(path).encode()
 
 
 def _checksum(place: bytes, content: bytes | memoryview) -> bytes:
-    """Return the CRC-32 of a place and a content. The digest in other seals would be slower to import."""
+    """Return the CRC-32 of a file name and a content.
+
+    The xxh3 digest of other seals would be slower to import than the CRC-32 of zlib.
+    """
     return crc32(content, crc32(place)).to_bytes(_CHECKSUM_BYTES, "little")
 
 
@@ -166,14 +181,14 @@ def _holds(snapshot: Mapping[str, Any]) -> bool:
 
 
 def _watched(rows: Mapping[str, tuple[int, ...]]) -> list[tuple[str, bytes]]:
-    """Return names and rows in parts, in a form that is quick to read and to compare."""
+    """Return the names and stat rows of the files in parts, as bytes that are quick to read and to compare."""
     names = list(rows)
     parts = [names[start : start + _PART] for start in range(0, len(names), _PART)]
     return [("\0".join(part), _packed(rows[name] for name in part)) for part in parts]
 
 
 def _unchanged(watched: Sequence[tuple[str, bytes]]) -> bool:
-    """Say whether all files have the same rows; several processes look at many files, one for each CPU."""
+    """Say whether all files still have their stat rows; one process for each CPU compares some of the files."""
     hands = min(_cpu_count(), len(watched))
     helpers = []
     for hand in range(1, hands):
@@ -188,7 +203,7 @@ def _unchanged(watched: Sequence[tuple[str, bytes]]) -> bool:
 
 def _all_unchanged(watched: Iterable[tuple[str, bytes]]) -> bool:
     try:
-        return all(_packed(map(_row, map(os.stat, names.split("\0")))) == rows for names, rows in watched)
+        return all(_packed(map(stat_fields, map(os.stat, names.split("\0")))) == rows for names, rows in watched)
     except OSError:
         return False
 
@@ -200,14 +215,17 @@ def _packed(rows: Iterable[tuple[int, ...]]) -> bytes:
 
 def _row_of(name: str) -> tuple[int, ...] | None:
     try:
-        row: tuple[int, ...] = _row(os.stat(name))
+        row: tuple[int, ...] = stat_fields(os.stat(name))
     except OSError:
         return None
     return row
 
 
 def _ways(links: Iterable[str]) -> list[tuple[str, tuple[int, ...] | None]]:
-    """Return the identity of each folder and link on the paths: if one is replaced, a path can lead to other files."""
+    """Return the identity of each folder and link on the paths `links`.
+
+    A path through a replaced folder leads to other files.
+    """
     names: set[str] = set()
     for link in links:
         while link not in names:
@@ -223,7 +241,7 @@ def _way(name: str) -> tuple[int, ...] | None:
     except OSError:
         return None
     is_folder = status.st_mode & _FILE_TYPE == _FOLDER
-    pick: Callable[[os.stat_result], tuple[int, ...]] = _place if is_folder else _row
+    pick: Callable[[os.stat_result], tuple[int, ...]] = _place if is_folder else stat_fields
     return pick(status)
 
 

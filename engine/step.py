@@ -56,7 +56,7 @@ class Section(StrEnum):
     VALIDATION = "validation"
     """The built model compared with the original."""
     VALIDATION_ONNX = "validation_onnx"
-    """The ONNX graph for another device, compared with the original on the CPU."""
+    """The report that compares the ONNX graph for a GPU with the original model, on the CPU."""
     PRECISION = "precision"
     """The share of the model that is computed in the lower precision."""
     BENCH = "bench"
@@ -70,7 +70,7 @@ class Frozen(BaseModel):
 
 
 class Source(Frozen):
-    """An input of a step from outside the store. The key has its content, never its path.
+    """An input of a step from outside the store. The key has the content of a source, never the path of the source.
 
     `uri` is `file:/absolute/path` (a file or a directory), `python:PACKAGE/PATH`, `hf:REPO` or `timm:NAME`.
     """
@@ -78,7 +78,7 @@ class Source(Frozen):
     uri: str
     revision: str | None = None
     part: Literal["all", "tokenizer"] = "all"
-    """The part of a model's directory that counts and is fetched: all files, or only those of the tokenizer."""
+    """The part of a model's directory that is fetched and digested: all files, or only the tokenizer's files."""
 
 
 class Device(Frozen):
@@ -99,21 +99,23 @@ class Hardware(Frozen):
 
     def __str__(self) -> str:
         names = " or ".join(gpus.with_capability(device.name, device.sm) for device in self.devices)
-        # "10.x" is left out: only an exact version is worth showing to a user who waits for it.
+        # "10.x" is left out: only an exact version helps a user who waits for the hardware.
         version = f" {self.version}" if self.version is not None and self.version[-1:].isdigit() else ""
         return f"{names} with {self.tool}{version}"
 
 
 class Step(Frozen, ABC):
-    """One kind of work. Its fields are its options; the keyword-only parameters of `run` are its inputs.
+    """One kind of work. The fields of a step are its options; the keyword-only parameters of `run` are its inputs.
 
-    - A field of type `Source` is an input, too: its content is a row of the key, and `run` gets its path under the
-      field's name. From a tuple of sources, `run` gets `name_0`, `name_1`, ... and takes them by `**name`.
-    - Any other input has the name of the output that it takes: the `makes` of a step, or a step's own name.
-    - If the recipe does not use the step that makes an input, that step's own first input is handed on instead:
+    - A field of type `Source` is an input, too: the digest of the source is a row of the key, and `run` gets the path
+      of the source under the field's name. A field `name` with a tuple of sources gives `run` the inputs `name_0`,
+      `name_1`, ..., which `run` takes by `**name`.
+    - Any other input is called like the output that `run` gets: by the name that a step `makes`, or by a step's name.
+    - If a recipe does not use the step that makes an input, the consumer gets the first input of that unused step:
       without `quantize`, a step with the input `quantized` gets the input that `quantize` would have got.
-    - Data files that the step's code reads are declared: `data = ("words.txt", "tables/")`, in the module or, as a
-      `ClassVar`, in the class; as literal texts, relative to the module's folder.
+    - A variable `data` declares the files that the step's code reads, for example `data = ("words.txt", "tables/")`.
+      The variable stands in the step's module or, as a `ClassVar`, in the class. Its value is a tuple of literal texts,
+      each a path relative to the module's folder.
     """
 
     name: ClassVar[str] = ""
@@ -121,32 +123,53 @@ class Step(Frozen, ABC):
     makes: ClassVar[str]
     """The name of the step's only output, a directory."""
     after: ClassVar[str | None] = None
-    """The name of the step after which this step comes. Later steps get this step's output instead of that output."""
+    """The name of the step after which this step comes.
+
+    Later steps that take the output of the step `after` get this step's output instead.
+    """
     tools: ClassVar[tuple[str, ...]] = ()
     """Installed distributions whose versions change the result."""
     facts: ClassVar[tuple[str, ...]] = ()
-    """Facts of the machine that change the result, by the names under which `engine.known.fact` declares them."""
+    """The names of facts of the machine that change the step's result, for example `cpu.isa`."""
     variables: ClassVar[tuple[str, ...]] = ()
-    """Environment variables that change the result. A worker sees only these and variables with the places of files."""
+    """Environment variables that change the result.
+
+    A worker sees only the variables that its steps declare and the variables that say where files are.
+    """
     judged: ClassVar[tuple[str, ...]] = ()
-    """Fields that only `judge` reads. They are no rows of the key, so that a new bound measures nothing again."""
+    """Fields that only `judge` reads.
+
+    A change of a judged field, for example a bound, makes no job run again, because judged fields are no rows of the
+    key.
+    """
     gates: ClassVar[tuple[str, ...]] = ()
     """Steps that must pass before this step starts, without being its inputs."""
     exclusive: ClassVar[bool] = False
     """Whether the job must run alone, because it measures time."""
     reproducible: ClassVar[bool] = True
-    """Whether the same inputs give the same bytes. A lock has the artifacts of reproducible steps only. For any other
-    step, later jobs have the step's key in their keys, so that other bytes of the same key rebuild nothing."""
-    kept_by: ClassVar[tuple[str, ...]] = ()
-    """Rows of the key that name a file kept between runs. The file (a timing cache) saves time and changes no result.
+    """Whether two runs of the step with the same inputs write the same bytes.
 
-    `run` finds the file, if there is one, at `out.parent / KEPT`; the file that `run` leaves there is kept."""
+    A lock has the artifacts of reproducible steps only. The output of a step that is not reproducible stands in the
+    keys of later jobs by the step's key, so later jobs stay cached if the step writes other bytes for the same key.
+    """
+    kept_by: ClassVar[tuple[str, ...]] = ()
+    """The rows of the key that the name of the step's kept file is made from.
+
+    The kept file stays in the store for later runs.
+
+    The file, for example TensorRT's timing cache, saves time and changes no result.
+
+    If the store has a kept file, `run` finds the file at `out.parent / KEPT`. Afterwards the
+    file that `run` leaves there goes into the store."""
     report: ClassVar[type[TypedReport] | None] = None
     """The type that `run` returns and `judge` takes; None for a plain mapping of JSON values, or no report."""
     section: ClassVar[Section | None] = None
     """The subject of the report; None for a report that no table shows."""
     carries_model: ClassVar[bool] = False
-    """Whether the output is the model in some form. A step that comes `after` such a step carries the model, too."""
+    """Whether the step's output is the model, as a checkpoint, a graph or an engine.
+
+    The output of a step that comes `after` a step with `carries_model` is the model, too.
+    """
     delivers: ClassVar[bool] = False
     """Whether the output is the package that the user gets, under `build/<recipe>`."""
     time_limit: ClassVar[float] = 3600.0
@@ -165,23 +188,28 @@ class Step(Frozen, ABC):
     def run(self, *args: Any, **inputs: Any) -> TypedReport | Report | None:
         """`run(self, out: Path, *, some_input: Path) -> SomeReport`: do the work, writing only under `out`.
 
-        Heavy imports belong in here. Raises StepError(what, facts, hint) for an error that a user can mend.
+        Import slow packages inside `run`, not at the top of the module. Raises StepError(title, facts, hint) for an
+        error that a user can mend.
         """
 
     def judge(self, report: Any) -> None:
-        """Compare the report with the recipe's bounds. Raises JudgementError where a bound is not kept."""
+        """Compare the report with the bounds or budgets of the recipe.
+
+        Raises JudgementError for a missed bound or budget.
+        """
 
     def model_facts(self, place: Path) -> ModelFacts | None:
         """Return the report that a build would make of the model at `place`, read without building anything.
 
-        `place` is the path of the step's first source. None where the step cannot tell. Raises StepError for a path
-        without a model. `recipe check` calls this method of the step whose report is `ModelFacts`.
+        `place` is the path of the first source of the step. Returns None if the step cannot read the facts from the
+        files alone. Raises StepError for a path without a model. `recipe check` calls `model_facts` of the step whose
+        report is `ModelFacts`.
         """
         del place
         return None
 
     def hardware(self) -> Hardware | None:
-        """Return the hardware that the job must run on; None for any machine."""
+        """Return the hardware that the job must run on; None for a job that runs on any machine."""
         return None
 
     def tools_used(self) -> tuple[str, ...]:
@@ -195,13 +223,14 @@ class Step(Frozen, ABC):
     def code_used(self) -> tuple[str, ...]:
         """Return the modules that the step with these options runs; by default the step's own module.
 
-        All code that these modules reach counts in the key. A module that only some options use is named here for those
-        options, and imported by its name in a text, so that it counts for those options alone.
+        The digest of all code that the returned modules import, directly or indirectly, is a row of the key. A module
+        that only some options need is named by `code_used` for these options, and the step imports the module by a
+        string with its name: an import statement would make the module count for all options.
         """
         return (type(self).__module__,)
 
     def inputs_used(self) -> tuple[str, ...]:
-        """Return the inputs that the step with these options takes; by default all of `run`'s."""
+        """Return the names of the inputs that the step with these options takes; by default all inputs of `run`."""
         return self.inputs()
 
     def options(self) -> Mapping[str, Any]:
@@ -211,7 +240,7 @@ class Step(Frozen, ABC):
         return self.model_dump(mode="json", include=kept)
 
     def sources(self) -> Mapping[str, Source]:
-        """Return the sources by the name of their parameter of `run`; from a tuple `name_0`, `name_1`, ..."""
+        """Return the sources by the parameters of `run`; a tuple `name` gives `name_0`, `name_1`, ..."""
         sources: dict[str, Source] = {}
         for name in type(self).model_fields:
             value = getattr(self, name)
@@ -243,7 +272,7 @@ def _holds_source(annotation: Any) -> bool:
 
 @cache
 def _parameters(step: type[Step]) -> Mapping[str, bool]:
-    """Return the keyword-only parameters of `run`, each with whether it has no default."""
+    """Return the names of the keyword-only parameters of `run`; the value is True for a parameter without a default."""
     parameters = inspect.signature(step.run).parameters.values()
     only = (p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
     return {p.name: p.default is inspect.Parameter.empty for p in only}

@@ -39,8 +39,8 @@ class StepOutput:
 def run_step(step: Step, folder: Path, **inputs: Path | str) -> StepOutput:
     """Run a step as a worker does and return its output, which lies in `folder/out`.
 
-    The step's options are written as JSON and read back, as in a build. Raises StepError where a build would: for
-    errors of the step itself, a report that JSON cannot hold, links in the output, or an input that the step changed.
+    As in a build, the step gets a copy of its options that was written as JSON and read back. Raises StepError for an
+    error of the step itself, a report that JSON cannot hold, links in the output, or an input that the step changed.
     """
     before = {name: _content(place) for name, place in inputs.items()}
     kind = type(step)
@@ -70,9 +70,10 @@ def run_step(step: Step, folder: Path, **inputs: Path | str) -> StepOutput:
 
 
 def plan_of(recipe: Mapping[str, Any], *kinds: type[Step]) -> tuple[Job, ...]:
-    """Return the jobs of a recipe, with the steps `kinds` beside all installed steps.
+    """Return the jobs of a recipe, planned with the steps `kinds` and all installed steps.
 
-    `recipe` has the fields of the YAML file. Raises StepError where the steps do not fit together.
+    `recipe` maps the fields of a recipe, under their YAML names, to values. Raises StepError where the steps make no
+    plan, for example because no step makes the input of another step.
     """
     own = {kind.step_name(): kind for kind in kinds}
     return jobs.plan(Recipe.model_validate(dict(recipe), by_alias=True, by_name=False), {**registry.steps(), **own})
@@ -81,8 +82,8 @@ def plan_of(recipe: Mapping[str, Any], *kinds: type[Step]) -> tuple[Job, ...]:
 def install(folder: Path, group: str, name: str, value: str) -> Path:
     """Install an entry point into a folder, without pip; return the folder of the metadata.
 
-    `group` is `recipe.steps`, `recipe.runtimes` or `recipe.tasks`, and `value` is "module:object". Programs with
-    `folder` in PYTHONPATH then see the entry point.
+    `group` is `recipe.steps`, `recipe.runtimes` or `recipe.tasks`, and `value` names a Python object as
+    "module:object". A program that has `folder` in PYTHONPATH finds the installed entry point.
     """
     if group not in plugins.GROUPS:
         raise ValueError(f"{group} is none of {', '.join(plugins.GROUPS)}")

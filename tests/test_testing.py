@@ -53,7 +53,7 @@ def test_what_a_build_would_refuse_is_refused(tmp_path):
     for name, step, inputs, words in (
         ("a", toy.Spoil(), {"text": text}, "damaged its input"),
         ("b", Link(), {}, "no plain file"),
-        ("c", Tell(), {}, "JSON cannot hold"),
+        ("c", Tell(), {}, "JSON cannot represent"),
         ("d", toy.Misbehave(how="raise"), {}, "this cannot be"),
     ):
         (tmp_path / name).mkdir()

@@ -24,7 +24,10 @@ from engine.store.store import Record
 
 @dataclass(frozen=True)
 class Attempt:
-    """One run of a job in a worker. `close` releases the lock and the folder, also after a failure."""
+    """One run of a job in a worker.
+
+    `close` releases the file lock and removes the folder, after a success and after a failure.
+    """
 
     lookup: Lookup
     job: Job
@@ -35,7 +38,7 @@ class Attempt:
 
     @classmethod
     def prepare(cls, lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], lock: FileLock) -> Self:
-        """Return the attempt with a fresh folder for its output and its log. Raises StoreError."""
+        """Return an attempt with a new folder for the job's output and log. Raises StoreError."""
         store = lookup.store
         with contextlib.ExitStack() as resources, explained(store.root):
             resources.callback(lock.release)
@@ -62,7 +65,10 @@ class Attempt:
         return Path(self.task.log)
 
     def record(self, outcome: Outcome) -> Record:
-        """File the worker's output. Raises UserError where the worker failed or an input changed meanwhile."""
+        """File the worker's output in the store, as an artifact and a record.
+
+        Raises UserError if the worker failed, or if an input changed during the run.
+        """
         try:
             if outcome.error is not None:
                 raise outcome.error
@@ -87,12 +93,12 @@ class Attempt:
         )
 
     def close(self) -> None:
-        """Remove the folder and the log, and release the lock of the key."""
+        """Remove the folder and the log of the attempt, and release the lock of the job's key."""
         self.log.unlink(missing_ok=True)
         self.cleanup.close()
 
     def _redacted_log(self) -> bytes:
-        """Return the log without the secrets in it."""
+        """Return the job's log, with `[redacted]` in the place of secrets."""
         try:
             return environment.redacted(self.log.read_bytes())
         except OSError:
@@ -108,7 +114,7 @@ class Attempt:
             raise StepError(
                 f"{changed} changed while {self.job.name!r} was reading it",
                 ["the result was thrown away: it belongs to neither the old nor the new content"],
-                "build again once the file is at rest",
+                "build again when nothing changes the file any more",
             )
 
     def _refuse_damaged_inputs(self) -> None:
@@ -116,6 +122,6 @@ class Attempt:
             if not self.lookup.store.is_whole(record):
                 raise StepError(
                     f"the step {self.job.name!r} damaged its input {name!r}",
-                    [f"the artifact {record.artifact} no longer has the sizes it was stored with"],
-                    "a step must work on a copy of what it changes",
+                    [f"a file of the artifact {record.artifact} is not as it was stored"],
+                    "a step that changes a file must work on a copy of the file",
                 )

@@ -13,11 +13,17 @@ from engine.store.heads import Head
 from engine.store.store import Record
 
 _WAITED_IN = (State.READY, State.STARTABLE, State.STARTABLE_ALONE, State.LOCKED_ELSEWHERE)
-"""States whose tickets wait in a queue until the loop takes them. Tickets in other states wait for an event."""
+"""States whose tickets wait in a queue until the loop takes them.
+
+Tickets in other states wait for an event, for example the end of a job.
+"""
 
 
 class Board:
-    """Moves tickets from state to state. Of several tickets in a queue, the most urgent goes on first."""
+    """A board moves the tickets of a build from state to state.
+
+    Of several tickets in a queue, the most urgent ticket is taken first.
+    """
 
     def __init__(self, variants: Iterable[PlannedVariant], heads: Mapping[str, Head]) -> None:
         self._tickets = issue(variants, heads)
@@ -32,7 +38,7 @@ class Board:
         return self._tickets.values()
 
     def has(self, *states: State) -> bool:
-        """Say whether any ticket is in one of these states."""
+        """Say whether any ticket is in one of the states `states`."""
         return any(self._count[state] for state in states)
 
     def take(self, state: State) -> Ticket:
@@ -52,7 +58,7 @@ class Board:
             self._waiting[state].add(ticket, ticket.urgency)
 
     def end(self, ticket: Ticket, ended: Ended) -> None:
-        """End a ticket. Tickets that waited only for its job become ready."""
+        """End a ticket. A ticket becomes ready when the last job that it waits for has ended."""
         ticket.ended = ended
         self.move(ticket, State.ENDED)
         for dependent in ticket.dependents:

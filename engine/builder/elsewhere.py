@@ -1,4 +1,4 @@
-"""Records from other machines: find those that serve a job whose hardware this machine lacks."""
+"""Find records from other machines for a job whose hardware this machine lacks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INPUT, _TOOL = "inputs.", "tools."
 
 
 class Elsewhere:
-    """All records of a store. They are read when hardware is missing, and again after records were added."""
+    """All records of a store. The records are read at the first use, and again after records were added."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -24,24 +24,27 @@ class Elsewhere:
         self._records: list[Record] = []
         self._by_artifact: dict[str, list[Record]] = {}
         self._same: dict[tuple[str, str], bool] = {}
-        """For a pair of artifacts, whether they are the same job's output from two machines."""
+        """Whether two artifacts, given as a pair of digests, are outputs of the same job on two machines."""
 
     def fitting(self, key: Key, hardware: Hardware) -> Iterator[Record]:
-        """Yield the records of a job from machines with the hardware, the latest first.
+        """Yield the records of a job from machines with the required hardware, the latest record first.
 
-        `key` is the job's key without the rows of a machine.
+        `key` is the job's key without the rows that only a machine with the hardware can compute.
         """
         same = (record for record in self._every() if record.key["code"] == key["code"])
         return (record for record in same if not self.differences(record, key, hardware))
 
     def nearest(self, job: str, key: Key, hardware: Hardware) -> tuple[Change, ...]:
-        """Return the differing rows of the record nearest to a key, among jobs of this name; () without a record."""
+        """Return the rows in which a key differs from the nearest record of the job `job`; () without a record."""
         named = (record for record in self._every() if record.job == job)
         every = sorted((self.differences(record, key, hardware) for record in named), key=len)
         return tuple(every[0]) if every else ()
 
     def differences(self, record: Record, key: Key, hardware: Hardware) -> list[Change]:
-        """Return the rows in which a record differs from a key and the hardware; rows that may differ are left out."""
+        """Return the rows in which a record differs from a key or from the required hardware.
+
+        Rows that may differ between machines are left out.
+        """
         key_there, tool = record.key, f"tools.{hardware.tool}"
         rows = [
             change
@@ -57,12 +60,12 @@ class Elsewhere:
         return rows
 
     def _same_input(self, change: Change) -> bool:
-        """Say whether an input differs only by the machine that made it, like reference outputs from another CPU."""
+        """Say whether an input differs only because another machine made the input, for example another CPU."""
         if not change.row.startswith(_INPUT) or change.old is None or change.new is None:
             return False
         pair = (change.old, change.new)
         if pair not in self._same:
-            self._same[pair] = False  # ends the recursion for a step that hands on its input
+            self._same[pair] = False  # stops the recursion if a step hands on its input unchanged
             theirs, ours = (self._by_artifact.get(content, []) for content in pair)
             self._same[pair] = any(
                 self._same_but_for_the_machine(one.key, other.key) for one in theirs for other in ours

@@ -1,4 +1,4 @@
-"""End jobs: judge their reports, deliver packages, note the runs; and sum up the whole build."""
+"""End the jobs of a build: judge reports, copy packages to `build/`, note the runs, and sum up the build."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from engine.store.store import Record
 
 
 class Endings:
-    """Ends tickets, and gathers exit codes, packages and notes for the next build."""
+    """The endings of a build's jobs: end tickets, and collect exit codes, packages and notes for the next build."""
 
     def __init__(self, variants: Sequence[PlannedVariant], lookup: Lookup, *, out: Path, allow_waiting: bool) -> None:
         self._variants = variants
@@ -72,7 +72,7 @@ class Endings:
         error: UserError | None = None,
         waits_for: str | None = None,
     ) -> Ended:
-        """End a job in a state, without judging."""
+        """End a ticket's job in the state `state`, without judging a report."""
         if error is not None:
             self._exits.append(error.exit)
         if waits_for is not None and not self._allow_waiting:

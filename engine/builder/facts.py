@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _MACHINE = "engine.machine.facts"
 _LOADED_LATE = ("engine.server.fact",)
-"""Modules that are loaded only for a fact that no other module declares, because they are slow to import."""
+"""Modules that declare facts and are slow to import: they are loaded only for a fact that no other module declares."""
 
 
 def of(name: str, hardware: Hardware | None = None) -> Known:
-    """Return a fact. The facts `device.*` describe the GPU of this machine that `hardware` names.
+    """Return a fact. A fact `device.*` describes the GPU of this machine that `hardware` names.
 
     Raises KeyError for an undeclared fact, and for a fact of a GPU that this machine lacks.
     """
@@ -39,13 +39,13 @@ def describing() -> Mapping[str, str]:
 
 
 def needed_by(hardware: Hardware) -> Iterator[Known]:
-    """Yield the facts that decide whether this machine has some hardware."""
+    """Yield the facts that decide whether this machine has the required hardware and tool."""
     yield tools.known(hardware.tool)
     yield local_gpus.known(local_gpus.names())
 
 
 def can_run(hardware: Hardware) -> bool:
-    """Say whether this machine has one of the GPUs, and a suitable version of the package that drives it."""
+    """Say whether this machine has a required GPU, and a suitable version of the package that drives the GPU."""
     version = tools.version_of(hardware.tool)
     return (
         version != tools.MISSING and agrees(hardware.version or "", version) and local_gpus.local(hardware) is not None
@@ -56,7 +56,7 @@ def can_run(hardware: Hardware) -> bool:
 def _homes() -> tuple[str, ...]:
     """Return the modules that declare this package's facts: of the machine, and of each runtime.
 
-    Other packages declare facts beside their steps and runtimes.
+    A package of another project declares its facts where it declares its steps and runtimes.
     """
     rooms = (room.name for room in pkgutil.iter_modules(engine.runtimes.__path__, "engine.runtimes.") if room.ispkg)
     facts = (f"{room}.facts" for room in rooms)

@@ -21,9 +21,9 @@ class Job:
     name: str
     step: Step
     needs: Mapping[str, str]
-    """Parameter of the step's `run` -> the job whose output fills it."""
+    """For each parameter of the step's `run`, the name of the job whose output is passed."""
     gates: tuple[str, ...] = ()
-    """Jobs that must pass before this job without being its inputs."""
+    """The jobs that must pass before this job starts, although this job reads none of their outputs."""
 
     @property
     def earlier(self) -> tuple[str, ...]:
@@ -34,8 +34,8 @@ class Job:
 def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     """Return the jobs of one recipe, each after the jobs that it needs.
 
-    Raises StepError where steps cannot be joined: no step makes an input, two steps claim the same place, or steps
-    need each other in a circle.
+    Raises StepError if no step makes a required input, if two steps claim the same place in the order, or if steps need
+    each other in a circle.
     """
     chosen = {name: kind.for_recipe(recipe) for name, kind in steps.items()}
     planned = {name: step for name, step in chosen.items() if step is not None}
@@ -57,7 +57,7 @@ def plan(recipe: Recipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
 
 
 def up_to(jobs: Sequence[Job], last: Iterable[str]) -> tuple[Job, ...]:
-    """Return the named jobs and all jobs that they need, in the same order."""
+    """Return the jobs whose names are in `last` and all jobs that they need, in the order of `jobs`."""
     keep = set(last)
     for job in reversed(jobs):
         if job.name in keep:
@@ -89,7 +89,7 @@ def _order(needs: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
 
 
 def _cycle(needs: Iterable[tuple[str, tuple[str, ...]]]) -> StepError:
-    """Return the error for steps that need each other."""
+    """Return a StepError that names the steps which need each other in a circle."""
     import networkx as nx  # imported only for an error, because its import takes longer than a plan
 
     graph: nx.DiGraph[str] = nx.DiGraph()
@@ -103,7 +103,7 @@ def _cycle(needs: Iterable[tuple[str, tuple[str, ...]]]) -> StepError:
 
 
 class _Wiring:
-    """Joins jobs: finds the job that fills each input, among all steps and those of the recipe."""
+    """The connections between the jobs of a recipe: for each input of a step, the job that makes the input."""
 
     def __init__(self, steps: Mapping[str, type[Step]], planned: Mapping[str, Step]) -> None:
         self.steps = steps
@@ -159,8 +159,8 @@ class _Wiring:
     def _handed_on_by(self, name: str, *, asker: str) -> str | None:
         """Return the job that provides a step's output to the step `asker`.
 
-        That is the step that comes `after` this step, if there is one; else this step, if the recipe has it; else the
-        job that provides this step's first input.
+        The provider is the step that comes `after` the step `name`; else the step `name` itself, if the recipe has it;
+        else the job that provides the first input of the step `name`.
         """
         slotted = self.slotted.get(name)
         if slotted is not None and slotted != asker:

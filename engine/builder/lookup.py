@@ -46,10 +46,13 @@ class _Watched:
 
 
 class Lookup:
-    """Computes keys and finds records. It reads each source and each version of a tool only once."""
+    """A look-up computes the keys of jobs and finds their records in the store.
+
+    A look-up reads each source and each version of a tool only once.
+    """
 
     def __init__(self, store: Store, *, refresh: bool = False, pinned: Mapping[str, str] | None = None) -> None:
-        """`pinned` has commits of hub revisions, by "hf:REPO@REVISION": no hub is asked for these."""
+        """`pinned` maps "hf:REPO@REVISION" to a commit, so that the hub is not asked for the revision's commit."""
         self.store = store
         self.heads = Heads(store.notes)
         self._refresh = refresh
@@ -61,8 +64,8 @@ class Lookup:
     def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
         """Return a job's key, given the rows of the inputs that other jobs make.
 
-        For a job whose hardware this machine lacks, the key has no rows of a machine. Raises UserError where a source
-        cannot be found or resolved.
+        For a job whose hardware this machine lacks, the key has no rows for facts, environment variables and the tool
+        of the hardware. Raises UserError where a source cannot be found or resolved.
         """
         step = job.step
         away = self.away(job)
@@ -71,7 +74,7 @@ class Lookup:
             known = self.facts(step.facts_used(), step.hardware()) if away is None else {}
         except KeyError as unknown:
             raise StepError(
-                f"the step {job.name!r} depends on a fact that nobody knows: {unknown}",
+                f"the step {job.name!r} depends on a fact that no module declares: {unknown}",
                 [f"facts: {', '.join(facts.describing())}"],
             ) from None
         return key_of(
@@ -115,7 +118,10 @@ class Lookup:
         return known.value
 
     def facts(self, names: Iterable[str], hardware: Hardware | None) -> dict[str, str]:
-        """Return facts by name. Raises KeyError for an undeclared fact, and for a GPU that this machine lacks."""
+        """Return the values of facts by the names of the facts.
+
+        Raises KeyError for an undeclared fact, and for a GPU that this machine lacks.
+        """
         return {name: self.note(facts.of(name, hardware)) for name in names}
 
     def tools(self, names: Iterable[str]) -> dict[str, str]:
@@ -123,7 +129,7 @@ class Lookup:
         return {name: self.note(tools.known(name)) for name in names}
 
     def variables(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the values of those environment variables that are set."""
+        """Return the values of environment variables by name; a variable that is not set is left out."""
         seen = {name: self.note(Known(os.environ.get(name, ""), variables=(name,))) for name in names}
         return {name: value for name, value in seen.items() if name in os.environ}
 
@@ -135,7 +141,7 @@ class Lookup:
 
     @cached_property
     def elsewhere(self) -> Elsewhere:
-        """The records of other machines in the store."""
+        """The finder of records from other machines, for jobs whose hardware this machine lacks."""
         return Elsewhere(self.store)
 
     @cached_property
@@ -168,10 +174,10 @@ class Lookup:
         return known.resolved
 
     def accept(self, job: Job, record: Record) -> None:
-        """Raise UserError where a build must not use this record. This look-up accepts every record."""
+        """Raise UserError if the build must not use the record. The base class accepts every record."""
 
     def changed_meanwhile(self, job: Job) -> Path | None:
-        """Return a file of a job's sources or code that changed since its content was read, or None.
+        """Return a file of a job's sources or code that changed after the file was read; None if no file changed.
 
         A worker imports a step when the job starts, perhaps long after the key was computed.
         """
@@ -194,16 +200,16 @@ class Lookup:
 
 
 def content_of(maker: Job, record: Record) -> str:
-    """Return the value of a job's output in the keys of the jobs that take it.
+    """Return the value that stands for a job's output in the keys of later jobs.
 
-    The value is the artifact's digest. For a step whose bytes differ from build to build, it is the key of the output,
-    so that any output of that key serves.
+    The value is the digest of the artifact. If the step is not reproducible, the value names the key of the output
+    instead, so that any output for the key serves.
     """
     return str(record.artifact) if maker.step.reproducible else under(record.digest)
 
 
 def under(key: str) -> str:
-    """Return the value, in later keys, of an output that counts by its key instead of its bytes."""
+    """Return the value that stands for an output in later keys by the key of the output instead of its bytes."""
     return f"made under {key}"
 
 

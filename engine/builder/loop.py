@@ -43,7 +43,7 @@ class _Running:
     ticket: Ticket
     attempt: Attempt
     followers: list[Ticket] = field(default_factory=list)
-    """Tickets of the same job in other variants, which are looked up again when this run has ended."""
+    """Tickets of the same job in other variants, which are looked up again after the run."""
 
 
 def run(
@@ -162,13 +162,13 @@ class _Build:
             return None
         self.store.use(ticket.digest)
         record = self.lookup.find(ticket.job, ticket.known_key)
-        if record is not None and record.digest != ticket.digest:  # from another machine
+        if record is not None and record.digest != ticket.digest:  # a record from another machine
             ticket.rekey(record.key)
             self.store.use(ticket.digest)
         return record
 
     def _start_or_settle(self, ticket: Ticket) -> Iterator[Event]:
-        """Start a job, unless another worker or builder runs it or has finished it since the look-up."""
+        """Start a ticket's job, unless another worker or builder runs the job or has finished it meanwhile."""
         if self._stopping():
             yield self.endings.end(ticket, "skipped")
             return

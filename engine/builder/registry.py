@@ -1,4 +1,4 @@
-"""All steps: those of this package, a module each, and those of other packages by entry points."""
+"""All steps: one in each module of `engine.steps`, and the steps of other packages by their entry points."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from engine.errors import StepError
 from engine.step import Step
 
 _LAZY_ROOMS = ("engine.kit.", "engine.runtimes.", "engine.server.", "engine.client.")
-"""The rooms with the modules that steps run: a plan only needs the steps themselves."""
+"""Name prefixes of the modules that only running steps need: a plan reads these modules lazily."""
 
 
 def folders() -> list[str]:
-    """Return the folders in which each module is a step of this package."""
+    """Return the folders of `engine.steps`, in which each module defines one step."""
     return list(engine.steps.__path__)
 
 
 def changed() -> bool:
-    """Say whether modules of steps were added or removed since `steps` first looked."""
+    """Say whether a module of a step was added or removed since the first call of `steps`."""
     return _names() != _first_names()
 
 
@@ -49,9 +49,9 @@ def _names() -> tuple[str, ...]:
 
 @cache
 def steps() -> Mapping[str, type[Step]]:
-    """Return every step by its name: the name of its module or, in another package, of its entry point.
+    """Return all step classes by name: the name of the module or, for another package, of the entry point.
 
-    Raises StepError where another package's step cannot be loaded or has a name that is taken.
+    Raises StepError if the step of another package cannot be loaded, or has the name of another step.
     """
     _first_names()
     kinds: dict[str, type[Step]] = {}
@@ -101,7 +101,7 @@ class _LazyFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return a spec with a lazy loader for a module of these rooms; None for any other module."""
+        """Return a spec with a lazy loader for a module below `_LAZY_ROOMS`; None for any other module."""
         if not fullname.startswith(_LAZY_ROOMS):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
@@ -113,10 +113,11 @@ class _LazyFinder(MetaPathFinder):
 
 @contextmanager
 def _loading_lazily() -> Iterator[None]:
-    """Inside the block, load the modules that steps run only when one of their attributes is first read.
+    """Inside the `with` block, delay the load of a module below `_LAZY_ROOMS` until one of its attributes is read.
 
-    `from engine.kit.onnx import shapes` does not load `shapes`; `from engine.kit.onnx.shapes import infer` does.
-    Workers import steps without lazy loading, so that a job starts with all of its code read.
+    With lazy loading, `from engine.kit.onnx import shapes` does not load `shapes` yet; `from engine.kit.onnx.shapes
+    import infer` loads `shapes` at once. Workers import steps without lazy loading, so that a job starts with all of
+    its code read.
     """
     finder = _LazyFinder()
     sys.meta_path.insert(0, finder)

@@ -1,4 +1,4 @@
-"""Read the reports in records: as the type that the step names, else as the JSON that was filed."""
+"""Read the report in a record: as the report type of the step, or as JSON for a step without a type."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ UNKNOWN_SECONDS = 1.0
 def urgencies(jobs: Sequence[tuple[Name, Iterable[Name]]], seconds: Mapping[Name, float]) -> dict[Name, float]:
     """Return for each job the seconds from its start to the end of the longest chain of jobs that need it.
 
-    `jobs` are pairs of a job and the jobs that it needs, each after the jobs that it needs.
+    `jobs` are pairs of a job and the jobs that it needs; a job comes after the jobs that it needs.
     """
     behind: dict[Name, float] = {}
     for name, needs in reversed(jobs):
@@ -27,7 +27,7 @@ def urgencies(jobs: Sequence[tuple[Name, Iterable[Name]]], seconds: Mapping[Name
 
 
 class Queue(Generic[Item]):
-    """A queue that gives out the most urgent item first; of equally urgent items, the one added first."""
+    """A queue that gives out the most urgent item first, and equally urgent items in the order of their arrival."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Item]] = []
@@ -42,5 +42,5 @@ class Queue(Generic[Item]):
         heapq.heappush(self._heap, (-urgency, self._count, item))
 
     def take(self) -> Item:
-        """Remove and return the most urgent item. Raises IndexError where there is none."""
+        """Remove the most urgent item from the queue and return the item. Raises IndexError for an empty queue."""
         return heapq.heappop(self._heap)[2]

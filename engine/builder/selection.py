@@ -58,17 +58,20 @@ class Selection:
 
     @property
     def store(self) -> Path:
-        """The store's folder: by `--cache`, by RECIPE_CACHE, or `cache/` of the project."""
+        """The store's folder: the option `--cache`, else the variable RECIPE_CACHE, else `cache/` of the project."""
         return store_of(self.cache, self.paths[0])
 
 
 def store_of(cache: Path | None, recipe: Path) -> Path:
-    """Return the store's folder: the given one, that of RECIPE_CACHE, or `cache/` of the recipe's project."""
+    """Return the store's folder: the folder `cache`, else the variable RECIPE_CACHE, else `cache/` of the project."""
     return cache or Path(os.environ.get("RECIPE_CACHE") or project_of(recipe) / "cache")
 
 
 def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
-    """Return a Selection of recipes with options and RECIPE_ALLOW_PATHS. Raises UsageError without a recipe."""
+    """Return a Selection of recipes with options; RECIPE_ALLOW_PATHS adds allowed paths.
+
+    Raises UsageError without a recipe.
+    """
     given = [recipes] if isinstance(recipes, str | Path) else list(recipes)
     if not given:
         raise UsageError("no recipe is named", hint="recipe build recipes/minilm_cpu.yaml")
@@ -131,7 +134,11 @@ def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence
 
 
 def _refuse_version(loaded: LoadedRecipe) -> None:
-    """Refuse an installed tool of another version than the recipe's, if no other machine could have that version."""
+    """Raise RecipeError if the installed version of the runtime is not the version that the recipe requests.
+
+    A runtime that builds only on certain machines, such as TensorRT, raises nothing: another machine may have the
+    version.
+    """
     runtimes.of(loaded.recipe).refuse_installed(loaded, _installed)
 
 
@@ -141,7 +148,7 @@ def _installed(distribution: str) -> str | None:
 
 
 def _refuse_overlap(loaded: LoadedRecipe) -> None:
-    """Refuse calibration samples that are also validation samples, as far as the files show."""
+    """Raise RecipeError if samples for calibration are also samples for validation."""
     calibration, validated = loaded.recipe.calibrate, loaded.recipe.validation.samples
     if calibration is None or validated is None:
         return
@@ -168,7 +175,7 @@ def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[job
 
 
 class _Consulted(dict[str, Mapping[str, Any]]):
-    """The options of steps, noting the names that a step reads: options under other names would be ignored."""
+    """The options of steps under `steps:`, which note the names that steps look up: other options would be ignored."""
 
     def __init__(self, options: Mapping[str, Mapping[str, Any]]) -> None:
         super().__init__(options)

@@ -16,7 +16,7 @@ from engine.step import Source
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _LISTED = 12
-"""The most names of files that an error lists."""
+"""The greatest number of file names that an error lists."""
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -25,8 +25,9 @@ class Resolved:
     """The location and content of a source.
 
     `row` is the source's value in the key: the digest of the content, or `hf:REPO@COMMIT`. `location` is the path or
-    name that `Step.run` receives. `files` are the files and folders that were read: while their stat rows stay, so
-    does the row. `resolution` is the commit of a moving revision, to be remembered: ("hf:REPO@main", commit).
+    name that `Step.run` receives. `files` are the files and folders that were read; `row` stays valid as long as their
+    stat rows stay the same. `resolution` is the commit of a branch or tag, which the caller remembers: ("hf:REPO@main",
+    commit).
     """
 
     row: str
@@ -44,9 +45,9 @@ def resolve(
 ) -> Resolved:
     """Return the location and content of a source.
 
-    `digest_file` returns a file's digest. `remembered` returns the last known commit of a moving revision, by
-    "hf:REPO@REVISION"; with `refresh` the hub is asked again. Raises StepError for a source that is missing,
-    unreadable or unknown to the hub.
+    `digest_file` returns a file's digest. `remembered` returns the last known commit of a branch or tag, by
+    "hf:REPO@REVISION"; with `refresh` the hub is asked for the commit again. Raises StepError for a source that is
+    missing, unreadable or unknown to the hub.
     """
     tokenizer = source.part == "tokenizer"
     scheme, _, rest = source.uri.partition(":")
@@ -100,7 +101,7 @@ def _directory(path: Path, digest_file: Callable[[Path], Digest], *, tokenizer: 
 
 
 def _onnx(path: Path, digest_file: Callable[[Path], Digest]) -> Resolved:
-    """Return the digest of an ONNX model and its external weight files, by the names that the model has for them."""
+    """Return the digest of an ONNX model with its external weight files, named as the model names them."""
     files = {"model.onnx": path, **{name: path.parent / name for name in onnx_source.data_files(path)}}
     tree = digest.of_tree({name: _digest(file, digest_file) for name, file in files.items()})
     return Resolved(tree, path, tuple(files.values()))

@@ -19,18 +19,18 @@ R = TypeVar("R", bound=TypedReport)
 
 @dataclass(frozen=True)
 class Summary:
-    """The records of a variant by job, in the plan's order. A job without a record is left out."""
+    """The records of a variant by job, in the plan's order. A job without a stored record is left out of `records`."""
 
     variant: PlannedVariant
     records: Mapping[str, Record]
 
     def report(self, section: Section, kind: type[R]) -> R | None:
-        """Return the report of a section; None for a missing report or one of another type."""
+        """Return the report about a section; None if the report is missing or has another type than `kind`."""
         reports_of_section = map(self._read, self._about(section))
         return next((report for report in reports_of_section if isinstance(report, kind)), None)
 
     def taken(self, section: Section, name: str) -> Record | None:
-        """Return the record of an input of the job that reports on a section, or None."""
+        """Return the record of the input `name` of the job that reports on a section; None without a record."""
         jobs = (job for job in self.variant.jobs if job.step.section is section)
         return next((self.records.get(job.needs.get(name, "")) for job in jobs), None)
 
@@ -42,7 +42,7 @@ class Summary:
 
     @property
     def facts(self) -> ModelFacts | None:
-        """The facts of the model from its files, None where it was not fetched."""
+        """The facts of the model from its files; None if no job has read the model's files."""
         return next((report for report in map(self._read, self._built) if isinstance(report, ModelFacts)), None)
 
     @property
@@ -56,7 +56,7 @@ class Summary:
         return [job for job in self.variant.jobs if job.name in self.records]
 
     def to_json(self) -> dict[str, object]:
-        """Return the machine-readable form that `recipe show --json` prints per variant."""
+        """Return the summary as the JSON values that `recipe show --json` prints for each variant."""
         recipe = self.variant.loaded.recipe
         return {
             "recipe": self.variant.name,
@@ -77,12 +77,12 @@ class Summary:
         return reports.read(type(job.step), self.records[job.name])
 
     def _filed(self, section: Section) -> Mapping[str, object]:
-        """Return the report of a section as JSON, {} for a missing report."""
+        """Return the report about a section as JSON; {} for a missing report."""
         return next((self.records[job.name].report for job in self._about(section)), {})
 
 
 def carrying(jobs: Sequence[Job]) -> set[str]:
-    """Return the jobs whose output is the model, including those that come `after` such a job."""
+    """Return the names of the jobs whose output is the model, including jobs that come `after` one of them."""
     names: set[str] = set()
     for job in jobs:
         taken = next(iter(job.needs.values()), None)
@@ -92,7 +92,7 @@ def carrying(jobs: Sequence[Job]) -> set[str]:
 
 
 def summarize(lookup: Lookup, variant: PlannedVariant) -> Summary:
-    """Return the records of a variant's last build that the store has."""
+    """Return the records of a variant's last build, as far as the store still has the records."""
     notes = lookup.heads.of(variant.loaded).jobs
     records = {}
     for job in variant.jobs:

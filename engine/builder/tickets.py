@@ -21,21 +21,21 @@ class State(Enum):
     """The state of a job in a build."""
 
     BLOCKED = auto()
-    """A needed job has not ended yet."""
+    """A job that this job needs has not ended yet."""
     READY = auto()
-    """All needed jobs have ended: the job is looked up next."""
+    """All jobs that this job needs have ended: this job is looked up next."""
     STARTABLE = auto()
     """The store has no record of the job: the job starts as soon as a worker is free."""
     STARTABLE_ALONE = auto()
     """The store has no record of a job that measures time: the job starts when no other job runs or can start."""
     LOCKED_ELSEWHERE = auto()
-    """Another builder runs the job: the job is looked up again shortly."""
+    """Another builder runs the job: this builder looks the job up again shortly."""
     RUNNING = auto()
-    """A worker of this builder runs the job."""
+    """A worker of this builder is running the job."""
     FOLLOWING = auto()
-    """A worker of this builder runs the same job for another variant; afterwards the job is looked up again."""
+    """A worker of this builder runs the same job for another variant; after the run this job is looked up again."""
     ENDED = auto()
-    """The job is cached, built, skipped, failed or waits for hardware: `Ticket.ended` has which."""
+    """The job has ended: `Ticket.ended` says whether it is cached, built, skipped, failed or waiting for hardware."""
 
 
 _NEXT: Mapping[State, frozenset[State]] = {
@@ -65,7 +65,7 @@ class Ticket:
     dependents: list[Ticket] = field(default_factory=list)
 
     def move(self, state: State) -> None:
-        """Go on to a state. Raises AssertionError for a state that cannot follow the present one."""
+        """Move the ticket to a state. Raises AssertionError for a state that cannot follow the present state."""
         if state not in _NEXT[self.state]:
             raise AssertionError(f"{self.job.name} of {self.variant.name} cannot go from {self.state} to {state}")
         self.state = state
@@ -83,13 +83,16 @@ class Ticket:
         return digest_of(self.known_key)
 
     def rekey(self, key: Key) -> None:
-        """Take the key of another machine, whose record serves here."""
+        """Take over the key of another machine's record, which serves as the record of this job."""
         self.key = key
         self.__dict__.pop("digest", None)
 
 
 def issue(variants: Iterable[PlannedVariant], heads: Mapping[str, Head]) -> Mapping[tuple[str, str], Ticket]:
-    """Return a ticket for each job by the names of variant and job. Urgency comes from the durations of last builds."""
+    """Return a ticket for each job by the names of variant and job.
+
+    The urgency of a ticket comes from the durations of jobs in earlier builds.
+    """
     jobs = [(variant, job) for variant in variants for job in variant.jobs]
     needs = [((variant.name, job.name), [(variant.name, name) for name in job.earlier]) for variant, job in jobs]
     lasted = {

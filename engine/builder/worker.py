@@ -1,4 +1,4 @@
-"""Runs jobs in a child process, one after the other, each with a log and a measurement of peak memory."""
+"""The worker: a child process that runs jobs one after the other, with a log and the peak memory of each job."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from engine.text import distribution
 _ROOM = 1 << 16
 """A disk with fewer free bytes counts as full."""
 _KIB = 1024
-"""Bytes in the unit of memory sizes in Linux's proc(5) and getrusage(2)."""
+"""Bytes in a KiB, the unit of memory sizes in Linux's proc(5) and getrusage(2)."""
 _LISTED = 8
-"""The most lines of an exception's text that an error lists."""
+"""The greatest number of lines of an exception's text that an error lists."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class WorkerTask:
     """The work for one run of a job: names, values and paths, no code and no data."""
 
     step: str
-    """`module:Class` of the step."""
+    """The class of the step, written as `module:Class`."""
     name: str
     options: Mapping[str, Any]
     inputs: Mapping[str, str]
-    """Parameter of `run` -> an absolute path, or a hub location such as `hf:REPO@COMMIT`."""
+    """For each parameter of `run`, an absolute path or a hub location such as `hf:REPO@COMMIT`."""
     out: str
     log: str
     key: str = ""
@@ -56,7 +56,7 @@ class Outcome:
     seconds: float
     peak_bytes: int
     files: Files = field(default_factory=dict)
-    """The output files: relative path -> size in bytes and digest of the content."""
+    """The output files: from the relative path to the size in bytes and the digest of the content."""
 
 
 def command() -> list[str]:
@@ -66,9 +66,9 @@ def command() -> list[str]:
 
 
 def main() -> None:
-    """Run tasks from standard input, a JSON line each, until it closes; answer on the former standard output.
+    """Run the tasks that standard input gives as JSON lines, and write the outcomes to standard output.
 
-    While a task runs, standard output and error go to its log, also those of native code.
+    While a task runs, the standard output and standard error of Python and native code go to the task's log.
     """
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
@@ -82,7 +82,10 @@ def main() -> None:
 
 
 def _tasks(stream: IO[bytes]) -> Any:
-    """Yield tasks. A thread reads ahead, so that the parent's death ends this process at once, even during a task."""
+    """Yield tasks.
+
+    A thread reads standard input ahead, so that this process ends as soon as its parent dies, even during a task.
+    """
     import queue
 
     tasks: queue.SimpleQueue[WorkerTask] = queue.SimpleQueue()
@@ -122,7 +125,7 @@ def _serve(task: WorkerTask) -> Outcome:
 
 
 def _speak_into(path: str) -> None:
-    """Redirect standard output and error to a job's log, and go to the folder of the log."""
+    """Redirect standard output and standard error to a job's log, and change to the folder of the log."""
     log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -131,14 +134,14 @@ def _speak_into(path: str) -> None:
 
 
 def perform(task: WorkerTask, kind: Any = None) -> Mapping[str, object]:
-    """Run a step and return its report as JSON. Raises StepError and any error of the step.
+    """Run a step and return its report as JSON. Raises StepError, and any error that the step raises.
 
-    `kind` is the step's class; without it the class is imported.
+    `kind` is the class of the step; without `kind`, the class is imported by the name in `task.step`.
     """
     if kind is None:
         module, _, name = task.step.partition(":")
         kind = getattr(importlib.import_module(module), name)
-    from engine.step import KEY_VARIABLE  # its pydantic is there by now
+    from engine.step import KEY_VARIABLE  # the step's own import has loaded pydantic already
 
     kind.name = task.name
     step = kind.model_validate(task.options)
@@ -152,17 +155,17 @@ def perform(task: WorkerTask, kind: Any = None) -> Mapping[str, object]:
 def _as_json(name: str, kind: Any, report: Any) -> Mapping[str, object]:
     """Return a report as JSON. Raises StepError for a report of another type than the step declares."""
     if kind.report is not None and not isinstance(report, kind.report):
-        raise StepError(f"the step {name!r} reports {type(report).__name__}, and says {kind.report.__name__}")
+        raise StepError(f"the step {name!r} reports {type(report).__name__}, and declares {kind.report.__name__}")
     raw = dict(report or {}) if kind.report is None else report.to_json()
     try:
         written = json.loads(json.dumps(raw, allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise StepError(f"the step {name!r} reports what JSON cannot hold", [str(error)]) from error
+        raise StepError(f"JSON cannot represent the report of the step {name!r}", [str(error)]) from error
     try:
         if kind.report is not None:
             kind.report.from_json(written)
     except ValueError as error:
-        raise StepError(f"the report of the step {name!r} would not read as it is declared", [str(error)]) from error
+        raise StepError(f"the report of the step {name!r} does not fit its declared type", [str(error)]) from error
     return raw
 
 
@@ -201,7 +204,10 @@ def _is_full(error: BaseException | None) -> bool:
 
 
 def _has_no_room(path: str) -> bool:
-    """Say whether the disk of a job's output is full. Native code reports a full disk by errors of many kinds."""
+    """Say whether the disk of a job's output is full.
+
+    The free space is measured because native code reports a full disk by many kinds of errors.
+    """
     try:
         disk = os.statvfs(os.path.dirname(path))
     except OSError:

@@ -57,7 +57,7 @@ def parse(url: str) -> Address:
         raise UsageError(f"{url!r} is no address of a server", hint=f"write {_FORMS}")
     port = int(match[3] or _PORTS[scheme])
     if not 0 < port <= _LARGEST_PORT:
-        raise UsageError(f"{url!r} has no port that can be: {port}", hint=f"write {_FORMS}")
+        raise UsageError(f"{url!r} names the port {port}, and ports are 1 to {_LARGEST_PORT}", hint=f"write {_FORMS}")
     protocol, tls = _SCHEMES[scheme] if scheme else (None, False)
     return Address(match[2].strip("[]"), port, protocol, tls)
 
@@ -75,9 +75,9 @@ def resolved(url: str) -> Address:
     listens = _listening(address)
     if listens is None:
         raise StepError(
-            f"what listens at {address.place} is no server of models",
+            f"the program that listens at {address.place} serves no models",
             ["it answers neither the KServe v2 protocol over HTTP nor gRPC"],
-            "Triton's metrics have a port of their own: ask the HTTP or the gRPC port",
+            "Triton's metrics have a port of their own: use the HTTP or the gRPC port",
         )
     if address.protocol not in (None, listens):
         actual, named = _NAMES[listens], _NAMES[address.protocol or "http"]
@@ -91,7 +91,7 @@ def _connected(address: Address) -> socket.socket:
     try:
         return socket.create_connection((address.host, address.port), _TIMEOUT)
     except socket.gaierror as error:
-        raise StepError(f"there is no host {address.host!r}", [str(error.strerror)], "look at the URL") from error
+        raise StepError(f"there is no host {address.host!r}", [str(error.strerror)], "check the URL") from error
     except OSError as error:
         raise StepError(
             f"nothing answers at {address.place}",

@@ -156,4 +156,4 @@ def _line(address: Address, timeout: float) -> HttpLine | GrpcLine:
         return HttpLine(address, timeout) if address.protocol == "http" else GrpcLine(address, timeout)
     except (ImportError, RuntimeError) as error:  # tritonclient turns an ImportError into a RuntimeError
         hint = f"pip install 'tritonclient[{address.protocol}]'"
-        raise StepError(f"{address.url()} cannot be asked from here", [str(error)], hint) from error
+        raise StepError(f"no request can be sent to {address.url()}", [str(error)], hint) from error

@@ -76,14 +76,14 @@ def _gone(address: Address, message: str) -> ServerGoneError:
     return ServerGoneError(
         f"the server at {address.place} went away: it no longer answers",
         [message.splitlines()[0] if message else "it closed the connection"],
-        "its log says why; `recipe serve RECIPE` starts it again",
+        "the server's log says why; `recipe serve RECIPE` starts it again",
     )
 
 
 def _late(address: Address, timeout: float | None) -> ServerGoneError:
     limit = f" within {timeout:g} s" if timeout else " in time"
     return ServerGoneError(
-        f"the server at {address.place} did not answer{limit}", hint="give it longer with --timeout SECONDS"
+        f"the server at {address.place} did not answer{limit}", hint="allow more time with --timeout SECONDS"
     )
 
 

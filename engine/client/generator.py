@@ -17,7 +17,7 @@ from engine.client.wires import GrpcWire, HttpWire, WireError, prepare
 AT_ONCE = 512
 """The most requests under way in an open loop.
 
-A request beyond this limit waits, and its latency counts from its planned start time.
+A request that exceeds the limit waits, and its latency counts from its planned start time.
 """
 _SELECT_LIMIT = 900
 """The most connections that are watched by `select`; more connections are watched by `epoll`.

@@ -70,7 +70,7 @@ class Generators:
     def __init__(self, count: int, protocol: Protocol, *, count_tokens: bool) -> None:
         from multiprocessing import get_context
 
-        fresh = get_context("spawn")  # gRPC does not survive a fork
+        fresh = get_context("spawn")  # gRPC does not work in a forked process
         self._pipes: list[Any] = []
         self._processes: list[Any] = []
         for _ in range(count):

@@ -15,7 +15,7 @@ FULL = 0.9
 
 @dataclass(frozen=True)
 class _ServerTimes:
-    """The time of a request in the server's queue and in computing; for an ensemble, the sum over its models."""
+    """The time that a request spends queued and computed on the server; for an ensemble, the sum over its models."""
 
     queue_ms: float = field(metadata=measured("queue", unit="ms", digits=3))
     compute_ms: float = field(metadata=measured("compute", unit="ms", digits=3))

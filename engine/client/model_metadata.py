@@ -127,13 +127,13 @@ def choose(models: Sequence[ModelMetadata], name: str | None, *, stream: bool) -
         return _named(models, name)
     called = entries(models)
     if not called:
-        raise StepError("the server has no model that is ready", hint="look at its log")
+        raise StepError("the server has no model that is ready", hint="see the server's log")
     fitting = [model for model in called if model.decoupled == stream]
     left = fitting if {_stem(model) for model in fitting} == {_stem(model) for model in called} else called
     if len(left) == 1:
         return left[0]
     raise UsageError(
-        f"the server has {len(left)} models that can be asked: which one?",
+        f"the server has {len(left)} models that clients call: which one?",
         [str(model) for model in left],
         "choose one with --model NAME",
     )

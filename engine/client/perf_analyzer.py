@@ -46,7 +46,7 @@ _VERSION_SECONDS = 30
 _BASE_SECONDS, _DURATIONS = 60, 20
 """perf_analyzer is stopped after `_BASE_SECONDS`, `_DURATIONS` times the load's duration and one request's timeout."""
 _LAST_LINES = 6
-"""Lines of perf_analyzer's output that an error shows."""
+"""The most lines of perf_analyzer's output that an error shows."""
 _MICROSECONDS_PER_MS = 1e3
 _FIGURES = {"mean_ms": "Avg latency", **{f"p{share}_ms": f"p{share} latency" for share in (50, 90, 95, 99)}}
 
@@ -75,12 +75,12 @@ def find(named: str | None) -> tuple[Path | None, str]:
 def hint(reason: str) -> str:
     """Return how to install the program, or the library that the reason names as missing."""
     if "libcudart" in reason:
-        brings = "pip install nvidia-cuda-runtime-cu12 brings it, for LD_LIBRARY_PATH to name its folder lib"
+        brings = "pip install nvidia-cuda-runtime-cu12 brings libcudart; add its folder lib to LD_LIBRARY_PATH"
     elif "libb64" in reason:
-        brings = "apt-get install libb64-0d brings it"
+        brings = "apt-get install libb64-0d brings libb64"
     else:
-        brings = "tritonclient's extra perf-analyzer brings it"
-    return f"{brings}; --with own needs nothing"
+        brings = "tritonclient's extra perf-analyzer brings perf_analyzer"
+    return f"{brings}; --with own works without perf_analyzer"
 
 
 def put(
@@ -122,7 +122,7 @@ def _rows_of(request: InferRequest) -> int:
 
 
 def _expected_rate(client: Client, model: ModelMetadata, request: InferRequest, point: Point) -> float:
-    """Return the requests per second to expect: the rate of one client, times the clients that have a CPU each."""
+    """Return the requests per second to expect: the rate of one client, times the clients, at most one per CPU."""
     if point.rate:
         return point.rate
     send = client.prepare(model, request.arrays)
@@ -143,7 +143,7 @@ def _run(command: list[str], *, timeout: float) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:
-        raise StepError(f"{NAME} was not done after {timeout:g} s", hint="measure with --with own") from None
+        raise StepError(f"{NAME} did not end within {timeout:g} s", hint="measure with --with own") from None
     if done.returncode:
         message = (done.stderr or done.stdout).partition("\nUsage: ")[0]  # the text after "Usage: " is the whole help
         lines = [line for line in message.splitlines() if line.strip()]

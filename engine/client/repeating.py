@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _PAUSE = 0.01
 """Seconds between two readings of the counters."""
 _READINGS = 20
-"""The most readings of the counters. Under the load of other clients the counters never stand still."""
+"""The most readings of the counters. Under the load of other clients the counters never stop growing."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def again(client: Client, model: ModelMetadata, requests: Sequence[InferRequest]
 
 
 def settled(client: Client, model: ModelMetadata) -> dict[str, counters.Counters]:
-    """Return the server's counters once they stand still: Triton counts a request after its response is sent."""
+    """Return the server's counters once they stop growing: Triton counts a request after its response is sent."""
     current = client.statistics()
     for _ in range(_READINGS):
         sleep(_PAUSE)

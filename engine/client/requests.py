@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _SHOWN = 80
-"""Characters of a user's input that an error shows."""
+"""The most characters of a user's input that an error shows."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def _settings(
     for name in settings:
         if model.input(name) is None:
             option = f"--{name.lower().replace('_', '-')}"
-            raise UsageError(f"{model.name} does not generate: {option} says nothing to it")
+            raise UsageError(f"{model.name} does not generate text: {option} has no effect on it")
     rows = max(len(request.rows), 1)
     batched = {tensor.name for tensor in model.inputs if len(tensor.shape) > 1}
     return {name: np.tile(value, (rows, 1)) if name in batched else value for name, value in settings.items()}

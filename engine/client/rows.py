@@ -21,9 +21,9 @@ _FORMS = 'each line is {"text"}, {"text", "pair"}, {"question", "context"} or {"
 _FIELDS = ({"text"}, {"text", "pair"}, {"question", "context"}, {"image"})
 _FILES = f"a file is .jsonl, .txt, .npz or an image ({', '.join(IMAGES)})"
 _SHOWN = 80
-"""Characters of a line that an error shows."""
+"""The most characters of a line that an error shows."""
 _SHOWN_TEXT = 200
-"""Characters of a text that an error shows."""
+"""The most characters of a text that an error shows."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,7 @@ def collect(
             rows += _file(name)
     json_values = dict(_json_value(option) for option in inputs)
     if not rows and not arrays and not json_values:
-        raise UsageError(
-            "there is nothing to ask about", hint="give --text, --file, --image or --input; see recipe query --help"
-        )
+        raise UsageError("there is no input", hint="give --text, --file, --image or --input; see recipe query --help")
     return QueryInput(tuple(rows), arrays, json_values)
 
 
@@ -83,7 +81,7 @@ def _texts(options: Sequence[str], pairs: Sequence[str]) -> list[QueryRow]:
     if pairs and len(pairs) != len(options):
         raise UsageError(
             f"{len(options)} --text and {len(pairs)} --pair do not go together",
-            hint="give each text its pair, in order",
+            hint="give one --pair for each --text, in the same order",
         )
     texts = [sys.stdin.read().rstrip("\n") if option == STDIN else option for option in options]
     if pairs:
@@ -92,8 +90,8 @@ def _texts(options: Sequence[str], pairs: Sequence[str]) -> list[QueryRow]:
 
 
 def _row(*texts: str) -> QueryRow:
-    if any("\ud800" <= letter <= "\udfff" for text in texts for letter in text):  # surrogates have no UTF-8
-        raise UsageError("a text is no UTF-8", [repr(" | ".join(texts))[:_SHOWN_TEXT]])
+    if any("\ud800" <= letter <= "\udfff" for text in texts for letter in text):  # UTF-8 cannot encode surrogates
+        raise UsageError("a text is not valid UTF-8", [repr(" | ".join(texts))[:_SHOWN_TEXT]])
     return QueryRow(tuple(texts), label=" | ".join(texts))
 
 
@@ -108,7 +106,7 @@ def _file(name: str) -> list[QueryRow]:
     if suffix in IMAGES:
         return [_image(path)]
     if name != STDIN and suffix not in (".jsonl", ".txt"):
-        raise UsageError(f"{name} is of no kind that is known here", hint=_FILES)
+        raise UsageError(f"{name} is of an unknown kind", hint=_FILES)
     content = sys.stdin.buffer.read() if name == STDIN else _bytes(path)
     shown = "stdin" if name == STDIN else name
     try:
@@ -119,7 +117,7 @@ def _file(name: str) -> list[QueryRow]:
     rows = list(_samples(text, shown, path.parent) if has_samples else _lines(text))
     if not rows:
         hint = _FORMS if has_samples else "each line is a text"
-        raise UsageError(f"{shown} holds nothing to ask about", hint=hint)
+        raise UsageError(f"{shown} holds no input", hint=hint)
     return rows
 
 

@@ -11,7 +11,10 @@ from engine.client import encoded, failures
 from engine.client.address import Address, Protocol
 
 _REQUESTS_PER_CONNECTION = 8
-"""Concurrent requests on one gRPC connection. Client and server each use one thread for a connection."""
+"""The number of concurrent requests for which one gRPC connection is opened.
+
+Client and server each use one thread for a connection.
+"""
 _READ_LIMIT = 1 << 20
 """Bytes of the buffer of an HTTP connection, and so the longest head of a response."""
 

@@ -1,4 +1,4 @@
-"""The commands of the program: a module for each command. This module joins them to one command line."""
+"""The command line of the program: each command has a module of its own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """Return the parsed arguments; `run` is the function of the command. Raises UsageError; `--help` exits."""
+    """Return the parsed arguments of a command line; `run` among them is the function of the command.
+
+    Raises UsageError for a wrong command line. The option `--help` prints a help text and ends the program.
+    """
     parser = _Parser(
         prog="recipe",
         description="Make for inference artifacts: a YAML recipe in, a validated, measured Triton package out.",

@@ -10,7 +10,7 @@ from engine.text import sizes
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _MOST_JOBS = 1024
-"""The most jobs at once: more than any machine has CPUs."""
+"""The greatest value of the option `--jobs`, larger than the number of CPUs of any machine."""
 _LAST_PORT = 65535
 
 
@@ -31,7 +31,10 @@ def age(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """Return a number of jobs that run at once. Raises ArgumentTypeError."""
+    """Return the value of the option `--jobs`: how many jobs run, or files are read, at once.
+
+    Raises ArgumentTypeError.
+    """
     return _within(text, _MOST_JOBS)
 
 

@@ -1,4 +1,4 @@
-"""Build what is not built."""
+"""Build packages: run the jobs whose results are not in the store yet."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.report import BuildReport
 
 _NOT_REPEATABLE = ("force", "refresh", "dry_run")
-"""Options with which a second run of the same command may build again: no snapshot of its output is kept."""
+"""Options that make a repeated command build again; a build with such an option keeps no snapshot."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
 
 def report_for(*, json: bool, many: bool) -> BuildReport:
-    """Return the report of a build: lines of JSON, the view of a terminal, or plain lines."""
+    """Return the object that prints a build's events: as lines of JSON, as a view on a terminal, or as plain lines."""
     if json:
         from engine.report.json_lines import JsonReport
 

@@ -1,4 +1,4 @@
-"""Say what this machine can build and what is missing."""
+"""Say which kinds of models this machine can build, and which tools are missing."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ _TOOLS = {
     "transformers": "Hugging Face models",
     "huggingface_hub": "hf: sources",
 }
-"""Python packages that are needed with every runtime, and their purposes. Each runtime names the packages it needs."""
+"""Python packages that do not depend on the runtime, and their purposes.
+
+The Python packages that a runtime needs are listed by the runtime itself (`tools_for`).
+"""
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command: it has none."""
+    """Declare no arguments: `recipe doctor` takes none."""
 
 
 def run(_arguments: argparse.Namespace) -> Exit:

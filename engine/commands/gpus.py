@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _TITLES = ("name", "SM", "GiB", "computes in", "TensorRT", "RTX", "memory by")
 _SHARED_COLUMNS = 3
-"""Name, SM and GiB: the table of refused GPUs has them, too, with the same widths."""
+"""The number of first columns (name, SM, GiB) that have equal widths in the tables of supported and refused GPUs."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +106,7 @@ def _print_table(chosen: Sequence[Gpu]) -> None:
 
 
 def _row(gpu: Gpu) -> tuple[str, ...]:
-    """Return the cells of a GPU. Each dtype has its own place in the cell, so that a missing dtype is seen."""
+    """Return the cells of a GPU's row in the table. A dtype that the GPU lacks leaves blanks in the cell of dtypes."""
     from engine.gpus import DTYPES
 
     dtypes = " ".join(dtype if dtype in gpu.dtypes else " " * len(dtype) for dtype in DTYPES)

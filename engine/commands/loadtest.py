@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 _MOST_ERRORS = 0.01
 """The share of requests that may fail by default."""
 _COLUMN_WIDTH = 8
-"""Characters of a column. A row is printed when its point is measured, before the later rows are known."""
+"""The least width of a column in characters.
+
+The width cannot follow from the cells: each row is printed at once, before the cells of later rows are measured.
+"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +63,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Measure point after point, and print the row of a point as soon as the point is measured."""
+    """Measure the loads one after another, and print a row of the table for each load as soon as it is measured."""
     from engine.client.client import Client
 
     points = _points(arguments)
@@ -69,7 +72,7 @@ def run(arguments: argparse.Namespace) -> Exit:
         if model.decoupled:
             raise UsageError(
                 f"{model.name} answers in pieces: a load test is about whole answers",
-                hint="choose another with --model",
+                hint="choose with --model a model that sends whole answers",
             )
         figures = _print(model, _measured(client, model, points, arguments), arguments)
     _judge(figures, arguments.max_errors)
@@ -90,7 +93,7 @@ def _points(arguments: argparse.Namespace) -> list[Point]:
 def _measured(
     client: Client, model: ModelMetadata, points: list[Point], arguments: argparse.Namespace
 ) -> Iterator[LoadFigures]:
-    """Yield the figures of each point, measured by perf_analyzer or by our own processes."""
+    """Yield the measured figures of each load; perf_analyzer or processes of recipe send the requests."""
     from engine.client import encoded, load, perf_analyzer
 
     requests = query.requests_of(arguments, model, rows_each=arguments.batch)
@@ -115,7 +118,7 @@ def _measured(
 
 
 def _program(points: list[Point], arguments: argparse.Namespace) -> tuple[Path | None, str]:
-    """Return perf_analyzer and its version; None where our own processes make the load.
+    """Return the path of perf_analyzer and its version; None where processes of recipe send the requests.
 
     Raises StepError where the user demands perf_analyzer and it cannot run here.
     """
@@ -133,7 +136,7 @@ def _program(points: list[Point], arguments: argparse.Namespace) -> tuple[Path |
 
 
 def _print(model: ModelMetadata, measured: Iterator[LoadFigures], arguments: argparse.Namespace) -> list[LoadFigures]:
-    """Print each point as soon as it is measured, with --json as a line of JSON; return the figures of all points."""
+    """Print the figures of each load once they are measured, with --json as a line of JSON; return all figures."""
     import json
 
     from engine.client import load_table
@@ -158,7 +161,7 @@ def _print(model: ModelMetadata, measured: Iterator[LoadFigures], arguments: arg
 
 
 def _judge(points: list[LoadFigures], limit: float) -> None:
-    """Raise StepError where the share of failed requests is over the limit at any point."""
+    """Raise StepError where the share of failed requests exceeds the limit at any load."""
     broken = [figures for figures in points if figures.errors.share > limit or not figures.requests]
     if broken:
         worst = max(broken, key=lambda figures: figures.errors.share)

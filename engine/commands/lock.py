@@ -1,4 +1,4 @@
-"""Write the lock of a recipe: what its builds are made of, for git and for `build --locked`."""
+"""Write the lock of a recipe: sources, versions and digests of its builds, for git and for `build --locked`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Write the locks, and print a line for each."""
+    """Write the locks of the recipes, and print a line for each lock."""
     from engine import api
 
     for locked in api.lock(arguments.recipes, **options.reading(arguments)):

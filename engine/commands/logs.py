@@ -17,7 +17,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print the logs, each under a heading where there are several. Raises UsageError where there is none."""
+    """Print the logs of a recipe's jobs, each under a heading if there is more than one log.
+
+    Raises UsageError for a recipe without logs.
+    """
     from engine.builder.selection import select, variants
     from engine.store.heads import Heads
     from engine.store.store import Store

@@ -18,7 +18,11 @@ def add_recipes(
     whole: bool = False,
     about: str = "a recipe's YAML file",
 ) -> None:
-    """Add the arguments for recipes and how to read them. With `whole` there are no options for fields or variants."""
+    """Add the argument RECIPE and the options for reading recipes.
+
+    With `whole`, the command handles whole recipes: the options `--set` (change fields) and `--only` (choose variants)
+    are left out.
+    """
     count = ("+" if needed else "*") if many else 1
     parser.add_argument("recipes", metavar="RECIPE", nargs=count, type=Path, help=about)
     if not whole:

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
     from engine.client.rows import QueryRow
 
 _TIMEOUT = 60.0
-"""Seconds to wait for a response by default, as `client.TIMEOUT`. Parsing a command line imports no client."""
+"""Seconds to wait for a response by default: a copy of `client.TIMEOUT`.
+
+`client.TIMEOUT` is not imported, because the parser of the command line must not import `engine.client`.
+"""
 _LABEL = 100
-"""Characters of a row's label that people see."""
+"""The greatest number of characters that are printed of a row's label; a longer label is cut."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from engine.errors import Exit
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command: it has none."""
+    """Declare no arguments: `recipe schema` takes none."""
 
 
 def run(_arguments: argparse.Namespace) -> Exit:

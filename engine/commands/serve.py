@@ -118,7 +118,7 @@ def _refuse(variants: Sequence[PlannedVariant]) -> None:
             first = owners[name].loaded
             at = first.position("package", "triton", "name") or first.path
             facts = [f"the other one: {owners[name].name}, {at}"]
-            hint = "set package.triton.name to another in one of them, or serve them apart"
+            hint = "set package.triton.name to another in one of them, or serve them by separate commands"
             raise variant.loaded.error(
                 f"two packages hold a model called {name!r}", "package", "triton", "name", facts=facts, hint=hint
             )
@@ -126,12 +126,15 @@ def _refuse(variants: Sequence[PlannedVariant]) -> None:
 
 
 def _image(variants: Sequence[PlannedVariant]) -> str | None:
-    """Return the one image of Triton that the recipes name. Raises UsageError where they name several."""
+    """Return the container image of Triton that the recipes name; None where no recipe names an image.
+
+    Raises UsageError where the recipes name different images.
+    """
     images = {variant.loaded.recipe.package.triton.image: variant.name for variant in variants}
     images.pop(None, None)
     if len(images) > 1:
         facts = [f"{name}: {image}" for image, name in images.items()]
-        raise UsageError("the recipes name different images of Triton", facts, "serve them apart")
+        raise UsageError("the recipes name different images of Triton", facts, "serve them by separate commands")
     return next(iter(images), None)
 
 
@@ -171,7 +174,8 @@ def _packages(
 ) -> list[BuiltPackage]:
     """Return the packages that can be served on this machine.
 
-    Raises HardwareError where a package waits for hardware, or with `allow_waiting` where all packages do.
+    Raises HardwareError where a package waits for hardware; with `allow_waiting`, only where all packages wait for
+    hardware.
     """
     from engine.machine import cuda
     from engine.server import needs_of

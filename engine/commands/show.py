@@ -1,4 +1,4 @@
-"""Show what was built: artifacts, sizes, accuracy, latencies; of a TensorRT engine, what built it."""
+"""Show the results of a build: artifacts, sizes, accuracy, latencies; or show the passport of a TensorRT engine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def run(arguments: argparse.Namespace) -> Exit:
         return _show_recipes(arguments)
     if len(engines) < len(arguments.recipes):
         raise UsageError(
-            "recipes and engines are shown apart", hint="ask twice: `recipe show RECIPE`, `recipe show ENGINE`"
+            "one command cannot show recipes and engines",
+            hint="run two commands: `recipe show RECIPE`, `recipe show ENGINE`",
         )
     return _show_engines(engines, as_json=arguments.json)
 
@@ -74,7 +75,7 @@ def _show_recipes(arguments: argparse.Namespace) -> Exit:
 
 
 def _row(job: str, record: Record | None) -> tuple[str, ...]:
-    """Return the cells of a job: the size, the seconds and the digest of its artifact."""
+    """Return the cells of a job's row in the table: its name, and the size, seconds and digest of its artifact."""
     if record is None:
         return (job, "not built")
     return (job, sizes.decimal(record.size), f"{record.seconds:.1f} s", record.artifact)

@@ -1,4 +1,4 @@
-"""List all steps: those of recipe and those of other packages."""
+"""List all steps: the steps of recipe itself, and the steps of other installed packages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from engine.errors import Exit
 
 
 def arguments(_parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command: it has none."""
+    """Declare no arguments: `recipe steps` takes none."""
 
 
 def run(_arguments: argparse.Namespace) -> Exit:

@@ -1,4 +1,4 @@
-"""Say for each job whether it is cached, or which rows of its key changed and where they come from."""
+"""Say for each job whether the job is cached, or which rows of its key changed, through which jobs or sources."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print the state of each job, and the changes of its key. Raises UsageError for a job that is not there."""
+    """Print the state of each job, and the changes of its key. Raises UsageError for a job that the plan lacks."""
     from engine import api
 
     findings = api.why(arguments.recipes, **options.reading(arguments))
@@ -64,7 +64,7 @@ def _lines(findings: list[Finding]) -> list[str]:
 
 
 def _rows(finding: Finding) -> Iterator[tuple[str, str]]:
-    """Yield the cells of a job: its state and name, then a row for each change and each line of its error."""
+    """Yield the rows of the table for a job: state and name, then each change of the key and each line of the error."""
     yield finding.state, f"{finding.job.name}{_remark(finding)}"
     error = str(finding.error).splitlines() if finding.error is not None else []
     for detail in (*(_change(change, finding) for change in finding.changes), *error):

@@ -1,4 +1,4 @@
-"""Feasibility: refuses what the hardware or the model cannot do before anything is built, and names the nearest way."""
+"""Feasibility: refuses, before the build, a recipe that the hardware or the model does not allow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["check", "check_model", "profiles", "usual"]
 
 
 def check(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError for what the target's hardware cannot do, or for what no step supports yet."""
+    """Raise RecipeError where the recipe asks for something that the target cannot do, or that no step supports yet."""
     devices = target.check(loaded)
     precision.check(loaded, devices)
     options.check(loaded, devices)

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 _BYTES = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0, "int8": 1.0, "fp8": 1.0, "int4": 0.5}
 """Bytes of one parameter by precision."""
 _WORKING = {"fp32": 4}
-"""Bytes of a number between two layers by precision; every other precision has 2."""
+"""Bytes of one number of an activation by precision; a precision that is not listed has 2."""
 
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
-    """Raise RecipeError for what the fetched model cannot do on the recipe's target."""
+    """Raise RecipeError where the recipe asks for something that the fetched model or the target cannot do."""
     generation.check_model(loaded, facts)
     if facts.operators:
         registry.of(loaded.recipe).refuse_operators(loaded, facts.operators)
@@ -63,7 +63,8 @@ def _weights(loaded: LoadedRecipe, facts: ModelFacts) -> float:
 def _least(loaded: LoadedRecipe, profile: Profile, facts: ModelFacts) -> float:
     """Return the bytes that a profile's largest shape needs at least, besides the weights.
 
-    The inputs count with four bytes a number. Where the width is known, input and output of one layer count as well.
+    Each number of the inputs is counted as four bytes. Where the model's hidden size is known, the input and output of
+    one layer are counted, too.
     """
     largest = {axis: extents.max for axis, extents in profile.items()}
     inputs = sum(

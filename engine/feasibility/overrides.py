@@ -1,4 +1,4 @@
-"""Overrides of Triton's configuration in a recipe: refuses wrong overrides at their place before anything is built."""
+"""Overrides of Triton's configuration in a recipe: a wrong override is refused before the build, with its line."""
 
 from __future__ import annotations
 

@@ -33,9 +33,10 @@ def _image(loaded: LoadedRecipe) -> None:
 
 
 def _batches(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError for a max_batch_size above all profiles.
+    """Raise RecipeError for a max_batch_size above the largest batch of the profiles.
 
-    With a larger max_batch_size an engine would not load. Other models are validated only up to their profiles.
+    Triton does not load an engine whose profiles end below max_batch_size. Triton loads an ONNX model with any
+    max_batch_size, but the ONNX model is validated only up to the largest batch of the profiles.
     """
     recipe = loaded.recipe
     largest = greatest(recipe.profiles).get("batch")

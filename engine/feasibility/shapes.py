@@ -57,7 +57,7 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
 def _served(loaded: LoadedRecipe, profiles: Sequence[Profile]) -> None:
     """Raise RecipeError for a shape to measure through a server, where the shape exceeds the package's limits.
 
-    The server would refuse such a request or truncate its texts.
+    The server would refuse a request beyond the package's limits, or truncate the request's texts.
     """
     recipe = loaded.recipe
     if recipe.bench is None or not supported.served(recipe):

@@ -38,12 +38,15 @@ def check(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
 
 
 def devices(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
-    """Return the GPUs that the recipe names, in its order. Raises RecipeError at a name that is no GPU."""
+    """Return the GPUs that the recipe names, in the order of `target.device`.
+
+    Raises RecipeError at a name that is no GPU.
+    """
     return tuple(_gpu(loaded, index) for index in range(len(loaded.recipe.target.devices)))
 
 
 def place(loaded: LoadedRecipe, index: int) -> tuple[str | int, ...]:
-    """Return the path of a device in the recipe: `target.device`, or one item of that list."""
+    """Return the path of a device in the recipe: the field `target.device`, or an item of the list `target.device`."""
     one = isinstance(loaded.recipe.target.device, str)
     return ("target", "device") if one else ("target", "device", index)
 

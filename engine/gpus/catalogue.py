@@ -20,7 +20,7 @@ def _geforce(sm: int, memory_by_name: str, *, laptop: bool = False) -> Iterator[
 
 
 def _workstation(sm: int, memory_by_name: str, form: str) -> Iterator[Gpu]:
-    """Yield workstation GPUs from `name=GiB, ...`. `form` is `RTX {} Ada`, with `{}` for the name."""
+    """Yield workstation GPUs from `name=GiB, ...`. `form` is the pattern of the full name, for example `RTX {} Ada`."""
     for name, memory_gib in _pairs(memory_by_name):
         yield Gpu(form.format(name), sm, memory_gib, "workstation")
 

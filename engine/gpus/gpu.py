@@ -72,8 +72,9 @@ class Gpu:
 
     `sm` is the compute capability times ten. `memory_gib` is the memory of one GPU as sold; the driver reports a little
     less. Where cards of one name have different memory, `memory_gib` is the largest: a model that is too large for the
-    largest card is too large for every card of that name. `sold` is the tag of the document with the memory. `aliases`
-    are other names of the GPU, from NVML or from people. `dla` tells whether the GPU has deep-learning accelerators.
+    largest card is too large for every card of that name. `sold` is the tag of the document that states the memory.
+    `aliases` are other names of the GPU, from NVML or from people. `dla` tells whether the GPU has deep-learning
+    accelerators.
     """
 
     name: str
@@ -120,7 +121,7 @@ class Gpu:
 class UnsupportedGpu:
     """A GPU that people ask for and that this program cannot build for.
 
-    `why` is the reason, and `sources` are the tags of the documents with the reason.
+    `why` is the reason why nothing is built for the GPU, and `sources` are the tags of documents that give this reason.
     """
 
     name: str

@@ -17,7 +17,7 @@ _DIVISIBLE = (80, 90, 100, 103)
 """The SMs of the data center GPUs with MIG: A30, A100, and all from Hopper on. Source: NVIDIA, MIG User Guide."""
 _ALSO_DIVISIBLE = "RTX PRO 6000 Blackwell"
 _FAMILIES = {"orin": 87, "thor": 110}
-"""Name of a Jetson family -> the SM of its modules. NVML gives all modules of a family this one name."""
+"""Name of a Jetson family -> the SM of its modules. NVML reports only the name of the family for each module."""
 
 
 def find(name: str) -> Gpu:
@@ -30,7 +30,7 @@ def find(name: str) -> Gpu:
         whole = find(name[: part.start()])
         if whole.sm not in _DIVISIBLE and not whole.name.startswith(_ALSO_DIVISIBLE):
             what = f"the {whole.name} cannot be divided: it has no MIG"
-            raise UsageError(what, hint="A30, A100, H100, H200 and B200 can be; name this one whole")
+            raise UsageError(what, hint=f"name the whole {whole.name}; A30, A100, H100, H200 and B200 can be divided")
         if not 0 < int(part[2]) <= whole.memory_gib:
             what = f"the {whole.name} has {whole.memory_gib} GiB, and no part of {part[2]} GB"
             raise UsageError(what, hint="`nvidia-smi mig -lgip` lists the parts that there are")

@@ -16,10 +16,13 @@ from engine.store.store import Record, Store
 
 
 class LockedLookup(Lookup):
-    """Takes the commits of hub revisions from the locks, and refuses an artifact that differs from the locked one."""
+    """A look-up that takes hub commits from the locks and refuses an artifact that differs from the locked artifact."""
 
     def __init__(self, store: Store, locks: Mapping[str, Lock]) -> None:
-        """`locks` are by the names of variants. Raises LockError where two locks contradict each other."""
+        """`locks` maps the names of variants to locks.
+
+        Raises LockError if two locks have different commits of one hub revision.
+        """
         super().__init__(store, pinned=_pinned(locks))
         outputs = {id(lock): lock.outputs_where(lambda facts: observe.holds(facts, self)) for lock in _distinct(locks)}
         self._outputs: dict[str, Mapping[Place, LockedOutput]] = {
@@ -33,21 +36,24 @@ class LockedLookup(Lookup):
             return
         if locked.artifact != record.artifact:
             raise LockError(
-                f"what {job.name!r} of {job.recipe} made is not what is locked",
+                f"the output of {job.name!r} of {job.recipe} differs from the locked output",
                 [f"artifact of {job.name} in {job.recipe}: locked {locked.artifact}, here {record.artifact}",
-                 "from the same inputs, tools and code: its key is the locked one"],
-                "look at what differs; `recipe lock` accepts it",
+                 "the inputs, tools and code are the same: the job's key is the locked key"],
+                "compare the two artifacts; `recipe lock` accepts the new one",
             )  # fmt: skip
 
 
 class FrozenLookup(Lookup):
-    """Takes the rows of sources, tools and code from the locks, without looking at the files behind them.
+    """A look-up that takes the rows of sources, tools and code from the locks, without reading sources and code.
 
     A job whose locked key is not in the store gets the key of this machine, and is built if need be.
     """
 
     def __init__(self, store: Store, locks: Mapping[str, Lock], variants: Mapping[str, PlannedVariant]) -> None:
-        """Both mappings are by the names of variants. Raises LockError where two locks contradict each other."""
+        """`locks` and `variants` are mappings by the names of variants.
+
+        Raises LockError if two locks have different commits of one hub revision.
+        """
         super().__init__(store, pinned=_pinned(locks))
         self._locks = locks
         self._variants = variants
@@ -67,13 +73,16 @@ class FrozenLookup(Lookup):
             raise StepError(error.what, [*error.facts, *keys], error.hint) from error
 
     def changed_meanwhile(self, job: Job) -> Path | None:
-        """Return the recipe for a job with a locked key, which runs only if its record has vanished meanwhile."""
+        """Return the recipe's path for a job with a locked key.
+
+        A job with a locked key runs only if its record has vanished since the look-up.
+        """
         if (job.recipe, job.name) in self._trusted:
             return self._variants[job.recipe].loaded.path
         return super().changed_meanwhile(job)
 
     def _locked_keys(self, job: Job, inputs: Mapping[str, str]) -> Iterator[Key]:
-        """Yield the job's key in the lock: with the facts of this machine first, then with those of other machines."""
+        """Yield the keys that the lock allows for a job. The key with this machine's facts comes first."""
         lock = self._locks[job.recipe]
         variant = self._variants[job.recipe]
         code = lock.steps.get(job.name)
@@ -93,7 +102,7 @@ class FrozenLookup(Lookup):
             )
 
     def _facts(self, job: Job, lock: Lock) -> list[Rows]:
-        """Return the facts that a job's key may have: those of this machine, then those of the lock's machines."""
+        """Return the facts that a job's key may have: first this machine's facts, then the facts in the lock."""
         used = job.step.facts_used()
         facts: list[Rows] = []
         with contextlib.suppress(KeyError):  # an unknown fact: the key of this machine reports it
@@ -106,7 +115,10 @@ class FrozenLookup(Lookup):
 
 
 def _pinned(locks: Mapping[str, Lock]) -> dict[str, str]:
-    """Return the commits of hub revisions in all locks. Raises LockError for two commits of one revision."""
+    """Return the commits of hub revisions in all locks.
+
+    Raises LockError if two locks have different commits of one revision.
+    """
     pinned: dict[str, str] = {}
     for lock in _distinct(locks):
         for name, commit in names.pins(lock).items():

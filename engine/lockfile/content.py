@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 Rows = Mapping[str, str]
 Place = tuple[str, str]
-"""The name of a variant and the name of one of its jobs."""
+"""A pair: the name of a variant and the name of one of the variant's jobs."""
 
 
 @dataclass(frozen=True)
 class LockedOutput:
-    """The digest of a job's key, and the artifact of a job that was built and gives the same bytes in every build."""
+    """A job's output in a lock: the digest of the key, and the artifact if its bytes are the same in every build."""
 
     key: str
     artifact: str | None = None
@@ -20,18 +20,18 @@ class LockedOutput:
 
 @dataclass(frozen=True)
 class LockedJob:
-    """A job's inputs and options. `output` is set where the output is known and the same on every machine."""
+    """A job's inputs and options. `output` is set if the output is known and is the same on every machine."""
 
     needs: Rows = field(default_factory=dict)
     reads: Rows = field(default_factory=dict)
-    """Parameter of the step's `run` -> name of the source that fills it."""
+    """For each parameter of the step's `run`, the name of the source that is passed."""
     gates: tuple[str, ...] = ()
     options: Rows = field(default_factory=dict)
     output: LockedOutput | None = None
 
     @property
     def rows(self) -> dict[str, str]:
-        """Inputs, gates and options as rows that can be compared; the output has no row."""
+        """The inputs, gates and options of the job as rows for a comparison; the output has no row."""
         rows = {f"needs.{name}": maker for name, maker in self.needs.items()}
         rows |= {f"reads.{name}": source for name, source in self.reads.items()}
         rows |= {"gates": ", ".join(self.gates)} if self.gates else {}
@@ -48,7 +48,7 @@ class LockedVariant:
 
 @dataclass(frozen=True)
 class MachineSection:
-    """The outputs of jobs on machines for which the facts hold."""
+    """The outputs of jobs on machines that have the facts `facts`."""
 
     facts: Rows
     outputs: Mapping[Place, LockedOutput]
@@ -58,7 +58,8 @@ class MachineSection:
 class Lock:
     """The whole content of a lock.
 
-    `sources` maps names to content digests, and a hub's repositories to commits. `steps` maps jobs to code digests.
+    `sources` maps names to content digests, and a hub's repositories to commits. `steps` maps the names of jobs to the
+    digests of their code.
     """
 
     sources: Rows
@@ -70,7 +71,7 @@ class Lock:
     """The environment variables that are rows of the jobs' keys; a variable that is not set is left out."""
 
     def outputs_where(self, holds: Callable[[Rows], bool]) -> dict[Place, LockedOutput]:
-        """Return the outputs that the lock has for one machine; `holds` says whether facts hold for that machine."""
+        """Return the lock's outputs for one machine; `holds(facts)` says whether the machine has the facts."""
         outputs = dict(self._outputs_everywhere())
         for section in self.machines:
             if holds(section.facts):
@@ -83,7 +84,7 @@ class Lock:
         return everywhere.union(output.key for section in self.machines for output in section.outputs.values())
 
     def _outputs_everywhere(self) -> Iterator[tuple[Place, LockedOutput]]:
-        """Yield the outputs that are the same on every machine."""
+        """Yield the outputs that are the same on every machine, each with the names of its variant and job."""
         for name, variant in self.variants.items():
             for job, locked in variant.jobs.items():
                 if locked.output is not None:
@@ -91,7 +92,7 @@ class Lock:
 
 
 def sections(outputs: Iterable[tuple[Rows, Place, LockedOutput]]) -> tuple[MachineSection, ...]:
-    """Return a section for each set of facts, in the order of the facts, from outputs with their facts and places."""
+    """Gather outputs into sections: one section for each set of facts, sorted by the facts."""
     gathered: dict[tuple[tuple[str, str], ...], dict[Place, LockedOutput]] = {}
     for facts, place, output in outputs:
         gathered.setdefault(tuple(sorted(facts.items())), {})[place] = output

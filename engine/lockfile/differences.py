@@ -1,4 +1,4 @@
-"""Compare two locks row by row: the lock beside a recipe, and one made from this machine."""
+"""Compare two locks row by row: the lock file beside a recipe, and a lock made from this machine."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from engine.errors import LockError
 from engine.lockfile.content import Lock, LockedVariant, Rows
 
 _LISTED = 60
-"""The most rows that an error lists; the others are counted."""
+"""The greatest number of differing rows that an error lists; further rows are only counted."""
 _DEFAULT = ("locked the default", "here the default")
 """Words for a field that a recipe leaves out: the field has its default."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A row with its value in the lock and here. A missing row has the value None and is shown in words of `absent`."""
+    """A row that differs, with its value in the lock and its value on this machine.
+
+    A missing row has the value None, and is shown by the words in `absent`.
+    """
 
     row: str
     locked: str | None
@@ -31,10 +34,11 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Which rows of two locks are compared.
+    """The choice of the rows of two locks that are compared.
 
-    `whole` is false where the command line selects variants or jobs: rows that only the lock has are then allowed.
-    `elsewhere` names the tools and environment variables of jobs that wait for other hardware: their rows are left out.
+    `whole` is False if the command line selects variants or jobs; a row that only the lock has is then no difference.
+    `elsewhere` names the tools and environment variables of jobs that wait for other hardware; the lock's rows of these
+    tools and variables are not compared.
     """
 
     whole: bool = True
@@ -42,7 +46,7 @@ class Comparison:
 
 
 def refuse(locked: Lock, here: Lock, comparison: Comparison, *, lock: str, recipe: str) -> None:
-    """Raise LockError with the rows that differ, if any do."""
+    """Raise LockError, which lists the differing rows, if two locks differ."""
     rows = list(differences(locked, here, comparison))
     if not rows:
         return
@@ -56,9 +60,9 @@ def refuse(locked: Lock, here: Lock, comparison: Comparison, *, lock: str, recip
 
 
 def differences(locked: Lock, here: Lock, comparison: Comparison) -> Iterator[Difference]:
-    """Yield the rows that differ.
+    """Yield the rows in which two locks differ.
 
-    Keys and artifacts follow from all other rows. They are compared only where all other rows are equal.
+    Keys and artifacts follow from the other rows, so keys and artifacts are compared only if all other rows are equal.
     """
     causes = [
         *_of_rows("", locked.sources, here.sources, comparison),
@@ -107,7 +111,7 @@ def _presence(kind: str, name: str, *, locked: bool) -> Difference:
 
 
 def _of_outputs(locked: Lock, here: Lock) -> Iterator[Difference]:
-    """Compare the outputs of jobs that both locks have; all sections of `here` are of this machine."""
+    """Compare the outputs of jobs that both locks have; all sections of the lock `here` describe this machine."""
     headings = [section.facts for section in here.machines]
     known = locked.outputs_where(lambda facts: facts in headings)
     for (variant, job), new in here.outputs_where(lambda _: True).items():

@@ -1,4 +1,4 @@
-"""The file of a lock: its path, reading it, and replacing it in one step."""
+"""The file of a recipe's lock: find its path, read it, and replace it in one step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def path_of(recipe: Path) -> Path:
 
 
 def find(path: Path) -> Lock | None:
-    """Return the lock at `path`, None for a missing file. Raises RecipeError, with a position, for a broken lock."""
+    """Return the lock at `path`; None if there is no file. Raises RecipeError, with a position, for a broken lock."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -53,7 +53,10 @@ def read(path: Path, recipe: Path) -> Lock:
 
 
 def write(path: Path, lock: Lock) -> bool:
-    """Write a lock unless the file has the same content already; say whether it was written. Raises LockError."""
+    """Write a lock, unless the file already has the same content; return whether a file was written.
+
+    Raises LockError.
+    """
     data = dump(lock).encode()
     try:
         if path.exists() and path.read_bytes() == data:

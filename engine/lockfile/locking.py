@@ -60,7 +60,8 @@ def locks_of(variants: Sequence[PlannedVariant]) -> dict[Path, RecipeLock]:
 def checked(store: Store, locks: Mapping[Path, RecipeLock], *, partly: bool) -> Lookup:
     """Return the look-up of a `--locked` build, after comparing every lock with this machine.
 
-    `partly` says that only some variants or jobs are to be built. Raises LockError with the rows that differ.
+    `partly` is True if the command line selects some variants or jobs for the build. Raises LockError, which lists the
+    differing rows, if a lock differs from this machine.
     """
     lookup = LockedLookup(store, _by_variant(locks))
     for path, own in locks.items():

@@ -1,4 +1,4 @@
-"""Merge a new lock with the old one, so that entries of other machines stay where they still hold."""
+"""Merge a new lock with the old lock, so that valid entries for other machines stay."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from engine.lockfile.content import Lock, LockedOutput, Rows, sections
 def merged(old: Lock | None, new: Lock, *, elsewhere: Collection[str]) -> Lock:
     """Return the new lock with the old lock's entries for other machines.
 
-    The old sections of other machines stay for each variant whose sources, tools, code and jobs did not change.
-    `elsewhere` names the tools and environment variables of jobs that wait for other hardware: their old rows stay.
+    The old lock's sections for other machines stay for each variant whose sources, tools, code and jobs are unchanged.
+    `elsewhere` names the tools and environment variables of jobs that wait for other hardware; the old lock's rows of
+    these tools and variables stay.
     """
     if old is None:
         return new
@@ -54,7 +55,7 @@ def _differ(old: Rows, new: Rows) -> bool:
 
 
 def _can_be_one(old: LockedOutput | None, new: LockedOutput | None) -> bool:
-    """Say whether two outputs may be the same: an unknown output or artifact may equal any other."""
+    """Say whether two outputs may be equal: an unknown output or artifact may equal any output or artifact."""
     if old is None or new is None:
         return True
     return old.key == new.key and (None in (old.artifact, new.artifact) or old.artifact == new.artifact)

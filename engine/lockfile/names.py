@@ -14,15 +14,15 @@ _HUBS = ("hf:", "timm:")
 
 
 def is_on_hub(source: Source) -> bool:
-    """Say whether a source is a hub's repository, which a lock has by its commit instead of its content."""
+    """Say whether a source is a repository on a hub: a lock has the repository's commit instead of a digest."""
     return source.uri.startswith(_HUBS)
 
 
 def name_of(source: Source, variant: PlannedVariant) -> str:
     """Return a source's name in a lock.
 
-    The name is `hf:REPO@REVISION` for a hub's repository. For a file it is the path as the recipe writes it, or a path
-    from the project's root.
+    The name is `hf:REPO@REVISION` for a hub's repository. The name of a file is its path as the recipe writes the path,
+    or a path relative to the project's folder.
     """
     if is_on_hub(source):
         return f"{source.uri}@{source.revision or 'main'}"
@@ -31,7 +31,10 @@ def name_of(source: Source, variant: PlannedVariant) -> str:
 
 
 def _inside(project: Path, uri: str) -> str:
-    """Return a path below the project relative to it: steps of other packages may name files by absolute paths."""
+    """Return a path inside the project as a path relative to the project's folder.
+
+    Steps of other packages may name files by absolute paths.
+    """
     path = Path(uri.removeprefix("file:"))
     return path.relative_to(project).as_posix() if path.is_relative_to(project) else uri
 
@@ -52,7 +55,10 @@ def _hub_name(name: str) -> str:
 
 
 def recipe_rows(variant: PlannedVariant) -> dict[str, str]:
-    """Return the fields in which a variant's recipe differs from the defaults; paths as the recipe writes them."""
+    """Return the fields in which a variant's recipe differs from the defaults.
+
+    The recipe's own spelling of paths stays.
+    """
     loaded = variant.loaded
     fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
     rows = {name: text_of(value) for name, value in leaves("", fields)}

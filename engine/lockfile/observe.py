@@ -18,9 +18,9 @@ _NOT_LOOKED_UP = "not looked up"
 
 @dataclass(frozen=True)
 class Observed:
-    """The lock of a recipe as this machine has it.
+    """The lock that describes a recipe on this machine.
 
-    `elsewhere` names the tools and environment variables of jobs that wait for hardware which this machine lacks.
+    `elsewhere` names the tools and environment variables that only jobs use whose hardware this machine lacks.
     """
 
     lock: Lock
@@ -30,9 +30,9 @@ class Observed:
 def observe(variants: Sequence[PlannedVariant], lookup: Lookup, locked: Lock | None, *, ask: bool) -> Observed:
     """Return the lock that describes all variants of one recipe on this machine.
 
-    An artifact that is not in the store is taken from `locked`, if the job has the same key there. Only with `ask` is
-    a hub asked for the commit of a revision; otherwise a commit that `locked` does not have stays unknown. Raises
-    UserError where a source is missing.
+    An artifact that the store lacks is taken from the lock `locked`, if the job's key is the same in `locked`. Only
+    with `ask` is a hub asked for the commit of a revision; otherwise a commit that `locked` does not have stays
+    unknown. Raises UserError where a source is missing.
     """
     walk = _Walk(lookup, locked, ask=ask)
     locked_variants = {variant.name: walk.variant(variant) for variant in variants}
@@ -48,7 +48,7 @@ def observe(variants: Sequence[PlannedVariant], lookup: Lookup, locked: Lock | N
 
 
 def holds(facts: Rows, lookup: Lookup) -> bool:
-    """Say whether facts hold for this machine. The look-up watches the files behind the facts from then on."""
+    """Say whether facts hold for this machine. From then on `lookup` watches the files behind the facts."""
     device = {name: value for name, value in facts.items() if name.startswith(local_gpus.DEVICE)}
     others = {name: value for name, value in facts.items() if name not in device}
     try:
@@ -66,7 +66,7 @@ class _Reach:
     """What a job's output depends on, counting all jobs that it is made from."""
 
     facts: frozenset[str]
-    """The facts of this job and of all jobs that it is made from."""
+    """The names of the facts that this job, and the jobs that it is made from, depend on."""
     away: bool
     """Whether the job, or a job that it is made from, waits for hardware that this machine lacks."""
     content: str | None
@@ -74,7 +74,7 @@ class _Reach:
     varies: bool
     """Whether the bytes of the job, or of a job that it is made from, differ from build to build."""
     hardware: Hardware | None
-    """The hardware of the job, or of a job that it is made from."""
+    """The hardware that this job, or a job that it is made from, must run on; None for any machine."""
 
 
 class _Walk:
@@ -122,7 +122,7 @@ class _Walk:
         return LockedVariant(recipe_rows(variant), jobs)
 
     def _read(self, name: str, source: Source) -> bool:
-        """Note the content or commit of a source; say whether it is known."""
+        """Add the digest or commit of a source to the lock; return whether the digest or commit is known."""
         if is_on_hub(source) and not self.ask and name not in self.commits:
             self.sources[name] = _NOT_LOOKED_UP
             return False
@@ -131,7 +131,10 @@ class _Walk:
         return True
 
     def _look_up(self, job: Job, inputs: Mapping[str, str], *, varies: bool) -> LockedOutput:
-        """Return a job's key with the artifact in the store, else in the lock; no artifact for bytes that vary."""
+        """Return a job's key with the artifact from the store, or else from the lock.
+
+        The artifact is left out if its bytes differ from build to build.
+        """
         key = self.lookup.key(job, inputs)
         digest = str(digest_of(key))
         if varies:

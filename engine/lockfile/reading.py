@@ -1,4 +1,4 @@
-"""YAML text -> the mappings and lists of texts in a lock; every error has the position in the file."""
+"""Read the YAML text of a lock into mappings and lists of texts; every error has a position in the file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ Node = Any
 
 
 class Reader:
-    """Reads the YAML tree of a lock. All scalars are texts: the version 1.10 must not become a number."""
+    """A reader of the YAML tree of a lock.
+
+    Every YAML scalar is read as a text, because the version 1.10 must not become the number 1.1.
+    """
 
     def __init__(self, text: Text, *, end: str) -> None:
         self.text = text
@@ -33,11 +36,14 @@ class Reader:
         self._seen: set[int] = set()
 
     def error(self, node: Node, what: str, hint: str = _ANEW) -> RecipeError:
-        """Return an error with the position of a node."""
+        """Return a RecipeError with the position of a YAML node."""
         return RecipeError(what, self.text.marked(node.start_mark), hint=hint)
 
     def entries(self, node: Node | None) -> dict[str, Node]:
-        """Return the values of a mapping by their keys; {} for None. Raises RecipeError for a node of another kind."""
+        """Return the values of a YAML mapping by their keys; {} for None.
+
+        Raises RecipeError for a node that is no mapping.
+        """
         if node is None:
             return {}
         if not isinstance(node, yaml.MappingNode):
@@ -52,7 +58,10 @@ class Reader:
         return values
 
     def fields(self, node: Node, *known: str) -> dict[str, Node]:
-        """Return the values of a mapping. Raises RecipeError for a key that is not among the `known` ones."""
+        """Return the values of a YAML mapping by their keys.
+
+        Raises RecipeError for a key that is not among the `known` ones.
+        """
         values = self.entries(node)
         for (key, _), name in zip(node.value, values, strict=True):
             if name not in known:
@@ -60,7 +69,7 @@ class Reader:
         return values
 
     def items(self, node: Node | None) -> Sequence[Node]:
-        """Return the items of a list; () for None. Raises RecipeError for a node of another kind."""
+        """Return the items of a list; () for None. Raises RecipeError for a node that is no list."""
         if node is None:
             return ()
         if not isinstance(node, yaml.SequenceNode):
@@ -69,11 +78,17 @@ class Reader:
         return list(node.value)
 
     def rows(self, node: Node | None, form: re.Pattern[str] | None = None) -> dict[str, str]:
-        """Return a mapping of texts. Raises RecipeError for a text that does not match `form`."""
+        """Return a YAML mapping of texts by their keys; {} for None.
+
+        Raises RecipeError for a text that does not match the pattern `form`.
+        """
         return {name: self.text_of(value, form) for name, value in self.entries(node).items()}
 
     def text_of(self, node: Node, form: re.Pattern[str] | None = None) -> str:
-        """Return a scalar's text. Raises RecipeError where the text does not match `form`."""
+        """Return the text of a YAML scalar.
+
+        Raises RecipeError for a node that is no scalar, or for a text that does not match the pattern `form`.
+        """
         if not isinstance(node, yaml.ScalarNode):
             raise self.error(node, "a text is meant here")
         value = str(node.value)
@@ -82,7 +97,7 @@ class Reader:
         return value
 
     def only(self, fields: Mapping[str, Node], name: str, value: str) -> None:
-        """Raise RecipeError unless the field `name` is there and has this value."""
+        """Raise RecipeError unless the field `name` exists and has the value `value`."""
         if name not in fields:
             raise self.error(self.root, f"this is no lock: it has no `{name}: {value}`")
         if self.text_of(fields[name]) != value:
@@ -103,7 +118,7 @@ class Reader:
         return root
 
     def _refuse_alias(self, node: Node) -> None:
-        """Refuse YAML aliases: no lock has any, and nested aliases can take exponential time to expand."""
+        """Refuse YAML aliases: locks are written without aliases, and nested aliases can take exponential time."""
         if id(node) in self._seen:
             raise self.error(node, "an alias: no lock has any")
         self._seen.add(id(node))

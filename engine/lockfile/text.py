@@ -1,4 +1,4 @@
-"""Lock -> text with a stable order and one fact per line, for git; and text -> lock, with the place of an error."""
+"""Write a lock as text in a stable order, with one fact per line for git; and read a lock from its text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 FORMAT = "1"
 END = "..."
-"""YAML's end of a document: it is missing in a lock that was cut off."""
+"""The mark at the end of a YAML document: a lock without the mark was cut off."""
 
 _HEAD = """\
 # What the builds of the recipe beside this file are made of. Written by `recipe lock`: review it and commit it; edit
@@ -40,7 +40,7 @@ def dump(lock: Lock) -> str:
 
 
 def parse(text: Text) -> Lock:
-    """Return the lock in a text. Raises RecipeError, with the position of the first error."""
+    """Return the lock that a text describes. Raises RecipeError with the position of the first error in the text."""
     reader = Reader(text, end=END)
     root = reader.fields(reader.root, "lock", "sources", "tools", "environment", "steps", "variants", "machines")
     reader.only(root, "lock", FORMAT)

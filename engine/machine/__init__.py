@@ -1,1 +1,1 @@
-"""This machine: its CPU, its GPUs and its installed tools."""
+"""The machine that runs the build: CPU, GPUs and installed tools."""

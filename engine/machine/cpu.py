@@ -16,7 +16,7 @@ _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 def physical_cores() -> int:
     """Return how many physical cores this process may use: two threads of one core count once.
 
-    The count is at most a container's quota. Outside Linux, every logical CPU counts as a core.
+    A container's CPU quota limits the count. Outside Linux, every logical CPU counts as a core.
     """
     cores = {_siblings(number) for number in usable()}
     return max(1, min(len(cores), _quota()))
@@ -30,7 +30,7 @@ def usable() -> Sequence[int]:
 
 
 def model() -> str:
-    """Return the CPU's name, as the system has it."""
+    """Return the CPU's name, as the operating system reports it."""
     return description().get("model name") or platform.processor() or platform.machine()
 
 

@@ -29,7 +29,10 @@ _SHARED_MEMORY_PER_SM = 81
 
 @dataclass(frozen=True)
 class CudaDevice:
-    """A GPU as the CUDA driver describes it: sizes in bytes, the bus in bits. A slice of a GPU has MIG in its name."""
+    """A GPU as the CUDA driver describes it: sizes in bytes, the bus in bits.
+
+    A MIG slice of a GPU has "MIG" in its name.
+    """
 
     name: str
     sm: int

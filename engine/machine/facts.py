@@ -11,7 +11,10 @@ _ISA = {
     "avx2", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16", "amx_int8", "amx_bf16",
     "asimd", "asimddp", "i8mm", "bf16", "sve",
 }  # fmt: skip
-"""CPU features by which libraries choose kernels, as Linux names them. Other features do not change results."""
+"""CPU features by which libraries choose kernels, as Linux names them.
+
+CPU features that are not in the set do not change results.
+"""
 
 
 def _cpu_isa() -> str:

@@ -1,4 +1,4 @@
-"""The state of a GPU during a measurement: its clocks, and whether they stayed the same."""
+"""The state of a GPU during a measurement: the clocks, and whether the clocks stayed constant."""
 
 # Fields: `nvidia-smi --help-query-gpu`.
 
@@ -50,12 +50,12 @@ def query(fields: Sequence[str] = _FIELDS) -> list[dict[str, str]]:
 
 
 def look(name: str) -> list[dict[str, str]]:
-    """Return the present state of the first GPU of this name as a list of one; [] where nvidia-smi does not list it."""
+    """Return a list with the present state of the first GPU called `name`; [] if nvidia-smi does not list the GPU."""
     return [state for state in query() if state["name"] == name][:1]
 
 
 def report(name: str, states: Sequence[Mapping[str, str]]) -> GpuReport:
-    """Return a report of several states of a GPU; fields that no state has are None."""
+    """Return a report that sums up several states of a GPU; a field that no state has is None."""
     clocks = _range(states, "clocks.current.sm")
     limits = [int(state["clocks.max.sm"]) for state in states if state["clocks.max.sm"].isdigit()]
     return GpuReport(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engine.step import Hardware
 
 DEVICE = "device."
-"""The prefix of facts about one GPU."""
+"""The prefix in the names of facts about one GPU, for example `device.name`."""
 _TOOL = "nvidia-smi"
 _FIELDS = ("name", "compute_cap", "memory.total", "driver_version")
 
@@ -54,7 +54,10 @@ def local(hardware: Hardware) -> LocalGpu | None:
 
 
 def _tell(name: str, hardware: Hardware | None) -> Known:
-    """Return a fact about the GPU that the hardware names. Raises KeyError for a GPU that this machine lacks."""
+    """Return the fact `name` about the GPU of this machine that `hardware` names.
+
+    Raises KeyError for a GPU that this machine lacks.
+    """
     gpu = local(hardware) if hardware is not None else None
     if gpu is None:
         raise KeyError(name)
@@ -62,17 +65,17 @@ def _tell(name: str, hardware: Hardware | None) -> Known:
 
 
 def has(rows: Mapping[str, str]) -> bool:
-    """Say whether facts hold for a GPU of this machine. Raises KeyError for an unknown fact."""
+    """Say whether this machine has a GPU with these facts. Raises KeyError for an unknown fact."""
     return any(all(_FACTS[name](gpu) == value for name, value in rows.items()) for gpu in gpus())
 
 
 def names() -> str:
-    """Return the names of all GPUs as one text."""
+    """Return the names of all GPUs of this machine, joined to one text."""
     return ", ".join(catalogue.with_capability(gpu.name, gpu.sm) for gpu in gpus()) or "none"
 
 
 def driver() -> str:
-    """Return the version of the driver."""
+    """Return the version of the NVIDIA driver, "none" without a driver."""
     return next((gpu.driver for gpu in gpus()), "none")
 
 
@@ -83,7 +86,7 @@ def _gpu(row: Mapping[str, str]) -> LocalGpu:
 
 
 def _of_driver(name: str) -> Callable[[LocalGpu], str]:
-    """Return a function from a GPU to the CUDA driver's attribute of this name."""
+    """Return a function that reads the attribute `name` of a GPU from the CUDA driver."""
 
     def fact(gpu: LocalGpu) -> str:
         described = next((device for device in cuda.devices() if device.name == gpu.name), None)

@@ -1,4 +1,4 @@
-"""Versions of installed distributions, and which distribution provides an import that several can provide."""
+"""Versions of installed distributions, also where several distributions provide the same import package."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ _ALTERNATIVES = (
     ("tensorrt_rtx", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12"),
 )
 _STAND_INS = {name: others for name, *others in _ALTERNATIVES}
-"""Distributions that provide the same import as another. The last installed distribution has overwritten the others."""
+"""For a distribution, the other distributions that provide the same import package.
+
+If several of the distributions are installed, the last installation has overwritten the files of the others.
+"""
 _SELF_DESCRIPTION = ("capi", "build_and_package_info.py")
-"""The file in ONNX Runtime with the name of the distribution that it belongs to."""
+"""The file in ONNX Runtime that names the distribution which the files belong to."""
 
 
 def known(distribution: str) -> Known:
-    """Return the installed version of a distribution or its stand-in, or MISSING, with the files that have the version.
+    """Return the installed version of a distribution or its alternative, or MISSING, with the version's files.
 
-    A distribution that is installed later changes the folders of the import path, which every up-to-date build watches.
+    An up-to-date build watches the folders of the import path, so it notices a distribution that is installed later.
     """
     return Known(version_of(distribution), _behind(distribution))
 
@@ -39,14 +42,17 @@ def build(distribution: str) -> Known:
 
 
 def version_of(distribution: str) -> str:
-    """Return the installed version of a distribution or its stand-in, or MISSING. Each is looked up once."""
+    """Return the installed version of a distribution or its alternative, or MISSING.
+
+    A version is looked up once and then remembered.
+    """
     if distribution not in _versions:
         _versions[distribution] = _installed(distribution)
     return _versions[distribution]
 
 
 def changed() -> bool:
-    """Say whether a version that `version_of` has returned has changed since, by an installation meanwhile."""
+    """Say whether an installation has changed a version since `version_of` returned it."""
     return any(_installed(name) != version for name, version in _versions.items())
 
 
@@ -60,7 +66,7 @@ def _installed(distribution: str) -> str:
 
 @cache
 def _behind(distribution: str) -> tuple[str, ...]:
-    """Return the files with the name and the version of the distribution that provides an import."""
+    """Return the files that hold the name and the version of the distribution that provides an import package."""
     candidates = [_metadata_file(each) for each in _candidates(distribution)]
     described = [str(Path(folder, *_SELF_DESCRIPTION)) for folder in _folders(distribution)] if candidates[1:] else []
     return (*filter(None, candidates), *described)
@@ -80,7 +86,10 @@ def _candidates(name: str) -> list[metadata.Distribution]:
 
 
 def _distribution(name: str) -> metadata.Distribution | None:
-    """Return the distribution that provides an import; of several, the one that the package's files name."""
+    """Return the distribution of an import package.
+
+    Of several candidates, the package's own files name the distribution.
+    """
     candidates = _candidates(name)
     if len(candidates) > 1:
         own = _own_name(name)
@@ -89,7 +98,7 @@ def _distribution(name: str) -> metadata.Distribution | None:
 
 
 def _own_name(module: str) -> str | None:
-    """Return the name of its distribution from a package's own files, without importing the package."""
+    """Return the name of the distribution from an import package's own files, without importing the package."""
     for folder in _folders(module):
         with contextlib.suppress(OSError):
             match = re.search(r"package_name = '([\w-]+)'", Path(folder, *_SELF_DESCRIPTION).read_text("utf-8"))

@@ -44,10 +44,10 @@ _KEY = "[key]"
 def complaint(
     error: ValidationError, root: Node, files: Sequence[Path], below: Sequence[str | int] = ()
 ) -> RecipeError:
-    """Return one error for all validation errors of `root`: the first in the text, with the number of the others.
+    """Return the first of a recipe's validation errors as a RecipeError that also counts the other validation errors.
 
-    `files` are the recipe and its parents, and the errors are sorted in the order of these files. `below` is the path
-    of the validated part where only a part of the recipe was validated.
+    Errors are sorted by place: an error in an earlier file of `files` (the recipe, then its parents) comes before an
+    error in a later file. If pydantic validated only a part of the recipe, `below` is the path of that part.
     """
     details: list[Any] = [
         {**detail, "loc": (*below, *detail["loc"])} for detail in error.errors(include_url=False, include_input=False)
@@ -70,11 +70,11 @@ def complaint(
 
 
 def _follows(detail: Any, details: Sequence[Any]) -> bool:
-    """Tell whether a validation error is only the consequence of another one."""
+    """Tell whether the validation error `detail` is only the consequence of another validation error in `details`."""
     place, depth = detail["loc"], len(detail["loc"])
     if detail["type"] == "too_short":  # pydantic does not count a wrong item of a list
         return any(len(other["loc"]) > depth and other["loc"][:depth] == place for other in details)
-    if detail["type"] == "missing":  # the field is present and misspelt
+    if detail["type"] == "missing":  # the field is not missing but misspelt
         beside = [other["loc"] for other in details if other["type"] == "extra_forbidden"]
         return bool(suggestions.nearest(place[-1], [str(loc[-1]) for loc in beside if loc[:-1] == place[:-1]]))
     return False

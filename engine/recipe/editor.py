@@ -14,7 +14,7 @@ from engine.recipe.model_config import ENUMS, MESSAGES, ONE_OF, PartName
 from engine.recipe.schema import Recipe
 
 _SECTION = re.compile(r"\b(Bench|Graph|Package|Target|TensorRT)Section\b")
-"""Classes whose definitions are published under shorter names: `Bench` for BenchSection."""
+"""Matches the names of classes that the JSON Schema calls by a shorter name: BenchSection is called `Bench`."""
 _SIZE = {"type": "integer", "minimum": 1, "maximum": LARGEST_SIZE}
 _NUMBER = {"type": "number"}
 _BY_INPUT = {"type": "string", "pattern": "^[0-9]+(x[0-9]+)*$"}
@@ -31,7 +31,7 @@ _SHORT_FORMS: Mapping[str, list[dict[str, Any]]] = {
     "Bound": [_NUMBER],
     "Metric": [_NUMBER],
 }
-"""Definition -> the short forms that a recipe may write instead of a mapping."""
+"""Name of a definition in the JSON Schema -> the short forms that a recipe may have in place of a mapping."""
 
 
 def editor_schema() -> dict[str, Any]:
@@ -43,7 +43,7 @@ def editor_schema() -> dict[str, Any]:
     definitions |= _messages()
     definitions["Triton"] = _with_tritons_fields(definitions["Triton"])
     definitions["Shape"] = _shape(definitions["Shape"])
-    schema["properties"] |= {"extends": {"type": "string", "description": "A recipe to lay this one over."}}
+    schema["properties"] |= {"extends": {"type": "string", "description": "The path of the parent recipe."}}
     schema["properties"] |= {"matrix": _matrix()}
     schema["properties"] |= {VERSION_FIELD: {"const": VERSION, "description": "The version of the recipe language."}}
     # The name of a recipe with a matrix may have placeholders: minilm-${target.device}.
@@ -59,7 +59,7 @@ def editor_schema() -> dict[str, Any]:
 
 
 def _with_published_names(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema with the definitions under their published names: `Bench` for the class BenchSection."""
+    """Return the schema in which the name of each class is replaced by its published name: BenchSection by `Bench`."""
     renamed: dict[str, Any] = json.loads(_SECTION.sub(r"\1", json.dumps(schema)))
     return renamed
 
@@ -91,7 +91,7 @@ def _matrix() -> dict[str, Any]:
     rules = {"type": "array", "items": {"type": "object"}, "maxItems": MAX_RULES}
     return {
         "type": "object",
-        "description": "Lists of values by path, as target.device: each combination is a recipe of its own.",
+        "description": "Paths of fields, as target.device, each with a list of values. Each combination is a variant.",
         "properties": {"include": rules, "exclude": rules},
         "additionalProperties": {"type": "array", "minItems": 1},
         "minProperties": 1,
@@ -99,7 +99,7 @@ def _matrix() -> dict[str, Any]:
 
 
 def _or_nothing(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of a field that may also be null: null removes the field of a parent."""
+    """Return the schema of a field that may also be null: the value null removes the field of a parent."""
     about, rest = _about_and_rest(schema)
     return {**about, "anyOf": [rest, {"type": "null"}]}
 
@@ -111,7 +111,7 @@ def _or_one(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _about_and_rest(schema: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split the schema of a field: title, description and default, and the rest."""
+    """Split the schema of a field in two: title, description and default, and all other keywords."""
     about = {key: schema[key] for key in ("title", "description", "default") if key in schema}
     return about, {key: value for key, value in schema.items() if key not in about}
 
@@ -122,7 +122,7 @@ def _messages() -> dict[str, object]:
 
 
 def _fields(message: str) -> dict[str, object]:
-    """Return the schema of each field of a message. The value `null` removes the field from the package."""
+    """Return the schema of each field of a message. The value `null` removes a field from the ModelConfig."""
     return {name: {"anyOf": [_kind(kind), {"type": "null"}]} for name, kind in MESSAGES[message].items()}
 
 
@@ -133,7 +133,7 @@ def _message(name: str) -> dict[str, object]:
         "additionalProperties": False,
     }
     for group in ONE_OF.get(name, ()):
-        schema["description"] = f"One of {', '.join(group)} at most."
+        schema["description"] = f"At most one of the fields {', '.join(group)} may be set."
     return schema
 
 

@@ -18,19 +18,23 @@ MAX_VALUES_TOGETHER = 1_000_000
 
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _MAX_SLUG = 48
-"""The most characters of one value in the name of a variant. A longer value is replaced by its number in the axis."""
+"""The most characters of one value in the name of a variant.
+
+If a value of an axis has more than 48 characters, the name of the variant has the last word of the axis's path and the
+number of the value in the axis instead, for example `source2`.
+"""
 _LISTED = 12
-"""The most values of a path that an error lists."""
+"""The most values of a field of the recipe that an error lists."""
 
 Numbers = Mapping[str, Mapping[str, int]]
-"""Axis of a matrix -> value of the axis, as text -> number of the value in the axis, from 1."""
+"""For each axis of a matrix, a mapping from each value of the axis, as text, to the value's number, counted from 1."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One recipe of a matrix: the label with the variant's values, and the whole document.
+    """One variant of a recipe: a label with the variant's values of the matrix, and the variant's whole document.
 
-    Without a matrix the label is empty.
+    The label is empty for a recipe without a matrix.
     """
 
     label: str
@@ -40,8 +44,8 @@ class Variant:
 def variants(root: Node, sets: Sequence[Assignment], only: Sequence[Assignment]) -> list[Variant]:
     """Return the variants of a document that `only` selects. Raises RecipeError.
 
-    `sets` replace the values of an axis with the same path. All names are compared, also those of variants that `only`
-    does not select: two variants of one name are an error.
+    An assignment of `sets` replaces all values of the matrix's axis that has the path of the assignment. All names are
+    compared, also those of variants that `only` does not select: two variants of one name are an error.
     """
     matrix = root.child("matrix")
     base = without(root, "matrix")
@@ -124,8 +128,9 @@ def written(value: Any) -> str:
 def _named(root: Node, combination: Mapping[str, Node], numbers: Mapping[str, int]) -> Node:
     """Return a variant's document with the placeholders `${path}` of its name replaced. Raises RecipeError.
 
-    A name without placeholders gets all values of the matrix appended. `numbers` are the numbers of the values in their
-    axes. A value that is too long for a name is replaced by its number.
+    A name without placeholders gets all values of the matrix appended. `numbers` maps the path of each axis to the
+    number of the variant's value in the axis. A value of more than _MAX_SLUG characters is replaced by the last word of
+    its path and its number.
     """
     node = root.find(["name"])
     if node is None or not isinstance(node.value, str):
@@ -138,7 +143,7 @@ def _named(root: Node, combination: Mapping[str, Node], numbers: Mapping[str, in
         path = placeholder[1].strip()
         value = combination.get(path) or root.find(path.split("."))
         if value is None:
-            what = f"`name` asks for ${{{placeholder[1]}}}, which this recipe does not say"
+            what = f"`name` has the placeholder ${{{placeholder[1]}}}, and the recipe has no such field"
             raise RecipeError(what, node.at, hint=suggestion(path.split(".")))
         slug = _slug(written(plain(value)))
         return slug if len(slug) <= _MAX_SLUG else f"{path.split('.')[-1]}{numbers.get(path, 1)}"

@@ -1,4 +1,4 @@
-"""`extends`: merges a recipe with its parents. Each part keeps its place in the file where it was written."""
+"""`extends`: merges a recipe with its parents. Each merged value keeps its place in the file that the value is from."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MAX_PARENTS = 16
 VERSION = 1
 """The version of the recipe language that this program reads."""
 VERSION_FIELD = "recipe"
-"""The field of a file with its version of the recipe language. The field is not part of the recipe itself."""
+"""The field in which a YAML file names its version of the recipe language. A merged recipe lacks the version field."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """A recipe merged with its parents. `files` are all files that were read: the recipe, then its parents."""
+    """A recipe merged with its parents. `files` lists the recipe's file first, then the files of the parents."""
 
     root: Node
     files: tuple[Path, ...]

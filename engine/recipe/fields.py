@@ -29,7 +29,7 @@ PATTERNS = {
     r"^[^\x00-\x1f\x7f]+$": "printable text on one line",
     r"^[^\s\x00-\x1f\x7f]+$": "printable text without spaces",
 }
-"""Pattern of a text -> the meaning of the pattern in words, for errors."""
+"""Regular expression for the value of a text field -> a description of valid values, for error messages."""
 _FILE_NAME, _PRINTABLE, _WORD = PATTERNS
 
 Name = Annotated[str, StringConstraints(pattern=_FILE_NAME, max_length=128)]
@@ -39,9 +39,9 @@ Text = Annotated[str, StringConstraints(pattern=_PRINTABLE, max_length=4096)]
 Word = Annotated[str, StringConstraints(pattern=_WORD, max_length=256)]
 """A text without spaces: an axis, a revision, a version."""
 Flag = Annotated[bool, Strict()]
-"""The value true or false. Other values are errors, also 0 and 1."""
+"""A Boolean: the values true and false are valid, and all other values, even 0 and 1, are errors."""
 LARGEST_SIZE = 1_000_000
-"""The largest size of an axis, and the largest count."""
+"""The largest size of an axis, and the largest value of a field that is a count."""
 Size = Annotated[int, Field(strict=True, ge=1, le=LARGEST_SIZE)]
 """The size of an axis, or a count: from 1 to a million."""
 Small = Annotated[int, Field(strict=True, ge=0, le=1024)]
@@ -53,18 +53,18 @@ Milliseconds = Annotated[float, Strict(), Field(allow_inf_nan=False, gt=0, le=1e
 
 
 def wrong(what: str, hint: str = "") -> PydanticCustomError:
-    """Return the error for a value of the right type that is wrong. `what` follows the field's name in the message."""
+    """Return the error for a wrong value of the right type. The error message is the field's name and then `what`."""
     # The texts are context, not the template: pydantic would take braces in a template for placeholders.
     return PydanticCustomError("recipe", "{what}", {"what": what, "hint": hint})
 
 
 def unknown(name: str) -> PydanticCustomError:
-    """Return the error for an unknown field. The error has the same type as pydantic's own."""
+    """Return the error for an unknown field, with the error type that pydantic itself uses for unknown fields."""
     return PydanticCustomError("extra_forbidden", "unknown field", {"key": name})
 
 
 def _memory(value: Any) -> Any:
-    """Return the bytes of a text such as `2GiB`. Return other values unchanged: pydantic checks their type."""
+    """Return the number of bytes that a text such as `2GiB` means. A value that is not a text is returned unchanged."""
     if not isinstance(value, str):
         return value
     try:
@@ -79,7 +79,7 @@ Memory = Annotated[
     BeforeValidator(_memory),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}),
 ]
-"""A size in bytes, at most 4 TiB. A recipe may also write `2GiB` or `512MB`."""
+"""A size in bytes, at most 4 TiB. In a recipe the size is an integer or a text with a unit, such as `2GiB`."""
 
 
 _EXTENTS = ("min", "opt", "max")
@@ -87,7 +87,10 @@ _EXTENTS = ("min", "opt", "max")
 
 
 def spread(value: Any) -> Any:
-    """Return {min, opt, max} for a single size or for [min, opt, max]. Return other values unchanged."""
+    """Return {min, opt, max} for a single size or for [min, opt, max].
+
+    A value that is neither a number nor a list is returned unchanged.
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         return dict.fromkeys(_EXTENTS, value)
     if isinstance(value, list | tuple):
@@ -108,12 +111,12 @@ def one_sided(side: str) -> Callable[[Any], Any]:
 
 
 def limits_within(low: float, high: float) -> Callable[[Any], Any]:
-    """Return the check that both sides of a bound lie from `low` to `high`, the range of the measured number."""
+    """Return a validator that raises an error if `at_least` or `at_most` of a bound is below `low` or above `high`."""
 
     def check(bound: Any) -> Any:
         for side in (bound.at_least, bound.at_most):
             if side is not None and not low <= side <= high:
-                raise wrong(f"asks for {side:g}; it is a number from {low:g} to {high:g}")
+                raise wrong(f"asks for {side:g}; a number from {low:g} to {high:g} is meant")
         return bound
 
     return check
@@ -128,8 +131,8 @@ _TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 def axes_of_profile(value: Any) -> Any:
     """Return a profile by axis for a profile by input, trtexec's form: `input_ids: [1x16, 1x128, 8x512]`.
 
-    The axes of a text input are batch and sequence. All inputs of a profile must have the same sizes. A profile by axis
-    is returned unchanged.
+    The axes of a text input are batch and sequence. All inputs of a profile must have the same sizes. A profile that is
+    already written by axis, as in `batch: [1, 8, 32]`, is returned unchanged.
     """
     if not isinstance(value, Mapping):
         return value
@@ -158,13 +161,13 @@ def _text_axes(name: str, value: Any) -> dict[str, list[int]]:
         [int(size) for size in word.split("x")] for word in words if isinstance(word, str) and _SHAPE.fullmatch(word)
     ]
     if len(words) != len(_EXTENTS) or [len(shape) for shape in shapes] != [_TEXT_RANK] * len(_EXTENTS):
-        raise wrong(f"gives {name!r} something else than three shapes BATCHxSEQUENCE", "as in [1x16, 1x128, 8x512]")
+        raise wrong(f"gives {name!r} a value that is not three shapes BATCHxSEQUENCE", "as in [1x16, 1x128, 8x512]")
     batch, sequence = zip(*shapes, strict=True)
     return {"batch": list(batch), "sequence": list(sequence)}
 
 
 def as_list(value: Any) -> Any:
-    """Put a single mapping into a list, so that one profile needs no dash. Return other values unchanged."""
+    """Put a single mapping into a list, so that one profile needs no dash. Any value but a mapping stays unchanged."""
     return [value] if isinstance(value, Mapping) else value
 
 
@@ -181,9 +184,9 @@ Distinct = AfterValidator(once_each)
 
 @dataclass(frozen=True)
 class OneOf:
-    """A field that is one of several names, looked up at validation because packages may add names.
+    """A field whose value is one of several names. The names are looked up at validation: other packages may add names.
 
-    Validation and errors are those of a `Literal` with these names.
+    Validation and error messages are the same as for a field whose type is a `Literal` of the names.
     """
 
     names: Callable[[], Sequence[str]]

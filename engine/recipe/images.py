@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
 _INPUT_OPTIONS = ("layout", "size")
-"""The options of `preprocess` that change the shape of the model's input. Other options change only the values."""
+"""The options of `preprocess` that change the shape of the model's input, not only the values of the input."""
 
 _REPOSITORIES = ("timm:", "hf:timm/")
 
@@ -28,24 +28,26 @@ class Images(RecipePart):
 
 
 def of_recipe(recipe: Recipe) -> Images | None:
-    """Return the input of the recipe's image model. For a model that timm does not build, return None."""
+    """Return the input of the recipe's image model, or None for a model that timm does not build."""
     if not of_timm(recipe.model):
         return None
     return Images.model_validate({name: value for name, value in recipe.preprocess.items() if name in _INPUT_OPTIONS})
 
 
 def of_timm(model: ModelSection) -> bool:
-    """Tell whether timm builds the model. Timm builds models of its own repositories, and checkpoints with its tasks.
+    """Tell whether the library timm builds the recipe's model.
 
-    The recipe must name the task of a directory: the directory can hold any architecture, and the keys must count the
-    right packages before the directory is read.
+    Timm builds the models of timm's repositories (`timm:NAME`, `hf:timm/NAME`) and checkpoints for a task that timm
+    supports. For a timm checkpoint in a directory, the recipe must name the task: the directory can hold any
+    architecture, and the key of a job needs the version of the right library (timm or transformers) before the job
+    reads the directory.
     """
     source = model.source.lower()
     return source.startswith(_REPOSITORIES) or (_for_timm(model.task) and not source.endswith(".onnx"))
 
 
 def _for_timm(task: str | None) -> bool:
-    """Tell whether timm builds a checkpoint for this task. None stands for a task that is not known yet."""
+    """Tell whether timm builds a checkpoint for `task`. `task` is None if the recipe does not name the task."""
     return task is not None and tasks.find(task).by_timm
 
 

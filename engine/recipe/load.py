@@ -24,10 +24,10 @@ from engine.text.places import Position
 class LoadedRecipe:
     """One variant of a recipe file.
 
-    `path` is the path of the file, as the caller wrote the path. `project` is the root of the file's project. `variant`
-    is the label with the variant's values, "target.device=T4,precision=fp16", and empty without a matrix. `files` are
-    all YAML files that were read. `links` maps each path that the recipe names, made absolute, to the same path with
-    its symbolic links followed.
+    `path` is the path of the recipe file, as the caller wrote the path. `project` is the root folder of the recipe's
+    project. `variant` is the label with the variant's values, "target.device=T4,precision=fp16", and empty without a
+    matrix. `files` are the recipe's file and the files of its parents. `links` maps each path that the recipe names,
+    made absolute, to the same path with its symbolic links followed.
     """
 
     recipe: Recipe
@@ -39,13 +39,13 @@ class LoadedRecipe:
     _root: Node = field(repr=False)
 
     def position(self, *path: str | int) -> Position | None:
-        """Return the place of a field of the YAML, such as `"validate", "cosine"`, or None for a missing field."""
+        """Return the place of a field, such as `"validate", "cosine"`, in the text, or None for a missing field."""
         return place(self._root, path)
 
     def portable_name(self, uri: str) -> str | None:
-        """Return the name of a source that is the same on every machine, or None where the recipe has no such source.
+        """Return a name of the source `uri` that is the same on every machine, or None for a source not in the recipe.
 
-        For a path the name is the path from the project's root.
+        The portable name of a file or folder is its path from the project's root.
         """
         return portable_name(self._root, uri, self.project, self.path.parent)
 
@@ -54,7 +54,7 @@ class LoadedRecipe:
     ) -> RecipeError:
         """Return the error about a field, at the place of the field or of the nearest section around a missing field.
 
-        With `at_key` the field's name is wrong, not its value, and the error is at the place of the name.
+        If `at_key` is true, the name of the field is wrong instead of the value, and the error points at the name.
         """
         at = self._nearest(path)
         section = self._root.find(path[:-1]) if at_key else None
@@ -71,7 +71,7 @@ class LoadedRecipe:
         return self._root.at
 
     def complaint(self, error: ValidationError, *path: str | int) -> RecipeError:
-        """Return the error in plain words for the validation error of a pydantic model about the part at `path`."""
+        """Return a pydantic validation error about the part of the recipe at `path` as a RecipeError in plain words."""
         return complaint(error, self._root, self.files, path)
 
 
@@ -83,11 +83,11 @@ def load(
     allow: Sequence[Path] = (),
     must_exist: bool = True,
 ) -> tuple[LoadedRecipe, ...]:
-    """Read a recipe file and return its variants. Raises RecipeError at the first place that is wrong.
+    """Read a recipe file and return its variants. Raises RecipeError for the first error of the recipe.
 
-    `set` and `only` are assignments K=V, as on the command line. Paths may lead into the project and into the folders
-    `allow`. Only the recipe and its parents are read; of files that the recipe names, only the kind is checked. If
-    `must_exist` is false, these files may be missing.
+    `set` and `only` hold the arguments K=V of the options `--set` and `--only`. Paths in the recipe may lead into the
+    recipe's project and into the folders `allow`. Only the recipe and its parents are read; of files that the recipe
+    names, only the kind is checked. If `must_exist` is false, the files that the recipe names may be missing.
     """
     project = project_of(path)
     bounds = Bounds(project, tuple(allow))

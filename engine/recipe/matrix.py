@@ -19,16 +19,16 @@ MAX_RULES = 256
 """The most entries of `include` and of `exclude`: each entry is compared with each combination."""
 
 Combination = dict[str, Node]
-"""Dotted path -> value, in the order of the matrix."""
+"""Dotted path of a field, such as `target.device` -> value of the field, in the order of the matrix."""
 
 
 def combinations(matrix: Node, pinned: Sequence[Assignment]) -> list[Combination]:
     """Return one combination of values for each variant. Raises RecipeError.
 
     The rules of `include` and `exclude` are those of GitHub Actions. `exclude` removes each combination that has all
-    values of one of its entries. An entry of `include` is then added to every combination whose axes keep their values;
-    where there is no such combination, the entry is a variant of its own. An assignment of `pinned` (`--set`) replaces
-    the values of the axis with the same path.
+    values of one of its entries. An entry of `include` is added to every remaining combination in which the entry
+    changes no value of an axis; an entry that is added to no combination is a variant of its own. An assignment of
+    `pinned` (`--set`) replaces all values of the axis that has the path of the assignment.
     """
     if not matrix.mapping:
         what = f"`matrix` is {description(matrix)}; lists of values by path are meant"
@@ -55,7 +55,7 @@ def _with_included(combined: Sequence[Combination], included: Sequence[Node]) ->
     alone: list[Combination] = []
     for rule in included:
         entry = rule.mapping or {}
-        # Only the axes count here: what another entry of `include` added may be replaced.
+        # Only values of axes must agree: a field that another entry of `include` added may be replaced.
         on_axes = [{path: value for path, value in entry.items() if path in one} for one in combined]
         matches = [index for index, one in enumerate(combined) if _has(one, on_axes[index])]
         for index in matches:
@@ -70,7 +70,7 @@ def _has(combination: Combination, entry: Mapping[str, Node]) -> bool:
 
 
 def _values(path: str, matrix: Node) -> Sequence[Node]:
-    """Return the values of an axis. Raises RecipeError unless the axis is a list of different values."""
+    """Return the values of the axis `path` of the matrix. Raises RecipeError unless the axis lists different values."""
     _check_path(path, matrix.keys[path])
     node = matrix.child(path)
     if node is None or not node.items:

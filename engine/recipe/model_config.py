@@ -143,7 +143,10 @@ _ENUMS = {
 MESSAGES: Mapping[str, Mapping[str, str]] = {
     message: dict(field.split("=") for field in fields.split()) for message, fields in _MESSAGES.items()
 }
-"""Message -> field -> type. A type is the name of a scalar, message or enum, `[TYPE]` a list, `{KEY:TYPE}` a map."""
+"""Name of a protobuf message of ModelConfig -> name of a field -> type of the field.
+
+The type of a field is the name of a scalar, message or enum; `[TYPE]` is a list, and `{KEY:TYPE}` is a map.
+"""
 ENUMS: Mapping[str, tuple[str, ...]] = {name: tuple(values.split()) for name, values in _ENUMS.items()}
 ONE_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "ModelConfig": (("dynamic_batching", "sequence_batching", "ensemble_scheduling"),),
@@ -152,7 +155,7 @@ ONE_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "ModelSequenceBatching.InitialState": (("zero_data", "data_file"),),
     "ModelWarmup.Input": (("zero_data", "random_data", "input_data_file"),),
 }
-"""Message -> groups of fields. A message may have one field of each group."""
+"""Name of a protobuf message -> groups of fields. A message may have at most one field of each group."""
 MODEL_CONFIG = tuple(MESSAGES["ModelConfig"])
 
 PartName = Literal["tokenizer", "preprocess", "postprocess", "ensemble", "encoder", "decoder", "generate", "stream"]

@@ -17,8 +17,9 @@ Path = Sequence[str | int]
 class Node:
     """A scalar, a list or a mapping of a YAML text.
 
-    `at` is the place of the value's first character. `keys` are the places of a mapping's keys. `written` is the text
-    of a scalar as the user typed the scalar. `size` is the number of values in this node, itself included.
+    `at` is the place where the node starts in the text. `keys` maps each key of a mapping to the place of the key.
+    `written` is the text of a scalar, as the user typed the text. `size` is the number of values in the node: the node
+    itself and all values below the node.
     """
 
     value: Scalar | Sequence[Node] | Mapping[str, Node]
@@ -29,17 +30,20 @@ class Node:
 
     @property
     def mapping(self) -> Mapping[str, Node] | None:
-        """The entries of a mapping, or None for other values."""
+        """The entries of a node that is a mapping; None for a scalar or a list."""
         return self.value if isinstance(self.value, Mapping) else None
 
     @property
     def items(self) -> Sequence[Node] | None:
-        """The items of a list, or None for other values."""
+        """The items of a node that is a list; None for a scalar or a mapping."""
         value = self.value
         return value if isinstance(value, Sequence) and not isinstance(value, str) else None
 
     def child(self, segment: str | int) -> Node | None:
-        """Return the value of a key or an index, or None for a missing value. An index may be a text such as `"0"`."""
+        """Return the node under a key of a mapping or an index of a list, or None for a missing key or index.
+
+        The index of a list may be an int or a text such as `"0"`.
+        """
         if self.mapping is not None:
             return self.mapping.get(str(segment))
         if self.items is not None and str(segment).isdecimal() and int(segment) < len(self.items):
@@ -47,7 +51,7 @@ class Node:
         return None
 
     def find(self, path: Path) -> Node | None:
-        """Return the value at `path`, or None for a missing value."""
+        """Return the node at `path`, or None if the document has no node at `path`."""
         node: Node | None = self
         for segment in path:
             node = node.child(segment) if node else None
@@ -64,19 +68,20 @@ def plain(node: Node) -> Any:
 
 
 def mapping_node(entries: Mapping[str, Node], keys: Mapping[str, Position], at: Position) -> Node:
-    """Return the node of a mapping."""
+    """Return a mapping of YAML as a Node, made of the entries and the places of the keys."""
     return Node(entries, at, keys, size=1 + sum(child.size for child in entries.values()))
 
 
 def list_node(items: Sequence[Node], at: Position) -> Node:
-    """Return the node of a list."""
+    """Return a list of YAML as a Node, made of the items."""
     return Node(tuple(items), at, size=1 + sum(child.size for child in items))
 
 
 def merged(parent: Node, child: Node) -> Node:
     """Return `parent` merged with `child`: mappings are merged, other values of the child replace those of the parent.
 
-    A `null` in the child removes the parent's value. Each part keeps the place where it was written.
+    A `null` in the child removes the parent's value. Each merged value keeps its place in the file that the value is
+    from.
     """
     if parent.mapping is None or child.mapping is None:
         return child
@@ -98,10 +103,10 @@ def without(node: Node, *names: str) -> Node:
 
 
 def put(node: Node | None, path: Path, value: Node) -> Node:
-    """Return a copy of `node` with `value` at `path`. A `null` removes the value at `path`.
+    """Return a copy of `node` that has `value` at `path`. If `value` is null, the copy lacks the field at `path`.
 
-    Missing mappings on the path are added. Raises LookupError where the path leads through a scalar or past the end of
-    a list.
+    Mappings that `path` leads through are added where `node` lacks the mappings. Raises LookupError where `path` leads
+    through a scalar or past the end of a list.
     """
     if not path:
         return value
@@ -114,7 +119,7 @@ def put(node: Node | None, path: Path, value: Node) -> Node:
         items[int(head)] = put(old, rest, value)
         return list_node(items, node.at)
     if node is not None and node.mapping is None and node.value is not None:
-        raise LookupError(f"{head!r} is below a plain value")
+        raise LookupError(f"a plain value has no field {head!r}")
     if node is None and str(head).isdecimal():
         raise LookupError(f"there is no list to have an item {head}")
     empty = Node({}, value.at)
@@ -130,10 +135,10 @@ def put(node: Node | None, path: Path, value: Node) -> Node:
 
 
 def place(root: Node, path: Path) -> Position | None:
-    """Return the place that an error about the value at `path` shows, or None for a missing value.
+    """Return the place that an error about the value at `path` shows, or None if `path` has no value.
 
-    For a block of several lines the place is the key above the block. For other values the place is the start of the
-    value.
+    The place of a list or mapping that starts on a line below its key is the place of the key. The place of a scalar,
+    or of a list or mapping on the line of its key, is the start of the value.
     """
     node = root.find(path)
     if node is None or not path:
@@ -148,10 +153,10 @@ def place(root: Node, path: Path) -> Position | None:
 
 
 def walk_down(root: Node, path: Path) -> Iterator[str | int]:
-    """Yield the segments of a pydantic path that exist in `root`.
+    """Yield the segments of `path`, the path of a pydantic error, that exist in the YAML document `root`.
 
-    Pydantic's paths have segments that the text lacks, because of short forms: a number stands for `{min, opt, max}`,
-    and the axes of a shape stand beside `budget`.
+    Because of short forms, the path of a pydantic error can have segments that the YAML text lacks: `min`, `opt` or
+    `max` where the text has a single number, and `axes` where the text has axes beside `budget`.
     """
     node = root
     for segment in path:

@@ -15,7 +15,7 @@ _VERSIONS = "version-compatible"
 
 
 class TensorRTSection(TypedDict, total=False):
-    """Options of a TensorRT build, under the builder's own names; only what the recipe says is there.
+    """Options of a TensorRT build, all optional, under the names of TensorRT's builder API.
 
     Source: `IBuilderConfig`, `MemoryPoolType` and `HardwareCompatibilityLevel` of NVIDIA's TensorRT API.
     """
@@ -73,7 +73,7 @@ TensorRTOptions = Annotated[TensorRTSection, BeforeValidator(_levels_apart)]
 
 
 class Generate(TypedDict, total=False):
-    """How text is generated."""
+    """Options of text generation: the largest number of new tokens, and the number of beams."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
 
@@ -85,7 +85,7 @@ _Channels = Annotated[tuple[Number, ...], Field(min_length=1, max_length=16)]
 
 
 class Preprocess(TypedDict, total=False):
-    """How an image becomes a tensor."""
+    """How an image becomes the model's input tensor: layout, size in pixels, and mean and deviation of each channel."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
 

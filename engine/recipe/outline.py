@@ -15,11 +15,14 @@ from engine.text import suggestions
 
 _ANYTHING = Any
 _ALIKE_BELOW = 0.75
-"""The least similarity of a word to a field of a section. A word at the top level must be more similar than usual."""
+"""The least similarity, from 0 to 1, with which a hint offers a section's field for an unknown word at the top level.
+
+The least similarity between a word and a field at one level is lower: `suggestions.ALIKE`.
+"""
 
 
 def fields_at(path: Sequence[str | int]) -> Sequence[str] | None:
-    """Return the fields that a recipe may have at `path`. Return None at a value that is no section."""
+    """Return the names of the fields that a recipe may have at `path`, or None if the value at `path` is no section."""
     kind = _kind_at(path)
     return None if kind is None else _names(kind)
 
@@ -65,7 +68,7 @@ def _kind_at(path: Sequence[str | int]) -> Any:
 
 
 def _below(kind: Any, segment: str) -> Any:
-    """Return the type of the value under `segment` in a value of type `kind`, or None where no value is allowed."""
+    """Return the type of the value at the key or index `segment` in a value of type `kind`, or None for a bad key."""
     if kind is _ANYTHING:
         return _ANYTHING
     fields = _fields(kind)
@@ -85,7 +88,7 @@ def _below(kind: Any, segment: str) -> Any:
 
 
 def _fields(kind: Any) -> dict[str, object] | None:
-    """Return the fields of a model or of a TypedDict, by their names in YAML. For other types, return None."""
+    """Return the fields of a pydantic model or a TypedDict by their YAML names, or None for a type that is neither."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return {field.alias or name: field.annotation for name, field in kind.model_fields.items() if name != "axes"}
     if is_typeddict(kind):

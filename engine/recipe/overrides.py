@@ -13,7 +13,9 @@ from engine.recipe.yaml_text import parse
 from engine.text.places import Position, Text
 
 SET, ONLY = "--set", "--only"
-"""The names that errors give to the arguments of `--set` and `--only`. Each argument is one line of a text."""
+"""The options whose arguments K=V are assignments. In errors, the name of an option stands in place of a file name, and
+the number of an argument in place of a line number.
+"""
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,9 @@ class Assignment:
 
 
 def assignments(option: str, arguments: Sequence[str]) -> list[Assignment]:
-    """Return the assignments of all arguments of `option`. Raises RecipeError.
+    """Return the assignments K=V that `arguments`, all arguments of `option`, contain. Raises RecipeError.
 
-    A value is read as YAML: a scalar, or a list or mapping in brackets.
+    The value V of an argument K=V is read as YAML: a scalar, a list in square brackets, or a mapping in braces.
     """
     lines = [argument.replace("\n", " ") for argument in arguments]
     text = Text(option, "\n".join(lines))
@@ -48,7 +50,7 @@ def _assignment(argument: str, at: Position) -> Assignment:
 
 
 def _value(value: str, at: Position) -> Node:
-    """Return the value V of an argument K=V. The value starts at `at`."""
+    """Return the value V of an argument K=V as a Node. `at` is the place where V starts in the argument."""
     before = "\n" * (at.line - 1) + " " * (at.column - 1)
     try:
         return parse(at.text, before + value)
@@ -60,7 +62,10 @@ def _value(value: str, at: Position) -> Node:
 
 
 def applied(root: Node, overrides: Sequence[Assignment]) -> Node:
-    """Return the recipe with the values of all overrides. The value `null` removes a field. Raises RecipeError."""
+    """Return the recipe with the values of all overrides. An override with `null` removes its field from the recipe.
+
+    Raises RecipeError.
+    """
     for override in overrides:
         try:
             root = put(root, override.path, override.value)
@@ -78,12 +83,12 @@ def selects(root: Node, only: Sequence[Assignment]) -> bool:
 
 
 def same(one: Node | None, other: Node | None) -> bool:
-    """Tell whether two values are equal. A missing value equals only a missing value; 1 and true differ."""
+    """Tell whether two values of YAML are equal. The number 1 differs from true. None means that a value is missing."""
     if one is None or other is None or one is other:
         return one is other
     return meaning(one) == meaning(other)
 
 
 def meaning(node: Node) -> str:
-    """Return a value as JSON with sorted keys. Two values are equal exactly if their texts are equal."""
+    """Return a value of YAML as JSON with sorted keys. Two values are equal exactly if their JSON is equal."""
     return json.dumps(plain(node), sort_keys=True, default=str)

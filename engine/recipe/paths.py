@@ -26,7 +26,7 @@ _FORMS = {
 }
 _MODEL_FORMS = ("hf", "python", "timm")
 _OF_THE_WEB = ("http", "https", "file", "s3")
-"""Known schemes that no field accepts. For such a scheme, a hint offers no similar scheme."""
+"""Common URI schemes that no field of a recipe accepts. A hint for a common scheme offers no similar scheme."""
 _SAMPLES = (".jsonl", ".npz")
 _LIBRARY = re.compile(r".+\.(so(\.[0-9]+)*|dll)")
 
@@ -40,7 +40,7 @@ class Bounds:
     resolutions: dict[tuple[Any, Position, Path], tuple[str, dict[str, str]]] = field(
         default_factory=dict, compare=False
     )
-    """A cache, because the variants of one document share most paths: (path, place, folder) -> (URI, links)."""
+    """A cache: (path, place, folder) -> (URI, links). The cache saves time because variants share most paths."""
 
     def check(self, path: Path, at: Position) -> None:
         """Raise RecipeError where `path`, after its symbolic links are resolved, leads out of the allowed folders."""
@@ -59,20 +59,23 @@ class PathField:
     """A field of a recipe that may name a file or a folder, and the kinds of files that the field accepts."""
 
     path: tuple[str, ...]
-    """The path of the field. `*` stands for every name of a mapping, or every item of a list."""
+    """The keys that lead to the field from the root of a recipe.
+
+    The key `*` matches all keys of a mapping and all items of a list.
+    """
     forms: Sequence[str] = ()
-    """The schemes that the field accepts beside paths, for example `hf`."""
+    """The schemes of URIs that the field accepts, for example `hf`; the field accepts paths, too."""
     kind: Literal["model", "samples", "library", "file"] = "model"
     many: bool = False
-    """Whether the field is a list of paths."""
+    """True if the recipe's field is a list of paths, false if it is one path."""
 
     @property
     def name(self) -> str:
-        """The name of the field in errors."""
+        """The name by which error messages call the field of the recipe."""
         return dotted(self.path) if "*" not in self.path else self.path[-1]
 
     def is_called(self, name: str) -> bool:
-        """Tell whether a dotted path of a recipe leads to this field."""
+        """Tell whether the dotted path `name` matches `self.path`, which may contain `*`."""
         pattern = "[.]".join(".+" if segment == "*" else re.escape(segment) for segment in self.path)
         return re.fullmatch(pattern, name) is not None
 
@@ -91,11 +94,11 @@ PATH_FIELDS = (
 
 
 def resolved(root: Node, bounds: Bounds, home: Path, *, must_exist: bool = True) -> tuple[Node, dict[str, str]]:
-    """Return the recipe with URIs `file:/absolute/path` instead of paths, and the paths with their links resolved.
+    """Return the recipe with URIs `file:/absolute/path` instead of paths, and the paths with symbolic links resolved.
 
     A path is relative to the folder of its own YAML file. A path of the command line is relative to `home`, the folder
-    of the recipe. The second return value maps each absolute path with symbolic links to the same path without symbolic
-    links. Raises RecipeError for a missing file, unless `must_exist` is false.
+    of the recipe. The second return value maps each path that the recipe names, made absolute, to the same path without
+    symbolic links. If a file that the recipe names is missing, RecipeError is raised unless `must_exist` is false.
     """
     links: dict[str, str] = {}
     for each, path, node in _named(root):
@@ -148,15 +151,16 @@ def _resolved(
 
 
 def _folder_of(node: Node, home: Path) -> Path:
-    """Return the folder that a path is relative to: the folder of its file, or `home` for the command line."""
+    """Return the folder that a path is relative to: the folder of its YAML file; for a path of `--set`, `home`."""
     return home if node.at.file == SET else Path(node.at.file).parent
 
 
 def portable_name(root: Node, uri: str, project: Path, home: Path) -> str | None:
-    """Return the name of a source of a resolved recipe, or None where the recipe has no source `uri`.
+    """Return a name of the source `uri` that is the same on every machine, or None for a source not in the recipe.
 
-    For a path the name is the path from the project's root, so the name does not depend on the project's place or on
-    symbolic links. An absolute path out of the project stays absolute.
+    The portable name of a file or folder is its path from the project's root, so the name does not depend on the
+    project's place or on symbolic links. If a recipe names a file outside the project by an absolute path, the absolute
+    path is the portable name.
     """
     for _, _, node in _named(root):
         if node.value != uri:
@@ -188,7 +192,7 @@ def _uri(field: PathField, node: Node, bounds: Bounds, folder: Path, *, must_exi
 
 
 def _check_kind(field: PathField, path: Path, wrong: Callable[..., RecipeError]) -> None:
-    """Raise RecipeError where `path` is missing, or has a kind that the field does not accept."""
+    """Raise RecipeError where no file or folder is at `path`, or `field` does not accept the kind of file at `path`."""
     try:
         path.stat()
     except FileNotFoundError:

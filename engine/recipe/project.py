@@ -1,4 +1,4 @@
-"""The project of a recipe: the root folder and its store. Up-to-date builds import this file, so it imports little."""
+"""The project of a recipe: the root folder and its store. No-op builds import this module, so it must import little."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MARKS = (".git", "pyproject.toml", os.path.join("cache", "format"))
-"""Files and folders that mark the root of a project. `cache/format` is the mark of a store."""
+"""Files and folders that mark the root of a project. The file `cache/format` shows that `cache` is a store."""
 
 
 def project_of(path: Path) -> Path:
     """Return the root of the project of the recipe file `path`: an absolute path without symbolic links.
 
-    The root is the nearest folder above the file with `.git`, `pyproject.toml` or a store called `cache`. Without such
-    a folder the root is the recipe's own folder, or the parent of a folder called `recipes`.
+    The root of the project is the nearest folder above the recipe file that contains `.git`, `pyproject.toml` or a
+    store called `cache`. If no folder above the recipe file contains `.git`, `pyproject.toml` or a store, the root is
+    the folder of the recipe file, or the parent of that folder if the folder is called `recipes`.
     """
     return type(path)(_root_of(str(path)))
 

@@ -1,4 +1,4 @@
-"""The values of unquoted words of YAML. Words that YAML 1.1 and 1.2 read differently are errors."""
+"""Reads unquoted words of YAML as values. Words that YAML 1.1 and 1.2 read differently are errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from engine.recipe.node import Scalar
 from engine.recipe.text import shown
 
 _MAX_DIGITS = 400
-"""Characters. No field needs a longer number, and Python itself refuses to convert more than 4,300 digits."""
+"""The most characters of a number.
+
+No field of a recipe needs a number of more than 400 characters, and Python itself refuses to convert more than 4,300
+digits.
+"""
 # The core schema of YAML 1.2 (10.3.2), without the forms of numbers that YAML 1.1 and 1.2 read differently.
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?[0-9]+)?")
@@ -28,7 +32,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?")
 
 
 class UnclearError(ValueError):
-    """A word that readers of YAML understand differently. `hint` tells how to write the word clearly."""
+    """A word that YAML parsers read differently. `hint` tells how to write the word clearly for all parsers."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)
@@ -36,14 +40,14 @@ class UnclearError(ValueError):
 
 
 def resolve(word: str) -> Scalar:
-    """Return the value of an unquoted word. Raises UnclearError where readers of YAML disagree about the word."""
+    """Return the value of an unquoted word of YAML. Raises UnclearError where YAML parsers disagree about the word."""
     if word in _WORDS:
         return _WORDS[word]
     first = word[0]
     if first.isdigit() or first in "+-.":
         return _number(word)
     if word == "~":
-        raise UnclearError("`~` unquoted means nothing at all", 'write null for nothing, or quote it: "~"')
+        raise UnclearError("`~` unquoted means null", 'write null, or quote the text: "~"')
     if _TRUTH.fullmatch(word):
         raise UnclearError(
             f"`{word}` unquoted is text to some readers of YAML and true or false to others",

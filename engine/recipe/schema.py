@@ -35,13 +35,13 @@ Precision = Literal["fp32", "fp16", "bf16", "int8", "fp8", "int4"]
 
 
 class RecipePart(BaseModel):
-    """The base of all parts of a recipe. A part is immutable and accepts only its declared fields."""
+    """The base class of the pydantic models of a recipe's sections: immutable, and unknown fields are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 class Range(RecipePart):
-    """The extents that an axis may take, as TensorRT's profiles mean it: min <= opt <= max."""
+    """The sizes that an axis may have, as in a profile of TensorRT: minimum, optimum and maximum, min <= opt <= max."""
 
     min: Size
     opt: Size
@@ -63,7 +63,7 @@ Profiles = Annotated[tuple[Profile, ...], Field(max_length=64), BeforeValidator(
 
 
 class ModelSection(RecipePart):
-    """Where the model comes from and what it is for."""
+    """The model: its source, its task, and options for loading its files."""
 
     source: Text
     revision: Word | None = None
@@ -76,7 +76,7 @@ class ModelSection(RecipePart):
 
 
 def _one_or_several(value: Any) -> str:
-    """Return the form of a value of `device`. Pydantic then reports the errors of this form only."""
+    """Return "several" for a list of devices, else "one": pydantic validates `device` as the returned form only."""
     return "several" if isinstance(value, list | tuple) else "one"
 
 
@@ -85,10 +85,10 @@ _Devices = Annotated[tuple[Text, ...], Field(min_length=1, max_length=16), Disti
 
 
 class TargetSection(RecipePart):
-    """What the package is for."""
+    """The hardware and software that the package is for: device, runtime, execution provider, CPU instruction set."""
 
     device: Annotated[_OneDevice | _Devices, Discriminator(_one_or_several)] = "cpu"
-    """The name of one device, or of several devices that share one engine (tensorrt-rtx)."""
+    """The name of one device, or the names of several devices that share one TensorRT-RTX engine."""
     runtime: Annotated[str, OneOf(registry.targets)] = "onnxruntime"
     provider: Annotated[str, OneOf(registry.providers)] | None = None
     isa: Literal["avx2", "avx512", "avx512_vnni", "avx_vnni", "amx", "neon"] | None = None
@@ -100,7 +100,7 @@ class TargetSection(RecipePart):
 
 
 class Bound(RecipePart):
-    """A limit on a measured number; one side may be open."""
+    """A limit on a measured number: at_least, at_most, or both."""
 
     at_least: Number | None = None
     at_most: Number | None = None
@@ -115,7 +115,7 @@ class Bound(RecipePart):
 
 
 class Metric(Bound):
-    """A task metric on labelled samples."""
+    """A bound on a metric of the task, such as accuracy, on labelled samples."""
 
     name: Literal["accuracy"] = "accuracy"
 
@@ -123,11 +123,15 @@ class Metric(Bound):
 _AtLeast = BeforeValidator(one_sided("at_least"))
 _AtMost = BeforeValidator(one_sided("at_most"))
 _Share = AfterValidator(limits_within(0, 2))
-# A share above 1 lets no model pass, and users may want that. A share above 2 was meant as a percentage.
+# A bound above 1 on a share fails every model, and users may want a check that fails. A bound above 2 is a mistake: a
+# percentage in place of a share.
 
 
 class Validation(RecipePart):
-    """How the built model is held against the original; a bare number means `at_least` (for `max_abs`: `at_most`)."""
+    """Bounds on how closely the built model matches the original model.
+
+    A number alone means `at_least`; for `max_abs`, a number alone means `at_most`.
+    """
 
     samples: Text | None = None
     cosine: Annotated[Bound, _AtLeast, AfterValidator(limits_within(-1, 2))] | None = None
@@ -137,23 +141,23 @@ class Validation(RecipePart):
 
 
 class Calibration(RecipePart):
-    """Samples that a quantizer may look at."""
+    """The file of samples from which quantization takes its scales, and the most samples that quantization uses."""
 
     samples: Text
     limit: Size = 256
 
 
 class Rival(RecipePart):
-    """What a user would otherwise run; measured in the same run."""
+    """A model to compare with, for example the original model in PyTorch, measured together with the built model."""
 
     runtime: Annotated[str, OneOf(registry.rivals)]
     precision: Literal["fp32", "fp16", "bf16", "int8"] = "fp32"
 
 
 class Shape(RecipePart):
-    """One shape to measure: an extent per axis, and perhaps a budget in milliseconds.
+    """One input shape to measure: the size of each axis and, optionally, a budget of latencies in milliseconds.
 
-    In YAML the axes stand beside `budget`: `{batch: 1, sequence: 16, budget: {p95_ms: 1.7}}`.
+    In YAML the axes and `budget` are keys of one mapping: `{batch: 1, sequence: 16, budget: {p95_ms: 1.7}}`.
     """
 
     axes: Annotated[Mapping[Word, Size], Field(min_length=1, max_length=64)]
@@ -169,7 +173,7 @@ class Shape(RecipePart):
 
 
 class BenchSection(RecipePart):
-    """What is measured, and against what."""
+    """The latencies to measure: the input shapes, the ways to call the model, and the rivals to compare with."""
 
     shapes: Annotated[tuple[Shape, ...], Field(max_length=256), BeforeValidator(as_list), Distinct] = ()
     via: Annotated[
@@ -180,7 +184,7 @@ class BenchSection(RecipePart):
 
 
 class GraphSection(TypedDict, total=False):
-    """What differs for one graph of a model that is exported as several."""
+    """The precision and the profiles of one graph, for a model that is exported as several graphs."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
 
@@ -189,7 +193,7 @@ class GraphSection(TypedDict, total=False):
 
 
 class Triton(RecipePart):
-    """The Triton model repository; fields that are not named here are ModelConfig's own, verbatim."""
+    """Settings of the Triton model repository. Fields of Triton's ModelConfig may be added under their own names."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -200,7 +204,9 @@ class Triton(RecipePart):
     image: Word | None = None
     max_batch_size: Annotated[int, Field(strict=True, ge=0, le=65536)] | None = None
     models: Annotated[Mapping[PartName, Mapping[str, Any]], Field(max_length=16)] = {}
-    """ModelConfig's fields for the other models of the package. The fields beside `models` are for the main model."""
+    """Fields of ModelConfig for the package's further models, such as `tokenizer`, by the name of the model. Fields of
+    ModelConfig for the main model are written directly in `package.triton`.
+    """
 
     @model_validator(mode="after")
     def _check_fields(self) -> Self:
@@ -217,7 +223,7 @@ class Triton(RecipePart):
 
 
 class PackageSection(RecipePart):
-    """What is handed over."""
+    """The package that the build writes: the settings of its Triton model repository."""
 
     triton: Triton = Triton()
 
@@ -239,5 +245,7 @@ class Recipe(RecipePart):
     generate: Generate = {}
     preprocess: Preprocess = {}
     runtimes: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=16)] = {}
-    """Options of runtimes of other packages, by the runtime's name. The runtime's own model validates its options."""
+    """Options of runtimes from other Python packages, by the name of the runtime. A runtime of another
+    package validates its options with a pydantic model of its own.
+    """
     steps: Annotated[Mapping[Name, Mapping[str, Any]], Field(max_length=256)] = {}

@@ -1,4 +1,4 @@
-"""Fields that a recipe may have and that no step supports yet. A recipe with such a field is refused."""
+"""Fields that a recipe may have and that no step supports yet. A recipe with an unsupported field is an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ON_A_CPU = "device: cpu with runtime: onnxruntime"
 
 
 def _rivals(recipe: Recipe) -> bool:
-    """Tell whether a rival in `bench.against` cannot run in its precision."""
+    """Tell whether `bench.against` names a rival in a precision that the rival's runtime does not offer."""
     against = recipe.bench.against if recipe.bench else ()
     return any(rival.precision not in registry.find(rival.runtime).rival_precisions for rival in against)
 
@@ -42,7 +42,7 @@ def _generating_there(recipe: Recipe) -> str:
 
 
 def where(recipe: Recipe) -> str:
-    """Return the target of the recipe in words, for errors: on a GPU, or with another runtime on a CPU."""
+    """Return the words for the recipe's target in errors: "on a GPU" or, for a target on a CPU, "with" its runtime."""
     return "on a GPU" if recipe.target.device != "cpu" else f"with {recipe.target.runtime}"
 
 

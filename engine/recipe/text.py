@@ -1,4 +1,4 @@
-"""Reads a recipe file, with limits on its size, and shows texts of users in errors."""
+"""Reads a recipe file of limited size, and makes texts of users safe to show in errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ MAX_BYTES = sizes.MIB
 _MOST_NAMES = 10_000
 """The most names of a folder that are compared with the name of a missing file."""
 _ALIKE = 0.5
-"""The least similarity of two file names. The limit is low because long names often differ in a whole word."""
+"""The least similarity, from 0 to 1, between a missing file's name and a name that a hint offers.
+
+The least similarity of file names is low because long file names often differ in a whole word.
+"""
 
 _COLUMNS = 60
 """The most characters of a text that an error shows: half a line of a terminal."""
@@ -31,7 +34,10 @@ def shown(value: object, limit: int = _COLUMNS) -> str:
 
 
 def shown_path(path: Path) -> str:
-    """Return a path as text for a terminal. A path is cut later than other texts, because its end matters most."""
+    """Return a path as text for a terminal.
+
+    Paths are cut after 200 characters and other texts after 60, because the end of a path matters most.
+    """
     return shown(path, _PATH_COLUMNS)
 
 
@@ -44,8 +50,8 @@ def reason_of(error: OSError | ValueError) -> str:
 def read(path: Path, name: str) -> Text:
     """Read a recipe file of at most 1 MiB in UTF-8, without a byte order mark at the start.
 
-    Raises RecipeError where the file is too large, unreadable, or no regular file. A pipe raises at once: reading it
-    would wait for a writer.
+    Raises RecipeError where the file is too large, unreadable, or no regular file. A named pipe is an error, too,
+    because a read from a pipe would wait for a writer.
     """
     return _decoded(_bytes_of(path, name), name)
 

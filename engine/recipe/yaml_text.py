@@ -17,7 +17,7 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C i
 MAX_DEPTH = 32
 """The most levels of lists and mappings inside each other: the functions that walk over nodes are recursive."""
 MAX_VALUES = 20_000
-"""The most values of a recipe: more values are data, not a recipe. Each alias counts all values of its anchor."""
+"""The most values of a recipe. Each alias of YAML counts as many values as the node that the alias stands for."""
 
 _HINTS = (
     ("mapping values are not allowed", "text that holds `: ` must be quoted; a list item or key may lack its space"),
@@ -30,14 +30,14 @@ _HINTS = (
 
 
 def parse(text: Text, content: str | None = None) -> Node:
-    """Return the one document of `text`. Raises RecipeError at the wrong place.
+    """Return the YAML document in `text` as a Node. Raises RecipeError with the place of the first error in the text.
 
     A text is wrong if it is empty, or if it contains several documents, duplicate keys, keys that are no text, merge
     keys, tags, an alias inside its own anchor, more than MAX_DEPTH levels, more than MAX_VALUES values, or words that
     YAML 1.1 and 1.2 read differently.
 
-    With `content`, only a part of `text` is parsed. Blanks and line breaks at the start of `content` give the part the
-    same line and column as in `text`.
+    If `content` is given, only `content`, a part of `text`, is parsed. The caller puts blanks and line breaks at the
+    start of `content`, so that each character has the same line and column in `content` as in `text`.
     """
     content = text.content if content is None else content
     if match := UNPRINTABLE.search(content):
@@ -50,7 +50,7 @@ def parse(text: Text, content: str | None = None) -> Node:
 
 
 class _Reader:
-    """The state of one pass: the remaining events, the anchors so far, and the number of values so far."""
+    """The parsing of one text: the parser's remaining events, the anchors so far, and the number of values so far."""
 
     def __init__(self, text: Text, content: str) -> None:
         self.text = text
@@ -59,7 +59,7 @@ class _Reader:
         self.values = 0
 
     def document(self) -> Node:
-        """Return the value of the one document."""
+        """Return the text's YAML document as a Node. Raises RecipeError for no document, or for several documents."""
         self.next()
         start = self.next()
         if not isinstance(start, yaml.DocumentStartEvent):
@@ -72,7 +72,7 @@ class _Reader:
         return root
 
     def next(self) -> Any:
-        """Return the parser's next event. Raises RecipeError for the parser's errors."""
+        """Return the next event of PyYAML's parser. Raises RecipeError for an error of PyYAML's parser."""
         try:
             return next(self.events)
         except yaml.MarkedYAMLError as error:
@@ -82,7 +82,7 @@ class _Reader:
             raise RecipeError(f"not valid YAML: {problem}", self.text.marked(None)) from None
 
     def node(self, event: Any, depth: int) -> Node:
-        """Return the node that starts with `event`."""
+        """Return the scalar, list, mapping or alias that starts with the parser's event `event`, as a Node."""
         self.count(event, 1)
         if depth > MAX_DEPTH:
             self.refuse(f"lists and mappings lie more than {MAX_DEPTH} deep", event, "a recipe is flat")
@@ -100,7 +100,7 @@ class _Reader:
         return node
 
     def content(self, event: Any, depth: int) -> Node:
-        """Return the scalar, list or mapping that starts with `event`."""
+        """Return the scalar, list or mapping that starts with the parser's event `event`, as a Node."""
         if isinstance(event, yaml.ScalarEvent):
             return self.scalar(event)
         if isinstance(event, yaml.SequenceStartEvent):
@@ -111,7 +111,7 @@ class _Reader:
         return self.mapping(event, depth)
 
     def mapping(self, event: Any, depth: int) -> Node:
-        """Return the node of a mapping. Raises RecipeError for a key that is no text or that the mapping has twice."""
+        """Return a mapping of YAML as a Node. Raises RecipeError for a key that is no text or appears twice."""
         entries: dict[str, Node] = {}
         keys: dict[str, Position] = {}
         while not isinstance(key := self.next(), yaml.MappingEndEvent):
@@ -124,7 +124,7 @@ class _Reader:
         return mapping_node(entries, keys, self.at(event))
 
     def key(self, event: Any) -> str:
-        """Return a key's text."""
+        """Return the text of a mapping's key. Raises RecipeError for a key that is no plain text."""
         self.count(event, 1)
         if not isinstance(event, yaml.ScalarEvent):
             self.refuse(
@@ -140,7 +140,7 @@ class _Reader:
         return value
 
     def scalar(self, event: Any) -> Node:
-        """Return the node of a scalar. Quoted and block text stays text; an unquoted word may be a number."""
+        """Return a scalar of YAML as a Node. Quoted and block text stays text; an unquoted word may be a number."""
         at = self.at(event)
         if not event.implicit[0]:
             return Node(event.value, at, written=event.value)
@@ -150,7 +150,10 @@ class _Reader:
             raise RecipeError(str(error), at, hint=error.hint) from None
 
     def alias(self, event: Any) -> Node:
-        """Return the node of an alias: a copy of its anchor's node, whose values are counted again."""
+        """Return a copy of the Node that an alias of YAML stands for.
+
+        The values of the copy count towards MAX_VALUES like the values of the original Node.
+        """
         node = self.anchors.get(event.anchor)
         if node is None and event.anchor in self.anchors:
             self.refuse(f"the alias *{event.anchor} stands inside its own anchor", event, "write the value out")
@@ -162,22 +165,22 @@ class _Reader:
         return replace(node, at=self.at(event))
 
     def count(self, event: Any, size: int) -> None:
-        """Add `size` to the number of values. Raises RecipeError where the recipe has too many values."""
+        """Add `size` to the number of values so far. Raises RecipeError for more than MAX_VALUES values."""
         self.values += size
         if self.values > MAX_VALUES:
             what = f"the recipe holds more than {MAX_VALUES:,} values, aliases counted in full"
             self.refuse(what, event, "data belongs into a file that the recipe names")
 
     def at(self, event: Any) -> Position:
-        """Return the place where an event starts."""
+        """Return the place in the text where an event of the parser starts."""
         return self.text.marked(event.start_mark)
 
     def refuse(self, what: str, event: Any, hint: str, *facts: str) -> NoReturn:
-        """Raise the error at an event."""
+        """Raise RecipeError with the place where an event of the parser starts."""
         raise RecipeError(what, self.at(event), facts=facts, hint=hint)
 
     def syntax(self, error: yaml.MarkedYAMLError) -> RecipeError:
-        """Return the error for text that is no YAML. The parsers in C and in Python give the same message."""
+        """Return the error for text that is no YAML. PyYAML's C and Python parsers give the same message."""
         problem = (error.problem or "unreadable").removeprefix("did not find ").split(", but ")[0]
         context = error.context or ""
         at = self.text.marked(error.problem_mark)

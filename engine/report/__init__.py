@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class BuildReport(Protocol):
-    """A receiver of a build's events. As a context manager it restores the terminal at the end."""
+    """A receiver of a build's events, used as a context manager: the end of the context restores the terminal."""
 
     def __enter__(self) -> Self: ...
 
@@ -21,4 +21,4 @@ class BuildReport(Protocol):
         """Show the next event of a build."""
 
     def finish(self, summaries: Sequence[Summary]) -> None:
-        """Show what was built, after the last event."""
+        """Show the results of the build, after its last event."""

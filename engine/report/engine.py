@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def text(passport: Passport) -> str:
     """Return the fields of a passport as lines of text, without options that have their default.
 
-    A character that cannot be printed becomes "?": a passport cannot draw on the terminal.
+    A character that cannot be printed becomes "?", so that control characters in a passport cannot change the terminal.
     """
     rows = [(title, "".join(each if each.isprintable() else "?" for each in value)) for title, value in _rows(passport)]
     return "".join(f"{line}\n" for line in grid.lines(rows, indent=2))
@@ -49,7 +49,7 @@ def _rows(passport: Passport) -> Iterator[tuple[str, str]]:
 
 
 def _anywhere(passport: Passport) -> bool:
-    """Tell whether the engine was built without its GPU."""
+    """Tell whether the engine was built without a GPU, as TensorRT-RTX builds engines."""
     return not registry.find(passport.kind).loads_in_triton
 
 

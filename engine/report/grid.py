@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _UNLIMITED = 1_000_000_000
-"""The width of the page in characters. rich wraps or cuts cells that do not fit on a page; here every cell fits."""
+"""The width of the page in characters: so large that rich never wraps or cuts a cell to fit the page."""
 
 
 @dataclass(frozen=True)

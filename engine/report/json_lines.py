@@ -1,4 +1,4 @@
-"""Events as lines of JSON, one object in each line, for programs. The fields of the objects are stable."""
+"""Events as lines of JSON, one object in each line, for programs. The names of the JSON fields are stable."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from engine.builder.summary import Summary
 
 VERSION = 1
-"""The version of the JSON lines, which the first line of each recipe holds: see docs/stability.md."""
+"""The version of the JSON lines, which the first line of each recipe holds (docs/stability.md)."""
 
 
 class JsonReport:

@@ -31,7 +31,7 @@ _MARKS = {
 }
 _FRAMES_PER_SECOND = 8
 _OTHER_LINES, _LEAST_LINES = 4, 4
-"""Lines of the screen that the view leaves to the shell, and the least lines of the view."""
+"""The number of lines that the view leaves free on the screen, and the least number of lines of the view."""
 
 
 @dataclass
@@ -47,7 +47,10 @@ class _Line:
 
 
 class LiveReport:
-    """Shows every job with its state, its time and the last line of its log. Errors and tables stay on the screen."""
+    """Shows every job with its state, its time and the last line of its log.
+
+    Errors and tables are printed outside the changing view of the jobs, and stay on the screen.
+    """
 
     def __init__(self, *, many: bool) -> None:
         self._many = many
@@ -65,7 +68,7 @@ class LiveReport:
         self._live.stop()
 
     def on_event(self, event: Event) -> None:
-        """Update the view; print an error above the view at once."""
+        """Update the view of the jobs; print the error of a failed job above the view at once."""
         match event:
             case Noticed():
                 self._console.print(f"note: {event.text}", markup=False)
@@ -82,7 +85,7 @@ class LiveReport:
                 self._finished = event
 
     def finish(self, summaries: Sequence[Summary]) -> None:
-        """Print the result of the build, the tables and the packages below the view."""
+        """Print the result of the build, the tables and the packages below the view of the jobs."""
         if self._finished is None:
             return
         end = self._finished
@@ -103,7 +106,7 @@ class LiveReport:
         return Group(grid)
 
     def _visible(self) -> Iterator[_Line]:
-        """Yield the lines that fit on the screen. If not all fit, only jobs that run, failed or wait are shown."""
+        """Yield the lines of all jobs; on a small screen, only lines of jobs that run, failed or wait for hardware."""
         room = max(_LEAST_LINES, self._console.height - _OTHER_LINES)
         lines = list(self._lines.values())
         if len(lines) > room:
@@ -126,7 +129,7 @@ class LiveReport:
 
 
 def _is_news(line: _Line) -> bool:
-    """Tell whether a job runs, failed or waits."""
+    """Tell whether a job runs, failed or waits for hardware."""
     if line.ended is not None:
         return line.ended.state in ("failed", "waiting")
     return line.started is not None

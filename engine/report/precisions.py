@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from engine.kit.quantization.report import HalfReport, Kept, QdqReport, QuantizeReport
 
 _NAMED = 3
-"""How many nodes a line names."""
+"""The greatest number of nodes that a line of the report names."""
 
 
 def lines(report: QuantizeReport) -> list[str]:
@@ -42,7 +42,7 @@ def _kept(group: Kept) -> str:
 
 
 def _names(nodes: Mapping[str, float | str]) -> str:
-    """Return the nodes with the largest values, at most three, and how many more there are."""
+    """Return names and values of the nodes with the largest values, at most three, and the number of further nodes."""
     furthest: Sequence[str] = sorted(nodes, key=lambda name: -_size(nodes[name]))[:_NAMED]
     more = f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""
     return ", ".join(f"{name} {_number(nodes[name])}" for name in furthest) + more

@@ -27,10 +27,10 @@ from engine.store.stat_cache import TICK_NS
 def keep(
     argv: Sequence[str], session: Session, events: Sequence[Event], summaries: Sequence[Summary], began_ns: int
 ) -> None:
-    """Keep a snapshot with the output of the next, up-to-date run, where this build ended without a failure.
+    """Keep a snapshot of a build that ended without a failure, with the text that an up-to-date run prints.
 
-    `began_ns` is the time of the first read of an input. No snapshot is kept where an input changed after that time, or
-    where a file system may not report changes.
+    `began_ns` is the time of the first read of an input. No snapshot is kept where an input changed after `began_ns`,
+    or where a file system may not report changes.
     """
     finished = events[-1]
     if not isinstance(finished, Finished) or finished.exit not in (Exit.OK, Exit.WAITING) or _changed_meanwhile():
@@ -77,12 +77,15 @@ def _keep(
 
 
 def _changed_meanwhile() -> bool:
-    """Tell whether tools, steps or plugins changed during the build: a snapshot would hold their new stat rows."""
+    """Tell whether tools, steps or plugins changed during the build, so that no snapshot may be kept.
+
+    A snapshot would hold the stat rows of the changed files, although the build used the files before the change.
+    """
     return tools.changed() or registry.changed() or plugins.changed()
 
 
 def _is_whole(session: Session, summaries: Sequence[Summary], finished: Finished) -> bool:
-    """Tell whether all artifacts and packages are whole. Files that changed just now are read again."""
+    """Tell whether all artifacts and packages are whole; files that changed a moment ago are read again."""
     store = session.lookup.store
     records = {record.digest: record for summary in summaries for record in summary.records.values()}
     if not all(store.is_whole(record) for record in records.values()):
@@ -101,7 +104,7 @@ def _repeated(finished: Finished) -> Finished:
 
 
 def _again(event: Event) -> Event | None:
-    """Return the event as it will be when nothing has to be built; None for an event that will not come."""
+    """Return the event that replaces `event` in a run with nothing to build; None where the run leaves `event` out."""
     match event:
         case Ended(state="built"):
             return replace(event, state="cached", seconds=0.0)
@@ -128,8 +131,9 @@ def _inputs(session: Session) -> Iterator[str]:
 def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished) -> Iterator[str]:
     """Yield the files and folders that the build wrote or may have changed: records, artifacts, packages, code folders.
 
-    Folders of the import path count as outputs, since `build/` may be made in one of them. Folders of steps count as
-    outputs, since Python writes compiled files there. Installing a package or adding a step changes these folders.
+    Folders of Python's import path count as outputs, because a build may create the folder `build/` in them. Folders of
+    steps count as outputs, because Python writes compiled files into them. A snapshot names folders of the import path
+    to notice that a package was installed, and folders of steps to notice that a step was added.
     """
     yield from (entry for entry in sys.path if Path(entry).is_dir())
     yield from registry.folders()
@@ -139,7 +143,7 @@ def _outputs(session: Session, summaries: Sequence[Summary], finished: Finished)
             yield str(store.record_path(record.digest))
             folder = str(store.artifact_path(record.artifact))
             yield from (f"{folder}/{name}" for name in record.files)
-    if finished.state == "waiting":  # records of jobs that another machine runs arrive here
+    if finished.state == "waiting":  # another machine may add records to this folder
         yield str(store.layout.records)
     for place in finished.packages.values():
         yield str(marker(place))

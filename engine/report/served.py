@@ -8,12 +8,8 @@ from pathlib import Path
 from engine.report import grid
 from engine.report.json_lines import shown
 from engine.server import Server
+from engine.server.installation import KIND_NAMES
 
-_KINDS = {
-    "path": "found on the PATH",
-    "container": "in a container",
-    "pip": "installed by pip, for CPUs",
-}
 STAND_IN = (
     "ONNX models are answered by a stand-in for Triton's own backend: the same answers, not the same speed "
     "(docs/serving.md)"
@@ -30,7 +26,7 @@ def lines(server: Server, why: str, curl: Mapping[str, str]) -> list[str]:
         ("log", shown(server.log)),
     ]
     return [
-        f"Triton {server.version}, {_KINDS[server.kind]}: {why}",
+        f"Triton {server.version}, {KIND_NAMES[server.kind]}: {why}",
         *([STAND_IN] if server.stand_in else []),
         *grid.lines(models, indent=2),
         *grid.lines(addresses),

@@ -17,11 +17,14 @@ from engine.step import Section
 from engine.text import sizes
 
 _NOISY = 0.5
-"""The least noise of a busy machine. Noise is the spread of the middle half of the rounds, as a share of the median."""
+"""The noise above which the table calls the machine busy.
+
+Noise is the spread of the middle half of the rounds, as a share of the median.
+"""
 _BEFORE, _BEHIND = ("shape", "runtime", "via", "size", "cosine"), ("speed-up",)
-"""The columns before and after those of the measured numbers, which are fields of a row of bench."""
+"""The columns of the table before the measured numbers, and the columns after the measured numbers."""
 _USUAL = "ms"
-"""The unit of all columns without a unit in their title; the line below the table names it."""
+"""The unit of all columns without a unit in their title; the line below the table names this unit."""
 
 
 def tables(summaries: Sequence[Summary]) -> str:
@@ -77,7 +80,7 @@ def _title_of(number: Number) -> str:
 
 
 def _where(bench: BenchReport) -> str:
-    """Return the device of the latencies: the CPU and its threads, or the GPU and its clock rates during the bench."""
+    """Return the device on which latencies were measured: a CPU and its threads, or a GPU and its clock rates."""
     gpu = bench.gpu
     if gpu is None:
         return f"{bench.cpu}, {bench.threads} thread{'s' if bench.threads != 1 else ''}"
@@ -134,7 +137,7 @@ def _rival_of(name: str) -> str:
 
 
 def _generated(rows: Sequence[BenchRow]) -> list[str]:
-    """Return a line about generated text: how many tokens an answer has, and our tokens per second."""
+    """Return a line about generated text: the tokens of an answer, and the tokens per second of the built model."""
     ours = [row for row in rows if row.ours and row.new_tokens is not None]
     if not ours:
         return []
@@ -143,7 +146,7 @@ def _generated(rows: Sequence[BenchRow]) -> list[str]:
 
 
 def _without_one_way(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Leave out the column `via` where all rows were measured in this process."""
+    """Leave out the column `via` where all rows were measured in process."""
     place = _BEFORE.index("via")
     if any(row[place] != IN_PROCESS for row in rows[1:]):
         return list(rows)
@@ -161,7 +164,7 @@ def _grouped(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of the table: numbers, from the size on, are right-aligned."""
+    """Return the lines of the table; the column `size` and all columns after it are right-aligned."""
     names = rows[0].index("size")
     return grid.lines(rows, [*[grid.LEFT] * names, *[grid.RIGHT] * (len(rows[0]) - names)])
 

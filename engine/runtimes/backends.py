@@ -23,7 +23,10 @@ class Backend(Enum):
 
 
 class Accelerator(StrEnum):
-    """An accelerator of Triton's ONNX Runtime backend, which runs the graph. Source: README of its repository."""
+    """An accelerator of Triton's ONNX Runtime backend, which runs the graph.
+
+    Source: README of triton-inference-server/onnxruntime_backend.
+    """
 
     TENSORRT = "tensorrt"
     CUDA = "cuda"

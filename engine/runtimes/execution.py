@@ -13,18 +13,21 @@ from engine.step import Frozen, Hardware
 
 
 class Execution(Frozen):
-    """A runtime with its options. Options of other runtimes are left out: they must not change a key."""
+    """A runtime with its options.
+
+    Options that belong to a runtime other than `runtime` are left out, so that they change no key.
+    """
 
     runtime: str = "onnxruntime"
     on_gpu: bool = False
     hardware: Hardware | None = None
     """The GPU that runs the model; None for a CPU, and for a job whose result is the same on every GPU."""
     options: Mapping[str, Any] = {"provider": "cpu"}
-    """The options that the runtime's `execution` returns."""
+    """The options that the runtime's method `execution` returns."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
-        """Return the execution of a recipe's model."""
+        """Return how a recipe's built model is run: the runtime, the hardware and the options."""
         runtime = registry.of(recipe)
         gpu = gpu_hardware.required(recipe)
         return cls(
@@ -35,7 +38,7 @@ class Execution(Frozen):
         )
 
     def anywhere(self) -> Self:
-        """Return a copy without the GPU, for a job whose result is the same on every GPU."""
+        """Return a copy of this execution without the GPU, for a job whose result is the same on every GPU."""
         return self.model_copy(update={"hardware": None})
 
     @property
@@ -55,10 +58,10 @@ class Execution(Frozen):
 
     @property
     def code(self) -> tuple[str, ...]:
-        """The modules that run the model. Their code counts in the keys of jobs that run the model."""
+        """The modules that run the model; their code is part of the key of each job that runs the model."""
         return self.by.code()
 
     @property
     def code_to_serve(self) -> tuple[str, ...]:
-        """The modules that tell how the model is served. Their code counts in the keys of packages."""
+        """The modules that tell how the model is served; their code is part of the keys of the step `package`."""
         return self.by.code_to_serve()

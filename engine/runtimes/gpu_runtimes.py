@@ -25,7 +25,7 @@ def missing(way: Way, installed: Callable[[str], bool]) -> list[str]:
 
 
 def table(installed: Callable[[str], bool]) -> Mapping[str, list[str]]:
-    """Return for the name of each way the list of things that the way lacks."""
+    """Return, by the name of each way to run models on a GPU, the list of things that this machine lacks for it."""
     ways = (way for runtime in registry.runtimes().values() for way in runtime.ways)
     return {way.name: missing(way, installed) for way in ways}
 

@@ -24,6 +24,6 @@ def required(recipe: Recipe) -> Hardware | None:
 
 
 def on(names: Sequence[str], *, tool: str, version: str | None = None) -> Hardware:
-    """Return the GPUs of these names. Raises UsageError for a name that the catalogue does not know."""
+    """Return the GPUs with the given names. Raises UsageError for a name that the catalogue does not know."""
     named = [gpus.find(name) for name in names]
     return Hardware(devices=tuple(Device(name=gpu.name, sm=gpu.sm) for gpu in named), tool=tool, version=version)

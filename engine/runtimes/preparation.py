@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 CONTRIBUTED = "com.microsoft"
-"""The ONNX domain of ONNX Runtime's own operators. Fused operators belong to this domain."""
+"""The ONNX domain of ONNX Runtime's own operators, among them the fused operators."""
 
 
 class Lowering(Enum):

@@ -25,7 +25,7 @@ Shapes = Mapping[str, tuple[Shape, Shape, Shape]]
 
 
 def shapes(inputs: Mapping[str, Input], profiles: Sequence[Profile]) -> list[Shapes]:
-    """Return the shapes of each profile. A model of fixed axes and a recipe without profiles give one empty mapping.
+    """Return the shapes of each profile. Without profiles, a model whose axes are all fixed gives one empty mapping.
 
     Raises StepError where a profile leaves out a free axis of the model, or names an axis that the model lacks.
     """

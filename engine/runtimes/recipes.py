@@ -1,4 +1,4 @@
-"""Views: protocols with the fields that a runtime reads of a recipe. The real classes import the runtimes."""
+"""Views: protocols with the fields that a runtime reads of a recipe, since the recipe's classes import the runtimes."""
 
 from __future__ import annotations
 
@@ -70,14 +70,18 @@ class LoadedRecipeView(Protocol):
     def error(
         self, what: str, *path: str | int, facts: Sequence[str] = (), hint: str = "", at_key: bool = False
     ) -> RecipeError:
-        """Return an error about a field. Its place is the field's, or that of the nearest section around the field."""
+        """Return an error about a field.
+
+        The error names the line of the field; where the recipe does not set the field, the line of the nearest section
+        around the field.
+        """
 
     def position(self, *path: str | int) -> object | None:
         """Return the place of a field in the recipe; None where the recipe does not set the field."""
 
 
 class ExecutionView(Protocol):
-    """The fields of how a model is run (`engine.runtimes.execution.Execution`)."""
+    """How a model is run: the fields that a runtime reads of `engine.runtimes.execution.Execution`."""
 
     @property
     def runtime(self) -> str:
@@ -93,7 +97,7 @@ class ExecutionView(Protocol):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The options that the runtime's `execution` returns."""
+        """The options that the runtime's method `execution` returns."""
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Return a copy with other values of some fields."""
+        """Return a copy of the execution in which the fields of `update` have new values."""

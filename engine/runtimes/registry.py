@@ -26,7 +26,10 @@ _SPEC = "spec"
 
 @cache
 def runtimes() -> Mapping[str, Runtime]:
-    """Return every runtime by its name, ours first. Raises StepError where an entry point cannot be loaded."""
+    """Return every runtime by its name: first the runtimes of engine/runtimes, then the runtimes of other packages.
+
+    Raises StepError where an entry point cannot be loaded.
+    """
     by_name: dict[str, Runtime] = {}
     for package in pkgutil.iter_modules(engine.runtimes.__path__, "engine.runtimes."):
         if package.ispkg:
@@ -43,7 +46,7 @@ def runtimes() -> Mapping[str, Runtime]:
 
 
 def find(name: str) -> Runtime:
-    """Return the runtime of a name. Raises StepError where there is none."""
+    """Return the runtime of a name. Raises StepError where no runtime has the name."""
     try:
         return runtimes()[name]
     except KeyError:

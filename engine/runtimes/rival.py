@@ -1,4 +1,4 @@
-"""The model of a rival: a rival is what a user would run without a recipe, and is measured beside our build."""
+"""The model of a rival: a rival is a model as a user would run it without a recipe, measured beside the built model."""
 
 from __future__ import annotations
 
@@ -24,4 +24,4 @@ class RivalModel:
 
 
 Original = RivalModel
-"""The first name of `RivalModel`, which runtimes of other packages use (docs/stability.md)."""
+"""The former name of `RivalModel`, which runtimes of other packages may still use (docs/stability.md)."""

@@ -18,8 +18,8 @@ class Runner:
     """A model that is ready to run.
 
     `run` takes inputs by name and returns outputs by name. `prepare` takes inputs, does all work that is not timed, and
-    returns a call that computes the outputs of those inputs and waits for them. `active` is the context in which
-    prepared calls are made.
+    returns a call that computes the outputs of those inputs and waits for them. `active` returns a context manager;
+    prepared calls are made in its `with` block.
     """
 
     name: str
@@ -27,4 +27,7 @@ class Runner:
     prepare: Callable[[Tensors], Callable[[], object]]
     active: Callable[[], AbstractContextManager[object]] = nullcontext
     takes: Callable[[Mapping[str, tuple[int, ...]]], bool] = lambda _: True
-    """Whether the model takes inputs of these shapes, by name. An engine takes the shapes that its profiles allow."""
+    """Tells whether the model takes inputs of the shapes in a mapping from an input's name to its shape.
+
+    An engine takes the shapes that its profiles allow.
+    """

@@ -1,4 +1,4 @@
-"""Runtime: executes models. Ours are packages of engine/runtimes; others join by the entry point `recipe.runtimes`."""
+"""Runtime: executes models. Runtimes are packages of engine/runtimes, or join by the entry point `recipe.runtimes`."""
 
 from __future__ import annotations
 
@@ -27,17 +27,23 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound="ExecutionView")
 GPU_FACTS = ("cuda.runtime", "device.name", "device.sm", "gpu.driver")
-"""Facts in the key of every job that runs on a GPU. The driver counts as it has compilers and libraries of its own."""
+"""Facts in the key of every job that runs on a GPU.
+
+The GPU's driver is among these facts, as the driver has compilers and libraries of its own.
+"""
 
 
 @dataclass(frozen=True)
 class Kernels:
-    """Precisions that a runtime computes in on every device. In errors, `fact` stands before the list of them."""
+    """Precisions that a runtime computes in on every device.
+
+    An error lists the precisions behind the words of `fact`.
+    """
 
     precisions: tuple[str, ...]
     fact: str
     instead: str = ""
-    """A further hint: what to use where the devices compute in the precision and this runtime does not."""
+    """The setting that a hint proposes for a precision that the devices support and this runtime does not support."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +53,9 @@ class Way:
     name: str
     distributions: tuple[str, ...]
     modules: tuple[tuple[str, str], ...] = ()
-    """Distributions that `recipe doctor` looks for by a module: pairs of distribution and module."""
+    """Pairs (distribution, module): for `recipe doctor` the distribution is installed where Python finds the module."""
     libraries: tuple[str, ...] = ()
-    """Shared libraries that must load; pip installs them with distributions of their own."""
+    """Shared libraries that must load; each belongs to a distribution that `distributions` does not list."""
 
 
 @dataclass(frozen=True)
@@ -57,23 +63,24 @@ class Unsupported:
     """A value that recipes may have, and that no step supports yet."""
 
     field: str
-    """The field of the recipe, as in `target.runtime`."""
+    """The path of the field in the recipe, for example `target.runtime`."""
     what: str
     instead: str
 
 
 class Runtime:
-    """What executes models: its targets and precisions, what its results depend on, and how it runs a model.
+    """Software that executes models: its targets, its precisions, the tools and facts of its keys, and its runner.
 
-    The class imports no tool, as checks of recipes read it. The code that runs models is in the module that `work`
-    names; that module is imported when a model runs. A runtime of a single file overrides `runner` instead, and `rival`
-    where models are measured against it.
+    The module of a runtime's class imports no tool (onnxruntime, tensorrt, ...), as checks of recipes import the
+    module. The code that runs models is in the module that `work` names; that module is imported when a model runs. A
+    runtime with a single module overrides the method `runner` and leaves `work` empty; a runtime that is also a rival
+    overrides the method `rival`, too.
     """
 
     name: ClassVar[str]
-    """The name in recipes: `target.runtime`."""
+    """The runtime's name in recipes, a value of `target.runtime`."""
     title: ClassVar[str] = ""
-    """The name in messages, as "ONNX Runtime"."""
+    """The runtime's name in messages, as "ONNX Runtime"."""
     work: ClassVar[str] = ""
     """The module with `runner` and `rival`, relative to this module's package: `.runner`."""
     serving: ClassVar[str] = ""
@@ -84,7 +91,7 @@ class Runtime:
     targets: ClassVar[bool] = True
     """Whether the runtime can be `target.runtime`; if not, it only runs rivals."""
     planned: ClassVar[Unsupported | None] = None
-    """Set for a runtime that recipes may name and that nothing builds for yet."""
+    """Set for a runtime that recipes may name and that no step builds for yet."""
     providers: ClassVar[tuple[str, ...]] = ()
     """The values of `target.provider` that belong to this runtime."""
     on_cpus: ClassVar[bool] = True
@@ -97,7 +104,7 @@ class Runtime:
     """The output that the runtime runs as a rival: `exported` or `checkpoint`; None where it cannot be a rival."""
     rival_precisions: ClassVar[tuple[str, ...]] = ()
     rival_served: ClassVar[bool] = False
-    """Whether the rival is also measured through a server, where the built model is."""
+    """Whether the rival is measured through a server, too, if the built model is measured through a server."""
     backend: ClassVar[Backend | None] = None
     """Triton's backend for the built model, used to check overrides; None where Triton has no backend for it."""
     loads_in_triton: ClassVar[bool] = False
@@ -106,18 +113,21 @@ class Runtime:
     threads_in_triton: ClassVar[str | None] = None
     """The parameter of Triton's backend with the number of threads of an operator on a CPU; None for no parameter."""
     ways: ClassVar[tuple[Way, ...]] = ()
-    """The ways to run on a GPU, for `recipe doctor`."""
+    """The ways in which this runtime runs models on a GPU, for `recipe doctor`."""
     tools_for: ClassVar[Mapping[str, str]] = {}
     """Distributions that the runtime needs, each with its purpose, for `recipe doctor`."""
 
-    # What a recipe may ask of the runtime. Each `refuse...` raises RecipeError with the nearest thing that works.
+    # Limits of the runtime. Each method `refuse...` raises RecipeError with a hint that names a setting that works.
 
     def runs_on_cpu(self, target: TargetView) -> bool:
         """Say whether the target's model runs on a CPU."""
         return target.device == "cpu"
 
     def refuse_cpu(self, loaded: LoadedRecipeView) -> None:
-        """Raise RecipeError where the runtime does not run on CPUs. Called for a target that is a CPU."""
+        """Raise RecipeError where the runtime does not run on CPUs.
+
+        The method is called only for a target that is a CPU.
+        """
         if not self.on_cpus:
             what = f"{self.name} runs on NVIDIA GPUs; the target is a cpu"
             hint = "name the GPU (`recipe gpus` lists them), or use runtime: onnxruntime"
@@ -164,7 +174,7 @@ class Runtime:
         """
 
     def refuse_installed(self, loaded: LoadedRecipeView, installed: Callable[[str], str | None]) -> None:
-        """Raise RecipeError where another version is installed than the recipe requests.
+        """Raise RecipeError where the installed version of the runtime is not the version that the recipe requests.
 
         `installed` returns the version of a distribution, or None for a distribution that is not installed.
         """
@@ -198,15 +208,15 @@ class Runtime:
         """Return how transformer operators are fused for the target; None where the runtime has no fused operators."""
         return None
 
-    # What the results of the runtime depend on.
+    # The options, packages and facts that the results of the runtime depend on.
 
     def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
-        """Return the options with which the recipe's model is run. They are JSON values and become rows of keys."""
+        """Return the options with which the recipe's model is run: JSON values, which become rows of keys."""
         options = recipe.runtimes.get(self.name, {})
         return {} if self.options_model is None else self.options_model.model_validate(options).model_dump(mode="json")
 
     def tool(self, target: TargetView) -> str | None:
-        """Return the distribution that drives the GPU; None on a CPU."""
+        """Return the distribution that runs models on the GPU; None on a CPU."""
         return None
 
     def tool_version(self, recipe: RecipeView) -> str | None:
@@ -236,11 +246,11 @@ class Runtime:
     # The code that runs models: imported when a model runs.
 
     def code(self) -> tuple[str, ...]:
-        """Return the modules that run models. Their code counts in the keys of jobs that run a model."""
+        """Return the modules that run models; their code is part of the key of each job that runs a model."""
         return self._modules(self.work)
 
     def code_to_serve(self) -> tuple[str, ...]:
-        """Return the modules that tell how a model is served. Their code counts in the keys of packages."""
+        """Return the modules that tell how a model is served; their code is part of the keys of the step `package`."""
         return self._modules(self.serving)
 
     def runner(
@@ -278,9 +288,10 @@ class Runtime:
         return self._module(self.serving).served(directory, execution, scratch)  # type: ignore[no-any-return]
 
     def built_by(self, folder: Path) -> tuple[str, bool]:
-        """Return the version that built the model in a folder of a repository, and whether later versions load it.
+        """Return the runtime's version that built the model in a folder, and whether later versions load the model.
 
-        The version is "" where no file of the folder tells it.
+        `folder` belongs to a model repository. The returned version is an empty text where no file of the folder tells
+        the version.
         """
         return self._module(self.serving).built_by(folder)  # type: ignore[no-any-return]
 
@@ -293,12 +304,18 @@ class Runtime:
         return importlib.import_module(self._absolute(relative))
 
     def _absolute(self, relative: str) -> str:
-        """Return the full name of `work` or `serving`: relative to the package of the class that sets the attribute."""
+        """Return the full name of the module that `work` or `serving` names.
+
+        The value of `work` or `serving` is relative to the package of the class that sets the attribute.
+        """
         own = next(
             kind for kind in type(self).__mro__ if relative in (vars(kind).get("work"), vars(kind).get("serving"))
         )
         return importlib.util.resolve_name(relative, own.__module__.rpartition(".")[0])
 
     def beside(self, name: str) -> ModuleType:
-        """Import a module of this runtime's package by its name, for checks of recipes. The module counts in no key."""
+        """Import a module of this runtime's package by its name, for checks of recipes.
+
+        The code of checks is part of no key.
+        """
         return importlib.import_module(f"{type(self).__module__.rpartition('.')[0]}.{name}")

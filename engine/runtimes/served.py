@@ -1,4 +1,4 @@
-"""Served: what the writer of a package must know of a built model. The model's runtime returns it."""
+"""Served: the properties of a built model that the writer of a package needs; the model's runtime returns them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine import digest
 from engine.runtimes.backends import Backend
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ Shapes = Mapping[str, Sequence[int]]
 class Served:
     """A built model, ready to be put into a package.
 
-    `inputs` and `outputs` are its tensors by name, empty where the graph describes them. `files` are the names of the
-    files that a server needs.
+    `inputs` and `outputs` are the model's tensors by name; both may be empty where the graph in `model.onnx` describes
+    the tensors. `files` are the names of the files that a server needs.
     """
 
     backend: Backend | None
@@ -35,19 +36,18 @@ class Served:
     level: str = "all"
     """ONNX Runtime's level of graph optimization."""
     profiles: int | None = None
-    """The number of profiles of an engine; None for another model."""
+    """The number of profiles of a TensorRT engine; None for a model that is no engine."""
     cuda_graphs: Sequence[Shapes] | None = None
-    """The usual shapes of each profile, for which Triton captures CUDA graphs; None for no CUDA graphs."""
+    """The opt shapes of each profile, for which Triton captures CUDA graphs; None for no CUDA graphs."""
     accelerator: Callable[[str], tuple[str, Mapping[str, str]]] | None = None
     """Returns, for the model's name in the repository, the accelerator of Triton's ONNX Runtime backend and its
     parameters; None for no accelerator."""
     why_plain: str = ""
-    """The reason for the log why no backend of Triton runs the model; empty where a backend does."""
+    """The reason, for the log, why no backend of Triton runs the model; empty where a backend runs the model."""
     needs: tuple[str, ...] = ()
-    """The packages that run the model where no backend of Triton does, written as in requirements.txt."""
+    """The packages that run the model where no backend of Triton runs the model, written as in requirements.txt."""
 
 
 def plain(directory: Path, why: str) -> Served:
     """Return a model that no backend of Triton runs: all files of `directory` go into a plain folder."""
-    files = tuple(sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()))
-    return Served(None, {}, {}, files, why_plain=why)
+    return Served(None, {}, {}, tuple(digest.walk(directory)), why_plain=why)

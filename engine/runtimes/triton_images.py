@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 REPOSITORY = "nvcr.io/nvidia/tritonserver"
 RECIPE_PATH = ("package", "triton", "image")
-"""Where a recipe names its image."""
+"""The path of the recipe's field that names the image of Triton."""
 
 SOURCES: Mapping[str, tuple[str, str]] = {
     "backends-401": (
@@ -61,7 +61,10 @@ SOURCES: Mapping[str, tuple[str, str]] = {
         "https://docs.nvidia.com/deeplearning/triton-inference-server/release-notes/rel-24-05.html",
     ),
 }
-"""Key of a document -> its title and address. Rows of `IMAGES` name these keys."""
+"""Short name of a document -> the document's title and address.
+
+Rows of `IMAGES` name their sources by these short names.
+"""
 
 
 _NO_ENGINES = ("trtllm-python-py3", "vllm-python-py3", "py3-sdk", "py3-min")
@@ -78,20 +81,21 @@ class ImageTag:
 
     @property
     def tag(self) -> str:
-        """The whole tag: `24.05-py3`."""
+        """The whole tag of the image, for example `24.05-py3`."""
         return f"{self.release}-{self.flavour}"
 
     @property
     def loads_engines(self) -> bool:
         """Whether the image has Triton's backend for TensorRT engines.
 
-        Images for language models have two other backends; images for clients have no backend. Source: "backends-401".
+        Images for language models have two backends, neither of them for TensorRT engines; images for clients have no
+        backend. Source: "backends-401".
         """
         return self.flavour not in _NO_ENGINES
 
     @property
     def image(self) -> Image | None:
-        """The row of `IMAGES` with this tag; None for a tag that is not in the table."""
+        """The row of `IMAGES` with the image's tag; None where no row has the tag."""
         return next((image for image in IMAGES if image.tag == self.tag), None)
 
 
@@ -110,9 +114,9 @@ IMAGES = (
     Image("24.02", "py3", "8.6.3.1", None, None, ("server-7221", "server-6959")),
     Image("24.05", "py3", "10.0.1.6", "12.4", None, ("server-7374", "rel-24-05")),
     Image("24.10", "py3", "10.5", "12.6.2", None, ("reefscan", "rel-24-10")),
-    Image("25.03", "py3", "10.9", "12.8.1", None, ("depth-anything",)),  # by tensorrt:25.03-py3
+    Image("25.03", "py3", "10.9", "12.8.1", None, ("depth-anything",)),  # version of tensorrt:25.03-py3
     Image("25.06", "py3", "10.11", "12.9.1", None, ("hpa", "rel-25-06")),
-    Image("26.02", "py3", "10.15.1", None, None, ("optimizer-1112",)),  # by tensorrt:26.02-py3
+    Image("26.02", "py3", "10.15.1", None, None, ("optimizer-1112",)),  # version of tensorrt:26.02-py3
 )
 
 
@@ -128,7 +132,7 @@ def read(name: str) -> ImageTag | None:
 def tensorrt_for(recipe: RecipeView) -> str | None:
     """Return the version of TensorRT that a recipe asks for: `tensorrt.version`, else the version of its Triton image.
 
-    None where the recipe has neither of the two fields, or its image is not in the table.
+    The answer is None where the recipe has neither `tensorrt.version` nor an image that `IMAGES` lists.
     """
     name = recipe.package.triton.image
     tag = read(name) if name is not None else None

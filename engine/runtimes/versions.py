@@ -35,8 +35,8 @@ def is_later(version: str, *, than: str) -> bool:
 def loads_engine(tensorrt: str, *, built_by: str, version_compatible: bool) -> bool:
     """Tell whether a TensorRT version loads an engine that another TensorRT version built.
 
-    An engine runs with the version that built it. A version-compatible engine also runs with later versions of the
-    same major. Source: "Engine Compatibility" in NVIDIA's TensorRT documentation.
+    An engine runs with the version of TensorRT that built it. A version-compatible engine also runs with later versions
+    of TensorRT that have the same major number. Source: "Engine Compatibility" in NVIDIA's TensorRT documentation.
     """
     if agrees(built_by, tensorrt):
         return True

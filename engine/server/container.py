@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine import digest
-from engine.server import versions
+from engine.server import image_tags
 from engine.server.installation import Installation, Lacking, Launch, Place, options
 from engine.server.layout import targets
 from engine.server.needs import Needs
@@ -68,8 +68,8 @@ def find(needs: Needs, named: str | None, *, pull: bool) -> InContainer:
     neither docker nor podman answers, or where no image can serve the models.
     """
     tool = _tool()
-    tag = versions.tag_for(needs.engines, named)
-    base = versions.address_of(tag)
+    tag = image_tags.tag_for(needs.engines, named)
+    base = image_tags.address_of(tag)
     dockerfile = _dockerfile(base, needs)
     image = f"{_DERIVED}:{tag}-{digest.of_bytes(dockerfile.encode())[:_DIGEST_LENGTH]}" if needs.requirements else base
     here = _has(tool, image)
@@ -93,7 +93,7 @@ def _tool() -> str:
         if done.returncode == 0:
             return tool
         silent.append(f"{name} does not answer: {_last(done)}")
-    raise Lacking("; ".join(silent) or f"there is neither {' nor '.join(TOOLS)}")
+    raise Lacking("; ".join(silent) or f"neither {' nor '.join(TOOLS)} is installed")
 
 
 def _dockerfile(image: str, needs: Needs) -> str:
@@ -107,7 +107,7 @@ def _dockerfile(image: str, needs: Needs) -> str:
         if pinned.setdefault(name, line) != line:
             raise Lacking(
                 f"{needs.requirements[pinned[name]]} needs {pinned[name]}, and {model} needs {line}",
-                "build both with the same packages, or serve them apart",
+                "build both models with the same packages, or serve each on a server of its own",
             )
     words = " ".join(f"'{line}'" for line in sorted(pinned.values()))
     return f"FROM {image}\nRUN pip install --no-cache-dir {words}\n"

@@ -27,10 +27,10 @@ _MEANINGS = (
     ),
     (
         re.compile(r"(?i)No space left on device|Failed to (?:initialize|create) shared memory"),
-        "/dev/shm is full: the python backend hands tensors around there",  # noqa: S108 - the user's
+        "/dev/shm is full: the python backend passes tensors through it",  # noqa: S108 - the user's
     ),
     (re.compile(r"(?i)serialization assertion .*version|engine plan .*not compatible"),
-     "the engine was built by another TensorRT than the server's"),
+     "the engine was built by another version of TensorRT than the server has"),
 )  # fmt: skip
 
 
@@ -58,8 +58,8 @@ def meaning(lines: Sequence[str]) -> str:
 def hint_after_end(code: int, lines: Sequence[str]) -> str:
     """Return the hint for a server that ended by itself, by its exit code and the last lines of its log."""
     if code == _KILLED:
-        return "something killed it: the kernel does so where memory runs out (`dmesg` tells); serve it again"
-    return meaning(lines) or "the log says more; serve it again"
+        return "the server was killed; if memory ran out, the kernel did it (see `dmesg`): start the server again"
+    return meaning(lines) or "the server's log says more; start the server again"
 
 
 def port_is_taken(text: str) -> bool:

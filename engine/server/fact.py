@@ -22,10 +22,10 @@ _INSIDE = ("numpy", "onnxruntime", "tokenizers")
 
 @fact("triton.server")  # not shown by `recipe doctor`: the fact runs docker, and few jobs depend on it
 def triton_server(hardware: Hardware | None) -> Known:
-    """Return the kind and version of the Triton server that would serve a model on `hardware`; NONE without one.
+    """Return the kind and version of the Triton server for a model on `hardware`; NONE where no server can be started.
 
-    For the pip-installed server, whose models run in Python, the versions of the packages that answer requests are
-    added.
+    For the pip-installed server, whose models run in Python, the value also names the versions of the packages that
+    answer requests.
     """
     variables = ("PATH", *packaged.VARIABLES)
     return Known(_server(gpu=hardware is not None), tuple(_places()), variables)

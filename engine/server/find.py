@@ -38,5 +38,5 @@ def find(
             passed.append(f"{KIND_NAMES[kind]}: {reason}")
             if reason.hint:
                 hints.append(reason.hint)
-    what = f"no Triton server {KIND_NAMES[only]} can be used" if only else "there is no Triton server for this here"
+    what = f"no Triton server {KIND_NAMES[only]} can be used" if only else "there is no Triton server for the models"
     raise StepError(what, passed, hints[-1] if hints else "docs/serving.md says what each kind of server needs")

@@ -29,7 +29,7 @@ _SECONDS = 1800
 
 @dataclass(frozen=True)
 class Installed:
-    """An environment that was installed: its folder, its size in bytes, and the seconds that the installation took."""
+    """A finished installation: the virtual environment, its size in bytes, and the seconds that installing took."""
 
     environment: Path
     size: int

@@ -13,6 +13,7 @@ from engine.server.ports import Ports
 
 Kind = Literal["path", "container", "pip"]
 KIND_NAMES: Mapping[str, str] = {"path": "on the PATH", "container": "in a container", "pip": "installed by pip"}
+"""The words for each kind of server in tables, messages and errors."""
 _CACHE_BYTES = 256 << 20
 """The size of the server's cache of responses: 256 MiB for all models together."""
 _EXIT_SECONDS = 10

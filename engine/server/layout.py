@@ -46,7 +46,7 @@ def together(packages: Sequence[BuiltPackage], beside: Path) -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=beside.absolute()))
     except OSError as error:
         raise StepError(
-            f"no repository can be laid out in {beside}: {error.strerror}", hint="name a writable folder with -o"
+            f"no model repository can be written in {beside}: {error.strerror}", hint="name a writable folder with -o"
         ) from error
     with file_lock.hold(folder):
         try:
@@ -58,7 +58,7 @@ def together(packages: Sequence[BuiltPackage], beside: Path) -> Iterator[Path]:
 
 
 def targets(repository: Path) -> list[Path]:
-    """Return a list with the folder that holds the targets of all links in a repository; without links an empty one."""
+    """Return a list with the folder that holds the targets of all links in a repository; empty without links."""
     folders = {str(path.resolve().parent) for path in repository.rglob("*") if path.is_symlink()}
     return [Path(os.path.commonpath(folders))] if folders else []
 
@@ -71,7 +71,7 @@ def _refuse_collisions(packages: Sequence[BuiltPackage]) -> None:
                 raise UsageError(
                     f"two packages hold a model called {model!r}",
                     [owners[model], package.recipe],
-                    "in one of them, set package.triton.name (and package.triton.ensemble, where it is set) to another",
+                    "in one recipe, give package.triton.name (and package.triton.ensemble, if set) another value",
                 )
             owners[model] = package.recipe
 
@@ -80,7 +80,7 @@ def _refuse_plain(packages: Sequence[BuiltPackage]) -> None:
     for package in packages:
         bare = [model for model in package.models if not (package.folder / model / configs.FILE).is_file()]
         if bare:
-            raise StepError(f"{package.recipe}: {bare[0]} is no Triton repository: Triton has no backend for it")
+            raise StepError(f"{package.recipe}: {bare[0]} is no model of Triton: Triton has no backend that runs it")
 
 
 def _link(package: Path, repository: Path) -> None:

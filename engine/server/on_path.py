@@ -7,8 +7,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.runtimes import triton_images
-from engine.server import versions
+from engine.runtimes import triton_images, versions
+from engine.server import image_tags
 from engine.server.installation import Installation, Lacking, Launch, Place, options
 from engine.server.needs import Needs
 
@@ -47,13 +47,13 @@ def find(needs: Needs) -> OnPath:
     homes = (Path(program).resolve().parent.parent, _USUAL)
     backends = next((home / "backends" for home in homes if (home / "backends").is_dir()), None)
     if backends is None:
-        raise Lacking(f"{program} has no folder of backends beside it, nor is one in {_USUAL}")
+        raise Lacking(f"there is no folder `backends` beside {program} or in {_USUAL}")
     missing = sorted(name for name in needs.backends if not (backends / name).is_dir())
     if missing:
         raise Lacking(f"{program} has no backend for {', '.join(missing)} in {backends}")
     tensorrt = _tensorrt()
     for engine in needs.engines:
-        if tensorrt and not versions.loads(engine, tensorrt):
+        if tensorrt and not image_tags.loads(engine, tensorrt):
             raise Lacking(
                 f"{engine.model} was built by TensorRT {engine.tensorrt}, and {program} has TensorRT {tensorrt}"
             )
@@ -61,7 +61,7 @@ def find(needs: Needs) -> OnPath:
 
 
 def _version(home: Path) -> str:
-    """Return Triton's version, from a file in its folder or from an environment variable; empty without both."""
+    """Return Triton's version, from a file in Triton's folder or else from an environment variable; "" without both."""
     try:
         return (home / "TRITON_VERSION").read_text("utf-8").strip()
     except OSError:
@@ -69,7 +69,7 @@ def _version(home: Path) -> str:
 
 
 def _tensorrt() -> str:
-    """Return the version of the TensorRT beside the server; empty where none is found.
+    """Return the version of the TensorRT beside the server, the latest of several; empty where no TensorRT is found.
 
     In an image of NVIDIA that recipe knows, the version comes from recipe's table of images; elsewhere from the
     library's file name.
@@ -78,4 +78,4 @@ def _tensorrt() -> str:
     if named is not None and named.image is not None:
         return named.image.tensorrt
     names = [path.name for folder in _LIBRARIES for path in Path(folder).glob("libnvinfer.so.*.*.*")]
-    return max((name.removeprefix("libnvinfer.so.") for name in names), default="")
+    return max((name.removeprefix("libnvinfer.so.") for name in names), key=versions.numbers, default="")

@@ -25,7 +25,7 @@ _VARIABLE, _CACHE = "RECIPE_TRITON_VENV", "XDG_CACHE_HOME"
 VARIABLES = (_VARIABLE, _CACHE, "HOME")
 """Environment variables that decide in which folder Triton's virtual environment is."""
 READY = "ready"
-"""The file in the environment that is written when everything is installed."""
+"""The file in the virtual environment that is written when everything is installed."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,14 @@ def refuse_platform() -> None:
     if sys.platform != "linux" or os.uname().machine != "x86_64":
         raise Lacking(f"it is made for Linux on x86-64, and this is {sys.platform} on {os.uname().machine}")
     if sys.version_info[:2] > _LAST_PYTHON:
-        raise Lacking(f"it works with numpy 1 alone, which is there up to Python {'.'.join(map(str, _LAST_PYTHON))}")
+        raise Lacking(f"it needs numpy 1, which exists only up to Python {'.'.join(map(str, _LAST_PYTHON))}")
     if not _has_libpython():
         name = f"libpython{PYTHON}.so.1.0"
         raise Lacking(f"{name}, which its python backend loads, is missing", f"apt-get install libpython{PYTHON}")
 
 
 def place_of_environment() -> Path:
-    """Return the folder of the environment: RECIPE_TRITON_VENV, else a folder in the user's cache."""
+    """Return the folder of the virtual environment: RECIPE_TRITON_VENV, else a folder in the user's cache."""
     folder = os.environ.get(_VARIABLE)
     cache = Path(os.environ.get(_CACHE) or Path.home() / ".cache")
     return Path(folder).absolute() if folder else cache / "recipe" / f"triton-{PYTHON}"

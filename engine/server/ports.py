@@ -51,8 +51,8 @@ def choose(address: str, http: int | None, grpc: int | None, metrics: int | None
     for port, name in zip(ports, ("http", "grpc", "metrics"), strict=True):
         if port is not None and not _is_free(address, port):
             raise UsageError(
-                f"port {port} of {address} is taken, or not ours to take",
-                hint=f"name another one, or leave --{name}-port out: one that is free is chosen",
+                f"port {port} of {address} is taken, or this user may not use it",
+                hint=f"name another port, or leave --{name}-port out: then a free port is chosen",
             )
     for start in islice(count(USUAL[0], _STRIDE), _TRIES):
         candidates = [port or start + offset for offset, port in enumerate(ports)]

@@ -105,8 +105,8 @@ def _root() -> Path:
     except OSError as error:
         raise StepError(
             f"no folder for a server can be made in {root.parent}: {error.strerror}",
-            hint="name a writable one with TMPDIR",
+            hint="set TMPDIR to a writable folder",
         ) from error
     if not stat.S_ISDIR(stat_row.st_mode) or stat_row.st_uid != os.getuid():
-        raise StepError(f"{root} is not this user's own folder", hint="take it away, or name another one with TMPDIR")
+        raise StepError(f"{root} is not this user's own folder", hint="remove it, or set TMPDIR to another folder")
     return root

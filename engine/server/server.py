@@ -177,7 +177,7 @@ def _start_keeper(plan: _Plan, own: Scratch, ports: Ports, log: Path) -> Keeping
     try:
         launch = plan.installation.launch(place)
     except (Lacking, OSError) as error:
-        raise StepError("the Triton server cannot be laid out", [str(error)]) from error
+        raise StepError("the files of the Triton server cannot be written", [str(error)]) from error
     keeper_plan = {
         "command": list(launch.command),
         "environment": dict(launch.environment),

@@ -1,8 +1,9 @@
 """The stand-in for Triton's onnxruntime backend: a backend in Python that serves onnxruntime_onnx models on a CPU."""
 
-# The real backend is a C++ library that only NVIDIA's containers have. The stand-in opens the model with the options
-# that the real backend takes from the same configuration. So repositories, configurations and ensembles are tested with
-# it; the real backend is not. Triton loads this very file, which imports nothing of the package.
+# Triton's own onnxruntime backend is a C++ library that only NVIDIA's containers have. The stand-in opens the model
+# with the options that Triton's own backend takes from the same configuration. Tests with the stand-in therefore cover
+# repositories, configurations and ensembles, and not Triton's own backend. Triton loads this very file, so the file
+# imports nothing of the package.
 
 from __future__ import annotations
 

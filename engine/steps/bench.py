@@ -108,7 +108,7 @@ class Bench(Step):
             images=images.of_recipe(recipe) if original else None,
             new_tokens=recipe.generate.get("max_new_tokens"),
             via=bench.via,
-            serving=Serving.for_recipe(recipe) if set(bench.via) - {IN_PROCESS} else None,
+            serving=Serving.for_recipe(recipe) if any(via != IN_PROCESS for via in bench.via) else None,
             budgets=tuple({str(name): limit for name, limit in shape.budget.items()} for shape in bench.shapes),
         )
 

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
     from engine.recipe.schema import Recipe
 
+_MULTIPLICATIONS = {"MatMul", "Einsum"}
+"""The operators of attention, which multiplies two computed tensors. A Gemm has a stored weight instead."""
+_NORMALIZATIONS = {"Softmax", "LayerNormalization", "ReduceMean"}
+"""Operators of a transformer, of which each has one at least. T5 normalizes by ReduceMean."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FuseReport(TypedReport):
@@ -112,8 +117,7 @@ def _look_for_a_transformer(model: onnx.ModelProto) -> None:
     if graphs.has_past(model):
         raise _NotFusedError("it has a past, which the patterns of ONNX Runtime's optimizer do not know")
     operators = {node.op_type for node in onnx_files.nodes(model)}
-    # Attention is a MatMul or Einsum of two computed tensors, never a Gemm. T5 normalizes by ReduceMean.
-    if not operators & {"MatMul", "Einsum"} or not operators & {"Softmax", "LayerNormalization", "ReduceMean"}:
+    if operators.isdisjoint(_MULTIPLICATIONS) or operators.isdisjoint(_NORMALIZATIONS):
         raise _NotFusedError("nothing to fuse: this is no transformer")
     signs = int8.signs(model)
     if signs:

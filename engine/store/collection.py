@@ -1,4 +1,4 @@
-"""Garbage collection of a store: remove records by reach, age and size, safely beside running builds."""
+"""Garbage collection of a store: remove records by reachability, age and total size, while builds may run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,30 +19,36 @@ from engine.store.store import Record, Store
 
 @dataclass(frozen=True)
 class CollectionLimits:
-    """The limits of a collection. None is no limit."""
+    """The limits of a collection. A limit of None is no limit."""
 
     reach: Collection[Digest] | None = None
-    """Keys that are kept whatever their age. Without another limit, the records of all other keys are removed."""
+    """Keys that are kept whatever their age.
+
+    Without limits on size and age, the collection removes the records of all other keys.
+    """
     max_bytes: int | None = None
     older_than_seconds: float | None = None
 
 
 @dataclass
 class Collected:
-    """What a collection removed, or in a dry run would remove."""
+    """The records and files that a collection removed, or would remove without `dry_run`."""
 
     records: list[tuple[Record, float]] = field(default_factory=list)
     """Removed records, each with the time of its last use in seconds since the epoch."""
     bytes: int = 0
     leftovers: int = 0
-    """The number of removed files and folders that no record names: of killed builds, logs, snapshots, quarantine."""
+    """The number of removed files and folders that no record names, including the contents of `quarantine/`."""
     in_use: int = 0
     """The number of records that the limits would remove and that stay because a running build uses them."""
     left_bytes: int = 0
 
 
 def collect(store: Store, limits: CollectionLimits, *, dry_run: bool) -> Collected:
-    """Remove records by the limits. Raises StoreError on a file system without locks, where builds cannot be seen."""
+    """Remove the records that the limits do not keep.
+
+    Raises StoreError on a file system without locks, where a collection cannot see running builds.
+    """
     if not store.locks_work:
         raise StoreError(
             f"nothing can be collected from {store.root}: its file system has no working locks",
@@ -63,7 +69,7 @@ class _Collection:
         self.result = Collected()
 
     def run(self) -> Collected:
-        # `presence` passes through the gate when it is first used, so it comes before the gate is closed.
+        # The first use of `presence` takes the gate, so `presence` is used before this collection holds the gate alone.
         staging = self.store.presence.folder.parent
         self.result.leftovers += presence.sweep(staging, self.store.layout.gate)
         records = {record.digest: record for record in self.store.records()}
@@ -84,13 +90,14 @@ class _Collection:
         return self.result
 
     def _unrecord(self, chosen: Sequence[Digest], staging: Path) -> list[Digest]:
-        """Remove records, and put back those that a build has come to use meanwhile.
+        """Remove the records of the chosen keys, and put back each record that a build has named since as in use.
 
-        A build names a record before reading it. So every removed record that a build has read is named by now.
+        A build names a record before reading it. A removed record that a build has read is therefore among the named
+        records, which are read after the removal.
         """
         raw = {}
         with file_lock.hold(self.store.layout.gate):
-            # Before the records go: `verify` reports a missing record that a note names.
+            # First the notes, then the records: `verify` reports a missing record that a note names.
             heads.forget(self.store, set(chosen))
             for key in chosen:
                 path = self.store.record_path(key)
@@ -106,7 +113,7 @@ class _Collection:
     def _clean(self, known: Mapping[Digest, Record]) -> None:
         """Remove the files and folders that no record names any more."""
         with file_lock.hold(self.store.layout.gate):
-            # Builds may have added records meanwhile. While the gate is closed they add none.
+            # Builds may have added records meanwhile. While the collection holds the gate alone, builds add no records.
             now = {
                 path.stem: known.get(Digest(path.stem)) or self.store.read(path.stem)
                 for path in self.store.layout.records.glob("*.json")
@@ -122,17 +129,17 @@ class _Collection:
                     folder.rmdir()
 
     def _remove(self, path: Path) -> None:
-        """Remove a folder by renaming it first, so that a kill leaves no half of the folder in its place."""
+        """Move a folder to `staging/` and remove it there, so that a killed collection leaves no half of the folder."""
         with self.store.presence.workplace() as away:
             os.rename(path, away / path.name)
 
     def _leftovers(self, records: Mapping[Digest, Record]) -> Iterator[Path]:
-        """Yield the files and folders that no record names, artifacts before the pool's files that they link to."""
+        """Yield the files and folders that no record names; artifacts come before files of the pool."""
         named = {record.artifact for record in records.values()}
         at = self.store.layout
         yield from (path for path in at.artifacts.iterdir() if path.name not in named)
-        contents = {content for record in records.values() for _, content in record.files.values()}
-        yield from (at.files / name for name in digest.walk(at.files) if name.rpartition("/")[2] not in contents)
+        stored = contents(records.values())
+        yield from (at.files / name for name in digest.walk(at.files) if name.rpartition("/")[2] not in stored)
         runs = heads.runs(self.store)
         yield from (path for path in at.logs.iterdir() if path.name.partition(".")[0] not in records.keys() | runs)
         if at.quarantine.is_dir():
@@ -146,7 +153,7 @@ class _Collection:
         """Say whether a snapshot is whole and all files that it watches exist."""
         try:
             return all(map(os.path.exists, snapshot.names_in(str(path))))
-        except (OSError, ValueError, EOFError, TypeError, KeyError):
+        except snapshot.UNREADABLE:
             return False
 
     def _sum_up(self, records: Mapping[Digest, Record], left: Mapping[Digest, Record]) -> None:
@@ -166,7 +173,7 @@ def last_uses(store: Store, records: Mapping[Digest, Record]) -> dict[Digest, fl
         last[key] = max(last.get(key, 0.0), used)
     if store.layout.snapshots.is_dir():
         for path in store.layout.snapshots.iterdir():
-            with contextlib.suppress(OSError, ValueError, EOFError, TypeError, KeyError):
+            with contextlib.suppress(*snapshot.UNREADABLE):
                 used = path.stat().st_mtime
                 for name in snapshot.names_in(str(path)):
                     key = Digest(os.path.basename(name).removesuffix(".json"))
@@ -193,13 +200,16 @@ def _choice(records: Mapping[Digest, Record], last: Mapping[Digest, float], limi
 def _too_much(
     records: Mapping[Digest, Record], oldest: Sequence[Digest], gone: set[Digest], max_bytes: int
 ) -> list[Digest]:
-    """Return as many of the oldest keys as must go to come below a size; shared content frees no space."""
-    contents = Counter[Digest]()
+    """Return the oldest keys whose removal brings the store below `max_bytes`.
+
+    A file that several records share frees its space with the last of these records.
+    """
+    uses = Counter[Digest]()
     sizes: dict[Digest, int] = {}
     for key, record in records.items():
         if key not in gone:
             for size, content in record.files.values():
-                contents[content] += 1
+                uses[content] += 1
                 sizes[content] = size
     total = sum(sizes.values())
     chosen = []
@@ -208,12 +218,17 @@ def _too_much(
             break
         chosen.append(key)
         for _, content in records[key].files.values():
-            contents[content] -= 1
-            if contents[content] == 0:
+            uses[content] -= 1
+            if uses[content] == 0:
                 total -= sizes[content]
     return chosen
 
 
+def contents(records: Iterable[Record]) -> dict[Digest, int]:
+    """Return the digest of each content in the records' files -> its size in bytes. Equal content is stored once."""
+    return {content: size for record in records for size, content in record.files.values()}
+
+
 def _size(records: Collection[Record]) -> int:
-    """Return the bytes of the records' files, each content counted once."""
-    return sum({content: size for record in records for size, content in record.files.values()}.values())
+    """Return the size in bytes of all files of the records, counting equal contents once."""
+    return sum(contents(records).values())

@@ -1,28 +1,19 @@
-"""Link, replace, flush and compare files, and explain the errors of a full or failing disk."""
+"""Replace, flush and compare files, and explain the errors of a full or failing disk."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from engine.errors import StoreError
 
 
-def link_or_copy(source: Path, target: Path) -> None:
-    """Make a hard link to a stored file, or a copy where the file system has no hard links."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
-
-
 @contextlib.contextmanager
 def explained(root: Path) -> Iterator[None]:
-    """Turn an OSError in the block into a StoreError with the cause and a hint."""
+    """Turn an OSError inside the `with` block into a StoreError with the cause and a hint."""
     try:
         yield
     except OSError as error:
@@ -40,10 +31,13 @@ def explained(root: Path) -> Iterator[None]:
 
 
 def replace(path: Path | str, data: bytes, *, fresh: Path | str, flushed: bool = False) -> None:
-    """Replace a file so that a reader, or a kill, sees the old or the new content, never a part. Raises OSError.
+    """Replace a file in one step: a reader sees the old or the new content, even if the writer is killed.
 
-    The data is written to `fresh`, a path of this call alone on the same file system, and renamed. `flushed` data is on
-    the disk itself before the file is renamed, so that a power cut leaves no part either.
+    Raises OSError.
+
+    The data is first written to `fresh`, a path on the same file system that no other call uses, and `fresh` is then
+    renamed to `path`. With `flushed` the data is on the disk before the file is renamed, so that a power cut leaves no
+    half-written file either.
     """
     try:
         with open(fresh, "wb", buffering=0) as file:
@@ -67,7 +61,7 @@ def flush(path: Path) -> None:
 
 
 def same_file(one: Path, other: Path) -> bool:
-    """Say whether two paths are the same file; False where one is missing."""
+    """Say whether two paths lead to the same file; False if one of the paths is missing."""
     try:
         return os.path.samestat(one.stat(), other.stat())
     except FileNotFoundError:

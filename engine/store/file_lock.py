@@ -1,6 +1,6 @@
 """File locks between processes: held by an open file, freed by the kernel when the holder dies."""
 
-# On a file system without locks every process gets every lock. `work` tells whether locks exclude anybody.
+# On a file system without locks every process gets every lock. `work` tells whether locks keep other processes out.
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 
 
 class FileLock:
-    """A lock that is held until `release`, or until the last process with the open file ends, however that ends."""
+    """A file lock that is held until `release`, or until no process has the file open any more, even after a crash."""
 
     def __init__(self, handle: int, leftover: str | None = None) -> None:
-        """`handle` is the locked open file. `leftover` is the path of a file to remove with the lock."""
+        """`handle` is the locked open file.
+
+        `leftover` is the path of a file that `release` removes; None keeps the file.
+        """
         self.handle = handle
         self._leftover = leftover
 
     def release(self) -> None:
-        """Close the locked file; remove the file of a lock that leaves none behind."""
+        """Close the locked file, which frees the lock, and remove the file `leftover`."""
         if self._leftover is not None:
             with contextlib.suppress(OSError):
                 os.unlink(self._leftover)
@@ -32,7 +35,10 @@ class FileLock:
 
 
 def take(path: Path | str) -> FileLock:
-    """Take the lock of the file at `path`, waiting while another process holds it; the file stays. Raises OSError."""
+    """Take the lock of the file at `path`, waiting while another process holds the lock.
+
+    `release` keeps the file. Raises OSError.
+    """
     handle = _open(path)
     try:
         _lock(handle)
@@ -45,8 +51,8 @@ def take(path: Path | str) -> FileLock:
 def try_take(path: Path | str) -> FileLock | None:
     """Take the lock of the file at `path`, or return None while another process holds it. Raises OSError.
 
-    Releasing the lock removes the file. A process that locks the removed file by an older handle therefore opens the
-    path once more.
+    `release` removes the file. A process that opened the file before the removal would then lock a file without a name,
+    so it opens the path again.
     """
     name = str(path)
     while True:
@@ -65,10 +71,10 @@ def try_take(path: Path | str) -> FileLock | None:
 
 @contextlib.contextmanager
 def hold(path: Path | str, *, shared: bool = False, wait: bool = True) -> Iterator[None]:
-    """Hold the lock of a file or a folder inside the block; a missing file is made and stays.
+    """Hold the lock of a file or folder inside the `with` block; a missing file is made, and is not removed.
 
-    Several processes can hold a `shared` lock. Raises OSError; with `wait=False` BlockingIOError while another process
-    holds the lock.
+    Several processes can hold a `shared` lock. Raises OSError. With `wait=False` raises BlockingIOError while another
+    process holds the lock.
     """
     handle = _open(path)
     try:
@@ -80,7 +86,7 @@ def hold(path: Path | str, *, shared: bool = False, wait: bool = True) -> Iterat
 
 
 def is_locked(path: Path | str) -> bool:
-    """Say whether a process holds the lock of an existing file or folder; False for a missing one. Raises OSError."""
+    """Say whether a process holds the lock of a file or folder; False for a missing file. Raises OSError."""
     try:
         handle = _open(path, flags=0)
     except FileNotFoundError:
@@ -92,7 +98,7 @@ def is_locked(path: Path | str) -> bool:
 
 
 def work(folder: Path) -> bool:
-    """Say whether locks exclude anybody on the file system of `folder`, where a trial file is made. Raises OSError."""
+    """Say whether file locks work on the file system of `folder`, by a trial with a file. Raises OSError."""
     path = folder / f"trial-{os.getpid()}"
     handles = [_open(path) for _ in range(2)]
     try:
@@ -112,7 +118,10 @@ def work(folder: Path) -> bool:
 
 
 def _open(path: Path | str, flags: int = os.O_CREAT) -> int:
-    """Open a file for writing, because NFS locks no other, or a folder. Raises OSError."""
+    """Open a file for writing, because NFS locks only files that are open for writing; open a folder for reading.
+
+    Raises OSError.
+    """
     try:
         return os.open(path, os.O_RDWR | flags | os.O_CLOEXEC, 0o644)
     except IsADirectoryError:
@@ -120,7 +129,10 @@ def _open(path: Path | str, flags: int = os.O_CREAT) -> int:
 
 
 def _lock(handle: int, *, shared: bool = False, wait: bool = True) -> bool:
-    """Lock an open file; return False while another process holds the lock. True where there are no locks."""
+    """Lock an open file; return False while another process holds the lock.
+
+    Returns True on a file system without locks.
+    """
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
         fcntl.flock(handle, kind if wait else kind | fcntl.LOCK_NB)
@@ -133,7 +145,7 @@ def _lock(handle: int, *, shared: bool = False, wait: bool = True) -> bool:
 
 
 def _is_named(handle: int, name: str) -> bool:
-    """Say whether an open file is still the one at the path `name`."""
+    """Say whether the path `name` still leads to the open file."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(name))
     except FileNotFoundError:

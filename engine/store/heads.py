@@ -29,11 +29,11 @@ class JobNote(TypedReport):
     """A job's last run or look-up."""
 
     run: Digest
-    """The key of the job's last run, passed or failed. The log of that run is filed under this key."""
+    """The key of the job's last run, passed or failed. The log of the last run is filed under the same key."""
     key: Digest | None = None
     """The key of the job's last record; None where no run passed, or the record was collected since."""
     needs: Mapping[str, str] | None = None
-    """The jobs that filled the inputs in the last build, by parameter."""
+    """The jobs that made the inputs in the last build, by the parameters of `run`."""
     seconds: float | None = None
     gone: bool = False
     """Whether a verification has reported already that the record of `key` is lost."""
@@ -56,7 +56,10 @@ NEVER = Head(name="", recipe={}, jobs={})
 
 
 class Heads:
-    """The last builds of variants, a note for each recipe file. They are looked up by file and variant, not by name."""
+    """The heads of a store: one note for each recipe file, with the last build of each variant.
+
+    Heads are looked up by recipe file and variant, not by the name of the recipe.
+    """
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
@@ -65,12 +68,18 @@ class Heads:
         self._changed: dict[str, dict[str, Head]] = {}
 
     def of(self, loaded: LoadedRecipe) -> Head:
-        """Return the last build of a variant; for a new file, the last build of a recipe of the same name, or NEVER."""
+        """Return the head of a variant.
+
+        A variant without a head gets the head of a recipe with the same name, or NEVER.
+        """
         own = self._file(_name_of(loaded.path, loaded.project)).get(loaded.variant)
         return own if own is not None else self._named(loaded.recipe.name)
 
     def keep(self, loaded: LoadedRecipe, jobs: Mapping[str, JobNote]) -> None:
-        """Note the jobs of a build. A job that the build did not reach keeps its earlier note."""
+        """Put the notes of a build's jobs into the head of the variant.
+
+        A job that the build did not reach keeps the note of an earlier build.
+        """
         name = _name_of(loaded.path, loaded.project)
         before = self._file(name).get(loaded.variant, NEVER)
         head = Head(loaded.recipe.name, rows_of(loaded), {**before.jobs, **jobs}, round(time.time()))
@@ -83,7 +92,7 @@ class Heads:
         return self._notes.path(KIND, _name_of(loaded.path, loaded.project))
 
     def save(self) -> None:
-        """Write the new heads; heads that other builds have added to the same note meanwhile stay."""
+        """Write the new heads; heads that other builds have written to the same note meanwhile stay."""
         for name, heads in self._changed.items():
             _write(self._notes, name, heads)
         self._changed.clear()
@@ -105,7 +114,10 @@ def _every(notes: Notes) -> Iterator[tuple[str, dict[str, Head]]]:
 
 
 def _read(raw: Mapping[str, object]) -> dict[str, Head]:
-    """Return the heads in a note by variant. A head in an unknown form is left out: heads only explain."""
+    """Return the heads of a note by the names of the variants.
+
+    A head that is no valid JSON of a `Head` is left out, because heads only explain builds.
+    """
     heads = {}
     for variant, each in raw.items():
         with suppress(ValueError):
@@ -114,12 +126,15 @@ def _read(raw: Mapping[str, object]) -> dict[str, Head]:
 
 
 def _write(notes: Notes, name: str, heads: Mapping[str, Head]) -> None:
-    """Put heads into a note. The other heads in the note stay, also those in an unknown form."""
+    """Write heads into a note. The note's heads of other variants stay, even if this version cannot read them."""
     notes.keep(KIND, name, {**notes.get(KIND, name), **{variant: head.to_json() for variant, head in heads.items()}})
 
 
 def without_record(store: Store, lost: Collection[str]) -> list[Digest]:
-    """Return the keys in heads whose record is gone, without those in `lost`. Each key is returned only once ever."""
+    """Return the keys of jobs in heads whose record is missing, except the keys in `lost`.
+
+    A key is returned once and then marked in its head, so that a later verification does not report the key again.
+    """
     missing: list[Digest] = []
     for name, heads in _every(store.notes):
         gone = {job.key for job in _jobs(heads) if job.key and not job.gone and not store.record_path(job.key).exists()}
@@ -153,7 +168,7 @@ def _jobs(heads: Mapping[str, Head]) -> Iterator[JobNote]:
 
 
 def _edited(heads: Mapping[str, Head], keys: Collection[str], edit: Callable[[JobNote], JobNote]) -> dict[str, Head]:
-    """Return the heads with `edit` applied to the jobs that have one of these keys."""
+    """Return the heads, with `edit` applied to the note of each job whose key is among `keys`."""
     return {
         variant: replace(head, jobs={name: edit(job) if job.key in keys else job for name, job in head.jobs.items()})
         for variant, head in heads.items()
@@ -161,14 +176,17 @@ def _edited(heads: Mapping[str, Head], keys: Collection[str], edit: Callable[[Jo
 
 
 def job_note(job: Job, key: Digest, before: JobNote | None, record: Record | None) -> JobNote:
-    """Return the note of a job that ran or was found. Without a record only the key of the log is new."""
+    """Return the note of a job that ran or was found.
+
+    If there is no record, only the key `run` of the job's log is new.
+    """
     if record is not None:
         return JobNote(run=key, key=key, needs=dict(job.needs), seconds=record.seconds)
     return JobNote(run=key) if before is None else replace(before, run=key, gone=False)
 
 
 def rows_of(loaded: LoadedRecipe) -> dict[str, str]:
-    """Return the recipe's fields as dotted names and values, which `why` compares."""
+    """Return the recipe's fields as dotted names and values; `why` compares them with the fields of the last build."""
     fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
     return {name: str(value) for name, value in leaves("recipe", fields) if not isinstance(value, dict | list)}
 

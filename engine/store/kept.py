@@ -34,7 +34,7 @@ def lend(store: Store, name: str | None, place: Path) -> None:
 
 
 def take(store: Store, name: str | None, place: Path) -> None:
-    """Keep the file that a job left at `place`, if there is one."""
+    """Copy the file that a job left at `place` to the store's kept files; do nothing if there is no file."""
     if name is None or not place.is_file():
         return
     with contextlib.suppress(OSError):  # a kept file only saves time
@@ -54,7 +54,7 @@ def damaged(store: Store) -> Iterator[Path]:
 
 
 def unused(store: Store, seconds: float) -> Iterator[Path]:
-    """Yield the kept files that no job has used for so many seconds."""
+    """Yield the kept files that no job has used in the last `seconds` seconds."""
     before = time.time() - seconds
     yield from (path for path in _all(store) if path.stat().st_mtime < before)
 

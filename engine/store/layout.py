@@ -14,12 +14,12 @@ from engine.store.disk import replace
 from engine.store.sealed import sealed, unsealed
 
 FORMAT = 2
-"""The version of the layout on disk."""
+"""The version number of the store's layout on disk."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The paths in the store at `root`."""
+    """The paths of all folders and files in the store at `root`."""
 
     root: Path
 
@@ -30,7 +30,10 @@ class Layout:
 
     @cached_property
     def files(self) -> Path:
-        """The pool: every stored file once, at `<two digits>/<digest>`. Artifacts hold hard links to these files."""
+        """The pool: every stored file once, at `<two digits>/<digest>`.
+
+        The files in artifacts are hard links to the files of the pool.
+        """
         return self.root / "files"
 
     @cached_property
@@ -45,17 +48,17 @@ class Layout:
 
     @cached_property
     def staging(self) -> Path:
-        """Work in progress, a folder per builder."""
+        """The unfinished work of builders, a folder for each builder."""
         return self.root / "staging"
 
     @cached_property
     def locks(self) -> Path:
-        """Files that builders lock."""
+        """The lock files of builders."""
         return self.root / "locks"
 
     @cached_property
     def gate(self) -> Path:
-        """The lock of the whole store: builders share it while they add files, a collection holds it alone."""
+        """The lock of the whole store: builders share the lock, and a collection holds the lock alone."""
         return self.locks / "gate"
 
     @cached_property
@@ -65,12 +68,12 @@ class Layout:
 
     @cached_property
     def quarantine(self) -> Path:
-        """Damaged files and folders, where nothing reads them."""
+        """The folder of damaged files and folders, which no build reads."""
         return self.root / "quarantine"
 
     @cached_property
     def snapshots(self) -> Path:
-        """Snapshots, from which up-to-date builds answer (`engine.snapshot`)."""
+        """The folder of snapshots, which answer builds in which nothing changed (`engine.snapshot`)."""
         return self.root / "snapshots"
 
     @cached_property
@@ -79,12 +82,15 @@ class Layout:
         return self.root / "format"
 
     def pooled(self, content: Digest) -> Path:
-        """Return the path in the pool of the file with this content."""
+        """Return the path in the pool of the file whose content has the digest `content`."""
         return self.files / content[:2] / content
 
 
 def prepare(layout: Layout) -> None:
-    """Make the folders and the stamp of a store. Raises OSError; StoreError for a store of another version."""
+    """Make the folders of a store and the file with the version of the layout.
+
+    Raises OSError; StoreError for a store of another version.
+    """
     folders = (
         layout.artifacts,
         layout.files,
@@ -115,7 +121,7 @@ def prepare(layout: Layout) -> None:
 
 
 def is_stamped(root: Path) -> bool:
-    """Say whether the store at `root` has an undamaged stamp."""
+    """Say whether the file with the layout's version exists in the store at `root` and is undamaged."""
     try:
         return Layout(root).stamp.read_bytes() == sealed({"format": FORMAT})
     except OSError:
@@ -123,7 +129,7 @@ def is_stamped(root: Path) -> bool:
 
 
 def _number(stamp: bytes) -> int | None:
-    """Return the version in a stamp; None for a missing or damaged stamp, which is written anew."""
+    """Return the layout version in the bytes of a store's version file; None for a missing or damaged file."""
     try:
         return int(unsealed(stamp)["format"])
     except (ValueError, KeyError, TypeError):

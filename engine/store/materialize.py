@@ -1,4 +1,4 @@
-"""Copy a package to build/: replaced in one step, and written anew when its files were changed."""
+"""Copy a package to `build/`: the folder is replaced in one step, and only if its files differ from the artifact."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from engine.store.store import Record, Store
 def materialize(store: Store, record: Record, place: Path) -> None:
     """Make the folder `place` hold exactly the files of the record's artifact. Raises StoreError.
 
-    A folder that holds these files already is not touched. Builders that write the same folder take turns.
+    A folder that already holds exactly the artifact's files is not touched. Builders that write the same folder take
+    turns.
     """
     if is_in_place(store, record, place) and not any(left.exists() for left in _beside(place)):
         return
@@ -58,7 +59,7 @@ def is_in_place(store: Store, record: Record, place: Path) -> bool:
 
 
 def marker(place: Path) -> Path:
-    """Return the path of a package's marker: the file beside the package that names the artifact it is a copy of."""
+    """Return the path of a package's marker, a file beside the package with the digest of the copied artifact."""
     return place.parent / f".{place.name}.artifact"
 
 
@@ -87,12 +88,12 @@ def _refuse_strangers(place: Path) -> None:
 
 
 def _beside(place: Path) -> tuple[Path, Path]:
-    """Return the path of the fresh copy, and the path to which the old package is moved."""
+    """Return the temporary path of a new copy of the package, and the temporary path of the old package."""
     return place.parent / f".{place.name}.fresh", place.parent / f".{place.name}.old"
 
 
 def _replace(store: Store, record: Record, place: Path) -> None:
-    """Make a fresh copy beside the package and swap the two."""
+    """Make a new copy of the package beside the old package, and exchange the two by renaming."""
     fresh, old = _beside(place)
     fresh.mkdir()
     try:

@@ -15,10 +15,10 @@ KINDS = ("heads", "stat", "resolutions")
 
 
 class Notes:
-    """The notes of a store. A damaged note reads like a missing note."""
+    """The notes of a store. A damaged note counts as a missing note."""
 
     def __init__(self, root: Path, write: Callable[[Path, bytes], None]) -> None:
-        """`root` is the store's folder, and `write` replaces a file in one step."""
+        """`root` is the store's folder; `write(path, content)` replaces a file in one step."""
         self._root = root
         self._write = write
 
@@ -30,7 +30,10 @@ class Notes:
             return {}
 
     def read(self, kind: str, name: str) -> dict[str, Any]:
-        """Return a note. Raises OSError; ValueError for a damaged note, or one that was moved to this name."""
+        """Return a note.
+
+        Raises OSError for an unreadable note and ValueError for a note that is damaged or has another file's content.
+        """
         return unsealed(self.path(kind, name).read_bytes(), f"{kind}/{name}")
 
     def every(self, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -39,7 +42,7 @@ class Notes:
             yield path.stem, self.get(kind, path.stem)
 
     def keep(self, kind: str, name: str, value: Mapping[str, object]) -> None:
-        """Write a note. Does nothing where the store cannot be written."""
+        """Write a note. If the store cannot be written, `keep` does nothing."""
         with contextlib.suppress(OSError, StoreError):
             self._write(self.path(kind, name), sealed(value, f"{kind}/{name}"))
 

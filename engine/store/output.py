@@ -1,4 +1,4 @@
-"""Output folder of a job -> read-only files that are flushed to the disk, each with its digest."""
+"""Make the output folder of a job read-only, flush its files to the disk, and compute the digest of each file."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from engine.errors import StepError
 from engine.store.disk import flush
 
 _PERMISSIONS, _READ_ONLY = 0o777, 0o444
-"""File modes: all permissions, and reading by everybody."""
+"""Two file modes: the mask of all permission bits, and read permission for everybody."""
 Files = Mapping[str, tuple[int, Digest]]
-"""Relative path -> size in bytes and digest of the content."""
+"""A mapping from a file's relative path to the file's size in bytes and the digest of its content."""
 
 
 def take(folder: Path) -> Files:
-    """Make a job's output files read-only, flush and return them. Raises OSError; StepError for links and devices."""
+    """Make the output files of a job read-only, flush them to the disk, and return their sizes and digests.
+
+    Raises OSError for files that cannot be read, and StepError for links and devices.
+    """
     if folder.is_symlink() or not folder.is_dir():
         raise StepError("a step left no folder as its output", hint="steps write files below the folder they get")
     return {name: _taken(folder / name) for name in digest.walk(folder)}
 
 
 def tree(files: Files) -> Digest:
-    """Return the digest of an artifact with these files."""
+    """Return the digest of an artifact that consists of `files`."""
     return digest.of_tree({name: content for name, (_, content) in files.items()})
 
 

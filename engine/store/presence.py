@@ -20,32 +20,37 @@ _USES = "uses"
 class Presence:
     """A builder's own folder under `staging/`, with a locked file that names the records in use.
 
-    The lock shows that the builder lives. The next builder removes the folder of a killed builder, and collection
-    (`recipe cache gc`) keeps the records that a living builder names.
+    The file lock shows that the builder is alive. The next builder removes the folder of a killed builder, and
+    collection (`recipe cache gc`) keeps the records that a living builder names.
     """
 
     def __init__(self, staging: Path, gate: Path) -> None:
-        """Make and lock the folder. Builders share the lock `gate` while they add to the store. Raises OSError."""
+        """Make the builder's folder and lock the file in it.
+
+        Builders share the lock `gate` while they add to the store. Raises OSError.
+        """
         with file_lock.hold(gate, shared=True):
             self.folder = Path(tempfile.mkdtemp(dir=staging))
             self._numbers = count()
             self._lock = file_lock.take(self.folder / _USES)
 
     def use(self, key: Digest) -> None:
-        """Name a record before using it. Raises OSError."""
+        """Name a record as in use before reading the record. Raises OSError."""
         os.write(self._lock.handle, key.encode() + b"\n")
 
     def write(self, path: Path, data: bytes) -> None:
-        """Replace a file so that a reader, or a kill, sees the old or the new content, never a part. Raises OSError.
+        """Replace a file in one step: a reader sees the old or the new content, even if the writer is killed.
 
-        The file is not flushed. Only sealed files are written in this way: one that a power cut tears is noticed by
-        its seal and made again.
+        Raises OSError.
+
+        The content is not flushed to the disk. `write` is for sealed files only: a file that a power cut tore no longer
+        matches its seal, and is made again.
         """
         replace(path, data, fresh=self._fresh())
 
     @contextlib.contextmanager
     def workplace(self) -> Iterator[Path]:
-        """Give a fresh folder, which is removed after the block. Raises OSError."""
+        """Yield a new folder in `staging/`, which is removed after the `with` block. Raises OSError."""
         folder = self._fresh()
         os.mkdir(folder)
         try:
@@ -60,7 +65,7 @@ class Presence:
         return f"{self.folder}/{next(self._numbers)}"
 
     def leave(self) -> None:
-        """Remove the folder and release its lock."""
+        """Remove the builder's folder and release the file lock."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self._lock.release()
 
@@ -82,12 +87,12 @@ def sweep(staging: Path, gate: Path) -> int:
             return 0  # without locks, living builders cannot be told from dead ones
     try:
         with file_lock.hold(gate, wait=False):
-            # With the gate held alone, no builder is between making its folder and locking it.
+            # While this process holds the gate alone, no builder is between making and locking its folder.
             dead = [
                 entry for entry in staging.iterdir() if not entry.is_dir() or not file_lock.is_locked(entry / _USES)
             ]
     except BlockingIOError:
-        return 0  # other builders are at work: a later one sweeps
+        return 0  # other builders are at work: a later builder sweeps
     for entry in dead:
         if entry.is_dir():
             shutil.rmtree(entry, ignore_errors=True)

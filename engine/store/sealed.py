@@ -22,7 +22,8 @@ _JSON = Seal(_digest, length=digest.LENGTH, head=b'{"seal": "')
 def sealed(fields: Mapping[str, object], place: str = "") -> bytes:
     """Return the fields as a line of JSON that begins with the digest of the rest. Raises ValueError, TypeError.
 
-    `place` is the name of the file. A file that was renamed no longer fits its seal.
+    `place` is the name of the file that the line is for. The seal covers `place` too, so a renamed file does not match
+    its seal.
     """
     text = json.dumps(fields, sort_keys=True, allow_nan=False)
     rest = f'", {text[1:]}\n'.encode() if fields else b'"}\n'
@@ -30,7 +31,10 @@ def sealed(fields: Mapping[str, object], place: str = "") -> bytes:
 
 
 def unsealed(raw: bytes, place: str = "") -> dict[str, Any]:
-    """Return the fields of a sealed line. Raises ValueError where a bit of the line or the place has changed."""
+    """Return the fields of a sealed line.
+
+    Raises ValueError where the line or `place` differs from the sealed line and place.
+    """
     _JSON.open(raw, place.encode())
     fields: dict[str, Any] = json.loads(raw)
     del fields["seal"]
@@ -38,10 +42,10 @@ def unsealed(raw: bytes, place: str = "") -> dict[str, Any]:
 
 
 def sealed_bytes(content: bytes) -> bytes:
-    """Return bytes that begin with the digest of the rest."""
+    """Return the digest of the content, followed by the content."""
     return _BYTES.close(content)
 
 
 def unsealed_bytes(raw: bytes) -> memoryview:
-    """Return the content of sealed bytes. Raises ValueError where a bit of the bytes has changed."""
+    """Return the content of sealed bytes. Raises ValueError where the bytes differ from the sealed bytes."""
     return _BYTES.open(raw)

@@ -4,30 +4,36 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine import digest
 from engine.digest import Digest
+from engine.snapshot import stat_fields
 from engine.store.file_systems import tells_changes
 from engine.store.notes import Notes
 
 TICK_NS = 20_000_000
 """Two writes within one tick of the kernel's clock may leave the same time stamp (Linux: 4-10 ms, by CONFIG_HZ)."""
 COARSE_NS = 2_000_000_000
-"""Where time stamps have no fraction of a second: the coarsest in use are FAT's, of two seconds."""
+"""The tick of time stamps without a fraction of a second: FAT's time stamps, the coarsest in use, take two seconds."""
 _MOST = 200_000
-"""The most files in the cache. Beyond that number, files that this build did not use are forgotten."""
+"""The greatest number of files in the cache.
+
+If the cache has more files, the files that this build did not use are forgotten.
+"""
 
 Row = tuple[int, int, int, int, int]
-"""Device, inode, size in bytes, modification and change time in ns."""
+"""A stat row: device, inode, size in bytes, modification time and change time in ns."""
 
 
 class StatCache:
-    """Remembers the stat row and the digest of each inode in the store's notes, between builds.
+    """A cache that keeps the stat row and the digest of each file (inode) in the store's notes, between builds.
 
-    A file that was hashed within a clock tick of its last change may change again with the same time stamp, so its
-    digest is not remembered. (The rule is git's for "racily clean" files, but on the change time, which no program can
-    set.) Digests on file systems that may not show every change are not remembered either.
+    The digest of a file that was read within a clock tick of the file's last change is not remembered, because the file
+    may change again with the same time stamp. (Git has the same rule for "racily clean" files. This cache compares the
+    change time, which no program can set.) A digest is not remembered on a file system that may not show every change
+    either.
     """
 
     def __init__(self, notes: Notes) -> None:
@@ -50,22 +56,22 @@ class StatCache:
         return content
 
     def known(self, row: Row) -> Digest | None:
-        """Return the digest of the file with this row, None where the file must be read."""
-        name = f"{row[0]}:{row[1]}"
+        """Return the remembered digest of the file with this stat row; None if no digest is remembered."""
+        name = inode(row)
         entry = self._entries().get(name)
-        if entry is None or tuple(entry[:3]) != row[2:]:
+        if entry is None or not is_about(entry, row):
             return None
         self._met.add(name)
         return Digest(str(entry[3]))
 
     def forget(self, row: Row) -> None:
-        """Forget the digest of a file whose content turned out to be another one."""
-        name = f"{row[0]}:{row[1]}"
+        """Forget the remembered digest of a file whose content has turned out to be different."""
+        name = inode(row)
         self._forgotten.add(name)
         self._changed |= self._entries().pop(name, None) is not None
 
     def save(self) -> None:
-        """Write the digests for the next build, merged with those that other builds have written meanwhile."""
+        """Write the digests for the next build, together with the digests that other builds have written meanwhile."""
         if not self._changed or self._known is None:
             return
         others = {k: v for k, v in self._notes.get("stat", "files").items() if k not in self._forgotten}
@@ -76,8 +82,8 @@ class StatCache:
         self._changed = False
 
     def _remember(self, row: Row, content: Digest) -> None:
-        name = f"{row[0]}:{row[1]}"
-        self._entries()[name] = [*row[2:], content]
+        name = inode(row)
+        self._entries()[name] = entry(row, content)
         self._met.add(name)
         self._changed = True
 
@@ -93,12 +99,31 @@ def stat_row(path: str | Path) -> Row:
 
 
 def row_of(status: os.stat_result) -> Row:
-    """Return the row in a stat result."""
-    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    """Return the stat row of a file from an `os.stat` result."""
+    row: Row = stat_fields(status)
+    return row
+
+
+def inode(row: Row) -> str:
+    """Return the name of an inode in a table of digests."""
+    return f"{row[0]}:{row[1]}"
+
+
+def entry(row: Row, content: str) -> list[int | str]:
+    """Return the entry of an inode in a table of digests: size, modification time, change time and digest."""
+    return [*row[2:], content]
+
+
+def is_about(entry: Sequence[int | str] | None, row: Row) -> bool:
+    """Say whether an entry of a table of digests was made from a file with this row."""
+    return entry is not None and tuple(entry[:3]) == row[2:]
 
 
 def settled_row(path: str | Path) -> Row:
-    """Return a file's row, after waiting until a further change would show in the change time. Raises OSError."""
+    """Return a file's stat row, after waiting until any further change would get a different change time.
+
+    Raises OSError.
+    """
     row = stat_row(path)
     now = time.time_ns()
     # A change time in the future is not waited for: the clock was set back.
@@ -109,6 +134,6 @@ def settled_row(path: str | Path) -> Row:
 
 
 def is_settled(row: Row, at_ns: int) -> bool:
-    """Say whether a change after `at_ns` would show in the change time."""
+    """Say whether a change of the file after the time `at_ns` would get a change time that differs from the row's."""
     changed = row[4]
     return at_ns - changed > (TICK_NS if changed % 1_000_000_000 else COARSE_NS)

@@ -1,4 +1,4 @@
-"""The store in cache/: artifacts by content and records by key; nothing else writes them."""
+"""The store in `cache/`: artifacts by the digest of their content, and records by the digest of their key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from engine.digest import Digest
 from engine.errors import StoreError
 from engine.key import Key, digest_of
 from engine.store import file_lock, layout, output
-from engine.store.disk import explained, link_or_copy, same_file
+from engine.store.copying import link_or_copy
+from engine.store.disk import explained, same_file
 from engine.store.file_lock import FileLock
 from engine.store.layout import Layout
 from engine.store.notes import Notes
@@ -26,7 +27,7 @@ from engine.store.sealed import sealed, unsealed
 from engine.store.stat_cache import StatCache, stat_row
 
 _MOST_NUMBERS = 1 << 20
-"""The most files of one name in `quarantine/`; any further one is deleted."""
+"""The greatest number of files with one name in `quarantine/`; a further damaged file of the name is deleted."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +60,15 @@ class Record:
         return sum(size for size, _ in self.files.values())
 
     def fields(self) -> dict[str, object]:
-        """Return the fields as they are filed."""
+        """Return the fields by name, as they are written to the record's file."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 class Store:
     """A cache directory. Every file is written to `staging/` and renamed into place.
 
-    A stored file with a known stat row is trusted without reading it. Any other file is read, and put aside if its
-    content does not have the digest that it is stored under.
+    A stored file with a known stat row is trusted without reading it. A file with an unknown stat row is read; a file
+    whose content does not match its digest is put aside.
     """
 
     def __init__(self, root: Path) -> None:
@@ -97,14 +98,14 @@ class Store:
         try:
             raw = unsealed(self.record_path(key).read_bytes())
             files = {name: (int(size), Digest(content)) for name, (size, content) in raw.pop("files").items()}
-            raw.setdefault("job", raw["key"].get("step", ""))  # older records have it as a row
+            raw.setdefault("job", raw["key"].get("step", ""))  # older records have the step's name as a row of the key
             record = Record(**raw, files=files)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
         return record if record.digest == key else None
 
     def records(self) -> Iterator[Record]:
-        """Yield every record, in the order of their digests."""
+        """Yield every record, sorted by the digests of the keys."""
         for path in sorted(self.layout.records.glob("*.json")):
             record = self.read(path.stem)
             if record is not None:
@@ -115,7 +116,10 @@ class Store:
         return self.layout.records / f"{key}.json"
 
     def artifact_path(self, artifact: Digest | str) -> Path:
-        """Return the folder of an artifact. Its files are read-only, and other artifacts may link to the same files."""
+        """Return the folder of an artifact.
+
+        An artifact's files are read-only, and other artifacts may be hard links to the same files.
+        """
         return self.layout.artifacts / artifact
 
     def log_path(self, key: Digest | str, *, failed: bool = False) -> Path:
@@ -140,7 +144,7 @@ class Store:
             return True
         if self.contents.digest(path) != content:
             return False
-        # The unknown row shows that this file, or the pool's link to it, was touched: see that the pool has it still.
+        # The unknown stat row shows that this file or the pool's link has changed: the pool may lack the content.
         with contextlib.suppress(OSError):
             self.offer(path, content)
         return True
@@ -184,9 +188,11 @@ class Store:
     def commit(self, key: Key, folder: Path, files: Files, *, report: Mapping[str, object], report_version: int = 1,
                seconds: float, peak_bytes: int, machine: Mapping[str, str], log: bytes = b"",
                job: str = "") -> Record:  # fmt: skip
-        """Take `made`, which holds `files`, over as the artifact of `key`, and file the record. Raises StoreError.
+        """Move the output folder `folder` into the store as the artifact of `key`, and write the record.
 
-        The record is written last, so that it never names an artifact that is not stored yet.
+        Raises StoreError.
+
+        The record is written last, so that a record never names an artifact that is not in the store yet.
         """
         record = Record(
             key=key, artifact=output.tree(files), files=files, report=report, report_version=report_version,
@@ -225,11 +231,14 @@ class Store:
             self.offer(path, content)
 
     def lacks(self, content: Digest) -> bool:
-        """Say whether the pool has no file of this content."""
+        """Say whether the pool has no file whose digest is `content`."""
         return not self.layout.pooled(content).exists()
 
     def offer(self, path: Path, content: Digest) -> bool:
-        """Add an undamaged file to a pool that lacks it or has it damaged; say whether it was added. Raises OSError."""
+        """Add an undamaged file if the pool has no undamaged file of this content.
+
+        Return whether the file was added. Raises OSError.
+        """
         pooled = self.layout.pooled(content)
         if same_file(path, pooled) or self._is(pooled, content):
             return False

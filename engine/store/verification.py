@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine import digest, snapshot
 from engine.digest import Digest
-from engine.store import file_lock, heads, kept, layout, presence
+from engine.store import file_lock, heads, kept, layout, presence, stat_cache
 from engine.store.notes import KINDS
 from engine.store.sealed import sealed
 from engine.store.stat_cache import Row, stat_row
@@ -49,8 +49,8 @@ class Verdict:
 def verify(root: Path, *, parallel: int, on_progress: Callable[[int, int], None] = lambda *_: None) -> Verdict:
     """Read every file of the store at `root`; mend damaged files or put them aside. Raises StoreError.
 
-    Builds may run meanwhile. An interrupted verification goes on where it was. `on_progress` gets the number of files
-    read so far and the number of all files.
+    Builds may run during a verification. An interrupted verification continues after the files that it has read
+    already. `on_progress` gets the number of files read so far and the number of all files.
     """
     verdict = Verdict()
     stamped = layout.is_stamped(root)
@@ -86,12 +86,12 @@ class _Contents:
         for path in self._files():
             with contextlib.suppress(OSError):
                 row = stat_row(path)
-                name = f"{row[0]}:{row[1]}"
+                name = stat_cache.inode(row)
                 if name in todo or name in self._read:
                     continue
                 self._verdict.files += 1
                 self._verdict.bytes += row[2]
-                if list(earlier.get(name, ()))[:3] == list(row[2:]):
+                if stat_cache.is_about(earlier.get(name), row):
                     self._read[name] = earlier[name]
                     self._verdict.resumed += 1
                 else:
@@ -100,7 +100,7 @@ class _Contents:
         try:
             with ThreadPoolExecutor(self._parallel) as pool:
                 for name, row, content in pool.map(_hashed, todo.items()):
-                    self._read[name] = [*row[2:], content]
+                    self._read[name] = stat_cache.entry(row, content)
                     self._on_progress(len(self._read), total)
                     self._save(every=_SAVE_SECONDS)
         except BaseException:
@@ -111,15 +111,15 @@ class _Contents:
         """Return the digest of a file's bytes, None where the file cannot be read."""
         try:
             row = stat_row(path)
-            known = self._read.get(f"{row[0]}:{row[1]}")
-            if known is not None and known[:3] == list(row[2:]):
+            known = self._read.get(stat_cache.inode(row))
+            if known is not None and stat_cache.is_about(known, row):
                 return Digest(str(known[3]))
             return digest.of_file(path)
         except OSError:
             return None
 
     def finish(self) -> None:
-        """Remove the note of the progress, because the verification has ended."""
+        """Remove the list of files that were read already, because the verification has ended."""
         self._store.notes.drop(*_PROGRESS)
 
     def _files(self) -> Iterator[Path]:
@@ -204,7 +204,10 @@ class _Inspection:
                 self._unnamed(path)
 
     def _fault(self, artifact: Digest) -> str | None:
-        """Return the fault of an artifact that a record names, or None. The stat row of a damaged file is forgotten."""
+        """Return a description of the damage of an artifact that a record names; None for an undamaged artifact.
+
+        The stat row of a damaged file is forgotten.
+        """
         record = next(record for record in self.records.values() if record.artifact == artifact)
         folder = self.store.artifact_path(artifact)
         if not folder.is_dir():
@@ -221,7 +224,7 @@ class _Inspection:
         return f"{min(strangers)} does not belong to it" if strangers else None
 
     def _unnamed(self, path: Path) -> None:
-        """Count an undamaged artifact that no record names, and put a damaged one aside."""
+        """Count an undamaged artifact that no record names, and put a damaged artifact aside."""
         files = {name: self.contents.of(path / name) for name in digest.walk(path)} if path.is_dir() else {}
         whole = {name: content for name, content in files.items() if content is not None}
         if path.is_dir() and len(whole) == len(files) and digest.of_tree(whole) == path.name:
@@ -282,6 +285,6 @@ class _Inspection:
                     snapshot.names_in(str(path))
                 except FileNotFoundError:
                     continue
-                except (OSError, ValueError, EOFError, TypeError, KeyError):
+                except snapshot.UNREADABLE:
                     path.unlink(missing_ok=True)
                     self._say(path, "the snapshot is not as it was written")

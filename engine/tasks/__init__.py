@@ -1,4 +1,4 @@
-"""Tasks: what models are for. Each task is a module here, or an entry point of another package."""
+"""Tasks: what models are for. Each task is a module of `engine.tasks`, or an entry point of another package."""
 
 from engine.tasks.answer import Answer, AnswerTensor, Tensor, Unfit
 from engine.tasks.registry import either, every, find, generates, known, makers, modules, names

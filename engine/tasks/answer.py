@@ -25,7 +25,7 @@ class AnswerTensor:
 
 
 Tensor = AnswerTensor
-"""The first name of `AnswerTensor`, which tasks of other packages use (docs/stability.md)."""
+"""The old name of `AnswerTensor`, kept for tasks of other packages (docs/stability.md)."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Answer:
     gives: tuple[AnswerTensor, ...]
     """The tensors that the postprocessing makes."""
     outputs: tuple[str, ...]
-    """The outputs that clients get. Outputs of the tokenizer may be among them."""
+    """The outputs that clients get, which may include outputs of the tokenizer."""
     settings: Mapping[str, Any]
     """The settings of the postprocessing code, which the package holds as `settings.json`."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """The model's own name of an output -> the name in `takes`, for each output whose names differ."""
+    """The model's own name of an output -> the name of the output in `takes`, where the two names differ."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Further files of the postprocessing, by name."""
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -54,14 +54,14 @@ class Answer:
 
 
 class Unfit(Exception):  # noqa: N818 - a reason to say
-    """Why no answer of the task can be made of a model's outputs."""
+    """The reason why a model's outputs do not suit the answer of the task."""
 
 
 def output(signature: Signature, name: str, *, axes: int, alone: bool = True) -> tuple[Input, dict[str, str]]:
     """Return the model's output `name` and a value for `Answer.names`: {} or {the output's own name: `name`}.
 
-    With `alone`, the only output of a model counts as `name`, too. Raises Unfit where there is no such output, or where
-    the output has another number of axes or no floats.
+    With `alone`, the output of a model with a single output is returned whatever its name. Raises Unfit where the model
+    has no output `name`, or where the output does not hold floats or does not have `axes` axes.
     """
     outputs = signature.outputs
     chosen = outputs.get(name)
@@ -75,7 +75,7 @@ def output(signature: Signature, name: str, *, axes: int, alone: bool = True) ->
 
 
 def __getattr__(name: str) -> object:
-    """Return `output` under its first name, `found`, which tasks of other packages use (docs/stability.md)."""
+    """Return the function `output` for its old name `found`, kept for tasks of other packages (docs/stability.md)."""
     if name == "found":
         return output
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

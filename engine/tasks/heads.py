@@ -23,7 +23,7 @@ TIMM = "image-classification"
 _SENTENCES = "feature-extraction"
 """The task of sentence-transformers' models."""
 _BEHIND_AN_ENCODER = {"text-generation": "text2text-generation"}
-"""The task by the ending alone -> the task of a model that also has an encoder, such as T5WithLMHeadModel."""
+"""The task that `_ENDINGS` gives -> the task to take instead for an encoder-decoder model like T5WithLMHeadModel."""
 NAMED = tuple(dict.fromkeys((*_ENDINGS.values(), TIMM, _SENTENCES)))
 """All tasks that a checkpoint can name."""
 
@@ -31,8 +31,9 @@ NAMED = tuple(dict.fromkeys((*_ENDINGS.values(), TIMM, _SENTENCES)))
 def named(architectures: Sequence[str], *, encoder_decoder: bool, vocabulary: bool, sentences: bool) -> str | None:
     """Return the task that the `architectures` of config.json name; None where they name no task.
 
-    `encoder_decoder`: whether the model has both. `vocabulary`: whether config.json has a `vocab_size`. `sentences`:
-    whether the checkpoint is a sentence-transformers model, which extracts features unless it is a cross-encoder.
+    `encoder_decoder` tells whether the model has an encoder and a decoder. `vocabulary` tells whether config.json has a
+    `vocab_size`. `sentences` tells whether the checkpoint is a sentence-transformers model, whose task is feature
+    extraction unless the model is a cross-encoder.
     """
     first = architectures[0] if architectures else ""
     task = next((task for ending, task in _ENDINGS.items() if first.endswith(ending)), None)

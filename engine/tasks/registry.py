@@ -29,7 +29,7 @@ def names() -> tuple[str, ...]:
 
 
 def known(name: str | None) -> Task | None:
-    """Return the task of that name; None where no such task is installed. A server's model may have any."""
+    """Return the installed task called `name`; None where no installed task has the name."""
     if name == TENSORS.name:
         return TENSORS
     if name is None or (name not in _ours() and name not in _theirs()):
@@ -38,7 +38,10 @@ def known(name: str | None) -> Task | None:
 
 
 def find(name: str) -> Task:
-    """Return the task of that name. Raises StepError where no such task is installed, or where it cannot be loaded."""
+    """Return the task called `name`.
+
+    Raises StepError where no installed task has the name, or its module cannot be loaded.
+    """
     task = known(name)
     if task is None:
         raise StepError(
@@ -67,7 +70,8 @@ def either(suits: Callable[[Task], object]) -> str:
 def modules(name: str | None) -> tuple[str, ...]:
     """Return the modules that define a task: their code counts in the keys of jobs that depend on the task.
 
-    With None, the checkpoint names the task when the job runs, so all tasks count that a checkpoint can name.
+    For a `name` of None, the result is the modules of all tasks that a checkpoint can name, because the job reads the
+    task from the checkpoint only when the job runs.
     """
     places = (_ours().get(each) or _theirs().get(each) for each in ((name,) if name is not None else heads.NAMED))
     return tuple(place if isinstance(place, str) else place.module for place in places if place is not None)
@@ -88,7 +92,10 @@ def _ours() -> Mapping[str, str]:
 
 @cache
 def _theirs() -> Mapping[str, EntryPoint]:
-    """Return the name of each task of another package -> its entry point. Raises StepError where a name is taken."""
+    """Return the name of each task of another package -> its entry point.
+
+    Raises StepError where two tasks share a name.
+    """
     points: dict[str, EntryPoint] = {}
     taken = {**_ours(), TENSORS.name: TENSORS.__module__}
     for point in plugins.points(plugins.TASKS):

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 MEASURED = 32
-"""New tokens of a measured call where the recipe names no number: enough that the prompt is not most of the work."""
+"""The default number of new tokens in a measured call: enough that most of the time goes into generation."""
 
 
 _PAIR = 2
-"""Texts in a pair."""
+"""The number of texts in a pair."""
 
 
 class Modality(Enum):
@@ -24,16 +24,19 @@ class Modality(Enum):
 
 
 class Generates(Enum):
-    """How a model generates text, token by token: as a decoder alone, or as an encoder with a decoder."""
+    """How a model generates text, token by token: as a decoder-only model or as an encoder-decoder model."""
 
     CONTINUES = "continues a text"
-    """A decoder alone: the prompt and the generated tokens share one row."""
+    """A decoder-only model: the prompt and the generated tokens share one row."""
     REWRITES = "turns one text into another"
-    """An encoder reads the text, a decoder behind it writes another."""
+    """An encoder-decoder model: the encoder reads a text, and the decoder writes a new text."""
 
 
 class Classes(Enum):
-    """The things that a classifier gives a class to. The classifier's head has `num_labels` outputs."""
+    """The unit that a classifier assigns a class to: a row or a token.
+
+    The classifier's head has `num_labels` outputs.
+    """
 
     ROWS = "rows"
     TOKENS = "tokens"
@@ -41,7 +44,9 @@ class Classes(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """What a model is for. Code that depends on the task reads a field of this class and never compares names.
+    """The purpose of a model.
+
+    Code that depends on the task reads a field of `Task` and never compares the names of tasks.
 
     `name` is the value of `task:` in recipes, and also the name of the task's module or entry point.
     """
@@ -59,23 +64,23 @@ class Task:
     context: bool = False
     """Whether the second text of a row is a context that holds the answer.
 
-    Only the context is truncated then, and offsets count the letters of the context.
+    With a context, the tokenizer truncates only the context, and offsets count the characters of the context.
     """
     generates: Generates | None = None
     """How the model generates text; None for a model that generates none."""
     classes: Classes | None = None
-    """The things that the model gives classes to; None for a model that does not classify."""
+    """The unit that the model assigns a class to, a row or a token; None for a model that does not classify."""
     embeds: bool = False
-    """Whether the model's vectors are compared with each other.
+    """Whether the model gives embeddings: vectors that users compare with each other.
 
-    Validation then compares nearest neighbours, and weights of a pooler may be missing.
+    For a task with embeddings, validation compares nearest neighbours, and a checkpoint may lack the pooler's weights.
     """
     parts: tuple[str, ...] = ("tokenizer", "postprocess", "ensemble")
     """The models of a package besides the model itself, by their names under `package.triton.models`."""
     example: tuple[str, ...] = ("A fine day.",)
     """The texts of an example request. `[MASK]` stands for the model's own mask token."""
     answers: str | None = None
-    """The module that makes the answer of the outputs; None where clients get the outputs as they are.
+    """The module that turns the outputs into the answer; None where clients get the outputs unchanged.
 
     The module has a function `make(signature, checkpoint, text)`, as the modules in `engine/kit/triton/answers` have.
     `text` is the tokenizer, or None for a model that takes no text.
@@ -93,4 +98,4 @@ class Task:
 
 
 TENSORS = Task(name="tensors", modality=Modality.TENSORS, parts=())
-"""The task of a plain ONNX file whose recipe names none. A recipe cannot name this task."""
+"""The task of a plain ONNX file where the recipe names no task. `tensors` is not a value of `task:` in recipes."""

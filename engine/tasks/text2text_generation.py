@@ -1,4 +1,4 @@
-"""Text-to-text generation: an encoder reads a text, a decoder writes another, as in translation."""
+"""Text-to-text generation: an encoder reads a text, and a decoder writes a new text, as in translation."""
 
 from engine.tasks.task import Generates, Task
 

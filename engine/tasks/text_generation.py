@@ -1,4 +1,4 @@
-"""Text generation: a decoder alone continues a text."""
+"""Text generation: a decoder-only model continues a text."""
 
 from engine.tasks.task import Generates, Task
 

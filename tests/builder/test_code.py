@@ -173,7 +173,7 @@ def test_data_that_is_declared_and_not_there_is_an_error(package):
 
 def test_data_that_is_declared_in_words_that_must_be_run_is_an_error(package):
     (package / "tool.py").write_text("MORE = 'a'\ndata = ('words.txt', MORE)\ndef work(x):\n    return x\n")
-    with pytest.raises(StepError, match="in words that only running it could tell") as caught:
+    with pytest.raises(StepError, match="is not written as literal texts") as caught:
         digest()
     assert caught.value.facts == ("line 2: ('words.txt', MORE)",)
 

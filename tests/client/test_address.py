@@ -59,9 +59,9 @@ def test_http_is_told_from_grpc_by_what_the_server_says_first():
         assert address.resolved(settings).protocol == "grpc"
     with listening(b"\x00\x00\x00\x04\x00\x00\x00\x00\x00") as settings, pytest.raises(StepError, match="grpc://"):
         address.resolved(f"http://{settings}")
-    with listening(b"SSH-2.0-OpenSSH\r\n") as other, pytest.raises(StepError, match="no server of models"):
+    with listening(b"SSH-2.0-OpenSSH\r\n") as other, pytest.raises(StepError, match="serves no models"):
         address.resolved(other)
-    with listening(b"HTTP/1.1 200 OK\r\n\r\nhello") as other, pytest.raises(StepError, match="no server of models"):
+    with listening(b"HTTP/1.1 200 OK\r\n\r\nhello") as other, pytest.raises(StepError, match="serves no models"):
         address.resolved(other)
 
 

@@ -24,7 +24,7 @@ def test_each_phase_of_the_jobs_does_the_work_that_is_due_and_no_more(tmp_path):
     text = printed("jobs.py", "--jobs", "8", "12", "--runs", "1", "--cold-runs", "1", "--only", "make",
                    "recipe, one matrix", "recipe, a file per job")  # fmt: skip
     assert text.count("| recipe, one matrix |") == 3
-    assert "a job beyond the loop; peak memory" in text
+    assert "per job beyond the loop; the peak memory is" in text
 
 
 def test_hashing_says_the_speed_of_each_and_what_is_missing():

@@ -160,7 +160,7 @@ def test_a_killed_server_is_said_and_cleared_and_served_again(project):
         assert served.process.wait(PATIENCE) == 1
         errors = served.process.stderr.read()
         assert "ended by itself (killed by signal 9)" in errors
-        assert "serve it again" in errors
+        assert "start the server again" in errors
         assert served.left() == []
     with Served(project, "plain.yaml", "gpu.yaml", "--allow-waiting") as again:
         assert list(again.status["models"]) == ["plain"]

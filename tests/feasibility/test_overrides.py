@@ -198,9 +198,9 @@ def test_a_group_without_a_kind_stays_on_what_the_package_is_for(groups):
 def test_an_override_of_a_model_that_the_package_lacks_is_refused():
     serving = Serving(model_name="t", ensemble="e", models={"postprocess": {"parameters": {}}})
     fields.refuse_unused(serving, ("tokenizer", "postprocess"))
-    with pytest.raises(StepError, match="overrides the postprocess, and the package has none") as caught:
+    with pytest.raises(StepError, match="overrides the postprocess, but the package has no such model") as caught:
         fields.refuse_unused(serving, ("tokenizer", "ensemble"))
-    assert caught.value.facts == ("it has: ensemble, tokenizer",)
+    assert caught.value.facts == ("models to override: ensemble, tokenizer",)
 
 
 def test_a_parameter_by_which_clients_find_their_way_cannot_be_changed():

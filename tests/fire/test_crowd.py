@@ -101,7 +101,8 @@ def stopped(field, ground):
     assert all(builder.poll() is None for builder in others)
     assert ground.work()[blocked] == 1
     yield holder, others, blocked
-    holder.signal(signal.SIGCONT) if holder.poll() is None else None
+    if holder.poll() is None:
+        holder.signal(signal.SIGCONT)
 
 
 def test_a_key_whose_maker_stands_still_is_waited_for(field, ground, stopped):

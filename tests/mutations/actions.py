@@ -121,7 +121,10 @@ def by_link(name: str, old: str, new: str, *, hard: bool = False) -> Action:
         other = place.path(name).with_name("elsewhere-" + Path(name).name)
         other.write_text(place.path(name).read_text("utf-8").replace(old, new), "utf-8")
         place.path(name).unlink()
-        os.link(other, place.path(name)) if hard else place.path(name).symlink_to(other.name)
+        if hard:
+            os.link(other, place.path(name))
+        else:
+            place.path(name).symlink_to(other.name)
 
     return act
 
@@ -190,7 +193,10 @@ def remove(*names: str) -> Action:
     def act(place: Workplace) -> None:
         for name in names:
             path = one(place, name)
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
     return act
 
@@ -221,7 +227,10 @@ def copy(name: str, to: str) -> Action:
 
     def act(place: Workplace) -> None:
         source = place.path(name)
-        shutil.copytree(source, place.path(to)) if source.is_dir() else _put(place.path(to), source.read_bytes())
+        if source.is_dir():
+            shutil.copytree(source, place.path(to))
+        else:
+            _put(place.path(to), source.read_bytes())
 
     return act
 

@@ -37,7 +37,7 @@ def test_two_models_of_one_name_name_both_recipes_and_the_fields(tmp_path):
 
 def test_an_engine_of_tensorrt_rtx_is_no_model_of_tritons(tmp_path):
     (tmp_path / "rtx" / "fast").mkdir(parents=True)
-    with pytest.raises(StepError, match="fast is no Triton repository"), layout.together(
+    with pytest.raises(StepError, match="fast is no model of Triton"), layout.together(
         [BuiltPackage("rtx.yaml", tmp_path / "rtx")], tmp_path
     ):  # fmt: skip
         pass

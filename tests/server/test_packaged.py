@@ -39,5 +39,5 @@ def test_elsewhere_than_on_linux_the_pip_installed_server_says_so(bare, monkeypa
 
 def test_a_python_without_numpy_1_says_so(bare, monkeypatch):
     monkeypatch.setattr(packaged, "_LAST_PYTHON", (3, 10))
-    with pytest.raises(StepError, match=r"numpy 1 alone, which is there up to Python 3\.10"):
+    with pytest.raises(StepError, match=r"numpy 1, which exists only up to Python 3\.10"):
         serving.find(only="pip")

@@ -1,4 +1,4 @@
-"""Source code of a step -> Digest: a fix changes the digest; a comment, or moving a module, does not."""
+"""Digests of the source code of steps: a fix changes the digest; a comment or the move of a module does not."""
 
 from engine.builder.code.digests import Code, forget, of_module, of_modules, of_step
 

@@ -12,12 +12,12 @@ _SCOPES = {ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef}
 _COMPREHENSIONS = {ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp}
 _LEAVES = {ast.Name, ast.Constant, ast.Load, ast.Store, ast.Del}
 _SILENT = {ast.Constant, ast.Load, ast.Store, ast.Call, ast.Attribute, ast.Expr, ast.Tuple, ast.Assign, ast.Return}
-"""The most frequent types of nodes that bind no name by themselves, to skip them quickly."""
+"""Frequent types of nodes that bind no name: the test for these types comes first to save time."""
 
 
 @dataclass(frozen=True)
 class ImportTarget:
-    """The target of an import: a module, and names in it. `runs` is false for an import for type checkers only."""
+    """The target of an import: a module, and names in it. `runs` is False for an import under `if TYPE_CHECKING:`."""
 
     module: str
     names: tuple[str, ...] = ()
@@ -25,12 +25,15 @@ class ImportTarget:
 
 
 Names = Mapping[str, tuple[ImportTarget, ...]]
-"""Name -> the targets of the imports that bind it, in their order; () for a name that the scope binds otherwise."""
+"""A mapping from a name to the targets of the imports that bind it; () for a name that other statements bind."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The names of a scope: `here` in the scope itself, `below` in its functions, which do not see a class's names."""
+    """The names of a scope: `here` for code in the scope itself, `below` for functions in the scope.
+
+    The functions in a class body do not see the names of the class.
+    """
 
     here: Names
     below: Names
@@ -67,7 +70,10 @@ def of_module(tree: ast.Module, module: str, *, is_package: bool) -> Scope:
 
 
 def bound(body: Iterable[ast.AST], package: str) -> dict[str, tuple[ImportTarget, ...]]:
-    """Return the names that a scope binds. For a name that an import binds, other bindings do not count."""
+    """Return the names that a scope binds.
+
+    If an import and another statement bind the same name, only the import counts.
+    """
     others: set[str] = set()
     imported: dict[str, tuple[ImportTarget, ...]] = {}
     typed: dict[str, tuple[ImportTarget, ...]] = {}
@@ -117,7 +123,10 @@ def _base(node: ast.ImportFrom, package: str) -> str:
 
 
 def _in_scope(body: Iterable[ast.AST], *, runs: bool) -> Iterator[tuple[ast.AST, bool]]:
-    """Yield the nodes of a scope in their order, without inner scopes, each with whether it runs."""
+    """Yield each node of a scope in source order, with False if only type checkers read the node.
+
+    The nodes of inner scopes are left out.
+    """
     todo = [(node, runs) for node in body][::-1]
     while todo:
         node, runs = todo.pop()
@@ -134,7 +143,7 @@ def _in_scope(body: Iterable[ast.AST], *, runs: bool) -> Iterator[tuple[ast.AST,
 
 
 def _bound_by(node: ast.AST) -> tuple[str, ...]:
-    """Return the name that a node other than an import binds, () for most nodes."""
+    """Return the names that a node other than an import binds; () for most nodes."""
     match node:
         case ast.Name(id=name, ctx=context):
             return () if isinstance(context, ast.Load) else (name,)

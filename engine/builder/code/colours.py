@@ -1,8 +1,8 @@
-"""Modules and their imports -> a digest of each that covers all code it reaches, whatever the modules' paths."""
+"""The colour of a module: a digest of all code that the module reaches through imports, without any path."""
 
 # A module's colour is a digest of its own text and of the colours of the modules that it leads to. A change therefore
 # shows in the colour of every module that reaches the changed one. In a circle of imports no module can be first, so
-# all colours of the circle are refined together until they tell no more modules apart (colour refinement:
+# all colours of the circle are refined together until a round distinguishes no further modules (colour refinement:
 # B. Weisfeiler, A. Leman, "The reduction of a graph to canonical form", 1968).
 
 from __future__ import annotations
@@ -36,18 +36,21 @@ def reached(module: str) -> list[str]:
 
 
 def forget() -> None:
-    """Forget the colours of all modules, so that they are computed again."""
+    """Forget the colours of all modules, so that the next call computes the colours again."""
     _colours.clear()
 
 
 def neighbours(module: Module) -> Iterator[str]:
-    """Yield the modules that a module leads to; a name can come more than once."""
+    """Yield the modules that a module's code uses or imports; a name may come more than once."""
     yield from module.leads
     yield from (name for name, _ in module.reaches if name is not None)
 
 
 def _refined(circle: Iterable[str]) -> Mapping[str, str]:
-    """Return the colours of the modules in a circle. The colours of all other modules that they lead to are known."""
+    """Return the colours of the modules in a circle of imports.
+
+    The modules outside the circle that the circle imports must have their colours already.
+    """
     parts = {name: reading.read(name) for name in circle}
     colours = {name: digest.of_rows([("text", part.text)]) for name, part in parts.items()}
     while True:
@@ -72,10 +75,12 @@ def _colour(part: Module, known: Mapping[str, str]) -> digest.Digest:
 
 
 def _circles(start: str) -> Iterator[list[str]]:
-    """Yield the modules that `start` leads to, grouped by circles of imports, each group after those that it needs.
+    """Yield the modules that `start` reaches in groups: modules that import each other form one group.
 
-    Modules with a known colour are left out. The algorithm is R. Tarjan, "Depth-first search and linear graph
-    algorithms", 1972, without recursion.
+    A group comes after the groups that its modules import.
+
+    A module that has a colour already is left out. The algorithm is Tarjan's for strongly connected components, without
+    recursion ("Depth-first search and linear graph algorithms", 1972).
     """
     index: dict[str, int] = {start: 0}
     lowest: dict[str, int] = {start: 0}

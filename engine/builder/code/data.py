@@ -1,4 +1,4 @@
-"""Data files that a module or class declares because its code ships or reads them."""
+"""Data files: a module or class declares the files that its code reads or copies into a package."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from engine.errors import StepError
 NAME = "data"
 """The variable that declares data files: `data = ("words.txt", "served/")`."""
 MENTIONED = re.compile(rb"\b%b\s*[:=]" % NAME.encode())
-"""Matches the source of every module that declares data, and of some others."""
+"""A pattern that matches the source of every module that declares data, and of some modules that do not."""
 _COMPILED = "__pycache__"
 
 
 @dataclass(frozen=True)
 class Declared:
-    """Declared data: rows of name and digest in the order of the declaration, and the files and folders to watch."""
+    """The declared data of a module: a row of name and digest for each file, in the order of the declaration.
+
+    A build watches `files` and `folders` for changes.
+    """
 
     rows: tuple[tuple[str, str], ...] = ()
     files: tuple[Path, ...] = ()
@@ -31,7 +34,8 @@ class Declared:
 def names_of(node: ast.AST, within: ast.AST) -> tuple[str, ...]:
     """Return the files and folders that a statement in a module or class declares, () for other statements.
 
-    In a class the declaration has no annotation, or `ClassVar`: a field called `data` is an option of the step.
+    In a class, a declaration counts only without an annotation or with `ClassVar`: a field called `data` is an option
+    of the step.
     """
     match within, node:
         case ast.Module() | ast.ClassDef(), ast.Assign(targets=[ast.Name(id=name)], value=value) if name == NAME:
@@ -44,10 +48,12 @@ def names_of(node: ast.AST, within: ast.AST) -> tuple[str, ...]:
 
 
 def declared(tree: ast.Module, module: Path) -> Declared:
-    """Return the data that a module declares, relative to the module's folder. A folder stands for all files below it.
+    """Return the data that a module declares, relative to the module's folder.
 
-    The rows have names and contents but no paths. Raises StepError for missing files, and for a declaration that is no
-    literal text.
+    A declared folder stands for all files below the folder.
+
+    A row has the name of a file and the digest of its content, but not the folder of the module. Raises StepError for
+    missing files, and for a declaration that is not made of literal texts.
     """
     rows: list[tuple[str, str]] = []
     files: list[Path] = []
@@ -55,7 +61,7 @@ def declared(tree: ast.Module, module: Path) -> Declared:
     try:
         names = list(_declared(tree))
     except ValueError as error:
-        what = f"{module} declares data in words that only running it could tell"
+        what = f"the data that {module} declares is not written as literal texts"
         raise StepError(what, [str(error)], f"write `{NAME}` as a tuple of plain texts") from None
     for number, name in enumerate(names):
         place = Path(os.path.normpath(module.parent / name))
@@ -85,7 +91,10 @@ def _declared(tree: ast.Module) -> Iterator[str]:
 
 
 def _texts(value: ast.expr) -> tuple[str, ...]:
-    """Return the texts in a text, tuple or list; () for other values. Raises ValueError for texts mixed with others."""
+    """Return the texts in a text, tuple or list; () for other values.
+
+    Raises ValueError for a tuple or list that mixes texts with other values.
+    """
     items = value.elts if isinstance(value, ast.Tuple | ast.List) else [value]
     texts = [each.value for each in items if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     if len(texts) < len(items) and (texts or any(isinstance(each, ast.Starred) for each in items)):

@@ -16,12 +16,12 @@ from engine.step import Step
 
 @dataclass(frozen=True)
 class Code:
-    """The digest of code, and the files that were read for it."""
+    """The digest of some code, and the files that were read to compute the digest."""
 
     digest: Digest
     files: tuple[Path, ...]
     before: Mapping[Path, os.stat_result]
-    """The stat result of each file before it was read; folders have none."""
+    """The `os.stat` result of each file from before the file was read; folders have no entry."""
 
 
 def of_step(step: Step) -> Code:
@@ -42,8 +42,8 @@ def of_modules(names: tuple[str, ...]) -> Code:
 def of_module(name: str) -> Code:
     """Return the code of a module and of all modules that it reaches, in its own package and in this one.
 
-    The digest covers the essences of the modules (`essence`) and their declared data, but no paths: a module that was
-    moved or renamed is the same code. Raises StepError for declared data that is missing.
+    The digest covers the code and the declared data of the modules, but no paths: moving or renaming a module does not
+    change the digest. Raises StepError for declared data that is missing.
     """
     parts = [reading.read(each) for each in colours.reached(name)]
     before = {path: row for part in parts for path, row in part.before}
@@ -51,7 +51,7 @@ def of_module(name: str) -> Code:
 
 
 def forget() -> None:
-    """Forget all digests, so that the code is read again."""
+    """Forget the digests of all code, so that the files are read again."""
     of_module.cache_clear()
     colours.forget()
     reading.forget()

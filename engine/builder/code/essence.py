@@ -1,4 +1,4 @@
-"""Syntax tree of a module -> its essence: the code as text without names of modules, and the modules it leads to."""
+"""The essence of a module: the code as text without names of modules, and the modules that the code uses."""
 
 from __future__ import annotations
 
@@ -11,26 +11,37 @@ from engine.builder.code import bindings, data, modules
 from engine.builder.code.bindings import ImportTarget, Scope
 
 PLACING = frozenset({"makes", "after", "gates"})
-"""Attributes that place a step among others. They decide a step's inputs, which have rows of their own in the key."""
+"""The attributes of a step's class that decide the step's place in the plan.
+
+The attributes decide the inputs of steps, and inputs have their own rows in the key.
+"""
 _OPENED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-"""Nodes in whose bodies the order of imports does not matter. In the body of an `if` or `try` it can matter."""
+"""Kinds of nodes in whose bodies the order of import statements does not matter.
+
+In the body of an `if` or `try` statement the order can matter.
+"""
 _PLACE_READ = re.compile(rb"\.\s*(%b)\b" % "|".join(PLACING).encode())
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
 _PLAIN = {ast.arguments, ast.arg, ast.Call, ast.keyword, ast.Expr, ast.Assign, ast.Tuple, ast.Return, ast.Subscript}
-"""The most frequent types of nodes that need no special treatment, to find them quickly."""
+"""Frequent types of nodes that need no special treatment: the test for these types comes first to save time."""
 
 Led = tuple[str | None, str]
-"""The target of an import, with re-exported names followed to their origin.
+"""The target of an import, after re-exported names were followed to the module that defines the name.
 
-Either a module whose code counts and the names in it, or None and the dotted name in a library."""
+The pair is (module, name in the module) for a module whose code counts in keys, and (None, dotted name) for other
+code."""
 NOTHING: Led = (None, "")
-"""The target of an import of a module of this package whose code does not count."""
+"""The target of an import of a whole module of this package whose code does not count in keys."""
 
 
 @dataclass
 class Essence:
-    """The essence of a module. `leads` are the modules at marked places of the text, `reaches` all its imports."""
+    """The code of a module as text, and the modules that the code uses.
+
+    `leads` are the modules that names in the code stand for, in the order of the text; `reaches` are the targets of all
+    import statements.
+    """
 
     parts: list[str] = field(default_factory=list)
     leads: list[str] = field(default_factory=list)
@@ -38,12 +49,12 @@ class Essence:
 
     @property
     def text(self) -> str:
-        """The code as text; each place that leads to a module of `leads` has a mark."""
+        """The code as text; a mark stands at each place where the code uses a module of `leads`."""
         return "".join(self.parts)
 
     @property
     def is_empty(self) -> bool:
-        """Whether the module does nothing."""
+        """Whether the module has no code, and no import that counts."""
         return not self.parts and self.reaches <= {NOTHING, (None, "__future__.annotations")}
 
 
@@ -56,9 +67,10 @@ def of(
 ) -> Essence:
     """Return the essence of a module: the nodes of its tree without docstrings, positions, empty fields and imports.
 
-    `follow` returns the target of an import. `hands_on` says whether a package only re-exports names. A name that
-    an import binds is replaced by a mark for the module it leads to: then neither an alias nor the module's path
-    counts. A text that names a module of this package, or of the same package, is replaced, too.
+    `follow` returns the module and the name that an import finally leads to. `hands_on(package)` is True for a package
+    that only re-exports names. A name that an import binds is replaced by a mark, so the text stays the same if the
+    name gets an alias or if its module moves. A string with the dotted name of a module whose code counts is replaced
+    by a mark, too.
     """
     mentions = _PLACE_READ.search(source) is not None
     writer = _Writer(follow, hands_on, reads_place=mentions and any(_reads_place(node) for node in ast.walk(tree)))
@@ -74,7 +86,7 @@ class _Writer:
         self.essence = Essence()
         self._follow, self._hands_on = follow, hands_on
         self._reads_place = reads_place
-        """Whether the module reads the attributes that place steps, so that their values count."""
+        """Whether the module's code reads an attribute of PLACING, so that the values of the attributes count."""
 
     def statement(self, node: ast.AST, scope: Scope, *, within: ast.AST) -> None:
         if isinstance(node, ast.If) and bindings.is_type_checking(node):
@@ -146,7 +158,7 @@ class _Writer:
             star = target.names == ("*",)
             whole = ImportTarget(target.module)
             self.essence.reaches.add(self._follow(whole if star else target))
-            # The module itself runs, even if it only hands on the name from another one.
+            # The module itself runs, even if it only re-exports the name from another module.
             if self._follow(whole)[0] is not None and not self._hands_on(target.module):
                 self.essence.reaches.add(self._follow(whole))
             if star or ordered:  # of two such imports, the later one binds the name
@@ -163,7 +175,7 @@ class _Writer:
         self._say(f"{'' if module is None else '@'}{words!r}")
 
     def _only_places(self, node: ast.AST, within: ast.AST) -> bool:
-        """Say whether a statement only places a step among others, or only declares data."""
+        """Say whether a statement only sets an attribute of PLACING, or only declares data files."""
         name = _assigned(node) if isinstance(within, ast.Module | ast.ClassDef) else None
         if name == data.NAME:
             return bool(data.names_of(node, within))

@@ -13,9 +13,13 @@ _COUNTED = (
     *("engine.steps", "engine.kit", "engine.runtimes", "engine.tasks", "engine.server", "engine.client"),
     *("engine.store.copying", "engine.machine.cpu", "engine.machine.gpu_state"),
 )
-"""The modules of this package whose code counts in keys: those with the work of steps."""
+"""The modules of this package whose code counts in keys: the modules that do the work of steps."""
 _LOOKED_UP = ("engine.runtimes.registry", "engine.runtimes.triton_images")
-"""Exceptions: the values that a recipe takes from these modules are rows already, or named by `Step.code_used`."""
+"""Modules of the packages above whose code does not count in keys.
+
+The values that a recipe takes from these modules are rows of the key already, or `Step.code_used` names the modules
+that matter.
+"""
 
 
 def is_ours(module: str) -> bool:
@@ -29,19 +33,25 @@ def package_of(module: str) -> str:
 
 
 def counts(module: str, asker: str) -> bool:
-    """Say whether a module's code counts where the module `asker` imports it: this package's modules and its own."""
+    """Say whether a module's code counts in keys when the module `asker` imports it.
+
+    The code of this package's steps counts, and the code of the package that `asker` belongs to.
+    """
     if is_ours(module):
         return module not in _LOOKED_UP and any(module == each or module.startswith(f"{each}.") for each in _COUNTED)
     return package_of(module) == package_of(asker)
 
 
 def is_known(module: str, asker: str) -> bool:
-    """Say whether a module belongs to this package or that of `asker`. Other modules are libraries, never read."""
+    """Say whether a module belongs to this package or to the package of `asker`.
+
+    All other modules are libraries, whose code is never read.
+    """
     return is_ours(module) or package_of(module) == package_of(asker)
 
 
 def around(module: str) -> Iterator[str]:
-    """Yield the packages around a module, which Python imports before the module."""
+    """Yield the parent packages of a module, which Python imports before the module."""
     while module := module.rpartition(".")[0]:
         yield module
 
@@ -58,7 +68,7 @@ def file_of(module: str) -> Path | None:
 
 
 def forget() -> None:
-    """Forget where modules are, so that they are looked for again."""
+    """Forget the files of all modules, so that the import path is searched again."""
     importlib.invalidate_caches()
     _spec.cache_clear()
 

@@ -1,4 +1,4 @@
-"""Read modules, each once: the essence, the modules that the essence leads to, and the files."""
+"""Read each module once: the module's code without names of modules, and the modules that the code uses."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _MISSING = "no such module"
 
 @dataclass(frozen=True)
 class Module:
-    """The digest of a module's own code, and the modules whose code counts with it."""
+    """The digest of a module's own code, and the modules that the code uses or imports."""
 
     text: str
-    """The digest of the module's own essence and data, without the modules that it leads to."""
+    """The digest of the module's own code and declared data, without the code of other modules."""
     leads: tuple[str, ...] = ()
-    """The modules that the essence leads to, in the order of their places in the text."""
+    """The modules that names in the code stand for, in the order of the text."""
     reaches: tuple[Led, ...] = ()
-    """The targets of all imports, and the packages that Python imports before the module; in no order."""
+    """The targets of all import statements, and the packages that Python imports before the module, in any order."""
     files: tuple[Path, ...] = ()
     before: tuple[tuple[Path, os.stat_result], ...] = ()
-    """The stat result of each file before it was read."""
+    """Each file with its `os.stat` result from before the file was read."""
     is_empty: bool = False
 
 
@@ -42,7 +42,10 @@ class _Source:
 
 @cache
 def read(module: str) -> Module:
-    """Return a module; a missing module is empty. Raises StepError for declared data that is missing."""
+    """Return the digest, imports and files of a module; a module without a file counts as empty.
+
+    Raises StepError for declared data that is missing.
+    """
     path = modules.file_of(module)
     if path is None:
         return Module(_MISSING, is_empty=True)
@@ -67,7 +70,7 @@ def read(module: str) -> Module:
 
 
 def forget() -> None:
-    """Forget all modules, so that they are read again."""
+    """Forget the contents of all modules, so that the files are read again."""
     read.cache_clear()
     _source.cache_clear()
     modules.forget()
@@ -83,9 +86,12 @@ def _source(path: Path, module: str) -> _Source:
 
 
 def _hands_on(package: str) -> bool:
-    """Say whether a package of this program only re-exports names, so that its code does not count for its modules.
+    """Say whether a package of this project only re-exports names.
 
-    Other programs' packages always count, because they may import modules for side effects.
+    The `__init__.py` of a package that only re-exports names does not count in the keys of steps that import the
+    package's modules.
+
+    The `__init__.py` of another project's package always counts, because it may import modules for side effects.
     """
     path = modules.file_of(package)
     if path is None or path.suffix != ".py" or not modules.is_ours(package):
@@ -105,7 +111,7 @@ def _is_handing_on(statement: ast.stmt) -> bool:
 
 
 def _handed_on(module: str, name: str) -> tuple[ImportTarget, ...]:
-    """Return the targets of the imports that bind a name in a module, () for other names."""
+    """Return the targets of the imports that bind `name` in a module; () if no import binds `name`."""
     path = modules.file_of(module)
     return _source(path, module).scope.here.get(name, ()) if path is not None and path.suffix == ".py" else ()
 

@@ -1,1 +1,1 @@
-"""Executors: they run jobs in worker processes."""
+"""Executors, which run jobs in worker processes."""

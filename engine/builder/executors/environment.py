@@ -1,4 +1,4 @@
-"""The environment variables that a worker sees, and logs without secrets."""
+"""The environment variables that a worker sees, and the removal of secrets from logs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _NAMES = {
     "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "RECIPE_TRITON_VENV", "DOCKER_HOST",
 }  # fmt: skip
 _PREFIXES = ("LC_", "HF_", "HUGGING_FACE_", "XDG_")
-"""Variables that say where files are and who may read them. A step names the variables that change its result."""
+"""Variables that say where files are and who may read the files; every worker sees these variables.
+
+A step names the variables that change its result.
+"""
 
 _FIXED = {
     "PYTHONHASHSEED": "0",
@@ -25,11 +28,11 @@ _FIXED = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }
-"""Variables with fixed values in every worker: for the order of sets, without bytecode files, with quiet tools."""
+"""Variables with fixed values in every worker: for a stable order of sets, no bytecode files and quiet tools."""
 
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|_KEY$", re.IGNORECASE)
 _SHORTEST_SECRET = 8
-"""Characters. A shorter value of a secret variable could be an ordinary word, and is not removed from logs."""
+"""The least length in characters of a secret that is removed from logs: a shorter value could be an ordinary word."""
 _HUB_TOKEN = re.compile(rb"hf_[A-Za-z0-9]{20,}")
 _URL_LOGIN = re.compile(rb"(://)[^/\s:@]+:[^/\s@]+@")
 

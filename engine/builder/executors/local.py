@@ -21,7 +21,7 @@ from engine.text import sizes
 
 _POLL_SECONDS = 0.2
 _LAST_LINES = 3
-"""Lines of a log that the error of a dead worker shows."""
+"""The number of log lines that the error about a dead worker shows."""
 _TAIL_BYTES = 8192
 """Bytes at the end of a log that are read for its last lines."""
 
@@ -30,7 +30,7 @@ _TAIL_BYTES = 8192
 class _Worker:
     process: subprocess.Popen[bytes]
     variables: tuple[str, ...]
-    """Names of the environment variables that this worker sees besides those of every worker."""
+    """The environment variables that the steps of this worker declare, in addition to the variables of every worker."""
     loaded: set[str] = field(default_factory=set)
     """The tools of this worker's earlier jobs, which are imported already."""
     task: WorkerTask | None = None
@@ -42,7 +42,7 @@ class _Worker:
 
 
 class LocalExecutor:
-    """Runs at most `slots` jobs at a time, each in a child process."""
+    """An executor that runs at most `slots` jobs at a time, each in a worker process."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
@@ -58,20 +58,20 @@ class LocalExecutor:
     def submit(
         self, ident: object, task: WorkerTask, *, tools: Sequence[str], variables: Sequence[str], time_limit: float
     ) -> None:
-        """Start a task; `poll` returns its outcome with the same `ident`."""
+        """Give a task to a worker; `poll` returns the outcome of the task together with `ident`."""
         chosen = self._worker_for(tools, tuple(variables))
         now = time.monotonic()
         chosen.task, chosen.ident, chosen.started = task, ident, now
         chosen.deadline, chosen.time_limit, chosen.peak_bytes = now + time_limit, time_limit, 0
         chosen.loaded.update(tools)
-        # The death of an idle worker shows in `poll`, as the end of its answers.
+        # If an idle worker has died, `poll` sees the end of the worker's answers.
         with contextlib.suppress(BrokenPipeError):
             stdin = _pipe(chosen.process.stdin)
             stdin.write(worker.encode_task(task))
             stdin.flush()
 
     def poll(self, timeout: float = _POLL_SECONDS) -> list[tuple[object, Outcome]]:
-        """Wait up to `timeout` seconds for outcomes, and return them with their idents."""
+        """Wait up to `timeout` seconds for outcomes, and return each outcome with the `ident` of its task."""
         done = []
         for event, _ in self._selector.select(timeout):
             child: _Worker = event.data
@@ -86,7 +86,10 @@ class LocalExecutor:
         return done
 
     def _watch(self, now: float) -> list[tuple[object, Outcome]]:
-        """Note the peak memory of busy workers; end workers past their deadline and return the outcomes of those."""
+        """Note the peak memory of busy workers.
+
+        End each worker that is past its deadline, and return an outcome with the error.
+        """
         late = []
         for each in [w for w in self._workers if w.task is not None]:
             each.peak_bytes = max(each.peak_bytes, worker.peak_of(each.process.pid))
@@ -98,7 +101,7 @@ class LocalExecutor:
     def close(self) -> None:
         """Kill all workers and the programs that they have started."""
         for each in self._workers:
-            _kill(each)  # all before waiting for any: a process with gigabytes takes a while to end
+            _kill(each)  # kill all before waiting for any: a process with gigabytes ends slowly
         for each in list(self._workers):
             self._remove(each)
         self._selector.close()
@@ -185,7 +188,7 @@ def _crash(child: _Worker, code: int) -> Outcome:
             StepError(
                 f"the worker of step {name!r} was killed from outside (signal 9)",
                 facts,
-                "mostly that is the kernel running out of memory: build with -j 1, or on a machine with more of it",
+                "usually the kernel ran out of memory: build with -j 1, or on a machine with more memory",
             ),
         )
     how = f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit code {code}"

@@ -18,8 +18,8 @@ FREE = -1
 class Fault(Exception):  # noqa: N818 - it becomes an error of the recipe or of the step
     """An override that Triton refuses, or accepts without doing what the override says.
 
-    `path` leads from the model's overrides to the value. `at_key` is true where the key at that path is wrong, not the
-    value.
+    `path` leads from the model's overrides to the value. `at_key` is true where the key at the end of `path` is wrong,
+    not the value.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class ConfigTensor:
     """The shape that clients send, where Triton reshapes it to `dims`."""
     optional: bool = False
     axes: tuple[str | None, ...] = ()
-    """The model's name of each of `dims` that may have any size; empty where the names are not known."""
+    """The model's name of each axis in `dims` that may have any size; empty where the names are not known."""
 
     def takes(self, dims: Sequence[int]) -> bool:
         """Tell whether the tensor takes `dims`: each size must be the tensor's own, or the tensor's size is free."""
@@ -88,7 +88,7 @@ class About:
 
     @property
     def batch_limit(self) -> str:
-        """The largest batch in words, with the setting that it comes from."""
+        """Words for an error: the setting that limits the batch, and the largest batch, as in "max_batch_size is 8"."""
         source = "max_batch_size" if self.batch is not None else "the largest of the profiles"
         return f"{source} is {self.largest}"
 

@@ -1,4 +1,4 @@
-"""Identity: fields by which Triton finds a model, its backend and its files. The package sets these fields itself."""
+"""Identity: the fields, set by the package itself, by which Triton finds a model, its backend and its files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
 
 
 def _own_fields(overrides: Overrides, about: About) -> Iterator[Fault]:
-    """Yield a fault for each field whose value differs from the package's own; the same value may be repeated."""
+    """Yield a fault for each field whose value differs from the value that the package itself sets."""
     own = {
         "platform": about.backend.platform,
         "backend": about.backend.backend,

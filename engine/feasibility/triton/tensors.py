@@ -1,7 +1,8 @@
 """Tensors: checks `input` and `output` in overrides against the inputs and outputs of the model."""
 
-# Sources: Triton's model_config_utils.cc refuses wrong dimensions, reshapes and batch inputs. Its backends for ONNX
-# Runtime and TensorRT refuse tensors that differ from the model's ("Model Configuration" in Triton's documentation).
+# Sources: Triton's model_config_utils.cc refuses wrong dimensions, reshapes and batch inputs. Triton's backends for
+# ONNX Runtime and TensorRT refuse tensors that differ from the model's tensors ("Model Configuration" in Triton's
+# documentation).
 
 from __future__ import annotations
 
@@ -126,7 +127,11 @@ def _flags(tensor: Mapping[str, Any], path: Path, own: ConfigTensor, about: Abou
 
 
 def _takes_ragged(own: ConfigTensor, about: About) -> bool:
-    """Tell whether a model may take the rows of several requests as one row; True where nothing speaks against it."""
+    """Tell whether a model may take the rows of several requests as one row.
+
+    The answer is True for a model that runs no graph, and where the input's dims or the model's max_batch_size are not
+    known.
+    """
     if about.batch == 0:
         return False
     if about.backend not in _ENGINES or own.dims is None or about.batch is None:

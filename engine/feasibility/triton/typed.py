@@ -18,9 +18,9 @@ _BOUNDS = {
 }
 _REALS = ("float", "double")
 _SHOWN = 60
-"""The characters of a text that an error shows."""
+"""The number of characters of a text that an error shows."""
 _LARGEST_FLOAT = 3.4028234663852886e38
-"""The largest finite number of 32 bits."""
+"""The largest finite number of a 32-bit float."""
 _OTHER_NAMES = {
     "FLOAT32": "TYPE_FP32", "FLOAT": "TYPE_FP32", "FLOAT16": "TYPE_FP16", "HALF": "TYPE_FP16", "FLOAT64": "TYPE_FP64",
     "DOUBLE": "TYPE_FP64", "BFLOAT16": "TYPE_BF16", "BYTES": "TYPE_STRING", "STR": "TYPE_STRING", "INT": "TYPE_INT64",
@@ -31,8 +31,9 @@ _OTHER_NAMES = {
 def typed(value: Any, kind: str = "ModelConfig", path: Path = ()) -> Any:
     """Return a value as protobuf would store it, in plain Python types and without nulls.
 
-    `kind` is the type in model_config.proto: a message, an enum or a scalar; "[X]" is a list of X, "{K:V}" a map.
-    A whole number may be text, as in protobuf's JSON. Raises Fault for the first value that does not fit.
+    `kind` is the type in model_config.proto: a message, an enum or a scalar; "[X]" is a list of X, "{K:V}" a map. A
+    whole number may be text, as in protobuf's JSON. Raises Fault for the first value that does not fit its type in
+    model_config.proto.
     """
     if kind.startswith("["):
         return _list(value, kind[1:-1], path)

@@ -19,7 +19,7 @@ from engine.runtimes.backends import Backend
 
 _FIELD = "model_warmup"
 _ASKING = ("generate", "stream")
-"""Parts that cannot be warmed up: they send requests to other models, which Triton forbids during warm-up."""
+"""Parts of a package that cannot be warmed up: they call models of the package, which Triton forbids during warm-up."""
 _DATA = ("zero_data", "random_data", "input_data_file")
 
 

@@ -15,24 +15,29 @@ if TYPE_CHECKING:
     from engine.kit.inputs.cases import Case
 
 NEAR_TIE = 0.05
-"""The most that the built model's choice may score below the original's choice, as a share of the largest logit.
+"""The largest gap between two logits that counts as a near tie, as a share of the original's largest logit.
 
-Both scores are logits of the original. The share is fixed, because a bound that grew with the measured error would let
-a broken model pass.
+The gap lies between the original's logits for its own choice and for the built model's choice. `NEAR_TIE` is a
+constant, because a tolerance that grew with the measured error would let a broken model pass.
 """
 NEAR_NEIGHBOURS = 0.02
-"""The most that the cosine of the built model's nearest neighbour may lie below that of the original's."""
+"""The largest gap between two cosines that counts as a near tie of nearest neighbours.
+
+The gap lies between the original's cosine for its own nearest neighbour and for the built model's nearest neighbour.
+"""
 
 _TEXTS = 3
-"""The least number of texts of which each has more than one possible neighbour."""
+"""The least number of texts for a comparison of nearest neighbours: with two, no text has a choice of neighbours."""
 
 
 def compare(name: str, original: np.ndarray, built: np.ndarray, real: np.ndarray | None) -> tuple[int, int]:
     """Return the number of choices that an output makes, and the number that differ in the built model.
 
-    The largest logit is the choice: of each row in [batch, classes], of each `real` position in [batch, sequence,
-    classes], and among the real positions of spans. A row of integers is one choice. Other outputs choose nothing.
-    A near tie counts as equal.
+    Each row of logits [batch, classes] makes one choice, the class with the largest logit. Each `real` position of
+    logits [batch, sequence, classes] also chooses the class with the largest logit. A row of span logits [batch,
+    sequence] chooses the `real` position with the largest logit. A row of integers is a choice as a whole. An output of
+    any other type or shape makes no choice. Where two choices differ by a near tie only (`NEAR_TIE`), they count as
+    equal.
     """
     import numpy as np
 
@@ -92,7 +97,7 @@ def _are_classes(output: np.ndarray) -> bool:
 
 
 def _logits(name: str, output: np.ndarray, real: np.ndarray | None) -> np.ndarray | None:
-    """Return the logits of each choice, [choices, options]; None for an output that chooses nothing."""
+    """Return the logits of each choice, [choices, options]; None for an output that makes no choice."""
     import numpy as np
 
     if output.dtype.kind != "f":

@@ -30,7 +30,7 @@ class Distance:
     choices: int = 0
     """The number of choices that were compared."""
     changed: int = 0
-    """The number of choices that differ by more than a near tie."""
+    """The number of choices that differ in the two models, near ties not counted (`agreement.NEAR_TIE`)."""
 
 
 def distance(
@@ -38,9 +38,9 @@ def distance(
 ) -> Distance | None:
     """Compare the outputs of one case; return None where the built model has numbers that are not finite.
 
-    Only real positions count: those that the attention mask shows. With `pooling`, the cosine is that of the pooled
-    vectors. `usual` is the size of each output over all cases (`outputs.usual`). Raises StepError where outputs are
-    missing or have another shape.
+    Only positions with 1 in the attention mask are compared. With `pooling`, the cosine is that of the pooled vectors.
+    `usual` is the size of each output over all cases (`outputs.usual`). Raises StepError where an output of the built
+    model is missing, or has a different shape than the original's output.
     """
     cosines: list[float] = []
     worst = relative = 0.0
@@ -63,7 +63,7 @@ def distance(
 
 
 def _answer(case: Case, name: str, original: np.ndarray, built: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return the built model's output of this name. Raises StepError where it is missing or has another shape."""
+    """Return the built model's output `name`. Raises StepError where that output is missing or has the wrong shape."""
     if name not in built:
         raise StepError(f"The built model has no output {name}", [f"it has: {', '.join(built)}"])
     if built[name].shape != original.shape:
@@ -75,7 +75,7 @@ def _answer(case: Case, name: str, original: np.ndarray, built: Mapping[str, np.
 
 
 def _comparable(original: np.ndarray, built: np.ndarray) -> bool:
-    """Whether the built output is finite where the original is, and equal to the original elsewhere."""
+    """Whether the built model's output is finite where the original's is, and equal to the original's elsewhere."""
     import numpy as np
 
     if original.dtype.kind != "f" or built.dtype.kind != "f":
@@ -96,7 +96,7 @@ def _error(original: np.ndarray, built: np.ndarray) -> float:
 
 
 def _cosines(original: Sequence[np.ndarray], built: Sequence[np.ndarray], *, faint: float) -> list[float]:
-    """Return the cosine of each pair of vectors with a direction; a vector shorter than `faint` has none."""
+    """Return the cosine of each pair of vectors, except where the original's vector is shorter than `faint`."""
     import numpy as np
 
     cosines = []

@@ -18,22 +18,24 @@ if TYPE_CHECKING:
 
 _BATCH = 3
 _LENGTHS = (8, 64, 4096)
-"""Extents to try for dynamic axes behind the first: tokens, pixels or audio samples. The first that works is used."""
+"""Extents to try, in this order, for dynamic axes behind the first: numbers of tokens, pixels or audio samples."""
 _TOLERANCE = {"float64": 1e-3, "float32": 1e-3}
-"""The largest share of an output's largest value that counts as rounding, by type: kernels add up in another order.
+"""By type, the largest difference that counts as rounding, as a share of the output's largest value.
 
-An error in a mask or in a fused pattern is about as large as the output.
+Rounding differs because two kernels add up numbers in different orders. A rewrite that breaks a mask or fuses the wrong
+operators changes an output by about its own size, far beyond a tolerance of 0.001.
 """
 _HALF_TOLERANCE = 2e-2
-"""The share of the largest value that counts as rounding for types of 16 bits or fewer."""
+"""The tolerance for outputs whose type has 16 bits or fewer: a share of the output's largest value."""
 
 
 def difference(original: Path, changed: Path) -> str | None:
     """Return how a changed model differs from the original on small random inputs, as a text; None where they agree.
 
-    The inputs are seeded. Dynamic axes are 3 x 8, or longer where the model needs more. Attention masks are full,
-    right-padded, left-padded and holed. The original runs with as few optimizations as possible. Where a model cannot
-    run on such inputs, the text gives the reason.
+    The inputs are seeded. A dynamic first axis has 3 rows; every other dynamic axis has the first extent of `_LENGTHS`
+    that the model accepts. The model runs once with each kind of attention mask: full, padded on the right, padded on
+    the left, and with every third position hidden. The original runs with as few optimizations as possible. Where the
+    original or the changed model cannot run on the random inputs, the text gives the reason.
     """
     model = onnx_files.load_graph(original)
     try:
@@ -54,9 +56,9 @@ def difference(original: Path, changed: Path) -> str | None:
 def _answers(
     truth: onnxruntime.InferenceSession, model: onnx.ModelProto
 ) -> list[tuple[str, dict[str, np.ndarray], dict[str, np.ndarray]]]:
-    """Return the kind of mask, inputs and outputs of each trial, at the first length that the model takes.
+    """Return the kind of mask, inputs and outputs of each trial, at the first of `_LENGTHS` that the model accepts.
 
-    Raises the last StepError where the model takes no length.
+    Where the model accepts none of the lengths, the StepError of the last length is raised.
     """
     for length in _LENGTHS:
         try:
@@ -85,7 +87,7 @@ def trials(model: onnx.ModelProto, *, length: int = 8) -> Iterator[tuple[str, di
 
 
 def _beyond_rounding(expected: np.ndarray, got: np.ndarray) -> float:
-    """Return the largest difference as a share of the largest value; 0 where the difference can be rounding."""
+    """Return the largest difference as a share of the largest expected value; 0 within the tolerance."""
     import numpy as np
 
     if expected.shape != got.shape:

@@ -14,7 +14,7 @@ from engine.recipe.schema import Bound, Metric, Precision, Recipe
 from engine.step import Step, TypedReport
 
 _LISTED = 20
-"""The most names of cases that an error lists."""
+"""The largest number of case names in an error."""
 
 
 class JudgedFields(TypedDict):
@@ -43,7 +43,10 @@ class Judged(Step):
 
     @staticmethod
     def fields_of(recipe: Recipe) -> JudgedFields:
-        """Return the values of the fields above by a recipe. A bound of None has a default in `thresholds`."""
+        """Return the values that a recipe gives to the fields of `Judged`.
+
+        For a bound of None, `judge` takes the default of `thresholds`.
+        """
         validation = recipe.validation
         return {
             "task": recipe.model.task,
@@ -55,7 +58,10 @@ class Judged(Step):
         }
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code counts: the step's own, and the task's, which decides how to compare."""
+        """Return the modules whose code is a row of the key: the step's own modules and the task's.
+
+        The task's modules count because the task decides how outputs are compared.
+        """
         return (*super().code_used(), *tasks.modules(self.task))
 
     def judge(self, report: AccuracyReport) -> None:
@@ -70,7 +76,7 @@ class Judged(Step):
             raise _too_far(misses, report, self.precision)
 
     def _worst(self, report: AccuracyReport) -> list[Miss]:
-        """Return the missed bounds of worst values: cosine, max_abs and the relative error."""
+        """Return the missed bounds on worst values: on the cosine, on max_abs and on the relative error."""
         default = DEFAULTS[self.precision]
         misses: list[Miss] = []
         if report.cosine is not None:
@@ -88,7 +94,7 @@ class Judged(Step):
         return misses
 
     def _shares(self, report: AccuracyReport) -> list[Miss]:
-        """Return the missed bounds of shares: agreement and the metric."""
+        """Return the missed bounds on shares: on the agreement and on the metric."""
         misses: list[Miss] = []
         agreement = report.agreement
         if agreement is not None:
@@ -96,7 +102,7 @@ class Judged(Step):
             differ = f", differing: {_names(agreement.differ)}" if agreement.differ else ""
             misses += thresholds.missed("agreement", agreement.share, self.agreement or Bound(at_least=least), differ)
         elif self.agreement is not None:
-            raise _unmeasured("agreement", "the outputs choose nothing, or there are fewer than three texts")
+            raise _unmeasured("agreement", "the outputs make no choice, or there are fewer than three texts")
         if self.metric is not None:
             if report.metric is None:
                 raise _unmeasured("metric", "no sample has a label, or the outputs are no classes")

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     Answer = Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]
 
 _LISTED = 8
-"""The most names of cases in the log."""
+"""The largest number of case names in a line of the log."""
 _TEXT = 60
-"""The letters of a case's text in a report."""
+"""The largest number of characters of a case's text in a report."""
 
 
 def measure(
@@ -39,10 +39,11 @@ def measure(
 ) -> AccuracyReport:
     """Run a model on the cases of the reference; return cosine, max_abs, agreement and, with labels, a metric.
 
-    Where outputs are not finite, the report names those cases and no distance. There is no `agreement` for outputs that
-    make no choice: those without logits, and embeddings of fewer than three texts. `what` is the model's name in the
-    log. `takes` tells whether the model takes inputs of these shapes; other cases are listed under `outside`.
-    Raises StepError where the model cannot run, takes none of the cases or has outputs of another shape.
+    Where the built model gives numbers that are not finite, the report names the cases and has no distance. There is no
+    `agreement` for outputs that make no choice: outputs without logits, and embeddings of fewer than three texts.
+    `what` is the model's name in the log. `takes` tells by the shapes of a case whether the model accepts the case; the
+    report lists refused cases under `outside`. Raises StepError where the model cannot run, accepts none of the cases,
+    or gives an output a different shape than the original does.
     """
     tried, outside = _divided(cases.load(reference), takes)
     kinds = cases.count_kinds(tried)
@@ -56,7 +57,10 @@ def measure(
 def _divided(
     candidates: Sequence[Case], takes: Callable[[Mapping[str, tuple[int, ...]]], bool]
 ) -> tuple[list[Case], list[str]]:
-    """Return the cases that a model takes, and the names of the other cases. Raises StepError where it takes none."""
+    """Return the cases that a model accepts, and the names of the refused cases.
+
+    Raises StepError where the model accepts none of the cases.
+    """
     tried = [case for case in candidates if takes({name: tensor.shape for name, tensor in case.inputs.items()})]
     outside = [case.name for case in candidates if case not in tried]
     if not tried:

@@ -1,4 +1,4 @@
-"""Outputs: their real positions (those that the mask shows), their vectors, and their usual size."""
+"""Outputs: their real positions (those with 1 in the attention mask), their vectors, and their usual size."""
 
 from __future__ import annotations
 
@@ -16,23 +16,27 @@ if TYPE_CHECKING:
     from engine.kit.inputs.cases import Case
 
 SPANS = frozenset({"start_logits", "end_logits"})
-"""Outputs whose logits are over the positions of a row, [batch, sequence]."""
+"""Outputs with one logit for each position of a row, [batch, sequence]."""
 LOGITS = SPANS | {"logits"}
 
 _LARGE_LOGIT = 1.0
 """The least size that an error of logits is divided by, because softmax depends on differences of logits."""
 _FAINT_LOGITS = 0.1
-"""The length below which logits have no direction: all classes are then about equally likely."""
+"""The length below which a vector of logits counts as faint: all classes are then about equally likely."""
 _FAINT = 0.25
-"""A vector shorter than this share of the median length is faint: a small error turns its direction.
+"""The share of the median length below which a vector is called faint.
 
-Faint vectors have no cosine. Their absolute errors still count.
+A small error turns the direction of a faint vector, so the cosine leaves faint vectors out. Errors of faint vectors
+still count in `max_abs`.
 """
 
 
 @dataclass(frozen=True)
 class Usual:
-    """The size of an output of the original: the length below which a vector is faint, and the largest number."""
+    """The usual size of one output of the original.
+
+    The cosine leaves out vectors shorter than `faint`. The largest absolute value of the output is `largest`.
+    """
 
     faint: float
     largest: float
@@ -59,7 +63,7 @@ def usual(cases: Sequence[Case], *, pooling: Pooling | None) -> dict[str, Usual]
 
 
 def positions(name: str, output: np.ndarray, inputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    """Return the real positions of an output, bool [batch, sequence]: those that the mask shows.
+    """Return a bool array [batch, sequence] that is true at an output's real positions, where the attention mask has 1.
 
     None for an output without an axis of positions.
     """
@@ -75,7 +79,7 @@ def positions(name: str, output: np.ndarray, inputs: Mapping[str, np.ndarray]) -
 def vectors(
     name: str, output: np.ndarray, inputs: Mapping[str, np.ndarray], *, pooling: Pooling | None
 ) -> list[np.ndarray]:
-    """Return the vectors of an output for the cosine: a float64 vector for each row, pooled with `pooling`."""
+    """Return the vectors for the cosine: one float64 vector for each row of an output, pooled by `pooling`."""
     import numpy as np
 
     if output.dtype.kind not in "fiu":

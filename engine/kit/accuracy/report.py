@@ -19,7 +19,7 @@ class Worst:
     mean: float
     sample: str
     text: str
-    """The beginning of that case's text; "" for a case without a text."""
+    """The beginning of the text of the worst case; "" for a case without a text."""
 
     def line(self, number: Number) -> str:
         """Return the mean, the worst value and the name of the worst case, for a line of text."""
@@ -32,11 +32,11 @@ class Agreement:
 
     share: float
     differ: tuple[str, ...]
-    """The cases in which the two models choose differently."""
+    """The names of the cases in which the built model and the original choose differently."""
     choices: int
 
     def line(self, number: Number) -> str:
-        """Return the label and the share, for a line of text."""
+        """Return the number's label and the share of equal choices, for a line of text."""
         return f"{number.label} {number.text(self.share)}"
 
 
@@ -70,12 +70,12 @@ class AccuracyReport(TypedReport):
     """The cosine of outputs as vectors; None where no output is a vector with a direction."""
     max_abs: Worst | None = field(default=None, metadata=significant("max_abs", digits=_DIGITS))
     relative: Worst | None = None
-    """The largest error as a share of the output's largest value."""
+    """The largest absolute difference, as a share of the output's largest value."""
     agreement: Agreement | None = field(default=None, metadata=significant("agreement", digits=_DIGITS))
     """The agreement of choices; None for outputs that make no choice."""
     metric: MetricReport | None = field(default=None, metadata=significant("metric", digits=_DIGITS))
     """The metric of labelled samples; None where no sample has a label."""
     bytes: int | None = None
-    """The size of the model's files, where these will be packaged."""
+    """The size in bytes of the built model's files; None in the report of `validate-onnx`."""
     emulated: str | None = None
     """The 16-bit precisions that the CPU emulated; None where it emulated none."""

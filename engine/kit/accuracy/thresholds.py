@@ -11,11 +11,12 @@ from engine.recipe.schema import Bound, Precision
 
 @dataclass(frozen=True)
 class Defaults:
-    """The bounds where the recipe has none.
+    """The default bounds of one precision, for a recipe without bounds of its own.
 
-    `cosine`: the least cosine of the worst sample. `agreement`: the least share of choices that stay the same.
-    `relative`: the largest error of any number, as a share of the output's largest number. There is no absolute
-    default, because outputs differ in size: some are near 1, others near 1000.
+    `cosine` is the lower bound on the cosine of the worst sample. `agreement` is the lower bound on the share of
+    choices that the built model and the original make alike. `relative` is the upper bound on the largest error, as a
+    share of the output's largest value. The absolute error `max_abs` has no default bound, because the outputs of some
+    models are near 1 and the outputs of other models near 1000.
     """
 
     cosine: float
@@ -27,12 +28,13 @@ DEFAULTS: Mapping[Precision, Defaults] = {
     # In fp32 only the order of rounding differs: all-MiniLM-L6-v2, fused, stays within 1e-5 of the original.
     "fp32": Defaults(cosine=0.9999, agreement=0.999, relative=1e-3),
     # fp16 and bf16 have 11 and 8 bits of mantissa: errors of 5e-4 and 4e-3 for each operation, which add up. In fp16 a
-    # score of 64 before a softmax is off by 0.03, and so are outputs behind it. T5 does not scale its scores down.
+    # score of 64 before a softmax is off by 0.03, and so are the outputs computed from the softmax. T5, for example,
+    # does not scale its scores down.
     "fp16": Defaults(cosine=0.999, agreement=0.98, relative=0.05),
     "bf16": Defaults(cosine=0.99, agreement=0.95, relative=0.2),
     # The worst cosine of all-MiniLM-L6-v2 on 430 texts and padded batches: 0.970 with 8-bit weights and a scale per
-    # channel, 0.964 with 7 bits, but 0.893 with one scale per tensor and 0.776 unfused. The last two must miss it.
-    # Q/DQ for a GPU has static scales instead of dynamic ones, and the same bound.
+    # channel, 0.964 with 7 bits, but 0.893 with one scale per tensor and 0.776 unfused. The bound of 0.95 refuses the
+    # last two models. Q/DQ for a GPU has static scales instead of dynamic ones, and the same bound.
     "int8": Defaults(cosine=0.95, agreement=0.9, relative=0.5),
     "fp8": Defaults(cosine=0.95, agreement=0.9, relative=0.5),
     # With 4-bit weights, a small model such as all-MiniLM-L6-v2 has a cosine of 0.96 on average and 0.88 at worst.
@@ -57,7 +59,7 @@ class Miss:
 
 
 def missed(number: str, value: float, bound: Bound | None, where: str = "") -> list[Miss]:
-    """Return the misses of a number; [] where the number keeps its bound or has none."""
+    """Return the bounds that a number misses; [] where the number keeps its bound or has no bound."""
     if bound is None:
         return []
     misses = []
@@ -69,14 +71,14 @@ def missed(number: str, value: float, bound: Bound | None, where: str = "") -> l
 
 
 def sample(measured: Worst) -> str:
-    """Return the sample of a worst value, as the end of a sentence of an error."""
+    """Return the name and text of the sample with the worst value, worded as the end of an error's sentence."""
     text = f' "{measured.text}"' if measured.text else ""
     return f", sample {measured.sample}{text} (mean {measured.mean:.6g})"
 
 
 def allowed_changes(share: float, choices: int) -> float:
-    """Return the default for the least share of equal choices: `share`, or less where one change would miss it.
+    """Return the default bound on the share of equal choices: `share`, but at most the share with one changed choice.
 
-    One choice may always change. Of three samples, one is a third: too few to measure a share of 1 in 20.
+    One changed choice never misses the default bound: with three choices, for example, the bound is at most 2/3.
     """
     return min(share, 1 - 1 / choices) if choices else share

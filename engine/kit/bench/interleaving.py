@@ -75,8 +75,9 @@ def bench_rows(
 ) -> list[tuple[BenchRow, list[list[float]]]]:
     """Return the row and the latencies of each contender: for each round a list of milliseconds.
 
-    In the row of the recipe's own model, `ratio_to` says how many times longer each rival with the same `via` takes.
-    Contenders behind a server lengthen the measurement, so that they take no time from the contenders in process.
+    In the row of the recipe's own model, `ratio_to` says how many times longer each rival with the same `via`
+    (for example triton-grpc) takes. Contenders behind a server lengthen the measurement, so that they take no time from
+    the contenders in process.
     """
     in_process = sum(each.via == IN_PROCESS for each in contenders)
     share = len(contenders) / max(1, in_process)

@@ -18,7 +18,7 @@ def percentile(values: Sequence[float], share: float) -> float:
     Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996). Raises ValueError without values.
     """
     if not values:
-        raise ValueError("there is no percentile of nothing")
+        raise ValueError("a percentile needs at least one value")
     ordered = sorted(values)
     position = share * (len(ordered) - 1)
     below, above = math.floor(position), math.ceil(position)

@@ -23,14 +23,17 @@ IMAGES = "images"
 """The name of the only input of a timm model, as `export` names it."""
 
 _LINES = 8
-"""The most lines of a library's message that an error quotes."""
+"""The largest number of lines that an error quotes of a library's message."""
 
 _TWO_TYPES = frozenset({"albert", "bert", "electra"})
 """Model types with two token types where config.json has no `type_vocab_size`."""
 
 
 def kind(checkpoint: Path) -> Literal["transformers", "onnx", "timm"]:
-    """Return the layout of a checkpoint directory. Raises StepError where the directory has none of the three."""
+    """Return the layout of a checkpoint directory.
+
+    Raises StepError for a directory without an ONNX file and config.json.
+    """
     if (checkpoint / "model.onnx").is_file():
         return "onnx"
     fields = config(checkpoint)
@@ -40,7 +43,7 @@ def kind(checkpoint: Path) -> Literal["transformers", "onnx", "timm"]:
 def config(checkpoint: Path) -> dict[str, Any]:
     """Return the content of `config.json`; {} for an ONNX file.
 
-    Raises StepError where the file is missing or no JSON object, or where its `model_type` is no text.
+    Raises StepError where the file is missing or no JSON object, or where its `model_type` is not a string.
     """
     if (checkpoint / "model.onnx").is_file():
         return {}
@@ -71,8 +74,8 @@ def timm_config(checkpoint: Path) -> dict[str, Any]:
 def task(checkpoint: Path, requested: str | None) -> str:
     """Return the name of the model's task: the one that the recipe requests, else the one that config.json names.
 
-    The task of a plain ONNX file is "tensors" by default. Raises StepError where neither names a task, or where this
-    version does not support the task for such a checkpoint.
+    The task of a plain ONNX file is "tensors" by default. Raises StepError where neither the recipe nor config.json
+    names a task, or where a checkpoint of this layout cannot have the task.
     """
     if requested is not None:
         _refuse_unsupported(requested, "the recipe asks for it", checkpoint)
@@ -106,7 +109,7 @@ def own_task(checkpoint: Path) -> str | None:
 
 
 def max_sequence(checkpoint: Path) -> int | None:
-    """Return the most tokens that the position embeddings have room for; None where the config names no limit.
+    """Return the largest number of tokens that the position embeddings allow; None where the config names no limit.
 
     RoBERTa and similar models start to count positions behind the padding token's id, so they lose `pad_token_id + 1`
     of `max_position_embeddings` (`create_position_ids_from_input_ids` in transformers).
@@ -176,8 +179,8 @@ def _refuse_unsupported(name: str, because: str, checkpoint: Path) -> None:
     if tasks.generates(name) and kind(checkpoint) != "transformers":
         raise StepError(
             f"{name} needs a model of transformers",
-            [because, "an .onnx file does not tell what it carries from call to call"],
-            "give the checkpoint as the source; it is exported with its past",
+            [because, "an .onnx file does not tell which of its tensors are the past"],
+            "give the checkpoint as the source: `export` writes the model with its past",
         )
     if task is None or (task.auto_class is None and kind(checkpoint) == "transformers"):
         raise StepError(

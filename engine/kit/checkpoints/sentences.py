@@ -36,7 +36,7 @@ class Sentences:
 
 
 class UnsupportedModules(Exception):  # noqa: N818 - a reason to say, not an error of anybody
-    """A sentence-transformers model has a part that is not supported here; the message names the part."""
+    """A sentence-transformers model has a part that this project does not support; the message names the part."""
 
 
 def load(checkpoint: Path) -> Sentences | None:
@@ -66,7 +66,11 @@ def has_pooling(checkpoint: Path) -> bool:
 
 
 def pooling(checkpoint: Path) -> Pooling | None:
-    """Return the checkpoint's pooling mode; None without a Pooling module, for several modes, and for rarer modes."""
+    """Return the checkpoint's pooling mode: mean, cls or max.
+
+    The result is None for a checkpoint without a Pooling module, with several modes, or with any mode besides mean, cls
+    and max.
+    """
     if not has_pooling(checkpoint):
         return None
     match _modes(json_files.settings(_pooling_config(checkpoint))):
@@ -100,7 +104,7 @@ def _modules(checkpoint: Path) -> list[tuple[str, str]]:
 
 
 def _modes(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the modes of a Pooling config: by the field `pooling_mode`, else by switches; the mean by default."""
+    """Return the modes that a Pooling config names in `pooling_mode` or, if older, switches on; the mean by default."""
     named = config.get("pooling_mode")
     if named is not None:
         return tuple(str(mode) for mode in named) if isinstance(named, list) else (str(named),)

@@ -13,7 +13,7 @@ from engine.kit.checkpoints import json_files, model_files
 
 _POINTER = b"version https://git-lfs.github.com/spec"
 _POINTER_LIMIT = 1024
-"""Bytes. The specification of git-lfs promises that pointer files are smaller."""
+"""The size in bytes below which a pointer file lies, by the specification of git-lfs."""
 
 
 def check(directory: Path, names: Sequence[str]) -> None:

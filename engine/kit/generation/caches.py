@@ -1,4 +1,4 @@
-"""Caches of transformers: fill them with keys and values, read them by name, and find the shapes of a model's own."""
+"""Caches of transformers: a cache filled with keys and values, read by name, and the shapes of a model's cache."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ def filled(tensors: Mapping[str, torch.Tensor], prefix: str, part: str | None = 
 
 
 def both(own: Any, cross: Any) -> Any:
-    """Return the cache of a decoder with an encoder: its own keys and values, and the final ones of the encoder."""
+    """Return the cache of an encoder-decoder model: the decoder's own keys and values, and those of cross-attention.
+
+    The keys and values of cross-attention come from the encoder and never change.
+    """
     from transformers.cache_utils import EncoderDecoderCache
 
     cache = EncoderDecoderCache(own, cross)
@@ -58,15 +61,15 @@ def tensors(cache: Any, prefix: str, part: str | None = None) -> dict[str, torch
 
 
 def takes(model: Any, argument: str) -> bool:
-    """Whether a model's `forward` has a parameter of this name."""
+    """Whether a model's `forward` has the parameter `argument`."""
     return argument in inspect.signature(model.forward).parameters
 
 
 def layers(model: Any) -> list[Layer]:
     """Return the shape of the past of each decoder layer, by running the model on two tokens.
 
-    The config is not read, because each family of models names these sizes differently. Raises StepError for a model
-    whose past is anything but keys and values.
+    The shapes do not come from the config, because each family of models names its fields differently. Raises StepError
+    for a model whose past is anything but keys and values.
     """
     import torch
 
@@ -90,19 +93,20 @@ def _other(model: Any, why: str) -> StepError:
     return StepError(
         f"{type(model).__name__} does not carry keys and values from token to token, and cannot be exported",
         [why],
-        "models that generate must be attention throughout, as GPT-2, OPT, Llama, T5 and BART are",
+        "choose a model whose layers all use attention, such as GPT-2, OPT, Llama, T5 or BART",
     )
 
 
 @cache
 def _layer_class() -> Any:
-    """Return the class of a cache's layers. A function defines the class, because importing transformers is slow."""
+    """Return the class `ExportedLayer`, defined in a function because importing transformers is slow."""
     from transformers.cache_utils import DynamicLayer
 
     class ExportedLayer(DynamicLayer):  # type: ignore[misc]
-        """A layer that stores its first keys and values as they are.
+        """A layer of a cache that stores its first keys and values unchanged.
 
-        The base class joins them to an empty tensor, and an exporter would write that operator into the graph.
+        The base class concatenates the first keys and values with an empty tensor, and an exporter would write the
+        useless Concat into the graph.
         """
 
         def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:  # noqa: ARG002

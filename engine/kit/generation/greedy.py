@@ -19,7 +19,7 @@ STOP, LENGTH = "stop", "length"
 class Rules:
     """Logits processors: the rules that `generate()` of transformers applies before it takes the largest logit.
 
-    Names and order are those of transformers: `GenerationMixin._get_logits_processor` and
+    The rules have the names and the order of transformers' `GenerationMixin._get_logits_processor` and
     `generation/logits_process.py`. A length counts the decoder's tokens, including the prompt of a decoder-only model
     or the start token of an encoder-decoder model.
     """
@@ -75,7 +75,7 @@ class Greedy:
         return all(reason is not None for reason in self.reasons)
 
     def stop(self, row: int) -> None:
-        """Finish a row because the caller wants so, for example after a stop string or when the client is gone."""
+        """Finish a row at the caller's request, for example after a stop string or when the client has disconnected."""
         self.reasons[row] = self.reasons[row] or STOP
 
     def choose(self, logits: Array) -> Array:
@@ -141,8 +141,8 @@ def positions(mask: Array, new: int) -> Array:
 def scores(rules: Rules, logits: Array, tokens: Sequence[int], *, prompt: int, longest: int) -> Array:
     """Return the scores of one row's next token, [vocabulary]: the logits after the rules were applied.
 
-    `tokens` are all tokens of the decoder so far, of which the first `prompt` are the prompt; `longest` is the row's
-    largest number of tokens, prompt included.
+    `tokens` are all tokens of the decoder so far, beginning with the prompt; `prompt` is the number of the prompt's
+    tokens. `longest` is the largest number of tokens of the row, prompt included.
     """
     import numpy as np
 
@@ -199,5 +199,5 @@ def _force(changed: Array, only: Sequence[int]) -> None:
 
 
 def _beginning(rules: Rules, prompt: int) -> int:
-    """Return how many tokens the decoder has when it chooses its first token that no rule forces."""
+    """Return the number of tokens before the first free choice: those of the prompt, and a forced first token."""
     return prompt if prompt > 1 or rules.forced_bos_token_id is None else prompt + 1

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 DECODER_TOKENS = "decoder_input_ids"
 _ANSWER = 12
-"""The tokens of a model's own answer that its decoder gets in validation, for a model with an encoder."""
+"""The number of tokens of the original's own answer that an encoder-decoder model's decoder reads in validation."""
 
 
 def whole(model: Any) -> torch.nn.Module:
     """Return the model as a module for validation, in eval mode: one pass without a cache.
 
     `input_ids`, `attention_mask` [batch, sequence] -> `logits` [batch, sequence, vocabulary]. Positions are counted
-    from the mask, as `generate()` of transformers does. The decoder of a model with an encoder has a third input,
-    `decoder_input_ids` [batch, decoder sequence], and the logits are those of that input. `own_answer` computes its
-    tokens, so `input_specs` leaves it out.
+    from the mask, as `generate()` of transformers does. An encoder-decoder model has a third input, `decoder_input_ids`
+    [batch, decoder sequence], and the decoder gives logits for each of the input's positions. `input_specs` leaves
+    `decoder_input_ids` out, because `own_answer` computes the tokens.
     """
     tokens = _integers(("input_ids", "attention_mask"), ("batch", "sequence"))
     if not model.config.is_encoder_decoder:
@@ -39,7 +39,7 @@ def whole(model: Any) -> torch.nn.Module:
 
 
 def with_past(whole: torch.nn.Module) -> dict[str, torch.nn.Module]:
-    """Return the modules that are exported of a model, in eval mode, by the folder of the artifact.
+    """Return the modules to export, in eval mode: the folder of the artifact for a module's graph -> the module.
 
     Each module describes its inputs in `input_specs` and its outputs in `output_specs`. Raises StepError for a model
     whose past is anything but keys and values.
@@ -71,7 +71,7 @@ def with_past(whole: torch.nn.Module) -> dict[str, torch.nn.Module]:
 
 
 def generates(module: torch.nn.Module) -> bool:
-    """Whether a module is one that `whole` or `with_past` returned."""
+    """Whether `whole` or `with_past` returned the module."""
     return getattr(module, "generates", False) is True
 
 
@@ -134,9 +134,10 @@ def _decoded(model: Any, tensors: Tensors) -> Tensors:
 
 
 def _encoded(model: Any, tensors: Tensors) -> Tensors:
-    """Return the keys and values that the decoder computes from the encoder's states, by running it on one token.
+    """Run the decoder on one token, and return the keys and values that it computes from the encoder's states.
 
-    The exported graph has no output for the other results of the decoder, so it leaves them out.
+    The decoder also computes logits and its own past. The exported graph has no outputs for logits and the decoder's
+    past, so the exporter leaves out the operators that compute only logits and the past.
     """
     cross = caches.empty()
     both = caches.both(caches.empty(), cross)
@@ -197,7 +198,7 @@ def _generating(
 
 @cache
 def _class() -> Any:
-    """Return the class of modules. A function defines the class, because importing torch is slow."""
+    """Return the class `NamedTensors`, defined in a function because importing torch is slow."""
     import torch
 
     class NamedTensors(torch.nn.Module):  # type: ignore[misc]

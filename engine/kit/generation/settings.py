@@ -1,4 +1,4 @@
-"""Settings: how a checkpoint's own configs say that its text is generated, for greedy generation."""
+"""Settings: the options of greedy generation that a checkpoint's own config files contain."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from engine.kit.checkpoints import json_files
 from engine.kit.generation.greedy import Rules
 
 _DEFAULT_NEW_TOKENS = 128
-"""The most new tokens of an answer where neither the recipe nor the model names a number."""
+"""The largest number of new tokens in an answer where neither the recipe nor the model names a number."""
 _NEUTRAL: tuple[Any, ...] = (None, False, 0, "", [], {})
-"""Values that mean that a field is not set, whatever its type."""
+"""Values that stand for "not set" in a field of any type."""
 
 _UNSUPPORTED: Mapping[str, Any] = {
     "sequence_bias": None,
@@ -30,7 +30,7 @@ _UNSUPPORTED: Mapping[str, Any] = {
     "constraints": None,
     "force_words_ids": None,
 }
-"""Fields of transformers' GenerationConfig that greedy generation here does not support -> their neutral values."""
+"""Unsupported fields of transformers' GenerationConfig -> the value with which a field changes nothing."""
 _NOT_GREEDY: Mapping[str, Any] = {
     "num_beams": 1,
     "num_beam_groups": 1,
@@ -39,7 +39,7 @@ _NOT_GREEDY: Mapping[str, Any] = {
     "penalty_alpha": None,
     "dola_layers": None,
 }
-"""Fields that choose tokens in a way that is not greedy -> their values in greedy generation."""
+"""Fields that switch to a generation that is not greedy, such as beam search -> their values in greedy generation."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class Settings:
     pad_token_id: int
     """The id that pads rows."""
     first_token_id: int | None
-    """The token of an empty prompt: the one that begins texts, else the one that ends them; None without both."""
+    """The token that stands for an empty prompt: the BOS token, else the EOS token, else None."""
     decoder_start_token_id: int | None
-    """The token that the decoder of a text2text model begins with; None for a model that is a decoder alone."""
+    """The token that the decoder of an encoder-decoder model begins with; None for a decoder-only model."""
     max_new_tokens: int
-    """The most new tokens of a row, and the default of a request."""
+    """The largest number of new tokens in a row, and the default for a request."""
     positions: int | None
-    """The most tokens that the model has positions for; None where no limit is known."""
+    """The largest number of tokens that the model has positions for; None where no limit is known."""
     stop_strings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """Notes for the log: fields of the model's config that greedy generation ignores."""
@@ -67,10 +67,11 @@ class Settings:
 
 
 def read(checkpoint: Path, *, max_new_tokens: int | None = None, longest: int | None = None) -> Settings:
-    """Return the settings of a checkpoint: those of generation_config.json, without it those of config.json.
+    """Return the settings of a checkpoint, from generation_config.json or, if missing, from config.json.
 
-    `max_new_tokens` is the recipe's limit; without it the model's own limit counts. `longest` is the most tokens of
-    prompt and answer that the profiles allow. As in transformers, generation_config.json replaces config.json.
+    `max_new_tokens` is the recipe's limit; with None the model's own limit counts. `longest` is the largest number of
+    tokens, prompt and answer together, that the profiles allow. As in transformers, generation_config.json replaces
+    config.json.
 
     Raises StepError for fields that greedy generation does not support, and for lengths beyond the model's positions.
     """
@@ -118,9 +119,9 @@ def _refuse(config: Mapping[str, Any], name: str) -> None:
     unsupported = [field for field, neutral in _UNSUPPORTED.items() if config.get(field) not in (*_NEUTRAL, neutral)]
     if unsupported:
         raise StepError(
-            "the model's own settings ask for what greedy generation here does not do",
+            "the model's own settings have fields that greedy generation does not support",
             [f"{name}: {field}: {config[field]}" for field in unsupported],
-            f"without it the answers are others: take it out of {name} if they may be",
+            f"take the fields out of {name} if answers without their effect are good enough",
         )
 
 
@@ -143,7 +144,10 @@ def _start(config: Mapping[str, Any], name: str) -> int:
 
 
 def _pad(config: Mapping[str, Any], model_config: Mapping[str, Any], ends: tuple[int, ...]) -> int:
-    """Return the id that pads rows. A model without one gets its end token or 0: padding is masked."""
+    """Return the id that pads rows: the model's padding token, else its end token, else 0.
+
+    Any id may pad rows, because the attention mask hides padding.
+    """
     own = (config.get("pad_token_id"), model_config.get("pad_token_id"), *ends)
     return next((number for number in own if isinstance(number, int) and number >= 0), 0)
 
@@ -151,15 +155,16 @@ def _pad(config: Mapping[str, Any], model_config: Mapping[str, Any], ends: tuple
 def _new_tokens(config: Mapping[str, Any], limit: int | None, positions: int | None, start: int | None) -> int:
     """Return the most new tokens: the recipe's `limit`, else the model's own, else a default.
 
-    At least one position is left for the prompt. Raises StepError where the recipe's limit is beyond the positions.
+    At least one position is left for the prompt. Raises StepError where the recipe's limit leaves no position for the
+    prompt.
     """
     room = None if positions is None else positions - 1
     if limit is not None:
         if room is not None and limit > room:
             raise StepError(
                 f"the model has no room for {limit} new tokens",
-                [f"it can look at {positions} tokens, the prompt's among them"],
-                f"set generate.max_new_tokens to {room} at most; the more, the less of a long prompt is read",
+                [f"it has positions for {positions} tokens, those of the prompt included"],
+                f"set generate.max_new_tokens to {room} at most; a larger number leaves fewer tokens of a long prompt",
             )
         return limit
     own = config.get("max_new_tokens")
@@ -170,7 +175,7 @@ def _new_tokens(config: Mapping[str, Any], limit: int | None, positions: int | N
 
 
 def _ids(config: Mapping[str, Any], field: str, name: str) -> tuple[int, ...]:
-    """Return the ids of a field that holds one token or a list. Old configs write a negative id for none."""
+    """Return the ids of a field that holds one token or a list; a negative id, as in old configs, means no token."""
     value = config.get(field)
     ids = [] if value is None else value if isinstance(value, list) else [value]
     if not all(isinstance(token, int) for token in ids):
@@ -200,4 +205,4 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _wrong(field: str, value: Any, name: str) -> StepError:
-    return StepError(f"{name} of the model has a {field} that cannot be", [repr(value)[:200]], "save the model again")
+    return StepError(f"{name} of the model has an invalid {field}", [repr(value)[:200]], "save the model again")

@@ -1,4 +1,4 @@
-"""Bench inputs: random tensors of one exact shape, with masks that hide nothing."""
+"""Bench inputs: random tensors of one exact shape, with masks that are 1 everywhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SEED = 22
 def draw(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarray]:
     """Return seeded inputs for a model; `axes` are the extents of its dynamic axes.
 
-    Raises StepError where an axis of the model has no extent, or an extent is for an axis that the model does not have.
+    Raises StepError where `axes` lacks a dynamic axis of the model, or names an axis that the model does not have.
     """
     import numpy as np
 
@@ -43,7 +43,8 @@ def draw(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarra
 def prompts(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarray]:
     """Return seeded `input_ids` and `attention_mask`, [batch, sequence], as the prompts of a model that generates text.
 
-    The graph's other dynamic axes follow from the batch and the sequence length. Raises StepError as `draw` does.
+    The graph's other dynamic axes follow from the batch and the sequence length. Raises StepError where `axes` is not
+    exactly `batch` and `sequence`.
     """
     rows = {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")}
     _refuse_misfits(rows, axes)

@@ -45,13 +45,13 @@ def save(cases: Sequence[Case], directory: Path) -> None:
     arrays: list[np.ndarray] = []
     entries = [_describe(case, arrays) for case in cases]
     (directory / LIST).write_text(json.dumps(entries, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    # Arrays are stored by number: a zip archive may take a tensor's name for a path.
+    # Arrays are stored by number: in a zip archive, a tensor's name with a slash would be a path.
     numbered: dict[str, Any] = {str(number): array for number, array in enumerate(arrays)}
     np.savez(directory / TENSORS, allow_pickle=False, **numbered)
 
 
 def load(directory: Path) -> list[Case]:
-    """Return the cases that `save` wrote. Raises StepError where the directory holds none."""
+    """Return the cases that `save` wrote. Raises StepError where the directory holds no cases."""
     import numpy as np
 
     if not (directory / LIST).is_file():

@@ -10,16 +10,19 @@ from engine.kit.inputs import samples
 from engine.kit.inputs.tokenizer import Tokenizer
 
 _FILLERS = ("a", "1", ".", "x")
-"""Filler words where no built-in word fits. Nearly every tokenizer has a single token for at least one of them."""
+"""Short words that fill a row up to the exact number of tokens.
+
+Nearly every tokenizer has a single token for at least one of the short words.
+"""
 _APART = 7
-"""The distance, in words, between the beginnings of two rows, so that the rows of a batch differ."""
+"""The number of words by which the beginning of each row moves on in the built-in texts, so that rows differ."""
 
 
 def draw(tokenizer: Tokenizer, *, rows: int, tokens: int, paired: bool = False) -> list[list[str]]:
     """Return `rows` rows of one text each, or of a pair, with exactly `tokens` tokens, special tokens included.
 
-    The texts are words of the built-in samples. Raises StepError where the tokenizer cuts texts to fewer tokens, or
-    where no text with so many tokens is found.
+    The texts are words of the built-in samples. Raises StepError where the tokenizer's limit is below `tokens`, or
+    where no row with exactly `tokens` tokens is found.
     """
     limit = (tokenizer.backend.truncation or {}).get("max_length")
     if limit is not None and tokens > limit:
@@ -38,7 +41,10 @@ def _uncut(tokenizer: Tokenizer) -> Tokenizer:
 
 
 def _row(tokenizer: Tokenizer, words: list[str], tokens: int, *, paired: bool) -> list[str]:
-    """Return a row of the first words that fit, filled up with one filler; a pair begins with a single word."""
+    """Return a row of exactly `tokens` tokens: as many of `words` as fit, then one of `_FILLERS`, repeated.
+
+    The first text of a pair is a single word.
+    """
     first = words[:1] if paired else []
     chosen: list[str] = []
     for word in islice(cycle(words), tokens):

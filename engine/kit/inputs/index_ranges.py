@@ -1,4 +1,4 @@
-"""Index ranges: the number of values of an integer input, which is the number of rows of the table that it indexes."""
+"""Index ranges: the number of valid values of an integer input, which is the number of rows of the indexed table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _EMBED_TABLES = {0: 2, 1: 4}
 def of(model: onnx.ModelProto) -> dict[str, int]:
     """Return the number of rows of the smallest table that each integer input indexes, by the input's name.
 
-    A table is read by `Gather` or by ONNX Runtime's fused embedding, directly or behind operators of `_PASS_ON`.
+    The operator that reads the table is `Gather` or ONNX Runtime's fused embedding. Between the input and the operator
+    there may be operators that pass values on unchanged (`_PASS_ON`).
     """
     origin = {value.name: value.name for value in model.graph.input}
     sizes = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}

@@ -10,7 +10,10 @@ from pathlib import Path
 from engine.kit.inputs.cases import LABEL
 
 _LARGEST = 64 << 20
-"""The most bytes of a file that `recipe check` reads. In larger files, `validate-onnx` finds an overlap later."""
+"""The size in bytes up to which `recipe check` reads a file.
+
+For a larger file, only `validate-onnx` finds an overlap.
+"""
 
 
 @cache

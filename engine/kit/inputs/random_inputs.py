@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 
 SEED = 21
 _LENGTHS = (3, 8, 16, 33, 64, 128)
-"""The lengths of random rows in tokens: short and long ones, powers of two and others."""
+"""The lengths of random rows in tokens: short and long, some of them powers of two."""
 _LONGEST = 512
-"""The most tokens of a random row, unless the model needs longer rows. Most encoders have 512 positions."""
+"""The largest number of tokens of a random row, unless the model needs longer rows.
+
+Most encoders have 512 positions.
+"""
 _UNSEEN = ({"batch": 1, "other": 16}, {"batch": 2, "other": 24}, {"batch": 3, "other": 9})
 """Extents of dynamic axes without profiles: `batch` of a first axis, `other` of any other axis, such as time."""
 _LARGEST = 1 << 23
-"""The most elements of a random tensor: the largest extents of a profile for images may need gigabytes."""
+"""The largest number of elements of a random tensor: a profile's maximum extents for images may need gigabytes."""
 
 
 def rows(vocabulary: Vocabulary, limits: RowLimits, *, seed: int = SEED) -> list[Row]:
@@ -44,7 +47,7 @@ def tensors(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yield sets of random inputs: normally distributed floats, integers below `ranges`, masks of 0 and 1.
 
-    Each profile gives three sets: its least, its usual and its greatest extents. A set with a tensor of more than
+    Each profile gives three sets, with its minimum, optimum and maximum extents. A set with a tensor of more than
     `largest` elements is left out. Raises StepError for an input of unknown shape or of a type that numpy lacks.
     """
     import numpy as np
@@ -63,13 +66,13 @@ def tensors(
 
 
 def vocabulary(specs: Mapping[str, Input], ranges: Mapping[str, int]) -> Vocabulary:
-    """Return the token ids and types that a text graph has embeddings for; two of each where no table is known."""
+    """Return the numbers of token ids and token types that a graph has embeddings for; 2 where a number is unknown."""
     types = ranges.get("token_type_ids", 2) if "token_type_ids" in specs else 1
     return Vocabulary(tokens=ranges.get("input_ids", 2), types=types)
 
 
 def limits(specs: Mapping[str, Input], profile: Profile, longest: int | None) -> RowLimits:
-    """Return the batch sizes and sequence lengths of a profile, or those of the graph where the profile has none."""
+    """Return the batch sizes and sequence lengths of a profile; for an axis without a profile, those of the graph."""
     free = RowLimits.of(specs, longest)
     axes = specs["input_ids"].shape
     ranges = [profile.get(axis) if isinstance(axis, str) else None for axis in axes]

@@ -40,8 +40,8 @@ def tensor(
 ) -> np.ndarray:
     """Return a random tensor: floats from the standard normal distribution, integers from 0 to `below` - 1.
 
-    Without `below`, a uint8 tensor has all its 256 values and any other integer or bool tensor 0 and 1.
-    Raises StepError for a type that numpy has no numbers of.
+    Without `below`, a uint8 tensor has values from 0 to 255, and any other integer or bool tensor has the values 0 and
+    1. Raises StepError for a type of numbers that numpy lacks.
     """
     import numpy as np
 
@@ -55,9 +55,10 @@ def tensor(
 
 
 def float32_tensor(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Return standard normal numbers that are drawn as float32, with half the memory that `tensor` needs.
+    """Return standard normal numbers that are drawn as float32, with half the memory that the function `tensor` needs.
 
-    numpy draws other values for float32 than for float64, so the two functions give different tensors for one seed.
+    For one seed, `float32_tensor` and `tensor` give different numbers, because numpy draws float32 and float64 in
+    different ways.
     """
     import numpy as np
 
@@ -65,7 +66,7 @@ def float32_tensor(generator: np.random.Generator, shape: tuple[int, ...]) -> np
 
 
 def row(generator: np.random.Generator, vocabulary: Vocabulary, length: int) -> Row:
-    """Return a random row of `length` tokens, none of them padding. Its second half has the last token type."""
+    """Return a random row of `length` tokens without padding. The second half of the row has the last token type."""
     import numpy as np
 
     ids = generator.integers(0, vocabulary.tokens, (1, length))

@@ -22,10 +22,10 @@ _NUMBERS = frozenset({"bool", "float16", "float32", "float64"}) | {
 def read(path: Path, specs: Mapping[str, Input]) -> list[Case]:
     """Return the rows of an `.npz` file: one array per input, whose first axis counts the samples.
 
-    Where an array has as many axes as the input, its rows become rows of batches. Where an array has one axis more than
-    the input, each row of the array is a whole input; models whose first axis is no batch need this form. An array
-    `label` may hold expected classes. Raises StepError for an array that is missing, or that has another type or shape
-    than the input.
+    Where an array has as many axes as the input, each row of the array becomes a row of a batch. Where an array has one
+    axis more than the input, each row of the array is a whole input; a model whose first axis is no batch needs an
+    array of the second form. An array `label` may hold expected classes. Raises StepError for an array that is missing,
+    or that has another type or shape than the input.
     """
     arrays = _arrays(path)
     for name, spec in specs.items():

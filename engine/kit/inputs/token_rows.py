@@ -28,7 +28,10 @@ _GROUPS = 2
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The values in a row of tokens: ids below `tokens`, token types below `types`; `pad` is the padding token's id."""
+    """The limits of the values in a row of tokens: token ids are below `tokens`, and token types are below `types`.
+
+    `pad` is the padding token's id.
+    """
 
     tokens: int
     types: int = 1
@@ -37,7 +40,7 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class RowLimits:
-    """The least and greatest extents of a text model's axes. Both are equal for a fixed axis. None means no limit."""
+    """The least and the greatest extent of a text model's axes, equal for a fixed axis; None means no limit."""
 
     batch: tuple[int, int | None] = (1, None)
     sequence: tuple[int, int | None] = (1, None)
@@ -85,14 +88,17 @@ def punch_hole(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def alone(row: Row, *, pad: int, limits: RowLimits) -> dict[str, np.ndarray]:
-    """Return one row as the smallest batch that the model takes. Fixed axes repeat or pad the row."""
+    """Return one row as the smallest batch that the model takes.
+
+    The row is repeated up to the least batch size, and padded up to the least sequence length.
+    """
     return batch([row] * limits.batch[0], pad=pad, length=limits.sequence[0])
 
 
 def masked(
     rows: Sequence[Row], *, pad: int, limits: RowLimits
 ) -> Iterator[tuple[Masked, list[int], dict[str, np.ndarray]]]:
-    """Yield batches with masks of every kind, each with the indices of its rows in `rows`.
+    """Yield for each batch the kind of its mask, the indices in `rows` of the batch's rows, and the batch itself.
 
     Every other row is cut to half its tokens, so that rows of equal length need padding, too.
     """

@@ -14,9 +14,9 @@ from engine.text import distribution
 
 _FILES = ("tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "spm.model")
 _ENDLESS = 1_000_000
-"""From this length on, a limit counts as none: some tokenizers write 10^30 for no limit."""
+"""The length from which on a tokenizer's limit means no limit: some tokenizers have a limit of 10^30 tokens."""
 _SHOWN = 80
-"""The most letters of a text that an error quotes."""
+"""The largest number of characters that an error quotes of a text."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def load(checkpoint: Path, *, longest: int | None = None) -> Tokenizer | None:
     if backend is None:
         return None
     settings = json_files.settings(checkpoint / "tokenizer_config.json")
-    # tokenizer.json keeps the limit that it was last used with. That limit counts only where no other is known.
+    # tokenizer.json keeps the limit of its last use. The kept limit counts only where no other limit is known.
     last = (backend.truncation or {}).get("max_length")
     limit = min(_limits(checkpoint, settings, longest), default=last)
     pad = _pad(checkpoint, backend, settings)

@@ -45,11 +45,18 @@ def drop_unread(model: onnx.ModelProto) -> None:
             del stored[index]
 
 
-def name_nodes(model: onnx.ModelProto) -> None:
-    """Give every node of the main graph a unique name; a node keeps its name if no earlier node has the same name."""
+def name_nodes(model: onnx.ModelProto, *, with_output: bool = False) -> None:
+    """Give every node of the main graph a unique name; a node keeps its name if no earlier node has the same name.
+
+    A new name consists of the operator and the number of the node. `with_output` adds the first output of the node, as
+    in the models of dynamic int8, whose bytes must not change.
+    """
     taken: set[str] = set()
     for index, node in enumerate(model.graph.node):
-        name = node.name or f"{node.op_type}_{index}"
+        name = node.name
+        if with_output and (not name or name in taken):
+            name = f"{node.op_type}_{index}_{node.output[0]}"
+        name = name or f"{node.op_type}_{index}"
         while name in taken:
             name += f"_{index}"
         node.name = name

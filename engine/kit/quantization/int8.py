@@ -105,7 +105,7 @@ def quantize(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> on
 def prepare(model: onnx.ModelProto) -> set[str]:
     """Split linear layers, name every node, and return the names of the nodes that can be quantized."""
     linear_layers.split(model)
-    topology.name_nodes(model)  # ONNX Runtime's quantizer tells nodes apart by name
+    topology.name_nodes(model, with_output=True)  # ONNX Runtime's quantizer tells nodes apart by name
     return {node.name for node in _fit(model)}
 
 

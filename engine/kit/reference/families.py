@@ -26,7 +26,7 @@ def refuse_other(config: Any, task: Task, loader: str) -> None:
         )
     if task.generates is Generates.CONTINUES and not continues(config):
         raise StepError(
-            f"{family} reads a text as a whole: it cannot continue one",
+            f"{family} reads a text as a whole: it cannot continue a text",
             _named(config),
             "choose a model such as GPT-2, OPT or Llama, or a task that this one is made for (`task:` under `model:`)",
         )
@@ -37,19 +37,22 @@ def refuse_other(config: Any, task: Task, loader: str) -> None:
 def refuse_without_padding(model: Any, task: Task) -> None:
     """Raise StepError for a classifier that reads the last token of a row and has no id of a padding token.
 
-    Without that id, such a classifier takes padding for the last token.
+    A classifier without the padding token's id would read padding as the last token of the row.
     """
     config = model.config
     if task.classes is Classes.ROWS and continues(config) and config.pad_token_id is None:
         raise StepError(
-            f"{type(model).__name__} classifies a text by its last token, and cannot tell padding from it",
+            f"{type(model).__name__} classifies a text by its last token, and cannot tell that token from padding",
             ["config.json has no pad_token_id"],
             "name the token that texts are filled up with, as `pad_token_id` in config.json",
         )
 
 
 def continues(config: Any) -> bool:
-    """Whether the model is a decoder alone, which continues texts. A family that fills masks is no such decoder."""
+    """Whether the model is a decoder-only model, which continues texts.
+
+    A family with a class for filling masks, such as BERT, counts as decoder-only only if config.json sets `is_decoder`.
+    """
     if config.is_encoder_decoder or not _has_class(config, "AutoModelForCausalLM"):
         return False
     return bool(getattr(config, "is_decoder", False)) or not _has_class(config, "AutoModelForMaskedLM")

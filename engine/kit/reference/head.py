@@ -11,7 +11,7 @@ _SEED = 20
 
 
 class HeadOptions(TypedDict, total=False):
-    """The fields of a recipe's `model:` section about the head, as all functions that load a model take them."""
+    """The fields of a recipe's `model:` section about the head: keyword arguments of functions that load a model."""
 
     num_labels: int | None
     """The number of classes; None for the number in config.json."""

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from engine.recipe.images import Images
 
 _CONTINUED = 64
-"""The most tokens of a text for a decoder: its output has a logit for each token of the vocabulary at each position."""
+"""The largest number of tokens of a text for a decoder-only model.
+
+The limit keeps the outputs small: a decoder gives a logit for each token of the vocabulary at each position.
+"""
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,11 @@ class Original:
     ranges: Mapping[str, int]
     """The number of values that an integer input may have, by the input's name (`index_ranges.of`)."""
     vocabulary: Vocabulary | None = None
-    """The token ids and types that the model knows; None for a model that takes no tokens."""
+    """The number of token ids and token types that the model knows; None for a model that takes no tokens."""
     longest: int | None = None
-    """The most tokens of a sequence; None where no limit is known."""
+    """The largest number of tokens of a sequence; None where no limit is known."""
     complete: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]] = dict
-    """Adds the inputs that only the model can compute: the tokens of its own decoder."""
+    """Adds the inputs that only the model can compute: the tokens for the decoder of an encoder-decoder model."""
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Probes: synthetic inputs to trace a model with, and to compare the exported graph with the model on."""
+"""Probes: synthetic inputs for tracing a model, and for comparing the exported graph with the model."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ if TYPE_CHECKING:
     Tensors = dict[str, np.ndarray]
 
 _TRACED = {"batch": 2, "sequence": 3, "past_sequence": 5, "total_sequence": 8, "encoder_sequence": 7}
-"""The extents of the axes when a model with a past is traced. No two are equal, so an exporter cannot mix up axes."""
+"""The extents of the axes for tracing a model with a past.
+
+All extents differ, so that an exporter cannot mix up axes.
+"""
 _ANSWER = 6
 """The number of decoder tokens in a probe for a model with an encoder."""
 
 
 def example(module: torch.nn.Module, longest: int | None) -> Tensors:
-    """Return the inputs that an exporter traces a model with: two images, or two rows of tokens."""
+    """Return the inputs for tracing a model: two images, or two rows of tokens."""
     if not token_rows.are_tokens(module.input_specs):
         return timm_models.example(module, 2)
     return _rows(module, longest, (11, 16))
 
 
 def example_with_past(part: torch.nn.Module, tokens: int) -> Tensors:
-    """Return the inputs that an exporter traces a module of `modules.with_past` with; token ids are below `tokens`."""
+    """Return the inputs for tracing a module that `modules.with_past` returned; token ids are below `tokens`."""
     import numpy as np
 
     generator = np.random.default_rng(0)
@@ -48,7 +51,7 @@ def example_with_past(part: torch.nn.Module, tokens: int) -> Tensors:
 
 
 def probes(module: torch.nn.Module, longest: int | None) -> Iterator[tuple[str, Tensors]]:
-    """Yield inputs of other shapes than `example`, with masks of every kind; each with a description for errors."""
+    """Yield a name for errors, and inputs with masks of every kind, in shapes that differ from those of `example`."""
     if not token_rows.are_tokens(module.input_specs):
         yield "one image", timm_models.example(module, 1)
         yield "three images", timm_models.example(module, 3)
@@ -75,7 +78,7 @@ def _answered(module: torch.nn.Module, rows: Tensors) -> Tensors:
 def _rows(
     module: torch.nn.Module, longest: int | None, lengths: tuple[int, ...], *, side: Literal["left", "right"] = "right"
 ) -> Tensors:
-    """Return a batch of random rows of these lengths, cut to `longest`. The sum of the lengths is the seed."""
+    """Return a batch of random rows with the given lengths, cut to `longest`; the sum of `lengths` is the seed."""
     vocabulary = torch_models.vocabulary(module)
     limit = longest or max(lengths)
     rows = synthetic.rows(sum(lengths), vocabulary, [min(length, limit) for length in lengths])

@@ -1,4 +1,4 @@
-"""Questions to an original model: samples of a file, built-in texts or random tensors, with masks of every kind."""
+"""Questions: the cases that an original model runs on, from samples, built-in texts or random tensors."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def ask(
 ) -> list[Case]:
     """Return the cases that the original model is run on, without outputs.
 
-    Without a file of samples, a text model with a tokenizer gets the built-in texts. Any other model gets random
-    tensors within `profiles`. Raises StepError where the samples do not suit the model.
+    Without a file of samples, a text model with a tokenizer gets the built-in texts. A text model without a tokenizer
+    gets random tokens, and a model that takes no text gets random tensors, both within `profiles`. Raises StepError
+    where the samples do not suit the model.
     """
     specs = original.input_specs
     if original.vocabulary is None:
@@ -73,7 +74,7 @@ def masked(
 ) -> Iterator[Case]:
     """Yield batches of rows of the cases, with masks of every kind; nothing for a model that takes no mask.
 
-    Each yielded case has the names of its rows as its text, and `prefix` at the beginning of its own name.
+    The text of a yielded case names the cases that its rows come from. The name of a yielded case begins with `prefix`.
     """
     if "attention_mask" not in specs:
         return

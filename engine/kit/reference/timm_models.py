@@ -32,11 +32,11 @@ def load(checkpoint: Path, task: str, images: Images, **head: Unpack[HeadOptions
     is NHWC, and returns `logits` [batch, classes]. `module.input_specs` describes the input.
 
     Raises StepError where timm is missing, the weights do not fit the architecture, the model is no classifier, or the
-    model cannot take images of that size.
+    model cannot take images of the recipe's size.
     """
     if not tasks.find(task).by_timm:
         hint = f"task: {tasks.either(lambda task: task.by_timm)}"
-        raise StepError(f"a model of timm classifies images; {task} is not supported of it", hint=hint)
+        raise StepError(f"a model of timm classifies images: the task {task} is not supported for it", hint=hint)
     model = _created(checkpoint, images)
     _set_head(model, head.get("num_labels"), allowed=head.get("random_head", False))
     channels, *own = _input_size(checkpoint)
@@ -49,7 +49,7 @@ def load(checkpoint: Path, task: str, images: Images, **head: Unpack[HeadOptions
 def example(module: torch.nn.Module, batch: int) -> dict[str, np.ndarray]:
     """Return synthetic images for a loaded model: normally distributed numbers, as normalized images have them.
 
-    `synthetic.float32_tensor` draws them, because a batch of images is large. The seed is the size of the batch.
+    `synthetic.float32_tensor` draws the images, because a batch of images is large. The seed is the size of the batch.
     """
     import numpy as np
 
@@ -71,13 +71,13 @@ def _created(checkpoint: Path, images: Images) -> Any:
     is_fixed = checkpoints.timm_config(checkpoint).get("fixed_input_size")
     model = _weighted(checkpoint, name, {"img_size": size} if images.size and is_fixed else {})
     if getattr(model, "dynamic_img_size", False):
-        # Such a model resamples weights for each batch, and ONNX has no operator for that: resample them once.
+        # With `dynamic_img_size`, a model resamples weights for each batch. ONNX has no operator for that.
         return _weighted(checkpoint, name, {"img_size": size, "dynamic_img_size": False})
     return model
 
 
 def _weighted(checkpoint: Path, name: str, options: dict[str, Any]) -> Any:
-    """Return the architecture with the checkpoint's weights, fp32. Raises StepError where they do not fit."""
+    """Return the architecture with the checkpoint's weights, fp32. Raises StepError where the weights do not fit."""
     import timm
     import torch
 
@@ -86,7 +86,7 @@ def _weighted(checkpoint: Path, name: str, options: dict[str, Any]) -> Any:
             return timm.create_model(
                 f"local-dir:{checkpoint}", pretrained=True, pretrained_cfg_overlay={"custom_load": False}, **options
             ).float()
-    except Exception as error:  # timm, torch and safetensors each raise their own
+    except Exception as error:  # timm, torch and safetensors each raise exceptions of their own
         raise StepError(
             f"the checkpoint's weights do not make a {name}"
             + (f" for images of the size {options['img_size']}" if options else ""),
@@ -111,17 +111,20 @@ _INSTALL = f"{distribution.install('timm')}; for a torch without CUDA, torchvisi
 
 
 def _set_head(model: Any, num_labels: int | None, *, allowed: bool) -> None:
-    """Give the model a random head if it needs one. Raises StepError where the recipe does not allow a random head."""
+    """Give the model a random head where its own does not suit the recipe.
+
+    Raises StepError where the recipe allows no random head.
+    """
     classes = int(model.num_classes)
     if num_labels in (None, classes) and classes:
         return
     if num_labels is None or not allowed:
         raise StepError(
-            f"the checkpoint's head tells {classes} classes apart, the recipe {num_labels}"
+            f"the checkpoint's head has {classes} classes, but the recipe asks for {num_labels}"
             if classes
             else "the checkpoint has no head that classifies",
-            hint="choose a checkpoint that has one, or allow a random head with num_labels and random_head: true "
-            "under model:",
+            hint="choose a checkpoint with a fitting head, or allow a random head with num_labels and "
+            "random_head: true under model:",
         )
     with seeded():
         model.reset_classifier(num_labels)
@@ -137,7 +140,7 @@ def _input_size(checkpoint: Path) -> tuple[int, int, int]:
 
 
 def _try(module: torch.nn.Module, checkpoint: Path, own: list[int]) -> None:
-    """Run the model on one image. Raises StepError where the model cannot take images of this size."""
+    """Run the model on one image. Raises StepError where the model cannot take images of the recipe's size."""
     import torch
 
     try:
@@ -151,16 +154,16 @@ def _try(module: torch.nn.Module, checkpoint: Path, own: list[int]) -> None:
             f"its own size is {own[0]} x {own[1]}: leave preprocess.size out, or take a multiple of its patches",
         ) from error
     if answer.ndim != 2:  # noqa: PLR2004 - batch and classes
-        raise StepError(f"the model answers {list(answer.shape)}: that is no logit for each class")
+        raise StepError(f"the model answers {list(answer.shape)}: not one logit for each class")
 
 
 @cache
 def _image_class() -> Any:
-    """Return the class of loaded models. A function defines the class, because importing torch is slow."""
+    """Return the class `ImageModel`, defined in a function because importing torch is slow."""
     import torch
 
     class ImageModel(torch.nn.Module):  # type: ignore[misc]
-        """A timm model that takes images in either layout and returns a tuple."""
+        """A timm model that takes images in NCHW or NHWC layout and returns a tuple."""
 
         def __init__(self, model: Any, channels: int, sizes: list[int], layout: str) -> None:
             super().__init__()

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def fixed(module: torch.nn.Module) -> torch.nn.Module:
     """Return a copy of a loaded timm model in which convolutions with "same" padding pad by constants.
 
-    "Same" padding depends on the size of the image. Without this change, a traced convolution has a dozen operators
-    that compute the padding again for every batch.
+    "Same" padding depends on the size of the image. Tracing a convolution with "same" padding writes a dozen operators
+    into the graph, which compute the padding again for every batch; constant padding needs one operator.
     """
     import torch
     from timm.layers import Conv2dSame

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from engine.tasks import Task
 
 _LISTED = 8
-"""The most weights that an error names."""
+"""The largest number of weights that an error names."""
 
 
 def load(
@@ -35,10 +35,10 @@ def load(
     """Return the model in fp32, eval mode and eager attention, from local safetensors only.
 
     With `images`, a model of timm is loaded by `timm_models.load`. A model that generates text comes from
-    `generation.modules.whole`. Any other model takes the int64 tensors `module.input_names`, each [batch, sequence], in
-    that order; `module.input_specs` describes them. Its output is a tuple of `module.output_names`: `last_hidden_state`
-    [batch, sequence, hidden], `logits` [batch, labels] or [batch, sequence, labels or vocabulary], or `start_logits`
-    and `end_logits` [batch, sequence].
+    `generation.modules.whole`. A model that reads text and generates none takes int64 tensors [batch, sequence] in the
+    order of `module.input_names`; `module.input_specs` describes the tensors. The model returns a tuple in the order of
+    `module.output_names`: `last_hidden_state` [batch, sequence, hidden], `logits` [batch, labels] or [batch, sequence,
+    labels or vocabulary], or `start_logits` and `end_logits` [batch, sequence].
 
     Raises StepError where the task is not supported, the checkpoint cannot be read, or weights are missing. Only
     weights of the head may be missing, and only where `random_head` (and `num_labels`, for a classifier) allow it.
@@ -72,7 +72,7 @@ def call(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[str,
 
 
 def complete(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the inputs, with the decoder's tokens for a model with an encoder (`generation.modules.own_answer`)."""
+    """Return the inputs; for an encoder-decoder model, with the decoder's tokens by `generation.modules.own_answer`."""
     import torch
 
     if modules.DECODER_TOKENS not in module.input_names:
@@ -82,14 +82,14 @@ def complete(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[
 
 
 def input_names(model: Any) -> tuple[str, ...]:
-    """Return the names of the tensors that a transformers model takes; of token types only where it has several."""
+    """Return the names of a transformers model's inputs, `token_type_ids` only where there are several token types."""
     parameters = inspect.signature(model.forward).parameters
     names = checkpoints.token_inputs(getattr(model.config, "type_vocab_size", 0) or 0)
     return tuple(name for name in names if name in parameters)
 
 
 def vocabulary(module: torch.nn.Module) -> Vocabulary:
-    """Return the token ids and token types that a loaded model has embeddings for."""
+    """Return the number of token ids and of token types that a loaded model has embeddings for."""
     config = module.model.config
     types = getattr(config, "type_vocab_size", 0) or 1
     return Vocabulary(tokens=config.vocab_size, types=types, pad=getattr(config, "pad_token_id", 0) or 0)
@@ -111,7 +111,10 @@ def _quiet() -> Iterator[None]:
 
 
 def _supported(checkpoint: Path, name: str) -> Task:
-    """Return the task of that name. Raises StepError where no transformers model of the checkpoint can do the task."""
+    """Return the task called `name`.
+
+    Raises StepError for a timm checkpoint, or a task without a class of transformers.
+    """
     if checkpoints.kind(checkpoint) == "timm":
         raise StepError(
             "the checkpoint is timm's, and the recipe does not say that it classifies images",
@@ -149,14 +152,14 @@ def _from_pretrained(checkpoint: Path, task: Task, num_labels: int | None) -> tu
         )
     except StepError:
         raise
-    except Exception as error:  # transformers, safetensors and torch each raise their own
+    except Exception as error:  # transformers, safetensors and torch each raise exceptions of their own
         facts = checkpoints.error_lines(error, checkpoint)
         raise StepError(f"the checkpoint cannot be loaded for {task.name}", facts) from error
     return model, loading
 
 
 def _class_of(config: Any, task: Task) -> str:
-    """Return the transformers class that loads a model for a task: the task's `encoder_class` for a lone encoder."""
+    """Return the transformers class that loads a model: `encoder_class` for an architecture named ...EncoderModel."""
     architecture = next(iter(getattr(config, "architectures", None) or ()), "")
     alone = task.encoder_class is not None and architecture.endswith("EncoderModel")
     return str(task.encoder_class if alone else task.auto_class)
@@ -184,7 +187,10 @@ def _explain(model: Any, loading: Mapping[str, Any], task: Task, head: HeadOptio
 
 
 def _judge_head(weights: list[str], misfits: list[str], task: Task, head: HeadOptions) -> None:
-    """Raise StepError unless the recipe allows random weights in the head; `weights` are those that are missing."""
+    """Raise StepError unless the recipe allows random weights in the head.
+
+    `weights` are the names of the weights that are missing or do not fit.
+    """
     classifies = task.classes is not None
     num_labels = head.get("num_labels")
     if head.get("random_head", False) and (num_labels is not None or not classifies):
@@ -201,17 +207,17 @@ def _judge_head(weights: list[str], misfits: list[str], task: Task, head: HeadOp
 
 
 def _is_unused(name: str, task: Task) -> bool:
-    """Whether a weight has no influence on the outputs of the task: hidden states do not pass through the pooler."""
+    """Whether a weight has no influence on the task's outputs, as the pooler's weights have none on hidden states."""
     return task.embeds and name.startswith("pooler")
 
 
 def _is_body(model: Any, name: str) -> bool:
-    """Whether a weight belongs to the body that all heads share. A pooler counts as part of the head."""
+    """Whether a weight belongs to the base model that all heads share. A pooler counts as part of the head."""
     prefix = f"{model.base_model_prefix}."
     bare = model.base_model is model
     return (bare or name.startswith(prefix)) and not name.removeprefix(prefix).startswith("pooler")
 
 
 def _more(names: list[str]) -> list[str]:
-    """Return a line that counts the names beyond the listed ones; [] where all are listed."""
+    """Return a line with the number of names that an error leaves out; [] where the error lists all names."""
     return [f"... and {len(names) - _LISTED} more"] if len(names) > _LISTED else []

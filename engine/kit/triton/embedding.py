@@ -27,9 +27,9 @@ def pooled(model: Path, checkpoint: Path, out: Path) -> Path:
     """Write into `out` the model with the sentence embedding as a further output, and return `out`.
 
     The embedding is the mean of all tokens' hidden states, or the hidden state of the first token. The embedding is
-    scaled to length 1 where the sentence-transformers modules of the checkpoint say so (`sentences.load`). For any
-    other pooling, and for a graph without hidden states, `out` is not written and `model` is returned: Triton's python
-    backend then computes the embedding (`served/embed.py`).
+    scaled to length 1 where the sentence-transformers modules of the checkpoint say so (`sentences.load`). For a
+    pooling other than `mean` and `cls`, and for a graph without hidden states, `out` is not written and `model` is
+    returned: Triton's python backend then computes the embedding (`served/embed.py`).
     """
     graph = onnx_files.load_graph(model)
     modules = _modules(checkpoint)
@@ -87,7 +87,7 @@ def _append(model: onnx.ModelProto, modules: Sentences) -> None:
             helper.make_node("Max", [_own("count"), _own("least_count")], [_own("divisor")]),
             helper.make_node("Div", [_own("sum"), _own("divisor")], [vector]),
         ]
-    else:  # the first token that is not padding, which may stand on the left
+    else:  # the first token behind the padding, since padding may stand on the left
         nodes = [
             helper.make_node("Cast", [MASK], [_own("counts")], to=TensorProto.INT64),
             helper.make_node("ArgMax", [_own("counts")], [_own("first")], axis=1, keepdims=1),
@@ -111,5 +111,5 @@ def _append(model: onnx.ModelProto, modules: Sentences) -> None:
 
 
 def _own(name: str) -> str:
-    """Return the name of an added node's output: no exporter gives a tensor such a name."""
+    """Return the name of an added node's output; the prefix of the name is one that no exporter uses."""
     return f"{NAME}/{name}"

@@ -58,9 +58,9 @@ def refuse_unused(serving: Serving, parts: Collection[str]) -> None:
     for part in serving.models:
         if part not in parts:
             raise StepError(
-                f"package.triton.models overrides the {part}, and the package has none",
-                [f"it has: {', '.join(sorted(parts)) or 'nothing but the model'}"],
-                "leave it out; what is said of the model itself stands directly under package.triton",
+                f"package.triton.models overrides the {part}, but the package has no such model",
+                [f"models to override: {', '.join(sorted(parts)) or 'none'}"],
+                "remove the section; fields of the model itself stand directly under package.triton",
             )
 
 

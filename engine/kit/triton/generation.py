@@ -36,7 +36,7 @@ _TAKES = (
     AnswerTensor("MAX_NEW_TOKENS", "TYPE_INT32", (1,)),
     AnswerTensor("STOP", "TYPE_STRING", (-1,)),
 )
-"""The inputs of the two models that generate text for clients. Only TEXT is required."""
+"""The inputs of the two models that generate text for clients: TEXT is required, the other inputs are optional."""
 _GIVES = (
     AnswerTensor("text", "TYPE_STRING", (1,)),
     AnswerTensor("token_ids", "TYPE_INT64", (-1,)),
@@ -52,7 +52,7 @@ def parts(
 ) -> tuple[list[Part], dict[str, Files]]:
     """Return the models of the repository, and the files of each graph by the name of the graph's model.
 
-    The last model of the list is the one that clients call.
+    Clients call the last of the returned models.
 
     Raises StepError where the model's generation settings have a value that greedy generation does not support.
     """
@@ -83,7 +83,7 @@ def _graph(serving: Serving, model: Served, kind: GraphPart) -> tuple[Config, Si
     """Return the configuration and the signature of a graph.
 
     The configuration has no dynamic batching: Triton could not join requests whose texts have different lengths, and
-    joining would copy the large KV cache of each request. Instead, a python model joins the rows of several requests
+    joining would copy the large KV cache of each request. A python model joins the rows of several requests itself,
     before it calls a graph.
     """
     config, signature = models.config(serving, model, part=kind)

@@ -1,8 +1,8 @@
 """Configuration of a model on a GPU: profiles, CUDA graphs and accelerators."""
 
 # Sources: Triton's documentation, "Model Configuration" and "Optimization"; README of the repository
-# triton-inference-server/onnxruntime_backend, "ONNX Runtime with TensorRT optimization". No Triton has served such
-# models yet.
+# triton-inference-server/onnxruntime_backend, "ONNX Runtime with TensorRT optimization". No Triton server has served
+# models with these configurations yet.
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def cuda_graphs(config: Config, usual: Sequence[Mapping[str, Sequence[int]]]) ->
 def finish(config: Config, *, profiles: int) -> None:
     """Put every instance group on GPUs and let the group use all profiles of the engine.
 
-    An instance group that lists no profiles uses only the first profile of a TensorRT engine. Groups of the recipe are
-    completed in the same way as the default group; profiles that the recipe lists are kept. Raises StepError for an
-    instance group on a CPU, because the model was validated and measured on a GPU.
+    In Triton, an instance group that lists no profiles uses only the first profile of a TensorRT engine. An instance
+    group of the recipe is put on GPUs, too, and keeps the profiles that it lists. Raises StepError for an instance
+    group on a CPU, because the model was validated and measured on a GPU.
     """
     for group in config.instance_group:
         if group.kind == group.KIND_CPU:
             raise StepError(
-                "package.triton.instance_group puts the model on a CPU, and it was built and measured for a GPU",
+                "package.triton.instance_group puts the model on a CPU, but the model was built and measured for a GPU",
                 [f"kind: KIND_CPU in a group of {config.name}"],
                 "leave the kind out, or use KIND_GPU; for a CPU, set target.device: cpu",
             )

@@ -32,8 +32,8 @@ def served(serving: Serving, directory: Path, scratch: Path) -> Served:
 def config(serving: Serving, model: Served, *, part: Literal["model"] | PartName = "model") -> tuple[Config, Signature]:
     """Return the configuration and the signature of a model.
 
-    `part` is "encoder" or "decoder" where the built model consists of these two graphs, otherwise "model". Raises
-    StepError for a model or a field of the recipe that Triton cannot serve.
+    `part` is "encoder" or "decoder" where the built model consists of an encoder and a decoder, otherwise "model".
+    Raises StepError for a model or a field of the recipe that Triton cannot serve.
     """
     signature = Signature(model.inputs, model.outputs)
     message = configs.model_config(

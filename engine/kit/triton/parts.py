@@ -83,9 +83,9 @@ def ensemble(
 ) -> Part:
     """Return the ensemble that clients call, with the inputs `takes` and the outputs `gives`.
 
-    Where the last model has an input and an output of one name, the ensemble gives the input the name `{name}_before`.
-    With one name for both, the last model would wait forever for the input when a client does not request the output:
-    Triton drops an unrequested tensor everywhere in the ensemble.
+    Where an input and an output of the last model have the same name, the ensemble calls the input `{name}_before`.
+    With the same name in the ensemble, the last model would wait forever for its input when a client does not request
+    the output: Triton drops an unrequested tensor everywhere in the ensemble.
     """
     model = parts[0].config
     config = named(name, model.max_batch_size)

@@ -54,7 +54,7 @@ def write(
         else:
             directory = _with_embedding(serving, validated, checkpoint, scratch)
             model = models.served(serving, directory, scratch)
-            if model.largest and not serving.largest:  # the recipe has no profile, the engine has its own
+            if model.largest and not serving.largest:  # the recipe has no profiles, but the engine has
                 serving = serving.model_copy(update={"largest": model.largest})
             if model.backend is None:
                 return _write_plain(out, serving, model, directory, checkpoint)
@@ -127,7 +127,7 @@ def _postprocess(name: str, model: Config, chain: Sequence[Part], answer: Answer
     if left_out:
         raise StepError(
             f"answers are made of {' and '.join(left_out)}, which package.triton.output leaves out",
-            hint="add it there, or say package.triton.postprocess: false",
+            hint=f"add {' and '.join(left_out)} to package.triton.output, or set package.triton.postprocess: false",
         )
     takes = [AnswerTensor(each, available[each].type, available[each].dims) for each in answer.takes]
     again = [tensor for tensor in takes if tensor.name in answer.outputs]
@@ -160,8 +160,8 @@ def _generates(validated: Path, checkpoint: Path) -> bool:
 def _with_embedding(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) -> Path:
     """Return the folder of the model to serve.
 
-    For a task whose answers are sentence embeddings, nodes that compute the embedding are added to the graph where
-    `embedding.pooled` has such nodes.
+    For a task whose answers are sentence embeddings, `embedding.pooled` adds to the graph the nodes that compute the
+    embedding, where the checkpoint has a pooling that `embedding` supports.
     """
     embeds = _answers(serving) and tasks.find(_task(serving, checkpoint)).embeds
     if not embeds or not (validated / onnx_files.MODEL).is_file():

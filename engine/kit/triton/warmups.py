@@ -56,9 +56,9 @@ def _renamed(value: Any, names: Mapping[str, str]) -> Any:
 def add(folder: Path, config: Any, files: Mapping[str, Path] | None) -> None:
     """Copy the files that a model's warm-ups read into the model's folder.
 
-    Where `files` is None, the warm-ups that read files are removed from `config` instead. The step `bench` passes None,
-    because `bench` warms the server with calls of its own. Raises StepError for a file whose size differs from the size
-    of one row of the input.
+    Where `files` is None, the warm-ups that read files are removed from `config`, and no file is copied. The step
+    `bench` passes None, because `bench` warms the server with calls of its own. Raises StepError for a file whose size
+    differs from the size of one row of the input.
     """
     from tritonclient.grpc import model_config_pb2
 
@@ -86,7 +86,7 @@ def _check(place: Path, name: str, kind: str, dims: tuple[int, ...]) -> None:
     size, actual = _BYTES.get(kind, 0) * prod(dims), place.stat().st_size
     if size and actual != size:
         raise StepError(
-            f"the warm-up's data for {name} has {actual:,} bytes, and a row of it takes {size:,}",
+            f"the warm-up's data for {name} has {actual:,} bytes, but one row takes {size:,}",
             [f"{kind}, dims {list(dims)}"],
             "write one row as it lies in memory: array.tofile(...)",
         )

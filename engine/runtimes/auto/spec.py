@@ -32,7 +32,7 @@ class Auto(Runtime):
         return Kernels(("fp32", "int8"), "onnxruntime computes there in") if target.device == "cpu" else None
 
     def sections(self, target: TargetView) -> Sequence[str]:
-        """Return the sections of all runtimes: each of them may be chosen."""
+        """Return the sections of all runtimes, as `auto` may stand for any runtime."""
         return ("tensorrt",)
 
     def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:

@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 _POSITIONS = 8
 """The index of the input `position_ids` of EmbedLayerNormalization."""
 _STANDARD_FUSED = frozenset({"Gelu", "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"})
-"""Fused operators of ONNX's own domain: older exports have several operators in place of each."""
+"""Fused operators of ONNX's own domain; an older export has several smaller operators in place of each fused one."""
 
 
 def fuse(model: Path, scratch: Path, *, skip_layer_norm: bool) -> onnx.ModelProto:
     """Return the model of a directory with its attention, embedding and activation operators fused.
 
     Attention masks stay raw: by default the optimizer turns masks into sequence lengths, which is wrong for every mask
-    that is not right-padded. `skip_layer_norm` also fuses residual additions and biases into the operators behind
-    them. `scratch` takes a temporary file. On a graph that the optimizer cannot handle, its exception is raised.
+    that is not right-padded. `skip_layer_norm` also fuses residual additions and biases into the operators behind them.
+    The folder `scratch` receives a temporary copy of the model with folded constants. Where the optimizer cannot handle
+    the graph, the optimizer's own exception is raised.
     """
     from onnxruntime.transformers.fusion_options import FusionOptions
     from onnxruntime.transformers.optimizer import optimize_by_fusion
@@ -58,10 +59,10 @@ def fused_operators(before: onnx.ModelProto, after: onnx.ModelProto) -> dict[str
 
 
 def attention_sizes(model: onnx.ModelProto) -> tuple[int, int]:
-    """Return the number of attention heads and the hidden size; (0, 0) where the graph has no or several such pairs.
+    """Return the number of attention heads and the hidden size; (0, 0) where the graph has no pair or several pairs.
 
-    An export may reshape to (batch, sequence, -1, head size) and so leave the number of heads open. The number then
-    follows from the weight of the projection, whose shape is [input, heads x head size].
+    An export may reshape to (batch, sequence, -1, head size) and so leave the number of heads open. An open number of
+    heads is computed from the weight of the projection, whose shape is [input, heads x head size].
     """
     constants = topology.initializers(model.graph)
     makers = topology.producers(model.graph)
@@ -72,8 +73,8 @@ def attention_sizes(model: onnx.ModelProto) -> tuple[int, int]:
 def _drop_counted_positions(model: onnx.ModelProto) -> None:
     """Remove the input `position_ids` of fused embeddings where the positions are 0, 1, 2, ...
 
-    Without that input the operator counts positions by itself. DistilBERT is exported with explicit positions, and ONNX
-    Runtime cannot quantize a fused embedding that has them.
+    Without `position_ids` the operator EmbedLayerNormalization counts positions by itself. DistilBERT is exported with
+    explicit positions, and ONNX Runtime cannot quantize a fused embedding that has them.
     """
     import numpy as np
 

@@ -78,7 +78,7 @@ def _logits(sessions: list[onnxruntime.InferenceSession], inputs: Tensors) -> np
 
 
 def _start(sessions: list[onnxruntime.InferenceSession], inputs: Tensors) -> tuple[Step, np.ndarray, np.ndarray]:
-    """Return a function that runs the next tokens (see `_continuing`), the prompt, and the prompt's mask."""
+    """Return the function of `_continuing`, which runs the model on new tokens, and the prompt with its mask."""
     ids, mask = inputs["input_ids"], inputs["attention_mask"]
     if len(sessions) == 1:
         return _continuing(sessions[0], len(ids), {}), ids, mask
@@ -93,7 +93,7 @@ def _start(sessions: list[onnxruntime.InferenceSession], inputs: Tensors) -> tup
 def _continuing(session: onnxruntime.InferenceSession, rows: int, fixed: Tensors) -> Step:
     """Return a function that takes new tokens and their mask, [rows, new], and returns logits [rows, new, vocabulary].
 
-    The function keeps the past from call to call. `fixed` are inputs that every call gets.
+    The returned function keeps the past from call to call. `fixed` are inputs that every call gets.
     """
     import numpy as np
 

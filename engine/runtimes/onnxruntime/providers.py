@@ -23,12 +23,15 @@ RECORD = "session.record_ep_graph_assignment_info"
 _WORK = frozenset(
     {"MatMul", "Gemm", "FusedMatMul", "Conv", "FusedConv", "Attention", "MultiHeadAttention", "LSTM", "GRU"}
 )
-"""Operators with the expensive computations of a model. ONNX Runtime puts other nodes, about shapes, on the CPU."""
+"""Operators with the expensive computations of a model.
+
+ONNX Runtime may put cheap nodes, which compute shapes, on the CPU even in a session on a GPU.
+"""
 
 
 HINT = (
-    "it needs onnxruntime-gpu, the CUDA, cuDNN and TensorRT libraries that this is linked to, and a driver that fits"
-    " (`recipe doctor`, docs/gpu.md); for a CPU, say device: cpu"
+    "the provider needs onnxruntime-gpu, the CUDA, cuDNN and TensorRT libraries that onnxruntime-gpu is linked to, and"
+    " a driver that fits (`recipe doctor`, docs/gpu.md); for a CPU, say device: cpu"
 )
 
 
@@ -78,8 +81,8 @@ def expect_available(provider: SessionProvider) -> None:
 def expect_used(session: onnxruntime.InferenceSession, provider: SessionProvider) -> None:
     """Raise StepError where a session does not run on its provider.
 
-    ONNX Runtime only warns, and opens the session without the provider, where libraries or the driver are missing. It
-    may also leave the provider without any of the expensive nodes.
+    ONNX Runtime only warns, and opens the session without the provider, where libraries or the driver are missing. ONNX
+    Runtime may also open the session with the provider, and still run expensive nodes on the CPU.
     """
     if provider.name not in session.get_providers():
         raise _fallback(provider, [f"the session runs on: {', '.join(session.get_providers())}"])
@@ -99,7 +102,7 @@ def expect_used(session: onnxruntime.InferenceSession, provider: SessionProvider
 
 def _fallback(provider: SessionProvider, facts: Sequence[str]) -> StepError:
     return StepError(
-        f"ONNX Runtime does not run on {provider.name} here, and would silently use another",
+        f"ONNX Runtime does not run on {provider.name} here, and would silently use another provider",
         facts,
         HINT,
     )

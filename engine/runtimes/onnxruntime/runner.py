@@ -35,7 +35,7 @@ def runner(
 ) -> Runner:
     """Return the runner of `directory/model.onnx`, or of the graphs of a model that generates text.
 
-    Raises StepError where the GPU is not here, or ONNX Runtime would run the model on something else.
+    Raises StepError where this machine lacks the GPU, or where ONNX Runtime would run the model on another provider.
     """
     if new_tokens is not None:
         return generation.runner(directory, name=name, threads=threads, new_tokens=new_tokens)
@@ -56,14 +56,14 @@ def runner(
 def rival(original: RivalModel, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:  # noqa: ARG001 - it has one
     """Return the runner of an exported model with ONNX Runtime's defaults, as a user would open the model.
 
-    On a GPU the CUDA provider runs it. Raises StepError as `runner` does.
+    On a GPU the CUDA provider runs the model. Raises StepError as `runner` does.
     """
     plain = spec.OnnxRuntime().as_rival(execution)
     return runner(original.exported, plain, name=name, threads=threads, new_tokens=original.new_tokens)
 
 
 def provider_of(directory: Path, execution: Execution) -> SessionProvider:
-    """Return the provider of a model. Raises StepError where the GPU of `execution` is not here."""
+    """Return the execution provider of a model. Raises StepError where this machine lacks the GPU of `execution`."""
     if execution.hardware is None:
         return ON_CPU
     gpu = devices.chosen(execution.hardware)
@@ -74,7 +74,7 @@ def provider_of(directory: Path, execution: Execution) -> SessionProvider:
 
 
 def _plain(session: onnxruntime.InferenceSession, inputs: Tensors) -> Callable[[], object]:
-    ort.run(session, inputs)  # raises a clear error for wrong inputs; the bare call below does not
+    ort.run(session, inputs)  # raises a clear error for wrong inputs; the `session.run` below would not
     names = [value.name for value in session.get_outputs()]
     feed = {value.name: inputs[value.name] for value in session.get_inputs()}
     return lambda: session.run(names, feed)

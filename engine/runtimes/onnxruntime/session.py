@@ -45,9 +45,9 @@ def session(
     """Open `directory/model.onnx` on a provider, with the options of its `session.json`.
 
     `threads` is the number of threads inside an operator; 0 lets ONNX Runtime choose. `level` (`disabled`, `basic`,
-    `extended`, `all`) overrides the optimization level of `session.json`; without either the level is `all`. `in_order`
-    runs nodes in the order of the file, as far as ONNX Runtime can choose. Raises StepError where ONNX Runtime refuses
-    the model, or would run it on another provider.
+    `extended`, `all`) takes the place of the optimization level in `session.json`; where neither is set, the level is
+    `all`. `in_order` runs nodes in the order of the file, as far as ONNX Runtime can choose. Raises StepError where
+    ONNX Runtime refuses the model, or would run it on another provider.
     """
     import onnxruntime
 
@@ -68,7 +68,8 @@ def session(
 def unoptimized(directory: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:
     """Open `directory/model.onnx` on one CPU thread and without optimizations: the same inputs give the same bits.
 
-    `in_order` is the option of `session`. Raises StepError where ONNX Runtime refuses the model.
+    `in_order` runs nodes in the order of the file, as the function `session` does. Raises StepError where ONNX Runtime
+    refuses the model.
     """
     return session(directory, threads=1, level="disabled", in_order=in_order)
 

@@ -38,14 +38,20 @@ _BY_BUILD = (
 
 
 def provider_of(target: TargetView) -> Provider:
-    """Return the provider of a target. Where the target names none: CPU for a cpu, CUDA for a GPU."""
+    """Return the provider of a target.
+
+    A target that names no provider gets the CPU provider for a CPU, and the CUDA provider for a GPU.
+    """
     if target.provider is not None:
         return Provider(target.provider)
     return Provider.CPU if target.device == "cpu" else Provider.CUDA
 
 
 def _tensorrt() -> ModuleType:
-    """Import the checks of recipes for TensorRT, which the provider runs; their code counts in no key."""
+    """Import TensorRT's checks of recipes, since the TensorRT provider runs a model with TensorRT.
+
+    The code of checks is part of no key.
+    """
     return import_module("engine.runtimes.tensorrt.feasible")
 
 
@@ -127,7 +133,7 @@ class OnnxRuntime(Runtime):
             _tensorrt().operators(loaded, operators)
 
     def unsupported(self, recipe: RecipeView) -> Iterator[Unsupported]:
-        """Yield fp8 and CUDA graphs, which the TensorRT provider does not support here."""
+        """Yield the recipe's fp8 or CUDA graphs, which no step supports with the TensorRT provider."""
         if recipe.precision == "fp8" and recipe.target.provider == Provider.TENSORRT:
             what = "fp8 behind ONNX Runtime, whose optimizer takes such a graph apart"
             yield Unsupported("precision", what, "runtime: tensorrt, or precision: fp16")
@@ -157,8 +163,9 @@ class OnnxRuntime(Runtime):
         """Return how transformer operators are fused; None for the TensorRT provider, which knows no fused operators.
 
         On a CPU, SkipLayerNormalization (a residual addition fused into the normalization) is slower than the two
-        operators in ONNX Runtime 1.30 and 1.31, above all for int8. In 1.24 it was not slower: measure again when
-        onnxruntime is upgraded. On a GPU, SkipLayerNormalization saves a kernel launch and a round trip through memory.
+        operators in ONNX Runtime 1.30 and 1.31, above all for int8. In ONNX Runtime 1.24 SkipLayerNormalization was not
+        slower than the two operators: measure again when onnxruntime is upgraded. On a GPU, SkipLayerNormalization
+        saves a kernel launch and a round trip through memory.
         """
         match provider_of(target):
             case Provider.CPU:
@@ -206,7 +213,7 @@ class OnnxRuntime(Runtime):
         return ("onnxruntime.build",)
 
     def as_rival(self, execution: E) -> E:
-        """Return the execution of a rival: with the CPU provider, or with CUDA on a GPU, as a user would choose."""
+        """Return how a rival is run: by the CPU provider, or on a GPU by the CUDA provider, as a user would choose."""
         provider = Provider.CUDA if execution.on_gpu else Provider.CPU
         return execution.model_copy(update={"runtime": self.name, "options": {"provider": provider.value}})
 

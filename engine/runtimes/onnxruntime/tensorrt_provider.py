@@ -1,4 +1,4 @@
-"""Options of ONNX Runtime's TensorRT provider. Triton's ONNX Runtime backend takes most of them by the same names."""
+"""Options of ONNX Runtime's TensorRT provider, most of which have the same names in Triton's ONNX Runtime backend."""
 
 # Source: ONNX Runtime's documentation, "NVIDIA - TensorRT", "Configurations", and the table "Parameter mapping" in the
 # README of triton-inference-server/onnxruntime_backend. Not yet run on a GPU.
@@ -19,9 +19,9 @@ from engine.runtimes.profiles import Shapes
 def options(inputs: Mapping[str, Input], execution: Execution) -> dict[str, str]:
     """Return the provider's options for the engine of a model.
 
-    No option sets a precision. Without `trt_fp16_enable` and similar options the provider builds a strongly typed
-    network, which computes in the types of the ONNX graph (`kSTRONGLY_TYPED` in tensorrt_execution_provider.cc).
-    Raises StepError where a profile does not fit the model.
+    None of the returned options sets a precision. Without `trt_fp16_enable` and similar options the provider builds a
+    strongly typed network, which computes in the types of the ONNX graph (`kSTRONGLY_TYPED` in
+    tensorrt_execution_provider.cc). Raises StepError where a profile does not fit the model.
     """
     settings, provider_options = execution.options, {}
     if shapes := _spanning(trt_profiles.shapes(inputs, _profiles(settings))):
@@ -38,7 +38,7 @@ def options(inputs: Mapping[str, Input], execution: Execution) -> dict[str, str]
 
 
 def _profiles(settings: Mapping[str, Any]) -> tuple[Profile, ...]:
-    """Return the profiles in the options of an execution, parsed from JSON."""
+    """Return the profiles of the recipe, parsed from the JSON values in the options of the execution."""
     return tuple({axis: Range(**extents) for axis, extents in profile.items()} for profile in settings["profiles"])
 
 

@@ -53,9 +53,9 @@ def _accelerator(name: str, inputs: Mapping[str, Input], execution: Execution) -
 def _level(model: Path, scratch: Path) -> str:
     """Return the optimization level that Triton must use.
 
-    Triton cannot disable single optimizers. Where `session.json` disables some, the optimized model must be the same
-    with and without them: at the level `basic`, for example, the fusions of higher levels do not run anyway. Raises
-    StepError where the two models differ.
+    Triton cannot disable single optimizers. Where `session.json` disables optimizers, these optimizers must not change
+    the model: at the level `basic`, for example, the fusions of higher levels never run. Raises StepError where a
+    disabled optimizer would change the model.
     """
     saved = ort.options(model)
     level = str(saved.get("graph_optimization_level", "all"))

@@ -103,7 +103,10 @@ def _generate(model: Any, tensors: Mapping[str, torch.Tensor], new_tokens: int) 
 
 
 def _device(hardware: Hardware | None) -> torch.device:
-    """Return the device for PyTorch. Raises StepError where the GPU is not here, or PyTorch is built without CUDA."""
+    """Return PyTorch's object for the device.
+
+    Raises StepError where this machine lacks the GPU, or where PyTorch is built without CUDA.
+    """
     import torch
 
     if hardware is None:
@@ -120,7 +123,7 @@ def _device(hardware: Hardware | None) -> torch.device:
 
 
 class _TorchThreads:
-    """Context manager: PyTorch uses `threads` threads inside, and its former number of threads afterwards."""
+    """Context manager: PyTorch uses `threads` threads in the `with` block, and as many as before afterwards."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads

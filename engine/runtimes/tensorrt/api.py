@@ -1,8 +1,8 @@
-"""`trt`: stands for the module `tensorrt` or `tensorrt_rtx`, as the runtime needs, with the types of TensorRT 10."""
+"""`trt`: a name for the module `tensorrt` or `tensorrt_rtx`, whichever the runtime needs, with TensorRT 10's types."""
 
-# Both modules have the same classes, except what TensorRT-RTX adds: `builder` and `runner` look for that by name.
-# The types are those of the package `tensorrt-stubs`, which tests/runtimes/tensorrt/test_types.py checks; without the
-# package they are Any.
+# Both modules have the same classes. TensorRT-RTX has additional classes and methods, which `builder` and `runner` look
+# up by name. The types are those of the package `tensorrt-stubs`, which tests/runtimes/tensorrt/test_types.py checks;
+# without the package the types are Any.
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["EngineRuntime", "check_version", "engine_runtime", "trt", "use"]
 
 
 class _ActiveModule:
-    """Stands for the module of the last `use`: one worker may build with both modules, one after the other."""
+    """Takes each attribute from the module that `use` chose last, as one worker may build with both modules in turn."""
 
     module: Any = None
 
@@ -35,9 +35,9 @@ if not TYPE_CHECKING:
 
 
 def engine_runtime(runtime: str) -> Engines:
-    """Return the runtime of this name. Raises StepError for a runtime without TensorRT engines.
+    """Return the runtime with the given name. Raises StepError for a runtime without TensorRT engines.
 
-    `tensorrt` and `tensorrt-rtx` have engines; neither loads engines of the other.
+    `tensorrt` and `tensorrt-rtx` have engines; neither of the two runtimes loads the engines of the other runtime.
     """
     engines = registry.find(runtime)
     if not isinstance(engines, Engines):
@@ -64,7 +64,7 @@ def package(runtime: str) -> str:
 def use(runtime: str) -> str:
     """Make `trt` stand for this runtime's module; return the module's version, as "10.13.0.35".
 
-    Raises StepError where the module is not installed.
+    Raises StepError where the runtime's module is not installed.
     """
     runtime_class = engine_runtime(runtime)
     name = runtime_class.module

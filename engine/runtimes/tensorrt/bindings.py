@@ -55,11 +55,11 @@ class Bindings:
 
     @property
     def allocates(self) -> bool:
-        """Whether a run requests memory for outputs. A CUDA graph cannot request memory."""
+        """Whether a run of the engine requests memory for outputs. A CUDA graph cannot request memory."""
         return bool(self._allocators)
 
     def execute(self) -> None:
-        """Enqueue one run on the stream. Raises StepError where TensorRT refuses."""
+        """Enqueue one run of the engine on the stream. Raises StepError where TensorRT refuses the run."""
         if self._of.bound is not self:  # other bindings have used the context since
             self._bind()
         if not self._context.execute_async_v3(self._stream.handle):

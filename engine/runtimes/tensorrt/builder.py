@@ -53,7 +53,10 @@ class Built:
 
 
 def build(order: Order) -> Built:
-    """Build with the module that `api.use` chose. Raises StepError with cause and hint where the build fails."""
+    """Build an engine with the module that `api.use` chose.
+
+    Raises StepError with cause and hint where the build fails.
+    """
     logger, log = trt_log.begin()
     builder = trt.Builder(logger)
     with _plugins(builder, log, order.plugins):
@@ -84,7 +87,10 @@ def _parse(network: tensorrt.INetworkDefinition, logger: tensorrt.ILogger, log: 
 
 
 def _aim(config: tensorrt.IBuilderConfig, sms: tuple[int, ...]) -> None:
-    """Set the compute capabilities of a TensorRT-RTX engine. Raises StepError for an unknown capability."""
+    """Set the compute capabilities of a TensorRT-RTX engine.
+
+    Raises StepError for a compute capability that TensorRT-RTX lacks.
+    """
     if not sms:
         return
     rtx: Any = config
@@ -119,7 +125,10 @@ def _add_profiles(
 
 
 def _timing_cache(config: tensorrt.IBuilderConfig, stored: bytes | None) -> tensorrt.ITimingCache | None:
-    """Give the builder the stored timing cache, or a new cache where the stored one is of another GPU or version."""
+    """Give the builder the stored timing cache.
+
+    A stored cache of another GPU or TensorRT version is replaced by a new cache.
+    """
     if stored is None:
         return None
     for content in dict.fromkeys((stored, b"")):
@@ -143,7 +152,10 @@ def _in_words(inputs: Shapes) -> str:
 
 @contextlib.contextmanager
 def _accepted(log: Log, what: str) -> Iterator[None]:
-    """Context manager: raise StepError where TensorRT logged an error inside. TensorRT itself ignores bad options."""
+    """Context manager: raise StepError where TensorRT logged an error in the `with` block.
+
+    TensorRT itself ignores bad options.
+    """
     before = len(log.problems)
     yield
     if len(log.problems) > before:
@@ -152,7 +164,7 @@ def _accepted(log: Log, what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _plugins(builder: tensorrt.Builder, log: Log, paths: Sequence[Path]) -> Iterator[None]:
-    """Context manager: libraries of plugins are loaded inside, and unloaded afterwards."""
+    """Context manager: libraries of plugins are loaded for the `with` block, and unloaded at its end."""
     registry = builder.get_plugin_registry()
     with contextlib.ExitStack() as loaded:
         for path in paths:

@@ -41,18 +41,18 @@ class DeviceMemory:
     """A block of the current GPU's memory."""
 
     def __init__(self, size: int) -> None:
-        """Allocate `size` bytes. Raises StepError where the GPU has less memory."""
+        """Allocate `size` bytes. Raises StepError where the GPU has less free memory than `size` bytes."""
         self.size = size
         self.address = int(checked(runtime().cudaMalloc(max(1, size))))
         _free_with(self, runtime().cudaFree, self.address)
 
     def write(self, source: int, stream: CudaStream) -> None:
-        """Copy `size` bytes from an address in the host's memory."""
+        """Fill this block of GPU memory with bytes from an address in the host's memory."""
         kind = runtime().cudaMemcpyKind.cudaMemcpyHostToDevice
         checked(runtime().cudaMemcpyAsync(self.address, source, self.size, kind, stream.handle))
 
     def read(self, target: int, size: int, stream: CudaStream) -> None:
-        """Copy the first `size` bytes to an address in the host's memory."""
+        """Copy the first `size` bytes of this block of GPU memory to an address in the host's memory."""
         kind = runtime().cudaMemcpyKind.cudaMemcpyDeviceToHost
         checked(runtime().cudaMemcpyAsync(target, self.address, size, kind, stream.handle))
 
@@ -61,12 +61,12 @@ class CudaStream:
     """A stream of the current GPU: it runs work in the order in which the work was enqueued."""
 
     def __init__(self) -> None:
-        """Create a stream. Raises StepError where CUDA cannot, for example without a driver."""
+        """Create a stream. Raises StepError where CUDA cannot create a stream, for example without a driver."""
         self.handle = int(checked(runtime().cudaStreamCreate()))
         _free_with(self, runtime().cudaStreamDestroy, self.handle)
 
     def wait(self) -> None:
-        """Wait until all work on the stream is done. Raises StepError where some work failed."""
+        """Wait until all work on the stream is done. Raises StepError where any work on the stream failed."""
         checked(runtime().cudaStreamSynchronize(self.handle))
 
     def captured(self, work: Callable[[], object]) -> CudaGraph:
@@ -102,7 +102,10 @@ def use(index: int) -> None:
 
 
 def _free_with(owner: object, free: Callable[[Any], Any], handle: Any) -> None:
-    """Free a handle together with its owner; not at the end of the process, when CUDA may be shut down already."""
+    """Free a handle together with the Python object that owns it.
+
+    At the end of the process no handle is freed, as CUDA may be shut down already.
+    """
     weakref.finalize(owner, free, handle).atexit = False
 
 

@@ -1,7 +1,7 @@
 """Failures: turns TensorRT's log messages into an error with a cause and a hint."""
 
-# The messages are those of TensorRT 10 and TensorRT-RTX 1.7. Those of TensorRT-RTX were seen in builds. Those of
-# TensorRT are quoted in NVIDIA's documentation and public issue tracker.
+# The messages are those of TensorRT 10 and TensorRT-RTX 1.7. The messages of TensorRT-RTX were seen in builds. The
+# messages of TensorRT are quoted in NVIDIA's documentation and public issue tracker.
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Circumstances:
     floats: Sequence[str] = ()
     """Matrix products and convolutions that the network computes in fp32, by name."""
     profiles: Sequence[str] = ()
-    """Each profile in words."""
+    """A text for each profile: the names of the inputs with their min, opt and max shapes."""
 
 
 def reasons(problems: Sequence[str]) -> list[str]:

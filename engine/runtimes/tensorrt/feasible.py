@@ -128,8 +128,8 @@ def _compatibility(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
 def _dla(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     """Raise RecipeError for memory of deep-learning accelerators (DLA) that the GPU or the TensorRT version lacks.
 
-    AGX Orin and Orin NX have such accelerators. TensorRT 10.7 was the last version to support them until 11.4.1
-    (NVIDIA, "Migrating TensorRT from 10.x to 11.x on Jetson/JetPack"; release notes of 11.4.1).
+    AGX Orin and Orin NX have DLA. TensorRT 10.7 was the last version to support DLA until 11.4.1 (NVIDIA, "Migrating
+    TensorRT from 10.x to 11.x on Jetson/JetPack"; release notes of 11.4.1).
     """
     pool = next((name for name in loaded.recipe.tensorrt.get("memory_pool", {}) if name.startswith("dla")), None)
     if pool is None:

@@ -43,7 +43,8 @@ def _is_supported(image: Image) -> bool:
 def _needs_version(loaded: LoadedRecipeView, named: ImageTag, version: str | None) -> None:
     """Raise RecipeError for an image that is not in the table, where the recipe does not fix TensorRT's version itself.
 
-    A version-compatible engine needs the major version; any other engine needs the minor version, too.
+    For a version-compatible engine `tensorrt.version` must contain the major version; for any other engine it must
+    contain the minor version, too.
     """
     enough = 1 if loaded.recipe.tensorrt.get("version_compatible") else 2
     if version is not None and len(versions.parts(version)) >= enough:

@@ -24,13 +24,16 @@ _WORDS = {
     r"\bBOOL\b|\bBool\b": "bool",
     r"\bFP32\b|\bFloat\b": "fp32",
 }
-"""Patterns of types in the report. TensorRT 10 writes "Row major linear FP16 format", TensorRT 11 writes "Half"."""
+"""Patterns of type names in the engine inspector's report, each with the type's name in recipes.
+
+TensorRT 10 writes "Row major linear FP16 format", TensorRT 11 writes "Half".
+"""
 _SHOWN = 2
-"""The messages of TensorRT's log that the reason shows."""
+"""The number of log messages in the reason why the types of the layers are not known."""
 
 
 def layer_types(plan: bytes) -> tuple[dict[str, int] | None, str]:
-    """Return the number of layers by the type of their output; or None, and the reason why it is not known.
+    """Return the number of layers by the type of their output; or None, and the reason why the types are not known.
 
     The engine must be built with `profiling_verbosity: detailed`, on this GPU, by this process's TensorRT.
     """
@@ -48,7 +51,7 @@ def layer_types(plan: bytes) -> tuple[dict[str, int] | None, str]:
 def counts(report: Mapping[str, Any]) -> dict[str, int]:
     """Return the number of layers by the type of their first output, from the inspector's report.
 
-    Source: NVIDIA, TensorRT documentation, "Engine Inspector", and for 11 "Migrating IEngineInspector Usage".
+    Source: NVIDIA, TensorRT documentation, "Engine Inspector", and for TensorRT 11 "Migrating IEngineInspector Usage".
     """
     counted = Counter(dtype for layer in report.get("Layers", ()) for dtype in _type_of(layer))
     return dict(sorted(counted.items()))

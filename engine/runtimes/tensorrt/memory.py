@@ -37,7 +37,7 @@ class Forecast:
     """The largest sum of tensors that are alive at the same time."""
     unknown: int
     at: Mapping[str, int]
-    """The size of each axis that the forecast is for."""
+    """The size of each axis for which the memory is forecast."""
 
     @property
     def total(self) -> int:

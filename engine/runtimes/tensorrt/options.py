@@ -1,7 +1,7 @@
 """Options of TensorRT's builder: the model of their values, checks, and how they are set."""
 
-# Names and meanings are those of IBuilderConfig, BuilderFlag and MemoryPoolType in NVIDIA's TensorRT API. No option
-# sets a precision: the network is strongly typed and takes its types from the graph.
+# Names and meanings of the options are those of IBuilderConfig, BuilderFlag and MemoryPoolType in NVIDIA's TensorRT
+# API. No option sets a precision: the network is strongly typed and takes its types from the graph.
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ _NEED_GPU = ("refit", "strip_plan", "version_compatible", "exclude_lean_runtime"
 
 
 class BuilderOptions(Frozen):
-    """The options of a build. Options that a recipe leaves out have TensorRT's defaults, except the verbosity."""
+    """The options of a build.
+
+    Options that a recipe leaves out have TensorRT's defaults, except `profiling_verbosity`.
+    """
 
     memory_pool: Mapping[Pool, int] = {}
     """The limit of each memory pool in bytes."""
     optimization_level: int | None = None
-    """0 to 5: a higher level searches longer for fast kernels."""
+    """The level of optimization, 0 to 5: at a higher level TensorRT's builder searches longer for fast kernels."""
     tiling_optimization_level: Literal["none", "fast", "moderate", "full"] | None = None
     max_aux_streams: int | None = None
     avg_timing_iterations: int | None = None

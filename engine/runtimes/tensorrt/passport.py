@@ -1,4 +1,4 @@
-"""Passport: the file beside an engine that tells what built the engine, from which graph, and where it loads."""
+"""Passport: a file beside an engine with the GPU, the versions, the options and the graph of the engine's build."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Passport(Frozen):
     key: str = ""
     """The digest of the key of the job that built the engine."""
     bytes: int = Field(ge=0, le=_MOST_BYTES)
-    """The size of the engine."""
+    """The size of the engine's file in bytes."""
 
     @property
     def holds_code(self) -> bool:
@@ -106,7 +106,7 @@ class Passport(Frozen):
         return sizes
 
     def takes(self, shapes: Mapping[str, tuple[int, ...]]) -> bool:
-        """Tell whether a profile takes inputs of these shapes. For an engine without profiles the answer is True."""
+        """Tell whether a profile takes inputs of these shapes; the answer is True for an engine without profiles."""
         return not self.profiles or any(
             all(within(shapes[name], extents.min, extents.max) for name, extents in profile.items() if name in shapes)
             for profile in self.profiles
@@ -119,7 +119,10 @@ class Passport(Frozen):
 
 
 class LoadingMachine(Frozen):
-    """A machine that is to load an engine. `gpu` is its name in the driver, `tensorrt` the installed version."""
+    """A machine that is to load an engine.
+
+    `gpu` is the GPU's name in the driver, `tensorrt` the installed version of TensorRT.
+    """
 
     kind: EngineRuntime
     gpu: str
@@ -137,14 +140,14 @@ def save(directory: Path, passport: Passport) -> None:
 def load(place: Path) -> Passport:
     """Return the passport of an engine; `place` is the engine's file or its directory.
 
-    Raises StepError where the file is missing or is no passport.
+    Raises StepError where the passport is missing, or where its content is not that of a passport.
     """
     path = (place if place.is_dir() else place.parent) / FILE
     if not path.is_file():
         raise StepError(
             f"the TensorRT engine comes without its {FILE}",
             [f"looked for {path}"],
-            "nobody can tell what built it: build it again",
+            "without it nobody can tell where the engine loads: build the engine again",
         )
     try:
         return Passport.model_validate(json.loads(path.read_text("utf-8")))
@@ -160,7 +163,7 @@ def _complaints(error: Exception) -> list[str]:
 
 
 def refuse_other_bytes(place: Path, passport: Passport) -> None:
-    """Raise StepError where the engine is missing, or its size is not that in its passport."""
+    """Raise StepError where the engine is missing, or its size is not the size in its passport."""
     plan = place / PLAN if place.is_dir() else place
     if not plan.is_file():
         raise StepError(f"there is no engine at {plan}", hint="its passport is there: build the engine again")
@@ -169,7 +172,7 @@ def refuse_other_bytes(place: Path, passport: Passport) -> None:
         raise StepError(
             f"{plan} is not the engine that its passport is about",
             [f"the passport says {passport.bytes} bytes, the file has {size}"],
-            "it is damaged or another one: build it again, or take both files from where they come from",
+            "the file is damaged or of another build: build the engine again, or take both files from one build",
         )
 
 
@@ -177,8 +180,9 @@ def refuse_elsewhere(passport: Passport, here: LoadingMachine) -> None:
     """Raise StepError where an engine must not be loaded on a machine; the error lists the fields that differ.
 
     The rules are NVIDIA's ("Engine Compatibility" in the TensorRT documentation): an engine runs with one version of
-    TensorRT, on one operating system, and on the GPU model that built it. A compatibility mode allows more GPUs. A
-    version-compatible engine also runs with later versions of the same major.
+    TensorRT, on one operating system, and on the GPU model that built it. The option `compatibility` lets an engine run
+    on further GPU models. A version-compatible engine also runs with later versions of TensorRT that have the same
+    major number.
     """
     differing = [
         f"{field}: the engine is for {_listed(expected)}, this machine has {actual}"
@@ -213,7 +217,10 @@ def _gpu_fits(passport: Passport, here: LoadingMachine) -> bool:
 
 
 def _same(one: str, other: str) -> bool:
-    """Tell whether two names mean one GPU model. Names that the catalogue lacks must be equal."""
+    """Tell whether two names mean one GPU model.
+
+    Names that the catalogue of GPUs lacks mean one model only if they are equal.
+    """
     return one == other or gpus.matches(one, other)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import tensorrt
 
 _PAUSE = 0.5
-"""The least number of seconds between two lines: more lines would only fill the log."""
+"""The least number of seconds between two printed lines of progress: more lines would only fill the log."""
 
 
 @dataclass
@@ -25,7 +25,10 @@ class _Phase:
 
 @dataclass
 class Progress:
-    """The current phases of a build, the outermost first, with their steps. Several threads may call the methods."""
+    """The current phases of a build, the outermost first, with their steps.
+
+    Several threads may call the methods of Progress.
+    """
 
     phases: dict[str, _Phase] = field(default_factory=dict)
     printed_at: float = field(default_factory=time.monotonic)
@@ -33,7 +36,7 @@ class Progress:
     lock: Lock = field(default_factory=Lock)
 
     def start(self, name: str, parent: str | None, steps: int) -> None:
-        """Enter a phase that has `steps` steps."""
+        """Enter a phase of the build that has `steps` steps."""
         with self.lock:
             self.phases[name] = _Phase(parent, max(1, steps))
             self._say(name)
@@ -54,9 +57,10 @@ class Progress:
                 self._say(name)
 
     def share(self) -> float:
-        """Return the share of the build that is done, from 0 to 1. A step in progress counts by the phase inside it.
+        """Return the share of the build that is done, from 0 to 1.
 
-        The share never falls, although phases inside one step follow each other and each begins at 0.
+        An unfinished step counts by the finished share of the phase inside the step. The returned share never falls,
+        although phases inside one step follow each other and each begins at 0.
         """
         outermost = next((name for name, phase in self.phases.items() if phase.parent is None), None)
         self.furthest = max(self.furthest, self._share(outermost))
@@ -78,7 +82,10 @@ class Progress:
 
 
 def monitor(progress: Progress) -> tensorrt.IProgressMonitor:
-    """Return a monitor for TensorRT's builder. The caller must keep the monitor as long as the builder's config."""
+    """Return a monitor for TensorRT's builder.
+
+    The caller must hold a reference to the monitor as long as the builder's config exists.
+    """
 
     class Monitor(trt.IProgressMonitor):
         def __init__(self) -> None:

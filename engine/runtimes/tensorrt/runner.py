@@ -1,7 +1,7 @@
 """The runner of an engine of TensorRT or TensorRT-RTX (not yet run on a GPU)."""
 
 # Source: NVIDIA's documentation of TensorRT 10's Python API: IRuntime, ICudaEngine, IExecutionContext and
-# IOutputAllocator. `tensorrt_rtx` has the same classes. The calls that need no GPU are tested with it.
+# IOutputAllocator. `tensorrt_rtx` has the same classes. The calls that need no GPU are tested with `tensorrt_rtx`.
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def runner(
 ) -> Runner:
     """Return the runner of `directory/model.plan`.
 
-    Raises StepError where the engine's GPU or TensorRT is not here, or where its passport is for another machine.
+    Raises StepError where this machine lacks the engine's GPU or TensorRT, or where the engine's passport does not fit
+    this machine.
     """
     kind = execution.runtime
     if execution.hardware is None:
@@ -68,7 +69,10 @@ class _Engine:
     """A loaded engine, with an execution context for each profile that has been used."""
 
     def __init__(self, plan: bytes, *, cuda_graph: bool, host_code: bool = False) -> None:
-        """Load an engine. `host_code` allows libraries inside it to run. Raises StepError where TensorRT refuses it."""
+        """Load an engine. `host_code` allows libraries inside the engine to run.
+
+        Raises StepError where TensorRT refuses the engine.
+        """
         logger, self._log = trt_log.begin()
         self._runtime = trt.Runtime(logger)
         if host_code:
@@ -128,7 +132,8 @@ class _Engine:
     def _profile(self, shapes: Mapping[str, tuple[int, ...]]) -> int:
         """Return the number of the profile that takes these shapes; of several, the one whose opt shapes are nearest.
 
-        Triton's TensorRT backend chooses in the same way ("Model Configuration", "TensorRT Optimization Profile").
+        Triton's TensorRT backend, too, chooses the profile whose opt shapes are nearest ("Model Configuration",
+        "TensorRT Optimization Profile").
         """
         fitting: dict[int, int] = {}
         ranges: list[str] = []

@@ -23,7 +23,7 @@ CUDA_BINDINGS = ("cuda-bindings", "cuda.bindings")
 
 
 def _feasible() -> ModuleType:
-    """Import the checks of recipes; their code counts in no key, so they are imported by a name in a string."""
+    """Import the checks of recipes by a module name in a string, so that the code of the checks is part of no key."""
     return import_module(f"{__package__}.feasible")
 
 
@@ -40,7 +40,7 @@ class Engines(Runtime):
     module: ClassVar[str]
     """The Python module that builds and runs engines; the name of the installed distribution is the same."""
     package: ClassVar[str]
-    """The package that pip installs."""
+    """The package that pip installs for this runtime."""
     install: ClassVar[str]
     """A hint that tells how to install the package."""
     majors: ClassVar[tuple[str, ...]]
@@ -60,7 +60,7 @@ class Engines(Runtime):
         return ("tensorrt",)
 
     def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
-        """Raise RecipeError for options that the builder lacks, or that these GPUs do not allow."""
+        """Raise RecipeError for options that TensorRT's builder lacks, or that the GPUs in `devices` do not allow."""
         _feasible().options(loaded, devices)
 
     def refuse_operators(self, loaded: LoadedRecipeView, operators: Mapping[str, Sequence[str]]) -> None:
@@ -80,7 +80,7 @@ class Engines(Runtime):
         return {"cuda_graph": bool(recipe.tensorrt.get("cuda_graph", False))}
 
     def tool(self, target: TargetView) -> str | None:
-        """Return the module of the builder."""
+        """Return the name of the module that builds and runs engines."""
         return self.module
 
     def tools(self, execution: ExecutionView) -> tuple[str, ...]:

@@ -31,9 +31,9 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:  # n
 
 
 def built_by(folder: Path) -> tuple[str, bool]:
-    """Return the TensorRT version that built the engine in a model's folder, and whether later versions load it.
+    """Return the TensorRT version that built the engine in a folder, and whether later versions load the engine.
 
-    The version is "" where the folder has no passport.
+    The returned version is an empty text where the model's folder has no passport.
     """
     files = next(iter(sorted(folder.glob(f"*/{passport.FILE}"))), None)
     if files is None:

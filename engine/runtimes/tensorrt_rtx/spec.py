@@ -53,7 +53,7 @@ class TensorRTRTX(Engines):
         raise loaded.error(what, "target", "runtime", facts=facts, hint=hint)
 
     def lacks(self, gpu: Gpu) -> Sequence[str]:
-        """Return fp32 for SM75: TensorRT-RTX has no kernels for matrix products in fp32 there.
+        """Return fp32 for SM75: TensorRT-RTX has no kernels for fp32 matrix products on SM75.
 
         Source: the error "FP32 GEMM is not supported" of TensorRT-RTX 1.7.
         """
@@ -66,9 +66,10 @@ class TensorRTRTX(Engines):
         raise loaded.error(what, *triton_images.RECIPE_PATH, hint=hint)
 
     def refuse_installed(self, loaded: LoadedRecipeView, installed: Callable[[str], str | None]) -> None:
-        """Raise RecipeError where another version is installed than the recipe requests.
+        """Raise RecipeError where the installed version of TensorRT-RTX is not the version that the recipe requests.
 
-        TensorRT-RTX builds on every machine, so no other machine is expected to have the requested version.
+        TensorRT-RTX builds without a GPU, so this machine is expected to build the engine and to have the requested
+        version.
         """
         requested, version = loaded.recipe.tensorrt.get("version"), installed(self.module)
         if requested is not None and version and not versions.agrees(requested, version):

@@ -114,5 +114,5 @@ def test_a_decoder_begins_as_the_model_says_or_is_refused(tmp_path):
     [("eos_token_id", "</s>"), ("min_length", -1), ("no_repeat_ngram_size", 2.5), ("repetition_penalty", 0)],
 )
 def test_values_that_cannot_be_are_refused_by_name(tmp_path, field, value):
-    with pytest.raises(StepError, match=f"a {field} that cannot be"):
+    with pytest.raises(StepError, match=f"an invalid {field}"):
         read(tmp_path, GPT2, {field: value})

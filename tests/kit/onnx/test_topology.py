@@ -42,6 +42,12 @@ def test_each_node_gets_a_name_of_its_own_and_a_taken_one_is_not_given_twice():
     assert [node.name for node in model.graph.node] == ["Relu_0", "Relu_0_1"]
 
 
+def test_a_new_name_can_hold_the_first_output():
+    model = doubled()
+    topology.name_nodes(model, with_output=True)
+    assert [node.name for node in model.graph.node] == ["Relu_0_a", "Relu_0"]
+
+
 def test_a_new_tensor_gets_a_name_that_no_tensor_has():
     names = TensorNames(doubled())
     assert [names.free(name) for name in ("a", "a", "new", "new", "spare")] == ["a_", "a__", "new", "new_", "spare_"]

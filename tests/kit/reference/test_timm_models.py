@@ -112,7 +112,7 @@ def test_an_architecture_that_timm_does_not_know_is_named(efficientnet, tmp_path
 
 def test_a_head_of_other_classes_is_only_made_up_where_the_recipe_says_so(efficientnet):
     error = refusal(efficientnet, TASK, Images(size=64), num_labels=4)
-    assert error.startswith("the checkpoint's head tells 10 classes apart, the recipe 4\n")
+    assert error.startswith("the checkpoint's head has 10 classes, but the recipe asks for 4\n")
     modules = [timm_models.load(efficientnet, TASK, Images(size=64), num_labels=4, random_head=True) for _ in range(2)]
     images = timm_models.example(modules[0], 1)
     first, second = (torch_models.call(module, images)["logits"] for module in modules)

@@ -46,7 +46,7 @@ def test_the_files_come_into_the_model_s_folder(tmp_path):
 
 def test_a_file_that_is_no_row_is_refused(tmp_path):
     (tmp_path / "x.bin").write_bytes(bytes(7))
-    with pytest.raises(StepError, match="has 7 bytes, and a row of it takes 8"):
+    with pytest.raises(StepError, match="has 7 bytes, but one row takes 8"):
         warmups.add(tmp_path / "m", config("file:/a/x.bin"), {"x.bin": tmp_path / "x.bin"})
 
 

@@ -1,4 +1,4 @@
-"""The code that runs inside Triton's python backend: packages carry unchanged copies of these files."""
+"""The code that runs inside Triton's python backend: packages carry unchanged copies of the files of this code."""
 
 from __future__ import annotations
 

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 class Work:
     """Finds the most probable span of the context; the setting `longest` is the greatest number of tokens of a span.
 
-    Spans are chosen as in the question-answering pipeline of transformers (until 5.2). The probability of a token as
-    the start of the span is the softmax of the start logits over the context, and the end has its probability from the
-    end logits. The score of a span is the product of its two probabilities, and the span with the largest score is the
-    answer. An answer consists of whole tokens and is not widened to whole words.
+    Spans are chosen as in the question-answering pipeline of transformers (until 5.2). The softmax of the start logits
+    over the context gives the probability that a span starts at a token; the softmax of the end logits gives the
+    probability that a span ends at a token. The score of a span is the probability of its start times the probability
+    of its end, and the span with the largest score is the answer. An answer consists of whole tokens and is not widened
+    to whole words.
     """
 
     def __init__(self, _: Path, settings: dict[str, Any]) -> None:
@@ -63,5 +64,5 @@ def _log_shares(logits: np.ndarray, inside: np.ndarray) -> np.ndarray:
     kept = np.where(inside, logits.astype(np.float64), -np.inf)
     largest = kept.max(axis=1, keepdims=True)
     moved = kept - np.where(np.isfinite(largest), largest, 0)
-    with np.errstate(divide="ignore", invalid="ignore"):  # a row without a token inside has no shares
+    with np.errstate(divide="ignore", invalid="ignore"):  # all tokens may be outside the context
         return np.asarray(np.where(inside, moved - np.log(np.exp(moved).sum(axis=1, keepdims=True)), -np.inf))

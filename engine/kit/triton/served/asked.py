@@ -27,7 +27,7 @@ class Row:
         self._seen = 0
 
     def grow(self, made: Sequence[int], reason: str | None) -> None:
-        """Store all tokens of the answer so far, and the reason why the answer ended, or None while it goes on."""
+        """Store all tokens of the answer so far, and the reason why the answer ended, or None while it grows."""
         if self.reason is not None:
             return
         self.text += self._pieces.next(made, finished=reason is not None)

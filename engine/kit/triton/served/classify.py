@@ -23,7 +23,7 @@ class Work:
         import numpy as np
 
         logits = given["logits"].astype(np.float32, copy=False)
-        order = np.argsort(-logits, axis=1, kind="stable")  # scores that are alike may come of logits that differ
+        order = np.argsort(-logits, axis=1, kind="stable")  # different logits may have equal scores
         return {"labels": self.labels[order], "scores": np.take_along_axis(self.scores(logits), order, axis=1)}
 
 

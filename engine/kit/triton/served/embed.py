@@ -43,7 +43,7 @@ def _weighed(states: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _divided(vectors: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Return each vector divided by its number in `by`, or by 1 for a smaller number.
+    """Return each vector divided by its number in `by`; a number below 1 counts as 1.
 
     A row that has only padding becomes a vector of zeros.
     """

@@ -51,7 +51,7 @@ class Work:
 
         try:
             image = Image.open(io.BytesIO(encoded)).convert(self.mode)
-        except UnidentifiedImageError as error:  # its own words name an address in memory
+        except UnidentifiedImageError as error:  # Pillow's message has an address in memory
             raise ValueError(f"IMAGE: {len(encoded)} bytes that are no image that Pillow can read") from error
         except Exception as error:
             raise ValueError(f"IMAGE: {type(error).__name__}: {str(error).splitlines()[0]}") from error

@@ -56,7 +56,7 @@ class Past:
         if self.encoder is not None:
             return {"encoder_attention_mask": self._mask}
         rows, masked = self._mask.shape
-        behind = np.ones((rows, self._seen + new - masked), dtype=np.int64)  # none for the prompts themselves
+        behind = np.ones((rows, self._seen + new - masked), dtype=np.int64)  # no column in the call with the prompts
         self._mask = np.hstack([self._mask, behind])
         return {"attention_mask": self._mask, "position_ids": positions(self._mask, new)}
 

@@ -40,7 +40,7 @@ class Pieces:
         self._sent = ""
 
     def next(self, tokens: Sequence[int], *, finished: bool) -> str:
-        """Return the next piece: the text that later tokens cannot change, without the pieces before it.
+        """Return the next piece: the text that later tokens cannot change, without the text that was already sent.
 
         `tokens` are all tokens of the answer so far.
         """

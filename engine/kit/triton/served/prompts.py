@@ -19,7 +19,7 @@ class Prompts:
     def __init__(self, tokenizer: Any, said: Mapping[str, Any]) -> None:
         """Read the limits of prompts from `said`, the section `prompts` of generation.json.
 
-        The section has the fields "longest", "positions", "encoder" and "empty".
+        The section `prompts` has the fields "longest", "positions", "encoder" and "empty".
         """
         self.longest: int | None = said["longest"]
         self.positions: int | None = said["positions"]

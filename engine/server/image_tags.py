@@ -1,4 +1,4 @@
-"""Versions of TensorRT: which version loads an engine, and which image of Triton has that version."""
+"""Image tags: which container image of Triton has a version of TensorRT that loads the engines of a package."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def loads(engine: Engine, tensorrt: str) -> bool:
 
 
 def tag_for(engines: Sequence[Engine], name: str | None) -> str:
-    """Return the tag of an image that serves these engines; without engines, of an image for any model.
+    """Return the tag of an image that serves `engines`; where `engines` is empty, any image fits.
 
-    `name` is the image that the recipe names. Raises Lacking where no image fits; for a TensorRT engine the error names
-    TensorRT's version in engine and image.
+    `name` is the image that the recipe names. Raises Lacking where no image fits; for TensorRT engines the error
+    names the versions of TensorRT in the engines and in the images.
     """
     if name is not None:
         named = triton_images.read(name)
@@ -42,7 +42,7 @@ def tag_for(engines: Sequence[Engine], name: str | None) -> str:
     table = ", ".join(f"{image.tag} has {image.tensorrt}" for image in IMAGES)
     raise Lacking(
         f"no image is known for engines of {built}: {table}",
-        "name the image that has it: package: {triton: {image: YY.MM}}",
+        "name an image that loads these engines: package: {triton: {image: YY.MM}}",
     )
 
 
@@ -66,7 +66,7 @@ def _other(engine: Engine) -> str:
 
 
 def _latest(engines: Sequence[Engine]) -> Image | None:
-    """Return the latest image that loads all of these engines; None where no known image does."""
+    """Return the latest image that loads all `engines`; None where no known image loads all of them."""
     fitting = (image for image in reversed(IMAGES) if all(loads(engine, image.tensorrt) for engine in engines))
     return next(fitting, None)
 

@@ -2,16 +2,16 @@
 
 import pytest
 
-from engine.server import versions
+from engine.server import image_tags
 from engine.server.installation import Lacking
 from engine.server.needs import Engine
 
 
 def test_the_image_is_the_one_whose_tensorrt_fits_the_engine():
-    assert versions.tag_for([Engine("fast", "10.5.0.18")], None) == "24.10-py3"
-    assert versions.tag_for([Engine("fast", "10.5.0.18", version_compatible=True)], "25.06") == "25.06-py3"
-    assert versions.tag_for([], None) == versions.USUAL
-    assert versions.tag_for([], "24.10") == "24.10-py3"
+    assert image_tags.tag_for([Engine("fast", "10.5.0.18")], None) == "24.10-py3"
+    assert image_tags.tag_for([Engine("fast", "10.5.0.18", version_compatible=True)], "25.06") == "25.06-py3"
+    assert image_tags.tag_for([], None) == image_tags.USUAL
+    assert image_tags.tag_for([], "24.10") == "24.10-py3"
 
 
 @pytest.mark.parametrize(
@@ -25,12 +25,12 @@ def test_the_image_is_the_one_whose_tensorrt_fits_the_engine():
 )
 def test_an_engine_that_no_image_loads_is_refused_with_both_versions(built, image, says):
     with pytest.raises(Lacking) as error:
-        versions.tag_for([Engine("fast", built)], image)
+        image_tags.tag_for([Engine("fast", built)], image)
     assert all(each in str(error.value) for each in says)
 
 
 def test_an_older_engine_is_loaded_by_a_later_minor_only_where_it_was_built_so():
-    assert not versions.loads(Engine("fast", "10.5.0.18"), "10.11")
-    assert versions.loads(Engine("fast", "10.5.0.18", version_compatible=True), "10.11")
-    assert not versions.loads(Engine("fast", "10.13.0.35", version_compatible=True), "10.11")
-    assert not versions.loads(Engine("fast", "8.6.1.6", version_compatible=True), "10.11")
+    assert not image_tags.loads(Engine("fast", "10.5.0.18"), "10.11")
+    assert image_tags.loads(Engine("fast", "10.5.0.18", version_compatible=True), "10.11")
+    assert not image_tags.loads(Engine("fast", "10.13.0.35", version_compatible=True), "10.11")
+    assert not image_tags.loads(Engine("fast", "8.6.1.6", version_compatible=True), "10.11")
