@@ -131,7 +131,7 @@ class Bench(Step):
         return self.execution.hardware
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the packages that run the models: those of our runtime and of the rivals' runtimes."""
+        """Return the packages that run the models: the packages of the recipe's runtime and of the rivals' runtimes."""
         tools = ["onnx", *self.execution.tools]
         for rival in self.against:
             tools += registry.find(rival.runtime).rival_tools(library=images.library(self.images))

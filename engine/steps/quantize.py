@@ -76,7 +76,7 @@ class Quantize(Step):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step for a runtime that takes its precision from the graph; None for other runtimes and fp32."""
+        """Return the step for a runtime that takes its precision from the graph; None for fp32 and further runtimes."""
         precision = recipe.precision
         lowering = registry.of(recipe).lowering(recipe)
         if lowering is Lowering.DYNAMIC:

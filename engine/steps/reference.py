@@ -30,7 +30,8 @@ _PROGRESS = 100
 _CLASSES_RANK = 2
 """The number of axes of the logits of classes: [batch, classes]."""
 _ROUNDING = 1e-3
-"""The largest difference between two outputs for the same inputs, as a share of the largest number."""
+"""The largest difference that counts as rounding between outputs for the same inputs, as a share of the largest number.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +103,7 @@ class Reference(Step):
     def run(self, out: Path, *, checkpoint: Path, samples: Path | None = None) -> ReferenceReport:
         """Run the original on all cases, and write the cases with its outputs.
 
-        Raises StepError where the model cannot be loaded, fails on a sample, or where the samples do not suit it.
+        Raises StepError where the model cannot be loaded, fails on a sample, or does not accept the samples.
         """
         task = checkpoints.task(checkpoint, self.task)
         print("loading the original model")

@@ -91,7 +91,7 @@ def _infer(model: onnx.ModelProto, skeleton: onnx.ModelProto) -> Literal["symbol
 
 
 def _look_for_data(directory: Path, model: onnx.ModelProto) -> None:
-    """Raise StepError where a file of external data is missing; otherwise no such file is read."""
+    """Raise StepError where a file of external data is missing; if all files exist, none of the files is read."""
     if any(not (directory / name).is_file() for name in onnx_files.data_files(model)):
         onnx_files.load(directory)
 

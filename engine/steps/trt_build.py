@@ -236,7 +236,7 @@ class TrtBuild(Step, BuilderOptions):
 
 
 def _usual(graph: onnx.ModelProto, checkpoint: Path | None) -> tuple[Profile, ...]:
-    """Return the profile of a recipe without profiles, the same that `recipe check` assumes."""
+    """Return the profile for a recipe without profiles, which is the profile that `recipe check` assumes."""
     if checkpoint is None or checkpoints.kind(checkpoint) == "onnx":
         return ()
     axes = (axis for value in onnx_files.inputs(graph).values() for axis in value.shape if isinstance(axis, str))

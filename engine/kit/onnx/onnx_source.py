@@ -90,7 +90,7 @@ def describe(model: onnx.ModelProto) -> GraphFacts:
 
 
 def _foreign(model: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
-    """Return the operators of other domains than ONNX's own, by domain, without functions that the model defines."""
+    """Return the operators that are not in ONNX's own domain, by domain, without functions that the model defines."""
     own = {(function.domain, function.name) for function in model.functions}
     operators: dict[str, set[str]] = {}
     for node in onnx_files.nodes(model):

@@ -1,4 +1,4 @@
-"""Calibration: the inputs that a model is calibrated on; it is validated on other inputs."""
+"""Calibration: the inputs that a model is calibrated on, which differ from the inputs that it is validated on."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def drawn(graph: onnx.ModelProto, profiles: Sequence[Profile], *, longest: int |
 
 
 def some(every: Sequence[Case]) -> list[Case]:
-    """Return at most 32 of the cases: up to 8 with padded or holed masks, the others evenly from first to last."""
+    """Return at most 32 of the cases: up to 8 with padded or holed masks, the rest evenly from first to last."""
     masked = [case for case in every if case.kind.endswith(("padded", "holed"))]
     others = [case for case in every if case not in masked]
     few = _spread(masked, _FEW // 4)
@@ -112,7 +112,7 @@ def _identity(case: Case) -> tuple[object, ...]:
 
 
 def _spread(every: Sequence[Case], count: int) -> list[Case]:
-    """Return `count` of the cases, evenly from the first to the last; all of them where there are fewer."""
+    """Return `count` of the cases, evenly from the first to the last; all cases where there are fewer."""
     if len(every) <= count:
         return list(every)
     return [every[index * len(every) // count] for index in range(count)]

@@ -43,7 +43,7 @@ _MARKS = ("QLinear", "DynamicQuantize", "QuantizeLinear", "DequantizeLinear", "Q
 _ENDS = ("Integer", "IntegerToFloat", "NBits", "Bnb4", "Fp4")
 _FEW_BITS = ("INT8", "UINT8", "INT4", "UINT4", "INT2", "UINT2", "FLOAT8", "FLOAT4")
 _PREPARED = "onnx.quant.pre_process"
-"""Metadata that tells ONNX Runtime's quantizer that a model was prepared; it warns where the entry is missing."""
+"""The metadata key of a prepared model; ONNX Runtime's quantizer warns where a model lacks the key."""
 _WITHOUT_INPUTS_FROM = {"Attention": 5, "EmbedLayerNormalization": 8}
 """The index of the first input that the quantized form of an operator lacks."""
 _EMBEDDING_OUTPUTS = 2

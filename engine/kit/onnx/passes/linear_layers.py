@@ -96,7 +96,7 @@ def _drop(weight: _Weight) -> None:
 
 
 def _forget_shapes_of_weights(model: onnx.ModelProto) -> None:
-    """Remove the shapes of weights from `value_info`, where PyTorch repeats them: transposing a weight changes them."""
+    """Remove the shapes of weights from `value_info`, because transposing a weight changes the shape of the weight."""
     for graph in onnx_files.graphs(model.graph):
         stored = {tensor.name for tensor in graph.initializer}
         for index in reversed(range(len(graph.value_info))):

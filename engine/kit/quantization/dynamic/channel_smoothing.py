@@ -41,10 +41,10 @@ _STEPS = 255
 def smooth(model: onnx.ModelProto, normalized: Sequence[LayerInput], scratch: Path) -> dict[str, bool]:
     """Smooth the inputs of linear layers where that lowers the error; `model` is changed.
 
-    Returns for each tensor that could be measured whether it was smoothed. Seeded random tokens are enough to measure
-    the channels behind a normalization, because the model decides their sizes, hardly the text. A model with other
-    inputs than tokens is not smoothed. An activation is not smoothed where a further node reads one of its weights,
-    because the weight would have to be stored twice.
+    Returns a mapping from each measured tensor to whether the tensor was smoothed. Seeded random tokens are enough to
+    measure the channels behind a normalization, because the model decides their sizes, hardly the text. A model with
+    inputs that are not tokens is not smoothed. An activation is not smoothed where a further node reads one of its
+    weights, because the weight would have to be stored twice.
     """
     from onnx import helper, numpy_helper
 
@@ -91,7 +91,7 @@ def _observations(
 
 
 def _factors(halves: tuple[Observation, Observation], weights: Sequence[np.ndarray]) -> np.ndarray | None:
-    """Return the divisors of the channels with the least error; None where they gain too little."""
+    """Return the divisors of the channels with the least error; None where smoothing gains too little."""
     import numpy as np
 
     weight = np.concatenate(weights, axis=1)

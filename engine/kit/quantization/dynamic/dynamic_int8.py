@@ -1,4 +1,4 @@
-"""Dynamic int8: a model for ONNX Runtime's CPU kernels, quantized, and saved so that serving keeps it as it is."""
+"""Dynamic int8: a quantized model for ONNX Runtime's CPU kernels, saved with the optimization level for serving."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _quantized(fused: Path, scratch: Path, *, reduce_range: bool) -> tuple[onnx.
 
 
 def _save(model: onnx.ModelProto, out: Path, scratch: Path) -> None:
-    """Write the model to `out` so that serving keeps it fast.
+    """Write the model to `out`, with the optimization level that keeps the served model fast.
 
     ONNX Runtime fuses a residual addition with the normalization behind it, into a kernel that is slower on a CPU (see
     `Fuse.residual`). Therefore the function optimizes a transformer without the fusion of residual additions, and makes

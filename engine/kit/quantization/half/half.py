@@ -1,4 +1,4 @@
-"""Half: chosen nodes of a graph run in fp16 or bf16, all others in float32, with casts between them."""
+"""Half: chosen nodes of a graph run in fp16 or bf16, all remaining nodes in float32, with casts in between."""
 
 from __future__ import annotations
 

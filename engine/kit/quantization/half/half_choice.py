@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LARGEST: Mapping[Kind, float] = {"fp16": 65504.0, "bf16": 3.3895e38}
 """The largest number of each type: fp16 is IEEE 754 binary16, bf16 the upper half of binary32."""
 ROOM = 2.0
-"""The factor by which a tensor may be larger on other inputs than on the samples."""
+"""The factor by which a tensor may be larger on inputs outside the samples than on the samples."""
 _VANISHES: Mapping[Kind, float] = {"fp16": 2.0**-25, "bf16": 2.0**-134}
 """Half of the smallest number above 0 of each type: a number up to this size is rounded to 0."""
 

@@ -26,7 +26,7 @@ GOAL = 0.9995
 RELATIVE = 0.04
 """The largest error with which the search may end, as a share of the output's largest value.
 
-The default bound of validation on this error is 0.05 in fp16.
+The default bound of validation on the largest error in fp16 is 0.05.
 """
 _STEP = 4.0
 """The number by which the limit on a node's values is divided from one try to the next."""
@@ -63,8 +63,8 @@ def lowered(
     Variants run on the inputs of the cases, and are compared with the float32 model, not with the outputs of the cases.
     For the comparison, the module `pairs` replaces Q/DQ pairs on activations by Identity. The first variant leaves only
     nodes in float32 that sum, take exponentials, or have values beyond the range. While the worst cosine is below
-    `GOAL`, or an error is above `RELATIVE`, more nodes return to float32, those with the largest values first. Raises
-    StepError where the model cannot run on the cases.
+    `GOAL`, or an error is above `RELATIVE`, more nodes return to float32, and the nodes with the largest values return
+    first. Raises StepError where the model cannot run on the cases.
     """
     topology.name_nodes(model)
     truth = fidelity.answered(ort.unoptimized_graph(pairs.bypassed(model), scratch), cases)

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     import onnx
 
 BEYOND = 1e30
-"""A constant above this magnitude stands for infinity: no weight is so large. float32 ends at 3.4e38."""
+"""A constant above the magnitude 1e30 stands for infinity: no weight is so large. float32 ends at 3.4e38."""
 STAND_IN = 3e4
 """The magnitude that replaces infinity.
 
-The sum of two such magnitudes is within fp16, and softmax turns a score of -3e4 into 0.
+The sum of two scores of -3e4 is within the range of fp16, and softmax turns a score of -3e4 into 0.
 """
 
 _ADDED = frozenset({"Add", "ConstantOfShape", "Expand", "Mul", "Sub", "Where"})

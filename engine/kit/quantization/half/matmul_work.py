@@ -1,4 +1,4 @@
-"""Matrix work: the number of multiplications of each matrix product, to report shares of the work."""
+"""Matrix work: the number of multiplications of each matrix product, to report shares of all multiplications."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _powers(node: onnx.NodeProto, measured: Ranges, limit: float) -> tuple[int, 
 
 
 def _smaller(model: onnx.ModelProto, weight: onnx.TensorProto, power: int) -> str:
-    """Return the name of a copy of a weight, divided by a power of two; other nodes may read the weight itself."""
+    """Return the name of a weight's copy, divided by a power of two; other nodes may read the original weight."""
     import numpy as np
     from onnx import numpy_helper
 

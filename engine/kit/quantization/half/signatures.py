@@ -21,7 +21,7 @@ _TYPED_BY = frozenset({"dtype", "output_dtype"})
 _FREE = frozenset({"Cast", "Constant", "ConstantOfShape"})
 """Operators with an attribute for the type of their output.
 
-The conversion to half precision changes the attribute, too.
+The conversion to half precision changes the attribute that sets the type.
 """
 _RANDOM = ("Random", "Multinomial", "Bernoulli")
 
@@ -85,7 +85,7 @@ def _schema(operator: str, domain: str, version: int) -> _Schema | None:
 
 @cache
 def _contributed() -> Mapping[str, _Schema]:
-    """Return the schemas of the operators that ONNX Runtime adds; the package onnx has no schemas for these."""
+    """Return the schemas of the operators that ONNX Runtime adds, which the package onnx does not have."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     return {

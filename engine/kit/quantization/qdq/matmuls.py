@@ -27,7 +27,7 @@ _SHAPE = "_shape_of_it"
 
 @dataclass(frozen=True)
 class Group:
-    """The MatMuls that read the tensor `source`; they are quantized together.
+    """The MatMuls that read the tensor `source`, which are all quantized together.
 
     `results` and `weights` name the outputs and the weights of the MatMuls.
     """
@@ -60,7 +60,7 @@ class Weights:
         self.producers = {node.output[0]: node for node in constants}
 
     def shape(self, name: str) -> tuple[int, ...] | None:
-        """Return the extents of a float32 constant; None for any other tensor."""
+        """Return the extents of a float32 constant; None for a tensor that is no float32 constant."""
         import onnx
 
         if name in self.stored:
@@ -151,7 +151,7 @@ def _unfit(node: onnx.NodeProto, weights: Weights, kind: Kind) -> str:
 
 
 def _order(node: onnx.NodeProto) -> list[int]:
-    """Return the order of axes that a Transpose of a matrix gives; without `perm` it swaps both axes."""
+    """Return the order of axes that a Transpose of a matrix gives; without `perm`, Transpose swaps the two axes."""
     axes = next((list(attribute.ints) for attribute in node.attribute if attribute.name == "perm"), None)
     return axes or [1, 0]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import onnx
 
 _HOLD_OUT_STRIDE = 4
-"""Every fourth sample is held out from calibration: the quantized model is judged on these samples."""
+"""Every fourth sample is held out from calibration: the quantized model is judged on the held-out samples."""
 _FEW = 8
 """The least number of samples of which some are held out: fewer samples all calibrate the model, and all judge it."""
 _JUDGES = 32
