@@ -27,8 +27,11 @@ _FLAGS = {"--json"}
 """Options of the command line that do not change the result of a build."""
 _FILE_TYPE, _FOLDER = 0o170000, 0o040000
 """The constants S_IFMT and S_IFDIR of the module `stat`, which would be slow to import."""
-_row = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
+stat_fields = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
+"""Returns the stat row of a file from its stat result: a file that changes gets another row."""
 _place = attrgetter("st_dev", "st_ino")
+UNREADABLE = (OSError, ValueError, EOFError, TypeError, KeyError)
+"""The errors that reading a missing, damaged or older snapshot may raise."""
 
 
 def answer(argv: Sequence[str]) -> int | None:
@@ -42,7 +45,7 @@ def answer(argv: Sequence[str]) -> int | None:
         if snapshot["identity"] != _identity(argv, snapshot["variables"]) or not _holds(snapshot):
             return None
         os.utime(path)  # the time of the last use, for collection
-    except (OSError, ValueError, EOFError, TypeError, KeyError):
+    except UNREADABLE:
         return None
     seconds = f"{time.perf_counter() - started:.3f}"
     json = "--json" in argv
@@ -200,7 +203,7 @@ def _unchanged(watched: Sequence[tuple[str, bytes]]) -> bool:
 
 def _all_unchanged(watched: Iterable[tuple[str, bytes]]) -> bool:
     try:
-        return all(_packed(map(_row, map(os.stat, names.split("\0")))) == rows for names, rows in watched)
+        return all(_packed(map(stat_fields, map(os.stat, names.split("\0")))) == rows for names, rows in watched)
     except OSError:
         return False
 
@@ -212,7 +215,7 @@ def _packed(rows: Iterable[tuple[int, ...]]) -> bytes:
 
 def _row_of(name: str) -> tuple[int, ...] | None:
     try:
-        row: tuple[int, ...] = _row(os.stat(name))
+        row: tuple[int, ...] = stat_fields(os.stat(name))
     except OSError:
         return None
     return row
@@ -238,7 +241,7 @@ def _way(name: str) -> tuple[int, ...] | None:
     except OSError:
         return None
     is_folder = status.st_mode & _FILE_TYPE == _FOLDER
-    pick: Callable[[os.stat_result], tuple[int, ...]] = _place if is_folder else _row
+    pick: Callable[[os.stat_result], tuple[int, ...]] = _place if is_folder else stat_fields
     return pick(status)
 
 

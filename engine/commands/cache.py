@@ -65,16 +65,17 @@ def _records(root: Path) -> Sequence[Record]:
 
 def _stats(_arguments: argparse.Namespace, root: Path) -> Exit:
     from engine.report import grid
+    from engine.store.collection import contents
 
     records = _records(root)
     artifacts = {record.artifact: record.size for record in records}
-    contents = {content: size for record in records for size, content in record.files.values()}
+    stored = contents(records)
     aside = len(list((root / "quarantine").iterdir())) if (root / "quarantine").is_dir() else 0
     rows = [
         ("store", str(root)),
         ("records", str(len(records))),
         ("artifacts", f"{len(artifacts)}, {sizes.decimal(sum(artifacts.values()))}"),
-        ("on disk", f"{sizes.decimal(sum(contents.values()))} in {len(contents)} files: equal content is stored once"),
+        ("on disk", f"{sizes.decimal(sum(stored.values()))} in {len(stored)} files: equal content is stored once"),
     ]
     if aside:
         rows.append(("put aside", f"{aside} damaged, in quarantine/ (`recipe cache gc` removes them)"))

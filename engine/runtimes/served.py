@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine import digest
 from engine.runtimes.backends import Backend
 
 if TYPE_CHECKING:
@@ -49,5 +50,4 @@ class Served:
 
 def plain(directory: Path, why: str) -> Served:
     """Return a model that no backend of Triton runs: all files of `directory` go into a plain folder."""
-    files = tuple(sorted(path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file()))
-    return Served(None, {}, {}, files, why_plain=why)
+    return Served(None, {}, {}, tuple(digest.walk(directory)), why_plain=why)

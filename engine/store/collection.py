@@ -6,7 +6,7 @@ import contextlib
 import os
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -138,8 +138,8 @@ class _Collection:
         named = {record.artifact for record in records.values()}
         at = self.store.layout
         yield from (path for path in at.artifacts.iterdir() if path.name not in named)
-        contents = {content for record in records.values() for _, content in record.files.values()}
-        yield from (at.files / name for name in digest.walk(at.files) if name.rpartition("/")[2] not in contents)
+        stored = contents(records.values())
+        yield from (at.files / name for name in digest.walk(at.files) if name.rpartition("/")[2] not in stored)
         runs = heads.runs(self.store)
         yield from (path for path in at.logs.iterdir() if path.name.partition(".")[0] not in records.keys() | runs)
         if at.quarantine.is_dir():
@@ -153,7 +153,7 @@ class _Collection:
         """Say whether a snapshot is whole and all files that it watches exist."""
         try:
             return all(map(os.path.exists, snapshot.names_in(str(path))))
-        except (OSError, ValueError, EOFError, TypeError, KeyError):
+        except snapshot.UNREADABLE:
             return False
 
     def _sum_up(self, records: Mapping[Digest, Record], left: Mapping[Digest, Record]) -> None:
@@ -173,7 +173,7 @@ def last_uses(store: Store, records: Mapping[Digest, Record]) -> dict[Digest, fl
         last[key] = max(last.get(key, 0.0), used)
     if store.layout.snapshots.is_dir():
         for path in store.layout.snapshots.iterdir():
-            with contextlib.suppress(OSError, ValueError, EOFError, TypeError, KeyError):
+            with contextlib.suppress(*snapshot.UNREADABLE):
                 used = path.stat().st_mtime
                 for name in snapshot.names_in(str(path)):
                     key = Digest(os.path.basename(name).removesuffix(".json"))
@@ -204,12 +204,12 @@ def _too_much(
 
     A file that several records share frees its space with the last of these records.
     """
-    contents = Counter[Digest]()
+    uses = Counter[Digest]()
     sizes: dict[Digest, int] = {}
     for key, record in records.items():
         if key not in gone:
             for size, content in record.files.values():
-                contents[content] += 1
+                uses[content] += 1
                 sizes[content] = size
     total = sum(sizes.values())
     chosen = []
@@ -218,12 +218,17 @@ def _too_much(
             break
         chosen.append(key)
         for _, content in records[key].files.values():
-            contents[content] -= 1
-            if contents[content] == 0:
+            uses[content] -= 1
+            if uses[content] == 0:
                 total -= sizes[content]
     return chosen
 
 
+def contents(records: Iterable[Record]) -> dict[Digest, int]:
+    """Return the digest of each content in the records' files -> its size in bytes. Equal content is stored once."""
+    return {content: size for record in records for size, content in record.files.values()}
+
+
 def _size(records: Collection[Record]) -> int:
     """Return the size in bytes of all files of the records, counting equal contents once."""
-    return sum({content: size for record in records for size, content in record.files.values()}.values())
+    return sum(contents(records).values())

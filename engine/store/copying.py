@@ -1,8 +1,9 @@
-"""Copy the content of files, without mode, times and links."""
+"""Copy the content of files, or link files where the file system can."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ _CHUNK = 1 << 20
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy a file's content to `target`, sharing blocks where the file system can. Raises StepError."""
+    """Copy a file's content to `target`, without mode and times; share blocks where possible. Raises StepError."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with source.open("rb") as reader, target.open("wb") as writer:
@@ -27,6 +28,14 @@ def copy(source: Path, target: Path) -> None:
         raise StepError(
             f"{source.name} could not be copied", [f"{error.strerror}: {error.filename or target}"], _hint(error)
         ) from error
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Make a hard link to a file, or a copy with the file's mode and times where the file system has no hard links."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def _cloned(reader: int, writer: int) -> bool:

@@ -1,23 +1,14 @@
-"""Link, replace, flush and compare files, and explain the errors of a full or failing disk."""
+"""Replace, flush and compare files, and explain the errors of a full or failing disk."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from engine.errors import StoreError
-
-
-def link_or_copy(source: Path, target: Path) -> None:
-    """Make a hard link to a stored file, or a copy where the file system has no hard links."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
 
 
 @contextlib.contextmanager

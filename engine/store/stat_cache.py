@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine import digest
 from engine.digest import Digest
+from engine.snapshot import stat_fields
 from engine.store.file_systems import tells_changes
 from engine.store.notes import Notes
 
@@ -54,16 +56,16 @@ class StatCache:
 
     def known(self, row: Row) -> Digest | None:
         """Return the remembered digest of the file with this stat row; None if no digest is remembered."""
-        name = f"{row[0]}:{row[1]}"
+        name = inode(row)
         entry = self._entries().get(name)
-        if entry is None or tuple(entry[:3]) != row[2:]:
+        if entry is None or not is_about(entry, row):
             return None
         self._met.add(name)
         return Digest(str(entry[3]))
 
     def forget(self, row: Row) -> None:
         """Forget the remembered digest of a file whose content has turned out to be different."""
-        name = f"{row[0]}:{row[1]}"
+        name = inode(row)
         self._forgotten.add(name)
         self._changed |= self._entries().pop(name, None) is not None
 
@@ -79,8 +81,8 @@ class StatCache:
         self._changed = False
 
     def _remember(self, row: Row, content: Digest) -> None:
-        name = f"{row[0]}:{row[1]}"
-        self._entries()[name] = [*row[2:], content]
+        name = inode(row)
+        self._entries()[name] = entry(row, content)
         self._met.add(name)
         self._changed = True
 
@@ -97,7 +99,23 @@ def stat_row(path: str | Path) -> Row:
 
 def row_of(status: os.stat_result) -> Row:
     """Return the stat row of a file from an `os.stat` result."""
-    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    row: Row = stat_fields(status)
+    return row
+
+
+def inode(row: Row) -> str:
+    """Return the name of an inode in a table of digests."""
+    return f"{row[0]}:{row[1]}"
+
+
+def entry(row: Row, content: str) -> list[int | str]:
+    """Return the entry of an inode in a table of digests: size, modification time, change time and digest."""
+    return [*row[2:], content]
+
+
+def is_about(entry: Sequence[int | str] | None, row: Row) -> bool:
+    """Say whether an entry of a table of digests was made from a file with this row."""
+    return entry is not None and tuple(entry[:3]) == row[2:]
 
 
 def settled_row(path: str | Path) -> Row:

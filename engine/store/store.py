@@ -16,7 +16,8 @@ from engine.digest import Digest
 from engine.errors import StoreError
 from engine.key import Key, digest_of
 from engine.store import file_lock, layout, output
-from engine.store.disk import explained, link_or_copy, same_file
+from engine.store.copying import link_or_copy
+from engine.store.disk import explained, same_file
 from engine.store.file_lock import FileLock
 from engine.store.layout import Layout
 from engine.store.notes import Notes

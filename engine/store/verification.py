@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine import digest, snapshot
 from engine.digest import Digest
-from engine.store import file_lock, heads, kept, layout, presence
+from engine.store import file_lock, heads, kept, layout, presence, stat_cache
 from engine.store.notes import KINDS
 from engine.store.sealed import sealed
 from engine.store.stat_cache import Row, stat_row
@@ -86,12 +86,12 @@ class _Contents:
         for path in self._files():
             with contextlib.suppress(OSError):
                 row = stat_row(path)
-                name = f"{row[0]}:{row[1]}"
+                name = stat_cache.inode(row)
                 if name in todo or name in self._read:
                     continue
                 self._verdict.files += 1
                 self._verdict.bytes += row[2]
-                if list(earlier.get(name, ()))[:3] == list(row[2:]):
+                if stat_cache.is_about(earlier.get(name), row):
                     self._read[name] = earlier[name]
                     self._verdict.resumed += 1
                 else:
@@ -100,7 +100,7 @@ class _Contents:
         try:
             with ThreadPoolExecutor(self._parallel) as pool:
                 for name, row, content in pool.map(_hashed, todo.items()):
-                    self._read[name] = [*row[2:], content]
+                    self._read[name] = stat_cache.entry(row, content)
                     self._on_progress(len(self._read), total)
                     self._save(every=_SAVE_SECONDS)
         except BaseException:
@@ -111,8 +111,8 @@ class _Contents:
         """Return the digest of a file's bytes, None where the file cannot be read."""
         try:
             row = stat_row(path)
-            known = self._read.get(f"{row[0]}:{row[1]}")
-            if known is not None and known[:3] == list(row[2:]):
+            known = self._read.get(stat_cache.inode(row))
+            if known is not None and stat_cache.is_about(known, row):
                 return Digest(str(known[3]))
             return digest.of_file(path)
         except OSError:
@@ -285,6 +285,6 @@ class _Inspection:
                     snapshot.names_in(str(path))
                 except FileNotFoundError:
                     continue
-                except (OSError, ValueError, EOFError, TypeError, KeyError):
+                except snapshot.UNREADABLE:
                     path.unlink(missing_ok=True)
                     self._say(path, "the snapshot is not as it was written")

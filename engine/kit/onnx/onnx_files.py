@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine import digest
 from engine.errors import StepError
 from engine.kit.onnx import external_data
+from engine.store.copying import link_or_copy
 
 if TYPE_CHECKING:
     import onnx
@@ -105,19 +105,14 @@ def copied(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def link(source: Path, out: Path) -> None:
     """Hard-link every file of a model directory into `out`; copy where the file system cannot link."""
-    for folder, _, names in os.walk(source):
-        for name in sorted(names):
-            path = Path(folder) / name
-            link_file(path, out / path.relative_to(source))
+    for name in digest.walk(source):
+        link_file(source / name, out / name)
 
 
 def link_file(source: Path, target: Path) -> None:
     """Hard-link one file, or copy it where the file system cannot link."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
+    link_or_copy(source, target)
 
 
 def inputs(model: onnx.ModelProto) -> dict[str, Input]:
