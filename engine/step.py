@@ -111,15 +111,15 @@ class Hardware(Frozen):
 class Step(Frozen, ABC):
     """One kind of work. The fields of a step are its options; the keyword-only parameters of `run` are its inputs.
 
-    - A field of type `Source` is an input, too: the digest of the source is a row of the key, and `run` gets the path
-      of the source under the field's name. A field `name` with a tuple of sources gives `run` the inputs `name_0`,
-      `name_1`, ..., which `run` takes by `**name`.
+    - A field of type `Source` is an input, too: the digest or hub commit of the source is a row of the key, and `run`
+      gets the path of the source under the field's name. A field `name` with a tuple of sources gives `run` the inputs
+      `name_0`, `name_1`, ..., which `run` takes by `**name`.
     - Any other input is called like the output that `run` gets: by the name that a step `makes`, or by a step's name.
     - If a recipe does not use the step that makes an input, the consumer gets the first input of that unused step:
       without `quantize`, a step with the input `quantized` gets the input that `quantize` would have got.
     - A variable `data` declares the files that the step's code reads, for example `data = ("words.txt", "tables/")`.
-      The variable stands in the step's module or, as a `ClassVar`, in the class. Its value is a tuple of literal texts,
-      each a path relative to the module's folder.
+      The variable stands in the step's module or, as a `ClassVar`, in the class. The value of `data` is a tuple of
+      literal texts, each a path relative to the module's folder.
     """
 
     name: ClassVar[str] = ""
@@ -153,18 +153,19 @@ class Step(Frozen, ABC):
     reproducible: ClassVar[bool] = True
     """Whether two runs of the step with the same inputs write the same bytes.
 
-    A lock has the artifacts of reproducible steps only. The output of a step that is not reproducible stands in the
-    keys of later jobs by the step's key, so later jobs stay cached if the step writes other bytes for the same key.
+    A lock has the artifacts of reproducible steps only. For a step that is not reproducible, the keys of later jobs
+    have the key of the step's job instead of the digest of its output, so later jobs stay cached if another run for the
+    same key writes other bytes.
     """
     kept_by: ClassVar[tuple[str, ...]] = ()
     """The rows of the key that the name of the step's kept file is made from.
 
     The kept file stays in the store for later runs.
 
-    The file, for example TensorRT's timing cache, saves time and changes no result.
+    A kept file, for example TensorRT's timing cache, saves time and changes no result.
 
-    If the store has a kept file, `run` finds the file at `out.parent / KEPT`. Afterwards the
-    file that `run` leaves there goes into the store."""
+    If the store has a kept file, `run` finds the file at `out.parent / KEPT`. After the run the store takes the
+    file at `out.parent / KEPT`."""
     report: ClassVar[type[TypedReport] | None] = None
     """The type that `run` returns and `judge` takes; None for a plain mapping of JSON values, or no report."""
     section: ClassVar[Section | None] = None

@@ -202,14 +202,14 @@ class Lookup:
 def content_of(maker: Job, record: Record) -> str:
     """Return the value that stands for a job's output in the keys of later jobs.
 
-    The value is the digest of the artifact. If the step is not reproducible, the value names the key of the output
-    instead, so that any output for the key serves.
+    The value is the digest of the artifact. If the step is not reproducible, the value names the key that the output
+    was made for, so that any output for the key serves.
     """
     return str(record.artifact) if maker.step.reproducible else under(record.digest)
 
 
 def under(key: str) -> str:
-    """Return the value that stands for an output in later keys by the key of the output instead of its bytes."""
+    """Return the value in later keys of an output that is not reproducible: the output's key, not its bytes."""
     return f"made under {key}"
 
 

@@ -20,7 +20,7 @@ from engine.errors import StepError
 from engine.step import Step
 
 _LAZY_ROOMS = ("engine.kit.", "engine.runtimes.", "engine.server.", "engine.client.")
-"""Name prefixes of the modules that only running steps need: a plan reads these modules lazily."""
+"""Name prefixes of the modules that steps need only when they run: planning a build does not load the modules."""
 
 
 def folders() -> list[str]:

@@ -34,7 +34,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The choice of the rows of two locks that are compared.
+    """A choice of the rows in which two locks are compared.
 
     `whole` is False if the command line selects variants or jobs; a row that only the lock has is then no difference.
     `elsewhere` names the tools and environment variables of jobs that wait for other hardware; the lock's rows of these

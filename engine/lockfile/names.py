@@ -57,7 +57,7 @@ def _hub_name(name: str) -> str:
 def recipe_rows(variant: PlannedVariant) -> dict[str, str]:
     """Return the fields in which a variant's recipe differs from the defaults.
 
-    The recipe's own spelling of paths stays.
+    Paths in the returned fields stay as the recipe writes them.
     """
     loaded = variant.loaded
     fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)

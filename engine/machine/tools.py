@@ -28,7 +28,7 @@ _SELF_DESCRIPTION = ("capi", "build_and_package_info.py")
 
 
 def known(distribution: str) -> Known:
-    """Return the installed version of a distribution or its alternative, or MISSING, with the version's files.
+    """Return what `version_of` returns as a fact, with the files that the version was read from.
 
     An up-to-date build watches the folders of the import path, so it notices a distribution that is installed later.
     """

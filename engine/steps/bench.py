@@ -34,7 +34,11 @@ Axes = Mapping[str, int]
 LATENCIES = "latencies.json"
 _SERVER_TOOLS = ("protobuf", "tokenizers", "tritonclient")
 _SERVER = "engine.server.measured"
-"""Imported by name, so that the code of the server is in the key only where models are measured through a server."""
+"""The name of the module that starts servers for measurements.
+
+The step imports the module by name, so that the code of the server is in the key only where models are measured through
+a server.
+"""
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,10 @@ class _Models:
 
 
 class Bench(Step):
-    """Measure latencies: our model and its rivals take turns, with the same threads and inputs, in process or not."""
+    """Measure latencies: the built model and its rivals take turns, with the same inputs and number of threads.
+
+    Models run in process, behind a server, or in both ways.
+    """
 
     makes: ClassVar[str] = "measurements"
     section: ClassVar[Section | None] = Section.BENCH
@@ -107,14 +114,14 @@ class Bench(Step):
         )
 
     def options(self) -> Mapping[str, Any]:
-        """Return the fields that are rows of the key: `via` and `serving` only where there is a server."""
+        """Return the fields that are rows of the key: without a server, `via` and `serving` are left out."""
         options = super().options()
         if self.serving is not None:
             return options
         return {name: value for name, value in options.items() if name not in {"via", "serving"}}
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code counts: this one, the runtimes', the original's task, and the server's."""
+        """Return the modules whose code is part of the key: the step's, the runtimes', the task's and the server's."""
         rivals = (module for rival in self.against for module in registry.find(rival.runtime).code())
         task = tasks.modules(self.task) if any(map(_of_checkpoint, self.against)) else ()
         served = () if self.serving is None else (_SERVER, *self.serving.code_used())
@@ -125,21 +132,21 @@ class Bench(Step):
         return self.execution.hardware
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the packages that run the models: those of our runtime and of the rivals' runtimes."""
+        """Return the packages that run the models: the packages of the recipe's runtime and of the rivals' runtimes."""
         tools = ["onnx", *self.execution.tools]
         for rival in self.against:
             tools += registry.find(rival.runtime).rival_tools(library=images.library(self.images))
         return tuple(dict.fromkeys((*tools, *(() if self.serving is None else _SERVER_TOOLS))))
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return the facts that a latency depends on: the CPU, the build of each runtime, and the GPU, if any."""
+        """Return the facts on which a latency depends: the CPU, the build of each runtime and, on a GPU, the GPU."""
         run = (self.execution.by, *(registry.find(rival.runtime) for rival in self.against))
         further = (fact for runtime in run for fact in runtime.latency_facts(self.execution))
         server = () if self.serving is None else ("triton.server",)
         return tuple(dict.fromkeys((*self.facts, *self.execution.facts, *further, *server)))
 
     def inputs_used(self) -> tuple[str, ...]:
-        """Return the inputs: the checkpoint is among them where PyTorch runs it, or where its tokenizer is served."""
+        """Return the inputs; the checkpoint is an input only where PyTorch runs the checkpoint or a server needs it."""
         original = self.serving is not None or any(map(_of_checkpoint, self.against))
         return tuple(name for name in self.inputs() if original or name != "checkpoint")
 
@@ -183,7 +190,10 @@ class Bench(Step):
         )
 
     def judge(self, report: BenchReport) -> None:
-        """Compare our rows with the budgets. Raises JudgementError, which lists every missed budget."""
+        """Compare the built model's latencies with the budgets.
+
+        Raises JudgementError, which lists every missed budget.
+        """
         ours = [row for row in report.rows if row.ours]
         ways = len({row.via for row in ours})
         missed = [
@@ -203,7 +213,10 @@ class Bench(Step):
             )
 
     def _in_process(self, models: _Models) -> tuple[Contender, ...]:
-        """Return the contenders in this process: rivals that cannot be served, and all others if `via` names it."""
+        """Return the contenders that run in process.
+
+        If `via` has "in-process", all contenders run in process; otherwise only the rivals that cannot be served do.
+        """
         all_in_process = IN_PROCESS in self.via
         rivals = [
             Contender.in_process(self._rival(rival, models))
@@ -224,7 +237,7 @@ class Bench(Step):
     def _served(
         self, models: _Models, folder: Path, stack: contextlib.ExitStack
     ) -> tuple[Sequence[Contender], ServerReport | None]:
-        """Start a server until `stack` ends; return the contenders behind the server and the report on the server."""
+        """Start a server, which runs until `stack` closes; return the contenders behind the server and its report."""
         if self.serving is None:
             return (), None
         server = importlib.import_module(_SERVER)
@@ -267,7 +280,10 @@ def _of_checkpoint(rival: Rival) -> bool:
 
 
 def _generated(row: BenchRow, new_tokens: int | None) -> BenchRow:
-    """Return a row with the tokens per call and per second of a generating model; other rows as they are."""
+    """Return the row; the row of a generating model gets the tokens per call and per second.
+
+    `new_tokens` is None for a model that generates no text.
+    """
     if new_tokens is None:
         return row
     tokens = row.shape.get("batch", 1) * new_tokens

@@ -47,7 +47,10 @@ class GraphReport:
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     graphs: Mapping[str, GraphReport] = field(default_factory=dict)
-    """The reports of a model of several graphs, by folder; the other fields are then empty."""
+    """The reports of the graphs, by folder, if the model has several graphs.
+
+    For a model of several graphs, `nodes`, `inputs` and `outputs` are empty.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +94,7 @@ class Export(Step):
         )
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code counts: this one, and the task that the model is loaded for."""
+        """Return the modules whose code is part of the key: the step's own, and the modules of the model's task."""
         return (*super().code_used(), *tasks.modules(self.task))
 
     def tools_used(self) -> tuple[str, ...]:
@@ -132,7 +135,10 @@ class Export(Step):
         longest: int | None,
         scratch: Path,
     ) -> str | None:
-        """Export into `scratch/normal`, each of `parts` into a folder; return the problem, or None without one."""
+        """Export the model into `scratch/normal`; return the reason why the export failed, or None if it succeeded.
+
+        Each of `parts` is exported into a folder of its own.
+        """
         raw, normal = scratch / "raw", scratch / "normal"
         try:
             if parts is None:
@@ -222,9 +228,9 @@ def _output_axes(module: torch.nn.Module, example: dict[str, np.ndarray]) -> dic
 
 
 def _difference(module: torch.nn.Module, answer: Answer, longest: int | None) -> str | None:
-    """Run the exported graph on other shapes than the traced one and on masks of every kind.
+    """Run the exported graph on shapes that were not traced, and on padding and holes in masks.
 
-    Returns the first output that differs from the model's, in words; None where all agree.
+    Returns a description of the first output that differs from the PyTorch model's; None where all outputs agree.
     """
     for kind, inputs in probes.probes(module, longest):
         answers = answer(inputs)

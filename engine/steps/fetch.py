@@ -32,7 +32,7 @@ class Fetch(Step):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
-        """Return the step, which every recipe needs."""
+        """Return the step `fetch`, which every recipe needs."""
         model = recipe.model
         return cls(
             source=Source(uri=model.source, revision=model.revision),
@@ -109,7 +109,7 @@ def _copy_onnx(path: Path, out: Path) -> None:
 
 
 def _add_tokenizer(tokenizer: Path | str, out: Path) -> None:
-    """Put the files of another tokenizer into the checkpoint, and remove the model's own."""
+    """Put the files of another tokenizer into the checkpoint, and remove the files of the model's own tokenizer."""
     if checkpoint.kind(out) != "onnx":
         for name in model_files.of_tokenizer(model_files.listing(out)[0]):
             (out / name).unlink()
@@ -123,7 +123,7 @@ def _add_tokenizer(tokenizer: Path | str, out: Path) -> None:
         raise StepError(
             f"there is no tokenizer in {tokenizer}",
             [model_files.content_line(names)],
-            "name a directory with tokenizer.json, or that file",
+            "name a directory with tokenizer.json, or the file tokenizer.json itself",
         )
     _copy_all(directory, chosen, out)
 
@@ -154,7 +154,7 @@ def _described(out: Path, names: Sequence[str]) -> GraphFacts:
 
 
 def _task(out: Path) -> str | None:
-    """Return the task that the model's own files name; steps that need a task judge whether it is supported."""
+    """Return the task that the model's own files name; a step that needs a task refuses an unsupported task."""
     return checkpoint.own_task(out)
 
 

@@ -36,7 +36,7 @@ class FuseReport(TypedReport):
     fused: Mapping[str, int] | None = None
     """The fused operators, with counts."""
     nodes: tuple[int, int] | None = None
-    """The number of nodes before and after."""
+    """The number of nodes before and after the fusion."""
     unfused: str | None = None
     """The reason why the graph was left unchanged; None where operators were fused."""
     graphs: Mapping[str, FuseReport] = field(default_factory=dict)
@@ -57,8 +57,8 @@ class Fuse(Step):
     residual: Residual = Residual.APART
     """Whether a residual addition is fused into the normalization behind it.
 
-    The runtime decides (`Runtime.fuses`). The decision is fixed, not timed during a build, because the same inputs
-    must give the same bytes, however busy the machine is.
+    The runtime decides by `Runtime.fuses`. The runtime's decision does not depend on timings during a build, because
+    the same inputs must give the same bytes, however busy the machine is.
     """
 
     @classmethod
@@ -102,7 +102,7 @@ class Fuse(Step):
         if "Attention" in fused and self.residual is Residual.APART:
             # Higher levels would fuse the residual additions again, and find little else to fuse.
             ort.save_options(changed, level="basic")
-        print("comparing it with the original, masks of every kind")
+        print("comparing the fused model with the original, also with padding and holes in masks")
         difference = equivalence.difference(shaped, changed)
         if difference is not None:
             raise _NotFusedError(f"the fused model is not the same as the original: {difference}")
@@ -110,7 +110,7 @@ class Fuse(Step):
 
 
 class _NotFusedError(Exception):
-    """Why the model is left unchanged."""
+    """The error that says why the model is left unchanged."""
 
 
 def _look_for_a_transformer(model: onnx.ModelProto) -> None:

@@ -27,24 +27,28 @@ class Package(Step):
     warmup: tuple[Source, ...] = ()
     """The data files that warm-ups name."""
     warmup_names: tuple[str, ...] = ()
-    """The names of these files in the package."""
+    """The names of the warm-ups' data files in the package."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
-        """Return the step, which every recipe needs."""
+        """Return the step `package`, which every recipe needs."""
         called = warmups.names(recipe)
         sources = tuple(Source(uri=uri) for uri in called)
         return cls(serving=Serving.for_recipe(recipe), warmup=sources, warmup_names=tuple(called.values()))
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code counts: this one, those of the runtime, of the task and of its answers."""
+        """Return the modules whose code is part of the key: the step's, the runtime's, the task's and the answers'."""
         return (*super().code_used(), *self.serving.code_used())
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the packages that write the folders, and those that Python models in the folders are pinned to."""
+        """Return the packages that write the folders, and those whose versions the folders' Python models need."""
         return (*self.tools, "pillow") if images.modality(self.serving.images) is Modality.IMAGE else self.tools
 
     def run(self, out: Path, *, validated: Path, checkpoint: Path, **warmup: Path) -> PackageReport:
-        """Write the package and return its report. Raises StepError as `repository.write` does."""
+        """Write the package and return its report.
+
+        Raises StepError where two models have one name, where Triton does not know a field of the recipe, or where
+        Triton cannot serve the model.
+        """
         files = {name: warmup[f"warmup_{number}"] for number, name in enumerate(self.warmup_names)}
         return repository.write(out, self.serving, validated=validated, checkpoint=checkpoint, data=files)

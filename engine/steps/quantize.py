@@ -54,26 +54,29 @@ class Quantize(Step):
     carries_model: ClassVar[bool] = True
     tools: ClassVar[tuple[str, ...]] = ("numpy", "onnx", "onnxruntime")
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
-    """The facts that choose the kernels: samples are run on the CPU to measure the ranges of tensors."""
+    """The facts that decide ONNX Runtime's kernels on the CPU, where samples run to measure ranges of tensors."""
 
     way: Literal["dynamic"] | Lower = "dynamic"
     reduce_range: bool = False
     """Whether weights of dynamic int8 are limited to 7 bits.
 
-    Without VNNI, x86 multiplies uint8 by int8 with VPMADDUBSW, whose 16-bit sums saturate; ONNX Runtime's guide
-    "Quantize ONNX Models" advises this for AVX2 and AVX512 wherever weights are quantized per channel.
+    Without VNNI, x86 multiplies uint8 by int8 with VPMADDUBSW, whose 16-bit sums saturate. ONNX Runtime's guide
+    "Quantize ONNX Models" advises 7 bits for AVX2 and AVX512 wherever weights are quantized per channel.
     """
     samples: Source | None = None
     """The samples for calibration. Without samples, fp16 and bf16 are calibrated on the cases of the reference."""
     own_texts: bool = False
-    """Whether the built-in texts calibrate the model without samples. They must not if they validate the model."""
+    """Whether the built-in texts calibrate the model without samples.
+
+    A model that the built-in texts validate is not calibrated on the built-in texts.
+    """
     limit: int | None = None
     profiles: tuple[Profile, ...] = ()
     """The profiles that random inputs for calibration are drawn within."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step for a runtime that takes its precision from the graph; None for other runtimes and fp32."""
+        """Return the step for a runtime that takes its precision from the graph; None for fp32 and further runtimes."""
         precision = recipe.precision
         lowering = registry.of(recipe).lowering(recipe)
         if lowering is Lowering.DYNAMIC:
@@ -144,7 +147,7 @@ class Quantize(Step):
         if reference is not None:
             return calibration.from_reference(reference)
         texts = calibration.of_our_own(checkpoint, inputs) if checkpoint is not None and self.own_texts else []
-        instead = "some texts of our own" if texts else "random inputs within the profiles"
+        instead = "the built-in texts" if texts else "random inputs within the profiles"
         print(f"no samples to calibrate on (`calibrate` in the recipe): {instead} instead")
         longest = None if checkpoint is None else checkpoints.max_sequence(checkpoint)
         return texts or calibration.drawn(graph, self.profiles, longest=longest)
@@ -172,6 +175,6 @@ def _lowered(
         return half_search.lowered(onnx_files.load(fused), few, way, scratch)
     precisions.refuse_quantized(onnx_files.load_graph(fused))
     model, quantized = qdq.quantize(fused, [case.inputs for case in cases], way, scratch)
-    print("all else in fp16")
+    print("the rest of the model in fp16")
     lowered, rest = half_search.lowered(model, few, "fp16", scratch)
     return lowered, replace(quantized, rest=rest)

@@ -31,7 +31,8 @@ _PROGRESS = 100
 _CLASSES_RANK = 2
 """The number of axes of the logits of classes: [batch, classes]."""
 _ROUNDING = 1e-3
-"""The largest difference between two outputs for the same inputs, as a share of the largest number."""
+"""The largest difference that counts as rounding between outputs for the same inputs, as a share of the largest number.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +68,10 @@ class Reference(Step):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
-        """Return the step, which every recipe needs. It has profiles only where random inputs are drawn within them."""
+        """Return the step `reference`, which every recipe needs.
+
+        The step has profiles only where random inputs are drawn within the profiles.
+        """
         model, samples = recipe.model, recipe.validation.samples
         onnx = model.is_onnx_file
         shown = images.of_recipe(recipe)
@@ -83,7 +87,7 @@ class Reference(Step):
         )
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code counts: this one, and the task that the original is loaded for."""
+        """Return the modules whose code is part of the key: the step's own, and the modules of the original's task."""
         return (*super().code_used(), *tasks.modules(self.task))
 
     def tools_used(self) -> tuple[str, ...]:
@@ -94,13 +98,13 @@ class Reference(Step):
         return (*runs, "numpy", "tokenizers")
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return the facts that choose the kernels: the CPU's instructions, and the build of ONNX Runtime for ONNX."""
+        """Return the facts that decide the kernels: the CPU's instructions and, for ONNX, ONNX Runtime's build."""
         return (*self.facts, "onnxruntime.build") if self.onnx else self.facts
 
     def run(self, out: Path, *, checkpoint: Path, samples: Path | None = None) -> ReferenceReport:
         """Run the original on all cases, and write the cases with its outputs.
 
-        Raises StepError where the model cannot be loaded, fails on a sample, or where the samples do not suit it.
+        Raises StepError where the model cannot be loaded, fails on a sample, or does not accept the samples.
         """
         task = checkpoints.task(checkpoint, self.task)
         print("loading the original model")
@@ -122,7 +126,11 @@ class Reference(Step):
 
 
 def _answered(original: Original, unanswered: Sequence[Case]) -> Iterator[Case]:
-    """Yield the cases with the outputs of the original. Raises StepError as `Reference.run` does."""
+    """Yield the cases with the outputs of the original.
+
+    Raises StepError where the original fails on a case, gives different outputs for the same inputs, or lacks the class
+    of a label.
+    """
     import numpy as np
 
     for number, sample in enumerate(unanswered, 1):
@@ -132,7 +140,7 @@ def _answered(original: Original, unanswered: Sequence[Case]) -> Iterator[Case]:
             _refuse_chance(original, case, outputs)
             _refuse_labels(unanswered, outputs)
         if not all(np.isfinite(output).all() for output in outputs.values() if output.dtype.kind == "f"):
-            print(f"the original answers {case.name} with infinities or with what is no number")
+            print(f"the original's outputs for {case.name} contain infinities or NaN")
         if number % _PROGRESS == 0:
             print(f"{number} of {len(unanswered)} cases")
         yield replace(case, outputs=outputs)
@@ -153,7 +161,7 @@ def _answer(original: Original, case: Case) -> dict[str, np.ndarray]:
 
 
 def _refuse_chance(original: Original, case: Case, first: Mapping[str, np.ndarray]) -> None:
-    """Raise StepError where the original gives other outputs for the same inputs: no model could match both."""
+    """Raise StepError where two runs of the original on the same inputs differ: no model could match both runs."""
     again = _answer(original, case)
     other = [name for name, output in first.items() if not _same(output, again[name])]
     if other:
@@ -184,7 +192,7 @@ def _refuse_labels(unanswered: Sequence[Case], outputs: Mapping[str, np.ndarray]
         if case.label is not None and not 0 <= case.label < count:
             raise StepError(
                 f"the label {case.label} of {case.name} is none of the model's classes",
-                [f"it tells {count} apart: 0 to {count - 1}"],
+                [f"the model has {count} classes: 0 to {count - 1}"],
             )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
 _LONGEST = 300
-"""The number of characters of another program's error that the log shows."""
+"""The largest number of characters of a library's error message that the log shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,8 @@ class ShapeInfer(Step):
     """Add shapes to a model and change nothing else: nodes, weights and the names of its axes stay.
 
     Symbolic inference follows axes such as `batch` and `sequence` through the graph. Where symbolic inference fails,
-    the inference of onnx is used instead. Where both fail, the model keeps the shapes that it has.
+    the inference of onnx is used instead. Where the inference of onnx fails, too, the model keeps the shapes that it
+    has.
     """
 
     makes: ClassVar[str] = "shaped"
@@ -47,7 +48,7 @@ class ShapeInfer(Step):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:  # noqa: ARG003  every recipe wants it
-        """Return the step, which every recipe needs: it also refuses a model that is no valid ONNX."""
+        """Return the step `shape-infer`; every recipe needs the step, which refuses a model that is no valid ONNX."""
         return cls()
 
     def run(self, out: Path, *, exported: Path) -> ShapeReport:
@@ -74,7 +75,10 @@ def _inferred(exported: Path, out: Path) -> ShapeReport:
 
 
 def _infer(model: onnx.ModelProto, skeleton: onnx.ModelProto) -> Literal["symbolic", "onnx", "none"]:
-    """Add the shapes of the first inference that finds new shapes; return the inference's name, or "none"."""
+    """Add shapes by symbolic inference, or else by onnx's inference.
+
+    Returns the name of the inference that found new shapes, or "none" where none found any.
+    """
     for name, infer in _INFERENCES.items():
         try:
             inferred = infer(skeleton)
@@ -87,7 +91,7 @@ def _infer(model: onnx.ModelProto, skeleton: onnx.ModelProto) -> Literal["symbol
 
 
 def _look_for_data(directory: Path, model: onnx.ModelProto) -> None:
-    """Raise StepError where a file of external data is missing; otherwise no such file is read."""
+    """Raise StepError where a file of external data is missing; if all files exist, none of the files is read."""
     if any(not (directory / name).is_file() for name in onnx_files.data_files(model)):
         onnx_files.load(directory)
 
@@ -95,8 +99,9 @@ def _look_for_data(directory: Path, model: onnx.ModelProto) -> None:
 def _check(directory: Path, skeleton: onnx.ModelProto) -> None:
     """Raise StepError where neither onnx's checker nor ONNX Runtime accepts the model.
 
-    The checker alone would refuse graphs that ONNX Runtime wrote, with operators newer than the graph's opset. The
-    checker gets the model in memory without large weights, because it refuses data files with several hard links.
+    Alone, onnx's checker would refuse graphs that ONNX Runtime wrote, with operators newer than the graph's opset.
+    onnx's checker gets the model in memory without large weights, because the checker refuses data files with several
+    hard links.
     """
     import onnx
 
@@ -141,6 +146,6 @@ _INFERENCES: dict[Literal["symbolic", "onnx"], Callable[[onnx.ModelProto], onnx.
 
 
 def _short(error: Exception) -> str:
-    """Return an error's text in one line, cut off after some lines of the log."""
+    """Return an error's text in one line, shortened to 300 characters."""
     words = " ".join(str(error).split()) or type(error).__name__
     return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."

@@ -45,7 +45,7 @@ _FACTS = {
 }
 """The facts of the machine that a native engine depends on, by the compatibility of the engine."""
 _NOT_KEYED = ("devices", "version")
-"""Options that are no rows of the key, because facts say the GPU and the version."""
+"""Options that are no rows of the key, because further rows of the key name the GPU and the version of TensorRT."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,11 @@ class EngineReport(TypedReport):
 
 
 class TrtBuild(Step, BuilderOptions):
-    """Build a TensorRT engine. The bytes of an engine differ from build to build, so keys behind it count its key."""
+    """Build a TensorRT engine.
+
+    The bytes of an engine differ from build to build, so the keys of later steps contain the key of the engine instead
+    of its bytes.
+    """
 
     makes: ClassVar[str] = "compiled"
     carries_model: ClassVar[bool] = True
@@ -86,7 +90,10 @@ class TrtBuild(Step, BuilderOptions):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step for a runtime that compiles with it. Raises UsageError for an unknown GPU."""
+        """Return the step for TensorRT and TensorRT-RTX; None for a runtime without engines.
+
+        Raises UsageError for an unknown GPU.
+        """
         target, runtime = recipe.target, registry.of(recipe)
         if runtime.compile_step != cls.step_name() or not isinstance(runtime, Engines):
             return None
@@ -104,32 +111,42 @@ class TrtBuild(Step, BuilderOptions):
         })  # fmt: skip
 
     def hardware(self) -> Hardware | None:
-        """Return the target GPUs, which alone can build a native engine; None for TensorRT-RTX, which needs no GPU."""
+        """Return the target GPUs: a native engine is built on its target; None for TensorRT-RTX, which needs no GPU."""
         if self.sms:
             return None
         return hardware.on(self.devices, tool=trt_api.engine_runtime(self.runtime).module, version=self.version)
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the package of TensorRT, but for a version-compatible engine: its major version is a fact."""
+        """Return the packages whose versions are in the key.
+
+        TensorRT's package is left out for a version-compatible engine, whose key has TensorRT's major version as a
+        fact.
+        """
         own = () if self.version_compatible else (trt_api.engine_runtime(self.runtime).module,)
         return (*self.tools, *own)
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return the facts that TensorRT checks when it loads an engine; for TensorRT-RTX the GPU is an option."""
+        """Return the facts that TensorRT checks when it loads an engine.
+
+        For TensorRT-RTX the GPU is no fact, because the option `sms` names the GPUs.
+        """
         if self.sms:
             return _SYSTEM
         return (*_FACTS[self.compatibility], *(("tensorrt.major",) if self.version_compatible else ()))
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code counts: this one, and the runtime's spec. The runner changes no engine."""
+        """Return the modules whose code is part of the key: the step's own and the runtime's spec.
+
+        The code that runs engines is left out, because running an engine does not change the engine.
+        """
         return (*super().code_used(), type(trt_api.engine_runtime(self.runtime)).__module__)
 
     def options(self) -> Mapping[str, Any]:
-        """Return the options that are rows of the key, without those that facts or inputs cover."""
+        """Return the options that are rows of the key; options that facts or inputs already cover are left out."""
         return {name: value for name, value in super().options().items() if name not in _NOT_KEYED}
 
     def inputs_used(self) -> tuple[str, ...]:
-        """Return the inputs: the graph, and without profiles the checkpoint, which tells the longest input."""
+        """Return the inputs; only a recipe without profiles needs the checkpoint, which states the longest input."""
         return tuple(name for name in self.inputs() if name != "checkpoint" or not self.profiles)
 
     def run(
@@ -219,7 +236,7 @@ class TrtBuild(Step, BuilderOptions):
 
 
 def _usual(graph: onnx.ModelProto, checkpoint: Path | None) -> tuple[Profile, ...]:
-    """Return the profile of a recipe without profiles, the same that `recipe check` assumes."""
+    """Return the profile for a recipe without profiles, which is the profile that `recipe check` assumes."""
     if checkpoint is None or checkpoints.kind(checkpoint) == "onnx":
         return ()
     axes = (axis for value in onnx_files.inputs(graph).values() for axis in value.shape if isinstance(axis, str))

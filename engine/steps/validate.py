@@ -28,7 +28,10 @@ class Validate(Judged):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
-        """Return the step, which every recipe needs. Bounds have defaults, in `kit/accuracy/thresholds.py`."""
+        """Return the step `validate`, which every recipe needs.
+
+        Bounds have defaults, in `kit/accuracy/thresholds.py`.
+        """
         return cls(execution=Execution.for_recipe(recipe), **cls.fields_of(recipe))
 
     def hardware(self) -> Hardware | None:
@@ -40,15 +43,18 @@ class Validate(Judged):
         return self.execution.tools
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return the facts that choose the kernels."""
+        """Return the facts of the machine that decide the kernels, and thereby the model's outputs."""
         return self.execution.facts
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code counts: this one, and those that run the model."""
+        """Return the modules whose code is part of the key: the step's own, and the modules that run the model."""
         return (*super().code_used(), *self.execution.code)
 
     def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> AccuracyReport:
-        """Return the report of `accuracy.measure`, with the bytes of the model. Raises StepError as `measure` does."""
+        """Return the report of `accuracy.measure`, with the bytes of the model.
+
+        Raises StepError where the model cannot run, takes none of the cases or has outputs of another shape.
+        """
         # On one thread, sums have the same order on every machine.
         new_tokens = 1 if tasks.generates(checkpoints.task(checkpoint, self.task)) else None
         runner = self.execution.by.runner(compiled, self.execution, name="built", threads=1, new_tokens=new_tokens)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class ValidateOnnx(Judged):
     """Compare the graph for a GPU with the original on a CPU, with the cases and bounds of `validate`.
 
-    A graph that is too far from the original on a CPU is too far on any GPU, too. So errors of the graph are found
-    without a GPU.
+    A graph whose outputs are too far from the original's on a CPU is too far on any GPU, too, so the step finds errors
+    of the graph without a GPU.
     """
 
     makes: ClassVar[str] = "checked"
@@ -36,7 +36,7 @@ class ValidateOnnx(Judged):
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
 
     samples: Source | None = None
-    """The samples that the model was calibrated on; none of them may be among the cases."""
+    """The samples on which the model was calibrated, and which must not be among the cases."""
     limit: int | None = None
 
     @classmethod
@@ -60,7 +60,8 @@ class ValidateOnnx(Judged):
     ) -> AccuracyReport:
         """Return the report of `accuracy.measure`; its field `emulated` names the half precisions of the graph.
 
-        Raises StepError as `measure` does, and where the model was calibrated on one of the cases.
+        Raises StepError where the graph cannot run, has outputs of another shape, or was calibrated on one of the
+        cases.
         """
         graph = onnx_files.load_graph(quantized)
         if samples is not None:

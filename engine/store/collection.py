@@ -90,10 +90,10 @@ class _Collection:
         return self.result
 
     def _unrecord(self, chosen: Sequence[Digest], staging: Path) -> list[Digest]:
-        """Remove the records of the chosen keys, and put back each record that a build has named since as in use.
+        """Remove the records of the chosen keys, and put back each record that a build has meanwhile named as in use.
 
-        A build names a record before reading it. A removed record that a build has read is therefore among the named
-        records, which are read after the removal.
+        A build names a record before reading it. The collection reads the named records after the removal, so it
+        notices each removed record that a build has read.
         """
         raw = {}
         with file_lock.hold(self.store.layout.gate):

@@ -37,7 +37,7 @@ class FileLock:
 def take(path: Path | str) -> FileLock:
     """Take the lock of the file at `path`, waiting while another process holds the lock.
 
-    `release` keeps the file. Raises OSError.
+    `release` does not remove the lock file. Raises OSError.
     """
     handle = _open(path)
     try:
@@ -51,8 +51,8 @@ def take(path: Path | str) -> FileLock:
 def try_take(path: Path | str) -> FileLock | None:
     """Take the lock of the file at `path`, or return None while another process holds it. Raises OSError.
 
-    `release` removes the file. A process that opened the file before the removal would then lock a file without a name,
-    so it opens the path again.
+    `release` removes the lock file. A process that opened the file before the removal would then lock a file without a
+    name, so it opens the path again.
     """
     name = str(path)
     while True:

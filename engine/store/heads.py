@@ -29,7 +29,10 @@ class JobNote(TypedReport):
     """A job's last run or look-up."""
 
     run: Digest
-    """The key of the job's last run, passed or failed. The log of the last run is filed under the same key."""
+    """The key of the job's last run, passed or failed.
+
+    The log of a job's last run is filed under the digest of the run's key.
+    """
     key: Digest | None = None
     """The key of the job's last record; None where no run passed, or the record was collected since."""
     needs: Mapping[str, str] | None = None

@@ -16,7 +16,7 @@ from engine.store.notes import Notes
 TICK_NS = 20_000_000
 """Two writes within one tick of the kernel's clock may leave the same time stamp (Linux: 4-10 ms, by CONFIG_HZ)."""
 COARSE_NS = 2_000_000_000
-"""The tick of time stamps without a fraction of a second: FAT's time stamps, the coarsest in use, take two seconds."""
+"""The clock tick where time stamps have no fraction of a second: two seconds, as in FAT, the coarsest in use."""
 _MOST = 200_000
 """The greatest number of files in the cache.
 
@@ -31,9 +31,8 @@ class StatCache:
     """A cache that keeps the stat row and the digest of each file (inode) in the store's notes, between builds.
 
     The digest of a file that was read within a clock tick of the file's last change is not remembered, because the file
-    may change again with the same time stamp. (Git has the same rule for "racily clean" files. This cache compares the
-    change time, which no program can set.) A digest is not remembered on a file system that may not show every change
-    either.
+    may change again with the same time stamp. Git has the same rule for "racily clean" files; this cache compares the
+    change time, which no program can set. On a file system that may not show every change, no digest is remembered.
     """
 
     def __init__(self, notes: Notes) -> None:

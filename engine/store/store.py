@@ -231,11 +231,11 @@ class Store:
             self.offer(path, content)
 
     def lacks(self, content: Digest) -> bool:
-        """Say whether the pool has no file whose digest is `content`."""
+        """Return True if the pool has no file whose digest is `content`."""
         return not self.layout.pooled(content).exists()
 
     def offer(self, path: Path, content: Digest) -> bool:
-        """Add an undamaged file if the pool has no undamaged file of this content.
+        """Add an undamaged file to the pool, unless the pool has an undamaged file of the same content.
 
         Return whether the file was added. Raises OSError.
         """

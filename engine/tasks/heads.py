@@ -23,7 +23,7 @@ TIMM = "image-classification"
 _SENTENCES = "feature-extraction"
 """The task of sentence-transformers' models."""
 _BEHIND_AN_ENCODER = {"text-generation": "text2text-generation"}
-"""The task that `_ENDINGS` gives -> the task instead, for an encoder-decoder model such as T5WithLMHeadModel."""
+"""The task that `_ENDINGS` gives -> the task to take instead for an encoder-decoder model like T5WithLMHeadModel."""
 NAMED = tuple(dict.fromkeys((*_ENDINGS.values(), TIMM, _SENTENCES)))
 """All tasks that a checkpoint can name."""
 

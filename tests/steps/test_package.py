@@ -487,7 +487,7 @@ def test_a_recipe_for_images_names_its_entry_so_and_counts_what_pins_its_code():
 
 
 def test_a_package_that_cannot_pin_what_it_needs_is_an_error():
-    with pytest.raises(StepError, match="no-such-thing is not installed here"):
+    with pytest.raises(StepError, match="no-such-thing is not installed, so requirements"):
         parts.python(
             "x", configs.named("m", 1), takes=(), gives=(), work="tag.py", settings={}, needs=("no-such-thing",)
         )

@@ -224,7 +224,7 @@ def test_a_label_that_is_none_of_the_classes_is_refused_with_its_line(bert, samp
     with pytest.raises(StepError) as caught:
         Reference().run(tmp_path / "out", checkpoint=bert, samples=samples)
     assert str(caught.value) == (
-        f"the label {label} of line 13 is none of the model's classes\n  it tells 2 apart: 0 to 1"
+        f"the label {label} of line 13 is none of the model's classes\n  the model has 2 classes: 0 to 1"
     )
 
 
@@ -267,7 +267,7 @@ def test_answers_that_are_no_numbers_are_mentioned(bert, samples, tmp_path, caps
     weights["classifier.bias"][0] = float("nan")
     save_file(weights, broken / "model.safetensors", {"format": "pt"})
     Reference().run(tmp_path / "out", checkpoint=broken, samples=samples)
-    assert "the original answers line 1 with infinities or with what is no number\n" in capsys.readouterr().out
+    assert "the original's outputs for line 1 contain infinities or NaN\n" in capsys.readouterr().out
 
 
 def recipe(source, **model):

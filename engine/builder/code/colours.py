@@ -1,4 +1,4 @@
-"""The colour of a module: a digest of all code that the module reaches through imports, without any path."""
+"""The colour of a module is a digest of all code that the module reaches through imports; file paths do not count."""
 
 # A module's colour is a digest of its own text and of the colours of the modules that it leads to. A change therefore
 # shows in the colour of every module that reaches the changed one. In a circle of imports no module can be first, so
@@ -36,7 +36,7 @@ def reached(module: str) -> list[str]:
 
 
 def forget() -> None:
-    """Forget the colours of all modules, so that the next call computes the colours again."""
+    """Forget the colours (digests) of all modules, so that the next call computes the colours again."""
     _colours.clear()
 
 
@@ -47,9 +47,9 @@ def neighbours(module: Module) -> Iterator[str]:
 
 
 def _refined(circle: Iterable[str]) -> Mapping[str, str]:
-    """Return the colours of the modules in a circle of imports.
+    """Return the colours (digests) of the modules in a circle of imports.
 
-    The modules outside the circle that the circle imports must have their colours already.
+    The colours of all modules that the circle imports from outside must be known already.
     """
     parts = {name: reading.read(name) for name in circle}
     colours = {name: digest.of_rows([("text", part.text)]) for name, part in parts.items()}
@@ -79,8 +79,8 @@ def _circles(start: str) -> Iterator[list[str]]:
 
     A group comes after the groups that its modules import.
 
-    A module that has a colour already is left out. The algorithm is Tarjan's for strongly connected components, without
-    recursion ("Depth-first search and linear graph algorithms", 1972).
+    A module whose colour (digest) is known already is left out. The algorithm is Tarjan's for strongly connected
+    components, without recursion ("Depth-first search and linear graph algorithms", 1972).
     """
     index: dict[str, int] = {start: 0}
     lowest: dict[str, int] = {start: 0}

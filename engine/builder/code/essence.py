@@ -18,7 +18,7 @@ The attributes decide the inputs of steps, and inputs have their own rows in the
 _OPENED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 """Kinds of nodes in whose bodies the order of import statements does not matter.
 
-In the body of an `if` or `try` statement the order can matter.
+The order of import statements can matter in the body of an `if` or `try` statement.
 """
 _PLACE_READ = re.compile(rb"\.\s*(%b)\b" % "|".join(PLACING).encode())
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
@@ -54,7 +54,7 @@ class Essence:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the module has no code, and no import that counts."""
+        """Whether the module has neither code nor an import that counts in keys."""
         return not self.parts and self.reaches <= {NOTHING, (None, "__future__.annotations")}
 
 

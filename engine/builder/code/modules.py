@@ -17,8 +17,8 @@ _COUNTED = (
 _LOOKED_UP = ("engine.runtimes.registry", "engine.runtimes.triton_images")
 """Modules of the packages above whose code does not count in keys.
 
-The values that a recipe takes from these modules are rows of the key already, or `Step.code_used` names the modules
-that matter.
+The values that a recipe takes from the modules in `_LOOKED_UP` are rows of the key already, or `Step.code_used` names
+the modules.
 """
 
 

@@ -28,7 +28,7 @@ _FIXED = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }
-"""Variables with fixed values in every worker: for a stable order of sets, no bytecode files and quiet tools."""
+"""Environment variables with fixed values in every worker: stable order of sets, no bytecode files, quiet tools."""
 
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|_KEY$", re.IGNORECASE)
 _SHORTEST_SECRET = 8

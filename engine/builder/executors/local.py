@@ -88,7 +88,7 @@ class LocalExecutor:
     def _watch(self, now: float) -> list[tuple[object, Outcome]]:
         """Note the peak memory of busy workers.
 
-        End each worker that is past its deadline, and return an outcome with the error.
+        End each worker that is past its deadline, and return an outcome with an error for the task of the worker.
         """
         late = []
         for each in [w for w in self._workers if w.task is not None]:

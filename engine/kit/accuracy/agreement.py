@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 NEAR_TIE = 0.05
 """The largest gap between two logits that counts as a near tie, as a share of the original's largest logit.
 
-The gap lies between the original's logits for its own choice and for the built model's choice. The share is a constant:
-a tolerance that grew with the measured error would let a broken model pass.
+The gap lies between the original's logits for its own choice and for the built model's choice. `NEAR_TIE` is a
+constant, because a tolerance that grew with the measured error would let a broken model pass.
 """
 NEAR_NEIGHBOURS = 0.02
-"""The largest gap between two cosines that counts as a near tie of neighbours.
+"""The largest gap between two cosines that counts as a near tie of nearest neighbours.
 
-The original's vectors give both cosines: that of the original's nearest neighbour, and that of the built model's.
+The gap lies between the original's cosine for its own nearest neighbour and for the built model's nearest neighbour.
 """
 
 _TEXTS = 3
@@ -33,10 +33,11 @@ _TEXTS = 3
 def compare(name: str, original: np.ndarray, built: np.ndarray, real: np.ndarray | None) -> tuple[int, int]:
     """Return the number of choices that an output makes, and the number that differ in the built model.
 
-    Each row of logits [batch, classes] makes one choice, the class with the largest logit. So does each `real` position
-    of logits [batch, sequence, classes]. A row of span logits [batch, sequence] chooses the `real` position with the
-    largest logit. A row of integers is a choice as a whole. An output of any other type or shape makes no choice. Where
-    two choices differ by a near tie only (`NEAR_TIE`), they count as equal.
+    Each row of logits [batch, classes] makes one choice, the class with the largest logit. Each `real` position of
+    logits [batch, sequence, classes] also chooses the class with the largest logit. A row of span logits [batch,
+    sequence] chooses the `real` position with the largest logit. A row of integers is a choice as a whole. An output of
+    any other type or shape makes no choice. Where two choices differ by a near tie only (`NEAR_TIE`), they count as
+    equal.
     """
     import numpy as np
 

@@ -23,7 +23,7 @@ _TOLERANCE = {"float64": 1e-3, "float32": 1e-3}
 """By type, the largest difference that counts as rounding, as a share of the output's largest value.
 
 Rounding differs because two kernels add up numbers in different orders. A rewrite that breaks a mask or fuses the wrong
-operators changes an output by about its own size, far beyond this tolerance.
+operators changes an output by about its own size, far beyond a tolerance of 0.001.
 """
 _HALF_TOLERANCE = 2e-2
 """The tolerance for outputs whose type has 16 bits or fewer: a share of the output's largest value."""
@@ -34,8 +34,8 @@ def difference(original: Path, changed: Path) -> str | None:
 
     The inputs are seeded. A dynamic first axis has 3 rows; every other dynamic axis has the first extent of `_LENGTHS`
     that the model accepts. The model runs once with each kind of attention mask: full, padded on the right, padded on
-    the left, and with every third position hidden. The original runs with as few optimizations as possible. Where one
-    of the two models cannot run on the random inputs, the text gives the reason.
+    the left, and with every third position hidden. The original runs with as few optimizations as possible. Where the
+    original or the changed model cannot run on the random inputs, the text gives the reason.
     """
     model = onnx_files.load_graph(original)
     try:
@@ -58,7 +58,7 @@ def _answers(
 ) -> list[tuple[str, dict[str, np.ndarray], dict[str, np.ndarray]]]:
     """Return the kind of mask, inputs and outputs of each trial, at the first of `_LENGTHS` that the model accepts.
 
-    Raises StepError, the one for the last length, where the model accepts none of the lengths.
+    Where the model accepts none of the lengths, the StepError of the last length is raised.
     """
     for length in _LENGTHS:
         try:
@@ -87,7 +87,7 @@ def trials(model: onnx.ModelProto, *, length: int = 8) -> Iterator[tuple[str, di
 
 
 def _beyond_rounding(expected: np.ndarray, got: np.ndarray) -> float:
-    """Return the largest difference as a share of the largest expected value; 0 for one within the tolerance."""
+    """Return the largest difference as a share of the largest expected value; 0 within the tolerance."""
     import numpy as np
 
     if expected.shape != got.shape:

@@ -79,6 +79,6 @@ def sample(measured: Worst) -> str:
 def allowed_changes(share: float, choices: int) -> float:
     """Return the default bound on the share of equal choices: `share`, but at most the share with one changed choice.
 
-    The limit lets one choice change even where there are few: with three choices, one change leaves a share of 2/3.
+    One changed choice never misses the default bound: with three choices, for example, the bound is at most 2/3.
     """
     return min(share, 1 - 1 / choices) if choices else share

@@ -16,8 +16,8 @@ _DEFAULT_LABELS = 2
 def names(checkpoint: Path, classes: int) -> list[str]:
     """Return a name for each class: from transformers' `id2label` or timm's `label_names` in config.json.
 
-    Where the number of names in config.json differs from `classes`, the names are transformers' defaults, LABEL_0,
-    LABEL_1 and so on. For a model of timm or an ONNX file, the names are then the bare numbers.
+    Where the number of names in config.json differs from `classes`, default names are returned: LABEL_0, LABEL_1 and so
+    on, as in transformers, but the bare numbers for a model of timm or an ONNX file.
     """
     config = checkpoints.config(checkpoint)
     labels = _in_order(_by_number(config.get("id2label"))) or _texts(config.get("label_names"))

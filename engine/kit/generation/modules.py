@@ -136,8 +136,8 @@ def _decoded(model: Any, tensors: Tensors) -> Tensors:
 def _encoded(model: Any, tensors: Tensors) -> Tensors:
     """Run the decoder on one token, and return the keys and values that it computes from the encoder's states.
 
-    The decoder also computes logits and its own past. The exported graph has no outputs for these results, so the
-    exporter leaves their operators out.
+    The decoder also computes logits and its own past. The exported graph has no outputs for logits and the decoder's
+    past, so the exporter leaves out the operators that compute only logits and the past.
     """
     cross = caches.empty()
     both = caches.both(caches.empty(), cross)

@@ -20,8 +20,8 @@ _PACKED_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 def read(tensor: onnx.TensorProto, directory: Path) -> None:
     """Bring a tensor's external data into memory; a tensor without external data stays as it is.
 
-    The reader of onnx refuses files with several hard links, and every file in the store has several.
-    Raises StepError where the data lies outside of the directory or is cut off.
+    The reader of onnx refuses files with several hard links, and every file in the store has several. Raises StepError
+    where the tensor names a data file outside of `directory`, or where the data file is too short.
     """
     import onnx
 

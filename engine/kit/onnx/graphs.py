@@ -28,18 +28,20 @@ def has_past(model: onnx.ModelProto) -> bool:
 
 
 def generates(artifact: Path) -> bool:
-    """Whether an artifact is a model that generates text: its graph, or its decoder's, has a past.
+    """Whether an artifact is a model that generates text: its graph, or the graph of its decoder, has a past.
 
-    False for an artifact without an ONNX graph, such as a TensorRT engine.
+    An artifact without an ONNX graph, such as a TensorRT engine, counts as a model that generates no text.
     """
     folder = artifact / folders(artifact)[-1]
     return (folder / onnx_files.MODEL).is_file() and has_past(onnx_files.load_graph(folder))
 
 
 def each(work: Callable[[Path, Path], R], artifact: Path, out: Path, *, together: Callable[[Mapping[str, R]], R]) -> R:
-    """Call `work` for every graph of an artifact, with the graph's folder and the same folder of `out`.
+    """Call `work` for every graph of an artifact, with the graph's folder and the result's folder.
 
-    Returns the report of a single graph. Of several graphs it returns `together(reports)`, the reports by folder.
+    A single graph has its result in `out` itself; each of several graphs has its result in a folder of `out`. For a
+    single graph the function returns the graph's report; for several graphs it returns `together(reports)`, where
+    `reports` maps folders to reports.
     """
     names = folders(artifact)
     if names == (WHOLE,):

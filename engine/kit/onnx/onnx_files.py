@@ -79,7 +79,7 @@ def save(model: onnx.ModelProto, directory: Path, *, threshold: int = INLINE_LIM
     """Write the model as `directory/model.onnx`: the same model gives the same bytes.
 
     Weights of more than `threshold` bytes go to `model.onnx.data`; `model` then lacks its weights and must be loaded
-    again. Exporters leave absolute paths in metadata and documentation; these entries are removed.
+    again. Exporters leave absolute paths in metadata and documentation; entries with absolute paths are removed.
     """
     directory.mkdir(parents=True, exist_ok=True)
     if weight_bytes(model) > threshold:
@@ -116,7 +116,7 @@ def link_file(source: Path, target: Path) -> None:
 
 
 def inputs(model: onnx.ModelProto) -> dict[str, Input]:
-    """Return the inputs that a caller must feed, in order: those without a default value among the initializers."""
+    """Return the inputs that a caller must feed, in order: all without a default value among the initializers."""
     defaults = {tensor.name for tensor in model.graph.initializer}
     defaults |= {tensor.values.name for tensor in model.graph.sparse_initializer}
     return {value.name: _input(value) for value in model.graph.input if value.name not in defaults}
@@ -198,7 +198,7 @@ def _input(value: onnx.ValueInfoProto) -> Input:
 
 
 def _strip_paths(model: onnx.ModelProto) -> None:
-    """Remove metadata with absolute paths, such as an exporter's stack traces: they differ from machine to machine."""
+    """Remove metadata with absolute paths, such as exporters' stack traces: paths differ between machines."""
     everything: list[onnx.ModelProto | onnx.GraphProto | onnx.NodeProto | onnx.FunctionProto] = [model]
     everything += graphs(model.graph)
     everything += nodes(model)

@@ -1,4 +1,4 @@
-"""A user's ONNX file: its files of external data, and its inputs, outputs and operators. No tensor is read."""
+"""A user's ONNX file: its external data files, inputs, outputs and operators, found without reading tensors."""
 
 from __future__ import annotations
 
@@ -42,9 +42,12 @@ def read(path: Path) -> onnx.ModelProto:
 
 
 def data_files(path: Path) -> list[str]:
-    """Return the external files of the model at `path`, relative to its directory. All of them exist and are whole.
+    """Return the files of external data of the model at `path`, relative to the directory of the model.
 
-    Raises StepError as `read` does, and where a file lies outside the directory, is missing or is too short.
+    Every returned file exists and is long enough for the model.
+
+    Raises StepError where the file at `path` is no ONNX model, and where a file of external data lies outside the
+    directory, is missing or is too short.
     """
     model = read(path)
     sizes: dict[str, int] = {}
@@ -60,7 +63,7 @@ def data_files(path: Path) -> list[str]:
 
 
 def describe(model: onnx.ModelProto) -> GraphFacts:
-    """Return the facts that the graph tells of the model: inputs, outputs, operators, parameters.
+    """Return the facts that the graph contains: the inputs, outputs, operators and the number of parameters.
 
     Raises StepError for a model without inputs, and for a model with an output that is no tensor of numbers.
     """
@@ -69,7 +72,7 @@ def describe(model: onnx.ModelProto) -> GraphFacts:
         raise StepError(
             "the model takes no inputs: there is nothing to serve",
             [f"it gives: {', '.join(value.name for value in model.graph.output)}"],
-            "were its inputs folded into constants? export it again with them as graph inputs",
+            "if the exporter folded the inputs into constants, export the model again with graph inputs",
         )
     for value in model.graph.output:
         _refuse_no_numbers(value)
@@ -87,7 +90,7 @@ def describe(model: onnx.ModelProto) -> GraphFacts:
 
 
 def _foreign(model: onnx.ModelProto) -> dict[str, tuple[str, ...]]:
-    """Return the operators of other domains than ONNX's own, by domain, without functions that the model defines."""
+    """Return the operators that are not in ONNX's own domain, by domain, without functions that the model defines."""
     own = {(function.domain, function.name) for function in model.functions}
     operators: dict[str, set[str]] = {}
     for node in onnx_files.nodes(model):
@@ -152,7 +155,7 @@ def _check(path: Path, name: str, size: int) -> None:
         raise StepError(
             f"the external data of {path.name} is cut off: {name}",
             [f"{file.stat().st_size} bytes, but the model reads up to byte {size}"],
-            "a download that was not finished? fetch it again",
+            "if the download stopped early, fetch the file again",
         )
 
 

@@ -8,15 +8,15 @@ if TYPE_CHECKING:
     import onnx
 
 STANDARD = frozenset({"", "ai.onnx"})
-"""Both names of ONNX's own domain."""
+"""The two names of the domain of ONNX's own operators."""
 READ_AS_STANDARD = ("QuantizeLinear", "DequantizeLinear")
 """Operators of ONNX Runtime's domain that other runtimes read as ONNX's operators of the same name."""
 WEIGHTS_NEED_NO_INPUT = 4
-"""The IR version since which an initializer need not be listed as an input of the graph, too."""
+"""The first IR version in which a graph may store an initializer without listing the initializer as an input."""
 
 
 class OpsetError(Exception):
-    """Why a model cannot be converted to an opset."""
+    """The error that says why a model cannot be converted to an opset."""
 
 
 def versions(model: onnx.ModelProto) -> dict[str, int]:

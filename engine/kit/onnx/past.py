@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 PAST, PRESENT = "past_key_values", "present"
-"""The first word of inputs and of outputs with keys and values: an output becomes an input of the next call."""
+"""The first words in the names of inputs (PAST) and of outputs (PRESENT) that carry keys and values.
+
+The output `present.0.key` of one call becomes the input `past_key_values.0.key` of the next call.
+"""
 OWN, CROSS = "decoder", "encoder"
-"""The part of a decoder's keys and values that belongs to its own tokens, and the part of the encoder's tokens."""
+"""The words in the names of a decoder's keys and values.
+
+OWN marks keys and values of the decoder's own tokens, CROSS marks keys and values of the encoder's tokens.
+"""
 
 
 def names(prefix: str, layers: int, part: str | None = None) -> tuple[str, ...]:
@@ -15,5 +21,5 @@ def names(prefix: str, layers: int, part: str | None = None) -> tuple[str, ...]:
 
 
 def becoming(present: str) -> str:
-    """Return the name of the input that takes an output of the last call: `past_key_values.0.key`."""
+    """Return the name of the input that takes the last call's output `present`, such as `past_key_values.0.key`."""
     return PAST + present.removeprefix(PRESENT)

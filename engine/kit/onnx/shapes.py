@@ -50,7 +50,8 @@ def skeleton(model: onnx.ModelProto, directory: Path) -> onnx.ModelProto:
 def adopt(model: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
     """Add the shapes of the main graph's tensors in `inferred` to `model`; return whether any shape is new.
 
-    Axis names that the inputs of the model have are kept. Other axes are replaced where `inferred` is more precise.
+    A dimension keeps a size, and a name that an axis of the model's inputs has. Every remaining dimension takes the
+    size or the name in `inferred` where `inferred` is more precise.
     """
     computed = {name for node in model.graph.node for name in node.output if name}
     outputs = {value.name: value for value in model.graph.output}
@@ -80,7 +81,7 @@ def known(model: onnx.ModelProto) -> float:
 
 
 def _refine(value: onnx.ValueInfoProto, better: onnx.ValueInfoProto, axes: set[str]) -> bool:
-    """Fill the open dimensions of `value` from those of `better`; return whether any dimension changed."""
+    """Fill the dimensions of `value` that have no size with sizes and names of `better`; return whether any changed."""
     if not value.type.HasField("tensor_type"):
         return False
     mine, theirs = value.type.tensor_type, better.type.tensor_type

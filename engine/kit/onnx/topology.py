@@ -37,7 +37,7 @@ def consumed(model: onnx.ModelProto) -> set[str]:
 
 
 def drop_unread(model: onnx.ModelProto) -> None:
-    """Remove the stored tensors of the main graph that nobody reads."""
+    """Remove the stored tensors of the main graph that no node reads and no output gives."""
     read = consumed(model)
     stored = model.graph.initializer
     for index in reversed(range(len(stored))):
@@ -46,7 +46,7 @@ def drop_unread(model: onnx.ModelProto) -> None:
 
 
 def name_nodes(model: onnx.ModelProto, *, with_output: bool = False) -> None:
-    """Give every node of the main graph a name of its own. A node keeps a name that no node before it has.
+    """Give every node of the main graph a unique name; a node keeps its name if no earlier node has the same name.
 
     A new name consists of the operator and the number of the node. `with_output` adds the first output of the node, as
     in the models of dynamic int8, whose bytes must not change.
@@ -64,7 +64,10 @@ def name_nodes(model: onnx.ModelProto, *, with_output: bool = False) -> None:
 
 
 def captured(node: onnx.NodeProto) -> set[str]:
-    """Return the tensors that the bodies of a node read or give: those of the graph around it, and their own."""
+    """Return the names of the tensors that the nodes in a node's bodies read, and of the outputs of the bodies.
+
+    A body may read its own tensors and the tensors of the graph around the node.
+    """
     read: set[str] = set()
     for body in onnx_files.bodies(node):
         read.update(name for inner in body.node for name in inner.input)
@@ -73,7 +76,7 @@ def captured(node: onnx.NodeProto) -> set[str]:
 
 
 class TensorNames:
-    """The names that tensors of a model have, its bodies included, so that a new tensor gets another name."""
+    """The names of a model's tensors, including those in bodies of nodes, so that a new tensor gets a free name."""
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self._taken = {name for node in onnx_files.nodes(model) for name in (*node.input, *node.output)}

@@ -15,17 +15,23 @@ if TYPE_CHECKING:
     import numpy as np
 
 _ROWS = 384
-"""Rows of a tensor that are stored for each half of the samples. A quarter of them have the largest values."""
+"""The number of a tensor's rows that are stored for each half of the samples.
+
+A quarter of the stored rows are the rows with the largest values.
+"""
 _BUDGET = 512 << 20
-"""Bytes that the stored rows of all tensors may take. A larger model gets fewer rows per tensor."""
+"""Bytes of memory that the stored rows of all tensors may take. A larger model gets fewer rows per tensor."""
 _COLUMNS = 2048
-"""The number of a weight's outputs that errors are measured on."""
+"""The largest number of a weight's output channels on which errors are measured."""
 MARGINS = (1.3, 1.0, 0.8, 0.6, 0.4)
-"""Ranges that are tried, as shares of the largest value. A share below 1 clips, a share above 1 leaves room."""
+"""The ranges that are tried, as shares of the largest value on samples.
+
+A range with a share below 1 clips the largest values; a range with a share above 1 leaves room for larger values.
+"""
 _FAINT_ROW = 0.1
 """The share of the mean square that is added to every row's mean square, so that tiny rows do not outweigh others."""
 _LEAST_ROWS = 32
-"""The rows that are stored of a tensor, however large the model is."""
+"""The least number of a tensor's rows that are stored, however large the model is."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,8 @@ def observe(
 ) -> dict[str, tuple[Observation, Observation]]:
     """Run the samples and return two observations of each tensor: of the even samples, and of the odd samples.
 
-    Masked positions do not count. Only the tensors of one sample are in memory at a time, besides the stored rows.
+    Rows of masked positions are left out. Only the tensors of one sample are in memory at a time, besides the stored
+    rows.
     """
     from onnx import helper
 
@@ -115,7 +122,10 @@ def _errors(
     alphas: Sequence[float | None],
     margins: Sequence[float],
 ) -> Iterator[tuple[tuple[float | None, float], float]]:
-    """Yield the error of each pair of strength and margin, fitted to an observation and measured on other rows."""
+    """Yield the error of each pair of a smoothing strength and a range's margin.
+
+    The smoothing factors and the scale are fitted to the observation `fitted`; the error is measured on `rows`.
+    """
     truth = rows @ weight
     sizes = (truth**2).mean(axis=1)
     # Errors count relative to their row, or rows of large numbers would outweigh all others.
@@ -149,7 +159,7 @@ class _Watcher:
         self.spread: list[np.ndarray] = []
 
     def add(self, rows: np.ndarray) -> None:
-        """Take in the rows of one sample."""
+        """Store some rows of one sample, and the largest absolute value of each channel."""
         import numpy as np
 
         if not len(rows):
@@ -179,5 +189,5 @@ def _rows(tensor: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
 
 
 def _row_count(channels: int, tensors: int) -> int:
-    """Return how many float32 rows are stored of each half of the samples."""
+    """Return the number of a tensor's float32 rows that are stored for each half of the samples."""
     return max(_LEAST_ROWS, min(_ROWS, _BUDGET // (2 * 4 * channels * tensors)))

@@ -1,4 +1,4 @@
-"""Calibration: the inputs that a model is calibrated on; it is validated on other inputs."""
+"""Calibration: the inputs that a model is calibrated on, which differ from the inputs that it is validated on."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from engine.recipe.schema import Profile
 
 _SEED = 1921
-"""The seed of random inputs for calibration. Inputs for validation are drawn with another seed."""
+"""The seed of random inputs for calibration. Random inputs for validation are drawn with a different seed."""
 _FEW = 32
-"""The number of cases that half precision is tried on: a try runs each of them."""
+"""The largest number of cases on which half precision is tried: every try runs all of the chosen cases."""
 _LISTED = 5
 """The number of samples that an error lists."""
 _SHOWN = 60
@@ -33,7 +33,7 @@ _SHOWN = 60
 
 
 def from_file(path: Path, checkpoint: Path, inputs: Mapping[str, Input], *, limit: int | None) -> list[Case]:
-    """Return the first `limit` samples of a file, and batches of its texts with masks of every kind.
+    """Return the first `limit` samples of a file, and batches of the file's texts with padding or holes in the mask.
 
     Raises StepError where the samples do not suit the model.
     """
@@ -42,14 +42,17 @@ def from_file(path: Path, checkpoint: Path, inputs: Mapping[str, Input], *, limi
 
 
 def of_our_own(checkpoint: Path, inputs: Mapping[str, Input]) -> list[Case]:
-    """Return the built-in texts, and batches of them with masks of every kind; nothing for a model without tokens."""
+    """Return the built-in texts, and batches of the texts with padding or holes in the mask.
+
+    For a model without tokens the list is empty.
+    """
     if not token_rows.are_tokens(inputs) or tokenizers.load(checkpoint, longest=None) is None:
         return []
     return padded(samples.tokenize(samples.built_in(), checkpoint, inputs), checkpoint, inputs)
 
 
 def padded(texts: list[Case], checkpoint: Path, inputs: Mapping[str, Input]) -> list[Case]:
-    """Return texts, and batches of them with masks of every kind; only the texts where there is no tokenizer."""
+    """Return the texts and, if there is a tokenizer, batches of the texts with padding or holes in the mask."""
     longest = checkpoints.max_sequence(checkpoint)
     tokenizer = tokenizers.load(checkpoint, longest=longest)
     if tokenizer is None:
@@ -63,7 +66,9 @@ def from_reference(directory: Path) -> list[Case]:
 
 
 def drawn(graph: onnx.ModelProto, profiles: Sequence[Profile], *, longest: int | None = None) -> list[Case]:
-    """Return seeded random inputs within the profiles, of at most `longest` tokens. Validation draws other inputs.
+    """Return seeded random inputs within the profiles, of at most `longest` tokens.
+
+    Validation draws its random inputs with a different seed.
 
     Raises StepError where no inputs can be drawn.
     """
@@ -74,7 +79,7 @@ def drawn(graph: onnx.ModelProto, profiles: Sequence[Profile], *, longest: int |
 
 
 def some(every: Sequence[Case]) -> list[Case]:
-    """Return at most 32 of the cases: up to 8 with padded or holed masks, the others evenly from first to last."""
+    """Return at most 32 of the cases: up to 8 with padded or holed masks, the rest evenly from first to last."""
     masked = [case for case in every if case.kind.endswith(("padded", "holed"))]
     others = [case for case in every if case not in masked]
     few = _spread(masked, _FEW // 4)
@@ -97,7 +102,7 @@ def refuse_overlap(
 
 
 def _identity(case: Case) -> tuple[object, ...]:
-    """Return a value that two samples share only if they are equal: their text, or else their tensors.
+    """Return a value that is equal for equal samples only: the text of a sample, or else the tensors of the sample.
 
     Tokens do not identify a text: a tokenizer gives all unknown words the same token.
     """
@@ -107,7 +112,7 @@ def _identity(case: Case) -> tuple[object, ...]:
 
 
 def _spread(every: Sequence[Case], count: int) -> list[Case]:
-    """Return `count` of the cases, evenly from the first to the last; all of them where there are fewer."""
+    """Return `count` of the cases, evenly from the first to the last; all cases where there are fewer."""
     if len(every) <= count:
         return list(every)
     return [every[index * len(every) // count] for index in range(count)]

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     import onnxruntime
 
 _NOT_FINITE = -1.0
-"""The cosine of a case in which the variant gives numbers that are not finite: no cosine is lower."""
+"""The cosine of a case for which the variant gives numbers that are not finite: the lowest possible cosine."""
 
 
 @dataclass(frozen=True)
 class Fidelity:
     """The cosine between a variant's outputs and the original's, and the largest error over all cases.
 
-    `relative` is that error as a share of the largest value of the output; infinite where an output is not finite.
+    `relative` is the largest error as a share of the largest value of the output; infinite where an output is not
+    finite.
     """
 
     cosine: Spread
@@ -37,8 +38,8 @@ def answered(session: onnxruntime.InferenceSession, cases: Sequence[Case]) -> li
 def measure(truth: Sequence[Case], session: onnxruntime.InferenceSession) -> Fidelity:
     """Return how near a variant, open in `session`, comes to the outputs of the cases.
 
-    Whole outputs are compared, nothing is pooled. A case whose outputs have no direction has no cosine; where no case
-    has a cosine, the cosine is 1.
+    Whole outputs are compared, nothing is pooled. A case whose outputs are nearly zero or a single number has no
+    cosine; where no case has a cosine, the cosine is 1.
     """
     usual = outputs.usual(truth, pooling=None)
     cosines: list[float] = []

@@ -37,13 +37,13 @@ _BECOMES = {
 _CARRIERS = {*_WEIGHTS, "Conv", "ConvTranspose", "Einsum", "GRU", "Gather", "Gemm", "RNN"}
 """The operators that are reported where their weights stay in floating point.
 
-Convolutions are among them: dynamic quantization makes convolutions slower and less exact.
+Convolutions keep floating-point weights, because dynamic quantization makes convolutions slower and less exact.
 """
 _MARKS = ("QLinear", "DynamicQuantize", "QuantizeLinear", "DequantizeLinear", "QAttention", "QGemm", "QEmbed")
 _ENDS = ("Integer", "IntegerToFloat", "NBits", "Bnb4", "Fp4")
 _FEW_BITS = ("INT8", "UINT8", "INT4", "UINT4", "INT2", "UINT2", "FLOAT8", "FLOAT4")
 _PREPARED = "onnx.quant.pre_process"
-"""Metadata that tells ONNX Runtime's quantizer that a model was prepared; it warns where the entry is missing."""
+"""The metadata key of a prepared model; ONNX Runtime's quantizer warns where a model lacks the key."""
 _WITHOUT_INPUTS_FROM = {"Attention": 5, "EmbedLayerNormalization": 8}
 """The index of the first input that the quantized form of an operator lacks."""
 _EMBEDDING_OUTPUTS = 2
@@ -65,8 +65,8 @@ def quantize(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> on
     """Return the model with int8 weights, one scale per output channel, and dynamically quantized activations.
 
     Embedding tables are stored in int8, too (`engine.kit.quantization.tables`). `model` must have opset 11 or later,
-    folded constants, and Gemm or MatMul for its linear layers; `model` is changed. `reduce_range` keeps weights to
-    7 bits. `scratch` takes temporary files. Raises StepError where ONNX Runtime's quantizer fails.
+    folded constants, and Gemm or MatMul for its linear layers; `model` is changed. `reduce_range` limits weights to 7
+    bits. `scratch` takes temporary files. Raises StepError where ONNX Runtime's quantizer fails.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -142,7 +142,7 @@ def _fit(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
 
 
 def _has_quantized_form(node: onnx.NodeProto, tensors: dict[str, onnx.TensorProto], users: Counter[str]) -> bool:
-    """Whether the quantized form of a node computes the same: its weights are constant float32, no input is lost."""
+    """Whether the quantized form of a node is equivalent: its weights are constant float32, and no input is dropped."""
     weights = [tensors.get(node.input[index]) for index in _WEIGHTS[node.op_type] if node.input[index]]
     if not all(tensor is not None and _float32(tensor) for tensor in weights):
         return False
@@ -169,8 +169,8 @@ def _float32(tensor: onnx.TensorProto) -> bool:
 def _unshare(model: onnx.ModelProto, fit: set[str]) -> None:
     """Give each kind of operator its own copy of a weight that several kinds share.
 
-    ONNX Runtime's quantizer quantizes a shared weight once, for the first operator that reads the weight. All other
-    operators would then convert the weight back to floating point at every run.
+    ONNX Runtime's quantizer quantizes a shared weight once, for the first operator that reads the weight. Without
+    copies, every operator of a different kind would convert the shared weight back to floating point at every run.
     """
     users: dict[str, set[str]] = {}
     for node in model.graph.node:

@@ -13,7 +13,7 @@ Kind = Literal["int8", "fp8", "int4"]
 OPSETS: Mapping[Kind, int] = {"int8": 19, "fp8": 19, "int4": 21}
 """The first opset in which QuantizeLinear and DequantizeLinear take a type with half-precision or per-block scales."""
 BLOCK = 128
-"""The number of int4 weights with one scale, along the summed axis. TensorRT-RTX accepts blocks of this size."""
+"""The number of int4 weights with one scale, along the summed axis. TensorRT-RTX accepts blocks of 128 weights."""
 CODES: Mapping[Kind, str] = {"int8": "INT8", "fp8": "FLOAT8E4M3FN", "int4": "INT4"}
 """ONNX's name of each type."""
 
@@ -29,7 +29,7 @@ def scales(largest: np.ndarray, kind: Kind) -> np.ndarray:
     """Return the float32 scales that map `largest`, at least 0, to the largest number of the type.
 
     Each scale is rounded up to a number that fp16 holds exactly, so converting scales to fp16 later changes nothing.
-    The scale of nothing but zeros is 1.
+    Where `largest` is 0, the scale is 1.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Precisions: signs that a model is already in a lower precision, and the error that leaves such a model unchanged."""
+"""Precisions: checks for models that are already in a lower precision, and the error for models that stay unchanged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class LeftAloneError(Exception):
-    """Why a model is left unchanged."""
+    """The error that says why a model is left unchanged."""
 
 
 def refuse_quantized(model: onnx.ModelProto) -> None:

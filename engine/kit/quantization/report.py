@@ -9,7 +9,7 @@ from typing import Self, cast
 from engine.reporting import TypedReport
 
 Sizes = tuple[int, int]
-"""The bytes of the model before and after."""
+"""The bytes of the model before and after quantization."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class Spread:
     mean: float
 
     def rounded(self) -> Spread:
-        """Return both to six digits, as reports show cosines."""
+        """Return the worst and the mean cosine, rounded to the six digits that reports show."""
         return Spread(round(self.worst, 6), round(self.mean, 6))
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizeReport(TypedReport):
-    """The common fields of all reports of quantize. The subclass of a report in JSON follows from its fields."""
+    """The common fields of all reports of quantize. The fields of a report in JSON decide its subclass."""
 
     bytes: Sizes | None = None
     looked_at: Inputs | None = None
@@ -43,7 +43,10 @@ class QuantizeReport(TypedReport):
 
     @classmethod
     def from_json(cls, raw: object, version: int | None = None) -> Self:
-        """Return the report as an instance of its subclass. Raises ValueError where the fields fit no subclass."""
+        """Return the report as an instance of the subclass that its fields belong to.
+
+        Raises ValueError where no subclass has the fields.
+        """
         if cls is not QuantizeReport or not isinstance(raw, Mapping):
             return super().from_json(raw, version)
         kind: type[QuantizeReport] = DynamicReport
@@ -91,7 +94,10 @@ class Kept:
     reason: str
     largest: float | str | None = None
     nodes: Mapping[str, float | str] = field(default_factory=dict)
-    """The largest value at each node. The word "infinite" stands for infinity, which JSON has no number for."""
+    """The largest absolute value among the inputs and outputs of each listed node.
+
+    The word "infinite" stands for infinity, which JSON has no number for.
+    """
 
 
 @dataclass(frozen=True)
@@ -121,7 +127,10 @@ class HalfReport(QuantizeReport):
 
 @dataclass(frozen=True)
 class Left:
-    """A MatMul that was not quantized. Its error is 1 - the worst cosine when only its group is quantized."""
+    """A MatMul that was not quantized.
+
+    `error` is 1 - the worst cosine of the model when only the MatMul's group is quantized.
+    """
 
     name: str
     reason: str
@@ -130,7 +139,10 @@ class Left:
 
 @dataclass(frozen=True)
 class Quantized:
-    """The quantized MatMuls. `share` is their share of the multiplications of all MatMuls, for a row of 128 tokens."""
+    """The quantized MatMuls.
+
+    `share` is the quantized MatMuls' share of the multiplications of all MatMuls, for a row of 128 tokens.
+    """
 
     share: float
     matmuls: tuple[str, ...]
@@ -140,7 +152,7 @@ class Quantized:
 
 @dataclass(frozen=True)
 class QdqTry:
-    """A try of the search: the share of the work that was quantized, and the worst and mean cosine."""
+    """A try of the search: the quantized share of all MatMuls' multiplications, and the worst and mean cosine."""
 
     share: float
     worst: float
@@ -151,8 +163,8 @@ class QdqTry:
 class QdqReport(QuantizeReport):
     """The report of int8, fp8 or int4 between Q/DQ pairs, with the rest of the model in fp16.
 
-    Cosines compare whole outputs. They are measured on samples that were not used for calibration, unless there are
-    fewer than 8 samples.
+    Cosines compare whole outputs. The cosines are measured on samples that were not used for calibration, unless there
+    are fewer than 8 samples.
     """
 
     precision: str
@@ -168,5 +180,5 @@ class QdqReport(QuantizeReport):
 
     @property
     def quantized(self) -> Quantized | None:
-        """The quantized MatMuls, in the precision of the report."""
+        """The quantized MatMuls, from the one field among `int8`, `fp8` and `int4` that is set."""
         return self.int8 or self.fp8 or self.int4

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     import onnx
 
 WORTH = 1 << 16
-"""The least number of elements in a quantized table. Of a smaller table the added nodes cost more than is saved."""
+"""The least number of elements in a quantized table. For a smaller table, the added nodes cost more than int8 saves."""
 
 
 def quantize(model: onnx.ModelProto) -> list[str]:
     """Store every large table that only Gather reads in int8; return the names of the tables.
 
-    The scale of a row is its largest absolute value / 127. A row is multiplied by its scale right after the look-up,
-    so only the rows that are read become float32 again, and the rounding of a row depends on that row alone.
+    The scale of a row is its largest absolute value / 127. A row is multiplied by its scale right behind the Gather, so
+    only the rows that are read become float32 again, and the rounding of a row depends on that row alone.
     """
     import numpy as np
     from onnx import numpy_helper
@@ -58,7 +58,7 @@ def _tables(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
 
 
 def _looked_up(node: onnx.NodeProto, tables: dict[str, onnx.TensorProto]) -> list[onnx.NodeProto]:
-    """Return the nodes that replace a node: for a look-up in a table, those that look up int8 rows and scale them."""
+    """Return a node's replacements: for a Gather on a quantized table, the nodes that gather and scale int8 rows."""
     import onnx
     from onnx import helper
 

@@ -66,5 +66,5 @@ def test_a_model_that_takes_nothing_is_refused():
     assert str(caught.value).split("\n") == [
         "the model takes no inputs: there is nothing to serve",
         "  it gives: y",
-        "hint: were its inputs folded into constants? export it again with them as graph inputs",
+        "hint: if the exporter folded the inputs into constants, export the model again with graph inputs",
     ]

@@ -25,10 +25,10 @@ class _Weight:
 def split(model: onnx.ModelProto) -> None:
     """Turn every plain Gemm into MatMul and Add; a weight that a Gemm reads transposed is stored transposed.
 
-    ONNX Runtime's quantizer also splits a Gemm, but transposes the weight in place, once for every Gemm that reads
-    the weight; other readers of the weight then get the wrong values. Here a weight gets one transposed copy, which
-    all its Gemms share. The weight itself is removed where no other node reads it. A Gemm that transposes a computed
-    tensor stays a Gemm.
+    ONNX Runtime's quantizer also splits a Gemm, but transposes the weight in place, once for every Gemm that reads the
+    weight; other readers of the weight then get the wrong values. This pass stores one transposed copy of a weight for
+    all Gemms that read the weight transposed. A weight that no node reads any more is removed. A Gemm that transposes a
+    computed tensor stays a Gemm.
     """
     _forget_shapes_of_weights(model)
     weights = _split(model.graph, {}, TensorNames(model))
@@ -39,7 +39,11 @@ def split(model: onnx.ModelProto) -> None:
 
 
 def _split(graph: onnx.GraphProto, around: Mapping[str, _Weight], names: TensorNames) -> list[_Weight]:
-    """Split the Gemms of a graph and of its bodies, which may read the weights in `around`; return all weights."""
+    """Split the Gemms of a graph and of its bodies; return the weights of the graph and of the bodies.
+
+    `around` maps names to weights of the enclosing graphs, because a Gemm in a body may read weights of the enclosing
+    graphs.
+    """
     own = [_Weight(tensor, graph) for tensor in graph.initializer]
     visible = {**around, **{weight.tensor.name: weight for weight in own}}
     weights = list(own)
@@ -92,7 +96,7 @@ def _drop(weight: _Weight) -> None:
 
 
 def _forget_shapes_of_weights(model: onnx.ModelProto) -> None:
-    """Remove the shapes of weights from `value_info`, where PyTorch repeats them: transposing a weight changes them."""
+    """Remove the shapes of weights from `value_info`, because transposing a weight changes the shape of the weight."""
     for graph in onnx_files.graphs(model.graph):
         stored = {tensor.name for tensor in graph.initializer}
         for index in reversed(range(len(graph.value_info))):

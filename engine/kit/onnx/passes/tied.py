@@ -12,7 +12,8 @@ def untwin(model: onnx.ModelProto) -> list[str]:
     """Replace each MatMul weight that is a transposed Gather table by a Transpose of the table; return their names.
 
     An exporter folds the Transpose of tied embeddings into a second copy of the model's largest weight. With the
-    Transpose in the graph, a runtime makes this copy in memory when it loads the model.
+    Transpose in the graph, the file stores the weight once, and a runtime makes the transposed copy in memory when the
+    runtime loads the model.
     """
     tables = {node.input[0] for node in model.graph.node if node.op_type == "Gather"}
     layers = {node.input[1] for node in model.graph.node if node.op_type == "MatMul"}

@@ -15,18 +15,20 @@ if TYPE_CHECKING:
 
 
 def apply(model: onnx.ModelProto, fit: Collection[str], scratch: Path) -> ActivationScaling:
-    """Scale the inputs of the nodes named in `fit`, MatMul and Attention with stored weights; `model` is changed.
+    """Scale the inputs of the MatMul and Attention nodes named in `fit`, which have stored weights; `model` is changed.
 
-    The changed model computes the same outputs. ONNX Runtime's CPU kernels give an int8 activation one scale: 255
-    steps from the smallest value to the largest. A single large value makes these steps coarse for all other values.
+    Before quantization, the changed model computes the same outputs as the original model. ONNX Runtime's CPU kernels
+    give an int8 activation one scale: 255 steps from the smallest value to the largest. A single large value makes the
+    255 steps coarse for all smaller values.
 
     - The output of a normalization has rows of similar size and channels of very different sizes. The weights of the
-      model decide these sizes, so the channels are smoothed (`channel_smoothing`).
-    - Every other input differs in size from token to token, so each token gets its own scale (`per_token_scaling`),
-      which needs no calibration. A normalized input also gets a scale per token where random tokens cannot be run
-      through the model. A model with a past is the exception: it mostly reads one token at a time.
+      model decide the sizes of the channels, so the channels are smoothed (`channel_smoothing`).
+    - The input of a layer without a normalization in front differs in size from token to token, so each token gets its
+      own scale (`per_token_scaling`), which needs no calibration. The output of a normalization gets a scale per token
+      only where its channels cannot be measured on random tokens, and never in a model with a past, because a model
+      with a past mostly reads one token at a time.
     - Attention gets no scale per token, because Attention adds its bias before a scale could be multiplied back. The
-      output of attention needs none either: attention averages values, so no value stands out.
+      output of attention needs no scale per token, because attention averages values, so no value stands out.
 
     Nodes must have unique names. The same model gives the same bytes.
     """

@@ -25,25 +25,26 @@ if TYPE_CHECKING:
 _ALPHAS = (0.5, 0.65, 0.8)
 """The strengths of `smoothing.factors` that are tried.
 
-A larger strength fits channels that are large on random tokens, at the cost of channels that are large on others only.
+A larger strength suits channels that are large on random tokens better, and suits channels that are large only on real
+texts worse.
 """
 _WORTH = 0.5
-"""Smoothing adds a node, so it must leave at most this share of the rounding error."""
+"""The largest share of the rounding error that smoothing may leave, because smoothing adds a node."""
 _LENGTHS = (8, 32)
-"""The numbers of tokens in the random inputs. Factors must suit both lengths."""
+"""The numbers of tokens in the random inputs. The smoothing factors must suit inputs of each length."""
 _COLUMNS = 512
-"""The number of a weight's outputs that errors are measured on."""
+"""The largest number of a weight's output channels on which errors are measured."""
 _STEPS = 255
-"""The steps of an int8 activation, from its smallest value to its largest."""
+"""The number of steps of an int8 activation between its smallest value and its largest."""
 
 
 def smooth(model: onnx.ModelProto, normalized: Sequence[LayerInput], scratch: Path) -> dict[str, bool]:
     """Smooth the inputs of linear layers where that lowers the error; `model` is changed.
 
-    Returns for each tensor that could be measured whether it was smoothed. Seeded random tokens are enough to measure
-    the channels behind a normalization, because the model decides their sizes, hardly the text. A model with other
-    inputs than tokens is not smoothed. A weight that another node reads, too, is not smoothed either, because the
-    weight would have to be stored twice.
+    Returns a mapping from each measured tensor to whether the tensor was smoothed. Seeded random tokens are enough to
+    measure the channels behind a normalization, because the model decides their sizes, hardly the text. A model with
+    inputs that are not tokens is not smoothed. An activation is not smoothed where a further node reads one of its
+    weights, because the weight would have to be stored twice.
     """
     from onnx import helper, numpy_helper
 
@@ -73,7 +74,10 @@ def smooth(model: onnx.ModelProto, normalized: Sequence[LayerInput], scratch: Pa
 def _observations(
     model: onnx.ModelProto, inputs: Sequence[LayerInput], scratch: Path
 ) -> dict[str, tuple[Observation, Observation]]:
-    """Return the values of each tensor on random tokens, a half for each length; nothing if the model cannot run."""
+    """Return two observations of each tensor, one for each length of random inputs.
+
+    If the model cannot run on random tokens, the mapping is empty.
+    """
     with TemporaryDirectory(dir=scratch) as folder:
         try:
             # `observe` keeps even and odd samples apart, so the two lengths take turns.
@@ -82,12 +86,12 @@ def _observations(
             trials = Trials.of(onnx_files.copied(model), Path(folder) / "model")
             return activation_ranges.observe(trials, [each.tensor for each in inputs], samples)
         except StepError as error:
-            print(f"it could not be tried on random tokens: {' '.join(str(error).split())[:300]}")
+            print(f"the model could not run on random tokens: {' '.join(str(error).split())[:300]}")
             return {}
 
 
 def _factors(halves: tuple[Observation, Observation], weights: Sequence[np.ndarray]) -> np.ndarray | None:
-    """Return the divisors of the channels with the least error; None where they gain too little."""
+    """Return the divisors of the channels with the least error; None where smoothing gains too little."""
     import numpy as np
 
     weight = np.concatenate(weights, axis=1)

@@ -1,4 +1,4 @@
-"""Dynamic int8: a model for ONNX Runtime's CPU kernels, quantized, and saved so that serving keeps it as it is."""
+"""Dynamic int8: a quantized model for ONNX Runtime's CPU kernels, saved with the optimization level for serving."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DISABLED_FUSIONS = ("SkipLayerNormFusion",)
 def quantize(fused: Path, out: Path, *, reduce_range: bool) -> DynamicReport:
     """Quantize the model in `fused`, write it to `out`, and return a report.
 
-    `reduce_range` keeps weights to 7 bits. Raises LeftAloneError where there is nothing to quantize, StepError where
+    `reduce_range` limits weights to 7 bits. Raises LeftAloneError where there is nothing to quantize, StepError where
     ONNX Runtime's quantizer fails.
     """
     before = precisions.size(fused)
@@ -50,7 +50,7 @@ def _quantized(fused: Path, scratch: Path, *, reduce_range: bool) -> tuple[onnx.
         model = opsets.raised(onnx_files.load(scratch / "folded"), int8.OLDEST_OPSET)
     except OpsetError as error:
         raise LeftAloneError(str(error)) from error
-    if any(graph.sparse_initializer for graph in onnx_files.graphs(model.graph)):  # folding turns constants into these
+    if any(graph.sparse_initializer for graph in onnx_files.graphs(model.graph)):  # folding gives sparse tensors
         raise LeftAloneError("it stores weights as sparse tensors, which ONNX Runtime's quantizer cannot read")
     scaling = activation_scaling.apply(model, int8.prepare(model), scratch)
     print(f"quantizing weights to {7 if reduce_range else 8} bits, a scale per channel")
@@ -61,12 +61,13 @@ def _quantized(fused: Path, scratch: Path, *, reduce_range: bool) -> tuple[onnx.
 
 
 def _save(model: onnx.ModelProto, out: Path, scratch: Path) -> None:
-    """Write the model to `out` so that serving keeps it fast.
+    """Write the model to `out`, with the optimization level that keeps the served model fast.
 
-    ONNX Runtime fuses a residual addition with the normalization behind it, into a kernel that is slower on a CPU
-    (see `Fuse.residual`). So a transformer is optimized here, without that fusion, and served at the level `basic`.
-    Convolutions need tensor layouts that ONNX Runtime chooses for the serving CPU, at the level `all` only. So a model
-    with at least as many convolutions as normalizations is saved without optimizations, and served at that level.
+    ONNX Runtime fuses a residual addition with the normalization behind it, into a kernel that is slower on a CPU (see
+    `Fuse.residual`). Therefore the function optimizes a transformer without the fusion of residual additions, and makes
+    the server optimize the model at the level `basic` only. Convolutions need tensor layouts that ONNX Runtime chooses
+    for the serving CPU, at the level `all` only. Therefore a model with at least as many convolutions as normalizations
+    is saved without optimizations, and the server optimizes the model at the level `all`.
     """
     operators = [node.op_type for node in onnx_files.nodes(model)]
     if operators.count("LayerNormalization") <= operators.count("Conv"):

@@ -21,11 +21,11 @@ _REARRANGING = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpos
 
 @dataclass(frozen=True)
 class LayerInput:
-    """An activation, and the nodes that multiply it by a stored weight each.
+    """An activation, and the nodes that each multiply the activation by a stored weight.
 
-    `nodes`, `operators`, `weights` and `products` are the nodes' names, operators, weights and outputs. `normalized`
-    tells whether a normalization produces the activation. `averaged` tells whether an operator without outliers
-    produces the activation, such as attention, which averages, or Tanh, which is bounded.
+    `nodes`, `operators`, `weights` and `products` are the names, operators, weights and outputs of the nodes.
+    `normalized` tells whether a normalization produces the activation. `averaged` tells whether an operator without
+    outliers produces the activation, such as attention, which averages, or Tanh, which is bounded.
     """
 
     tensor: str
@@ -66,9 +66,10 @@ def insert(
 ) -> None:
     """Insert nodes into the graph of `model`: some before layers, some after them.
 
-    `before` maps an activation to the nodes in front of the first layer that reads the activation; all its layers then
-    read the output of the last of these nodes. `after` maps the output of a layer to the node behind that layer; the
-    layer then gives its output under the name of that node's first input.
+    `before` maps an activation to new nodes, which are inserted in front of the first layer that reads the activation.
+    Every layer that reads the activation reads the output of the last new node instead. `after` maps the output of a
+    layer to a new node, which is inserted behind the layer. The output of the layer gets the name of the new node's
+    first input.
     """
     by_node = {name: each for each in inputs for name in each.nodes}
     extended: list[onnx.NodeProto] = []
@@ -91,7 +92,7 @@ def insert(
 
 
 def _comes_from(operators: Collection[str], tensor: str, producers: Mapping[str, onnx.NodeProto]) -> bool:
-    """Whether one of the operators computes the numbers of a tensor; nodes that only rearrange are looked through."""
+    """Whether one of the `operators` computes the values of a tensor; nodes that only rearrange values are skipped."""
     producer = producers.get(tensor)
     while producer is not None and producer.op_type in _REARRANGING:
         producer = producers.get(producer.input[0])

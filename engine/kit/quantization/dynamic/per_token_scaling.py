@@ -1,4 +1,4 @@
-"""Per-token activation scaling: a row is divided by its largest value before a MatMul and multiplied back behind it."""
+"""Per-token activation scaling: a row is divided by its largest value, and the MatMul's product is multiplied by it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ _AXES_AS_INPUT = 18
 
 
 def scale(model: onnx.ModelProto, inputs: Sequence[LayerInput]) -> None:
-    """Give every row of the inputs a scale of its own; `model` is changed. Only MatMuls may read the inputs.
+    """Give every row of the activations in `inputs` a scale of its own; `model` is changed.
 
-    Each row is divided by its largest absolute value. All rows then reach 1, so the single scale of the int8 tensor
-    suits every row as well as a scale per row would.
+    Only MatMul nodes may read the activations.
+
+    Each row is divided by its largest absolute value. The largest absolute value of every divided row is 1, so the
+    single scale of the int8 tensor suits every row as well as a scale per row would.
     """
     import numpy as np
     from onnx import helper, numpy_helper

@@ -1,4 +1,4 @@
-"""Emulation: half precision on a CPU as on a GPU: each tensor is rounded, and overflows where it would on a GPU."""
+"""Emulation of a GPU's half precision on a CPU: each tensor is rounded, and overflows where the GPU's would."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def kinds(model: onnx.ModelProto) -> list[str]:
 def emulate(model: onnx.ModelProto, directory: Path) -> None:
     """Let every half-precision node compute in float32, with its inputs and outputs rounded; `model` is changed.
 
-    ONNX Runtime has few half-precision kernels for CPUs. ONNX Runtime inserts casts, and removes casts that it holds
-    for redundant, so a number above 65504 stays finite where a GPU gives infinity. The changed model rounds the inputs
-    and outputs of each node to half precision, as GPU kernels with float32 sums do. GPU kernels with half-precision
-    sums are less exact than the changed model. The changed model must run with optimizations disabled. Bodies of If
-    and Loop are not changed. `directory` holds the external data of the model.
+    ONNX Runtime has few half-precision kernels for CPUs. ONNX Runtime inserts casts to float32, and removes casts that
+    it considers redundant, so a number above 65504 stays finite where a GPU gives infinity. The changed model rounds
+    the inputs and outputs of each node to half precision, as GPU kernels with float32 sums do. GPU kernels with
+    half-precision sums are less exact than the emulation. The changed model must run with ONNX Runtime's optimizations
+    disabled. Bodies of If and Loop are not changed. `directory` holds the external data of the model.
     """
     _Emulation(model, _halves(model, directory)).run()
 

@@ -1,4 +1,4 @@
-"""Half: chosen nodes of a graph run in fp16 or bf16, all others in float32, with casts between them."""
+"""Half: chosen nodes of a graph run in fp16 or bf16, all remaining nodes in float32, with casts in between."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _SCALES = {"QuantizeLinear": 1, "DequantizeLinear": 1}
 def convert(model: onnx.ModelProto, low: AbstractSet[str], types: Mapping[str, str], kind: Kind) -> int:
     """Let the nodes named in `low` compute in half precision, and return the number of inserted casts.
 
-    A float32 tensor keeps its name; a half-precision copy of the tensor, its twin, gets a new name. Inputs and outputs
-    of the model stay float32, and so do tensors that a body of If or Loop reads. Weights are converted ahead of time.
-    `types` are the types of all tensors of the main graph (`ranges.tensor_types`). `model` is changed.
+    A float32 tensor keeps its name; the half-precision copy of a tensor gets a new name. Inputs and outputs of the
+    model stay float32, and so do tensors that a body of If or Loop reads. Weights are stored in half precision, so no
+    cast of a weight runs at inference. `types` are the types of all tensors of the main graph (`ranges.tensor_types`).
+    `model` is changed.
     """
     _free_weights(model)
     conversion = _Conversion(model, types, kind)
@@ -40,7 +41,7 @@ def convert(model: onnx.ModelProto, low: AbstractSet[str], types: Mapping[str, s
 
 @dataclass
 class _Conversion:
-    """The converted graph so far: its nodes in order, the half-precision twins, and the tensors in float32."""
+    """The graph during its conversion: nodes in order, half-precision copies of tensors, and float32 tensors."""
 
     model: onnx.ModelProto
     types: Mapping[str, str]
@@ -58,7 +59,7 @@ class _Conversion:
         self.singles |= {value.name for value in self.model.graph.input} | set(self.weights)
 
     def add(self, node: onnx.NodeProto, slots: Slots) -> None:
-        """Add a node, with its inputs and outputs in half precision where `slots` allows."""
+        """Add a node; its inputs and outputs are in half precision where `slots` allows half precision."""
         for name in sorted(topology.captured(node)):
             self._single(name)
         for index, name in enumerate(node.input):
@@ -80,7 +81,7 @@ class _Conversion:
             _retype(node, self.code, self.kind)
 
     def finish(self) -> int:
-        """Put the nodes into the model, remove unread weights, and return the number of casts."""
+        """Write the converted nodes into the model, remove unread weights, and return the number of casts."""
         for value in self.model.graph.output:
             self._single(value.name)
         graph = self.model.graph
@@ -91,7 +92,7 @@ class _Conversion:
         return self.casts
 
     def _half(self, name: str, *, scale: bool = False) -> str:
-        """Return the name of a tensor's twin; the first call adds the twin."""
+        """Return the name of a tensor's half-precision copy; the first call adds the copy."""
         if name not in self.halves:
             self.halves[name] = self._twin(name)
             if name in self.weights:
@@ -102,7 +103,7 @@ class _Conversion:
         return self.halves[name]
 
     def _single(self, name: str) -> None:
-        """Cast the twin of a tensor back to float32, under the tensor's own name, if there is only the twin."""
+        """Cast a tensor that exists in half precision only back to float32, under the tensor's own name."""
         if name in self.halves and name not in self.singles:
             self._cast(self.halves[name], name, 1)
             self.singles.add(name)
@@ -117,7 +118,7 @@ class _Conversion:
         return self.names.free(f"{name}_{self.kind}")
 
     def _describe(self) -> None:
-        """Add the type of every twin to the model, and the shape of the tensor where the model states that shape."""
+        """State the type of every half-precision copy in the model, and the copy's shape where the shape is known."""
         graph = self.model.graph
         computed = {name for node in graph.node for name in node.output}
         described = {value.name: value for value in (*graph.value_info, *graph.input, *graph.output)}

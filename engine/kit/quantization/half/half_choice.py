@@ -1,4 +1,4 @@
-"""Half choice: which nodes of a graph compute in half precision, and the reason against each other node."""
+"""Half choice: which nodes of a graph compute in half precision, and why each remaining node does not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 LARGEST: Mapping[Kind, float] = {"fp16": 65504.0, "bf16": 3.3895e38}
 """The largest number of each type: fp16 is IEEE 754 binary16, bf16 the upper half of binary32."""
 ROOM = 2.0
-"""The factor by which a tensor may be larger on other inputs than on the samples."""
+"""The factor by which a tensor may be larger on inputs outside the samples than on the samples."""
 _VANISHES: Mapping[Kind, float] = {"fp16": 2.0**-25, "bf16": 2.0**-134}
 """Half of the smallest number above 0 of each type: a number up to this size is rounded to 0."""
 
@@ -33,12 +33,12 @@ BEYOND = "values beyond this precision's range, with room for other samples"
 LARGE = "large values: rounding them costs the most"
 BETWEEN = "between nodes in fp32"
 _LISTED = 20
-"""The number of nodes that a report lists for a reason."""
+"""The largest number of nodes that a report lists for one reason."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The names of the nodes in half precision, and the reason against each other node that reads or gives float32."""
+    """The names of the nodes in half precision, and the reason why each remaining float32 node stays in float32."""
 
     low: frozenset[str]
     reasons: Mapping[str, str]
@@ -48,8 +48,8 @@ def choose(model: onnx.ModelProto, ranges: Ranges, kind: Kind, limit: float) -> 
     """Return which nodes of a float32 graph are converted to half precision. Nodes must have names.
 
     A node with values above `limit` stays in float32. A matrix product stays in float32 only where its values are
-    beyond the range of the type: half precision is there for matrix products, and TensorRT-RTX has no float32 products
-    for some GPUs.
+    beyond the range of the type, because matrix products gain the most from half precision, and because TensorRT-RTX
+    has no float32 matrix products for some GPUs.
     """
     return _Chooser(model, ranges, kind, limit).run()
 
@@ -75,7 +75,11 @@ def grouped(model: onnx.ModelProto, choice: Choice, ranges: Ranges) -> list[Kept
 
 
 class _Chooser:
-    """Decides node by node; `parts` are nodes of spelled-out normalizations, `small` constants that would vanish."""
+    """Decides for each node of a graph whether the node computes in half precision.
+
+    `parts` names the nodes of normalizations that are written in small nodes; `small` names the constants that half
+    precision would round to zero.
+    """
 
     def __init__(self, model: onnx.ModelProto, ranges: Ranges, kind: Kind, limit: float) -> None:
         self.model, self.ranges, self.kind, self.limit = model, ranges, kind, limit
@@ -108,7 +112,7 @@ class _Chooser:
         return any(self.ranges.single(name) for name in (*node.input, *node.output))
 
     def _reason(self, node: onnx.NodeProto) -> str | None:
-        """Return the reason against half precision for a node; None where there is none."""
+        """Return the reason why a node stays in float32; None for a node that may compute in half precision."""
         slots = signatures.of(node, self.opsets, self.kind)
         if not self._convertible(node, slots):
             return NO_FORM
@@ -131,7 +135,8 @@ class _Chooser:
     def _stays_between(self, node: onnx.NodeProto, halves: set[str], reasons: Mapping[str, str]) -> bool:
         """Whether half precision would only add casts around a node: its neighbours are float32.
 
-        Such a node moves numbers from float32 to float32, or computes something else than floats from float32.
+        The answer is true for a node that only moves numbers between float32 neighbours, and for a node that reads
+        float32 and gives no float32, such as a comparison.
         """
         inputs = [name for name in node.input if self.ranges.single(name) and name not in self.weights]
         if not any(self.ranges.single(name) for name in node.output):

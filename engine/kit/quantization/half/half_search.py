@@ -1,4 +1,4 @@
-"""Half search: the most nodes in half precision with outputs near those of float32, by emulation on samples."""
+"""Half search: finds how many nodes can run in half precision while the outputs stay near the float32 outputs."""
 
 from __future__ import annotations
 
@@ -22,16 +22,19 @@ if TYPE_CHECKING:
     import onnx
 
 GOAL = 0.9995
-"""The search ends when the cosine of the worst sample against float32 reaches this value."""
+"""The cosine against float32 that the worst sample must reach before the search ends."""
 RELATIVE = 0.04
-"""The search ends only if no error is above this share of the output's largest value. The default bound is 0.05."""
+"""The largest error with which the search may end, as a share of the output's largest value.
+
+The default bound of validation on the largest error in fp16 is 0.05.
+"""
 _STEP = 4.0
-"""The factor by which the limit of large values falls from one try to the next: two bits."""
+"""The number by which the limit on a node's values is divided from one try to the next."""
 
 
 @dataclass(frozen=True)
 class _Try:
-    """A variant: the limit of large values, the choice of nodes that follows from it, and its measured fidelity."""
+    """A variant of the graph: its limit on a node's values, the nodes that the limit selects, the measured fidelity."""
 
     limit: float
     choice: Choice
@@ -44,11 +47,11 @@ class _Try:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the search may end here."""
+        """Whether the variant is near enough to float32 for the search to end."""
         return self.worst >= GOAL and self.fidelity.relative <= RELATIVE
 
     def reported(self) -> HalfTry:
-        """Return the try as a row of the report."""
+        """Return the variant as a try of the report."""
         return HalfTry(limit=float(f"{self.limit:.4g}"), fp32=len(self.choice.reasons), cosine=round(self.worst, 6))
 
 
@@ -57,11 +60,11 @@ def lowered(
 ) -> tuple[onnx.ModelProto, HalfReport]:
     """Return a float32 model with as many nodes as possible in half precision, and a report; `model` is changed.
 
-    Variants run on the inputs of the cases, and are compared with the float32 model, not with the outputs of the
-    cases. Q/DQ pairs are bypassed for the comparison (`pairs`). The first variant leaves only nodes in float32 that
-    sum, take exponentials, or have values beyond the range. While the worst cosine is below `GOAL`, or an error is
-    above `RELATIVE`, more nodes return to float32, those with the largest values first. Raises StepError where the
-    model cannot run on the cases.
+    Variants run on the inputs of the cases, and are compared with the float32 model, not with the outputs of the cases.
+    For the comparison, the module `pairs` replaces Q/DQ pairs on activations by Identity. The first variant leaves only
+    nodes in float32 that sum, take exponentials, or have values beyond the range. While the worst cosine is below
+    `GOAL`, or an error is above `RELATIVE`, more nodes return to float32, and the nodes with the largest values return
+    first. Raises StepError where the model cannot run on the cases.
     """
     topology.name_nodes(model)
     truth = fidelity.answered(ort.unoptimized_graph(pairs.bypassed(model), scratch), cases)
@@ -90,7 +93,7 @@ def lowered(
 
 
 def _tries(model: onnx.ModelProto, measured: Ranges, truth: Sequence[Case], kind: Kind, scratch: Path) -> list[_Try]:
-    """Return the tries, from the largest limit down to the first limit at which the goal is reached."""
+    """Return the variants that were tried, from the largest limit down to the first limit that reaches the goal."""
     tries: list[_Try] = []
     for limit in _limits(model, measured, kind):
         choice = half_choice.choose(model, measured, kind, limit)
@@ -105,7 +108,10 @@ def _tries(model: onnx.ModelProto, measured: Ranges, truth: Sequence[Case], kind
 
 
 def _limits(model: onnx.ModelProto, measured: Ranges, kind: Kind) -> Iterator[float]:
-    """Yield the limits to try: the largest allowed value of the type, then smaller ones down to the smallest tensor."""
+    """Yield the limits on a node's values to try: the largest value that the type allows first, then smaller limits.
+
+    The last limit is below the largest value of every tensor.
+    """
     yield half_choice.largest_limit(kind)
     names = {name for node in model.graph.node for name in node.output}
     reached = [measured.largest.get(name, 0.0) for name in names]

@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     import onnx
 
 BEYOND = 1e30
-"""A constant above this magnitude stands for infinity: no weight is so large. float32 ends at 3.4e38."""
+"""A constant above the magnitude 1e30 stands for infinity: no weight is so large. float32 ends at 3.4e38."""
 STAND_IN = 3e4
-"""The magnitude that replaces infinity. The sum of two is within fp16, and softmax gives such a score 0."""
+"""The magnitude that replaces infinity.
+
+The sum of two scores of -3e4 is within the range of fp16, and softmax turns a score of -3e4 into 0.
+"""
 
 _ADDED = frozenset({"Add", "ConstantOfShape", "Expand", "Mul", "Sub", "Where"})
 """Operators through which a constant reaches attention scores. In Clip, Max and Min a huge constant means no limit."""
@@ -24,7 +27,7 @@ _PASS_ON = frozenset({"Cast", "Expand", "Identity", "Reshape", "Squeeze", "Unsqu
 def saturate(model: onnx.ModelProto) -> list[str]:
     """Replace constants beyond 1e30 by 3e4 with the same sign, and return their names; `model` is changed.
 
-    A constant with any reader that does not lead to scores is not replaced.
+    A constant is replaced only where all nodes that read the constant lead to attention scores.
     """
     readers = topology.consumers(onnx_files.nodes(model))
     saturated = []

@@ -1,4 +1,4 @@
-"""Matrix work: the number of multiplications of each matrix product, to report shares of the work."""
+"""Matrix work: the number of multiplications of each matrix product, to report shares of all multiplications."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MATRIX = frozenset({"Attention", "Conv", "ConvTranspose", "Einsum", "Gemm", "Mat
 
 
 def tensors(model: onnx.ModelProto) -> frozenset[str]:
-    """Return the tensors whose extents `work` needs: inputs and outputs of the main graph's matrix operators."""
+    """Return the names of the inputs and outputs of the main graph's matrix operators: `work` needs their extents."""
     nodes = (node for node in model.graph.node if node.op_type in MATRIX)
     return frozenset(name for node in nodes for name in (*node.input, *node.output) if name)
 

@@ -34,11 +34,13 @@ _FEEDING = frozenset({"Abs", "Pow", "Sub"})
 
 
 def spelled_out(model: onnx.ModelProto) -> frozenset[str]:
-    """Return the names of the small nodes around sums, which lose as much in half precision as a normalization.
+    """Return the names of the small nodes that a normalization or softmax is written in, except for the sums.
 
-    Before a sum this is the node that computes the summed numbers. Behind a sum these are the nodes that compute from
-    sums alone, and the first node that combines a sum with other numbers. Of a normalization written as Pow,
-    ReduceMean, Add, Sqrt and Div, all nodes but ReduceMean are returned.
+    In half precision, the small nodes lose as much accuracy as a normalization operator.
+
+    In front of a sum, the result names the node that computes the summed numbers. Behind a sum, the result names the
+    nodes that compute from sums alone, and the first node that combines a sum with numbers that are no sums. For a
+    normalization written as Pow, ReduceMean, Add, Sqrt and Div, the result names Pow, Add, Sqrt and Div.
     """
     weights = {tensor.name for tensor in model.graph.initializer}
     weights |= {node.output[0] for node in model.graph.node if node.op_type == "Constant"}
@@ -62,7 +64,7 @@ def spelled_out(model: onnx.ModelProto) -> frozenset[str]:
 
 
 def _feeding(node: onnx.NodeProto, producers: Mapping[str, onnx.NodeProto]) -> set[str]:
-    """Return the name of the node that computes the numbers for a sum or an exponential: a square, Abs, Pow or Sub."""
+    """Return the name of the node in front of a sum or an exponential, if the node is a square, Abs, Pow or Sub."""
     producer = producers.get(node.input[0])
     if producer is None:
         return set()

@@ -1,4 +1,4 @@
-"""Pairs: a graph without its Q/DQ pairs on activations, to measure the effect of other roundings alone."""
+"""Pairs: a graph without its Q/DQ pairs on activations, to measure the error of half precision without that of int8."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 def bypassed(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy of the model in which an Identity replaces every QuantizeLinear and its DequantizeLinear.
 
-    A number near the middle between two int8 steps falls to either side after a tiny error. So behind Q/DQ pairs, the
-    error of fp16 cannot be told from the error of int8. Quantized weights stay quantized. Nodes keep their names.
+    A tiny error of fp16 can make a Q/DQ pair round a number up instead of down, which changes the number by a whole
+    int8 step. Behind a Q/DQ pair, the error of fp16 therefore cannot be told from the error of int8. Quantized weights
+    stay quantized. Nodes keep their names.
     """
     from onnx import helper
 

@@ -54,7 +54,7 @@ def measure(
     watched = [name for name in (*onnx_files.inputs(model), *computed) if types.get(name) == FLOAT]
     largest = _stored(model)
     extents: dict[str, tuple[int, ...]] = {}
-    # In another order, the nodes that look at tensors would come last, and all tensors stay in memory until then.
+    # In another order, the nodes that measure would come last, and all tensors would stay in memory until then.
     session = ort.unoptimized_graph(_watching(model, watched, sized), scratch, in_order=True)
     for sample in samples:
         _take_in(ort.run(session, sample), watched, largest, extents)
@@ -64,7 +64,8 @@ def measure(
 def tensor_types(model: onnx.ModelProto, scratch: Path) -> dict[str, str]:
     """Return the type of every tensor of the main graph, as ONNX Runtime infers it: `tensor(float)`.
 
-    ONNX Runtime opens a copy of the model without large weights. Raises StepError where ONNX Runtime refuses the copy.
+    ONNX Runtime opens a copy of the model without large weights. Raises StepError where ONNX Runtime cannot open the
+    copy of the model.
     """
     import onnx
 
@@ -78,13 +79,13 @@ def tensor_types(model: onnx.ModelProto, scratch: Path) -> dict[str, str]:
 
 
 def _watching(model: onnx.ModelProto, names: Sequence[str], sized: AbstractSet[str]) -> onnx.ModelProto:
-    """Return a copy of the model whose outputs are the largest magnitude of each tensor, and the shapes of some."""
+    """Return a copy of the model that gives the largest magnitudes of `names` and the shapes of `sized`."""
     copy = onnx_files.copied(model)
     del copy.graph.output[:]
     computed = {name for node in model.graph.node for name in node.output}
     numbers = {name: number for number, name in enumerate(names)}
     nodes = [_watch(copy.graph, name, number, sized) for name, number in numbers.items() if name not in computed]
-    for node in model.graph.node:  # right behind its producer, so that a tensor's memory is freed early
+    for node in model.graph.node:  # measured right behind its producer, so that a tensor's memory is freed early
         nodes.append([node])
         nodes += [_watch(copy.graph, name, numbers[name], sized) for name in node.output if name in numbers]
     del copy.graph.node[:]
@@ -93,7 +94,10 @@ def _watching(model: onnx.ModelProto, names: Sequence[str], sized: AbstractSet[s
 
 
 def _watch(graph: onnx.GraphProto, name: str, number: int, sized: AbstractSet[str]) -> list[onnx.NodeProto]:
-    """Add outputs for the largest magnitude of a tensor, and its shape if `sized` names it; return their nodes."""
+    """Add an output for a tensor's largest magnitude, and one for its shape if `sized` names the tensor.
+
+    Returns the nodes that compute the added outputs.
+    """
     from onnx import TensorProto, helper
 
     size, most, shape = (f"{_PREFIX}_{what}_{number}" for what in ("size", "most", "shape"))
@@ -124,7 +128,10 @@ def _take_in(
 
 
 def _magnitude(most: float) -> float:
-    """Return the largest magnitude of a tensor by its ReduceMax: -inf is that of an empty tensor, which counts as 0."""
+    """Return a tensor's largest magnitude from the result of ReduceMax.
+
+    For an empty tensor, ReduceMax gives -inf, and the largest magnitude is 0.
+    """
     if most == -math.inf:
         return 0.0
     return most if math.isfinite(most) else math.inf

@@ -1,4 +1,4 @@
-"""Scaling: a MatMul that would overflow in fp16 gets smaller factors, and its product is multiplied back."""
+"""Scaling: a MatMul that would overflow in fp16 gets smaller factors, and a Mul restores its product."""
 
 from __future__ import annotations
 
@@ -15,17 +15,23 @@ if TYPE_CHECKING:
     import onnx
 
 _SMALL = 1.0
-"""The least size of the largest number of a scaled input. With a smaller input, its small numbers would lose bits."""
+"""The least size that the largest number of a scaled input may have.
+
+If the largest number were smaller, the small numbers of the input would lose bits.
+"""
 _SMALL_WEIGHT = 0.125
-"""The least size of the largest number of a scaled weight; numbers in a weight differ less in size."""
+"""The least size that the largest number of a scaled weight may have.
+
+A weight may become smaller than an input, because the numbers in a weight differ less in size.
+"""
 
 
 def scale_products(model: onnx.ModelProto, measured: Ranges, kind: Kind) -> list[str]:
-    """Divide input and weight of each overflowing MatMul, and multiply its product back; return the MatMuls' names.
+    """Divide input and weight of each overflowing MatMul, and multiply its product again; return the MatMuls' names.
 
     The divisors are powers of two, which are exact, so the float32 model computes the same numbers. A trained T5
-    overflows in fp16 without scaling, and TensorRT-RTX has no float32 products for SM75. Nodes must have names;
-    `model` is changed. A MatMul is not scaled where its factors would become too small, or are not finite.
+    overflows in fp16 without scaling, and TensorRT-RTX has no float32 products for SM75. Nodes must have names; `model`
+    is changed. A MatMul is not scaled where its factors would become too small, or are not finite.
     """
     from onnx import helper
 
@@ -56,10 +62,12 @@ def scale_products(model: onnx.ModelProto, measured: Ranges, kind: Kind) -> list
 
 
 def _powers(node: onnx.NodeProto, measured: Ranges, limit: float) -> tuple[int, int]:
-    """Return the powers of two by which input and weight are divided; zeros where scaling is not needed or cannot help.
+    """Return the exponents of the powers of two by which the input and the weight of a MatMul are divided.
 
-    The input is divided first, because its size is known from samples, and because an input that is itself too large
-    must be divided. The weight is divided where that is not enough.
+    Both exponents are 0 where scaling is not needed or cannot help.
+
+    The input is divided before the weight, because samples show the input's size, and because an input beyond the limit
+    must be divided in any case. The weight is divided where dividing the input is not enough.
     """
     source, weight, product = (measured.largest.get(name, 0.0) for name in (*node.input[:2], node.output[0]))
     largest = max(source, weight, product)
@@ -75,7 +83,7 @@ def _powers(node: onnx.NodeProto, measured: Ranges, limit: float) -> tuple[int, 
 
 
 def _smaller(model: onnx.ModelProto, weight: onnx.TensorProto, power: int) -> str:
-    """Return the name of a copy of a weight, divided by a power of two; other nodes may read the weight itself."""
+    """Return the name of a weight's copy, divided by a power of two; other nodes may read the original weight."""
     import numpy as np
     from onnx import numpy_helper
 

@@ -19,13 +19,19 @@ _NAMES: Mapping[Kind, str] = {"fp16": "tensor(float16)", "bf16": "tensor(bfloat1
 _TYPED_BY = frozenset({"dtype", "output_dtype"})
 """Attributes that set the type of an output, whatever the types of the inputs are."""
 _FREE = frozenset({"Cast", "Constant", "ConstantOfShape"})
-"""Operators with an attribute for the type of their output. The conversion changes the attribute, too."""
+"""Operators with an attribute for the type of their output.
+
+The conversion to half precision changes the attribute that sets the type.
+"""
 _RANDOM = ("Random", "Multinomial", "Bernoulli")
 
 
 @dataclass(frozen=True)
 class Slots:
-    """Whether each input and output of a node may be in half precision; the last entry counts for all further ones."""
+    """Whether each input and output of a node may be in half precision.
+
+    The last entry of `inputs` and of `outputs` also holds for all further inputs and outputs of the node.
+    """
 
     inputs: tuple[bool, ...]
     outputs: tuple[bool, ...]
@@ -45,7 +51,8 @@ NONE = Slots((), ())
 def of(node: onnx.NodeProto, opsets: Mapping[str, int], kind: Kind) -> Slots:
     """Return the inputs and outputs of a node that may be in half precision, by its schema.
 
-    None may be for an unknown operator, a node with bodies, and a node that sets the type of its output.
+    No input or output may be in half precision if the operator is unknown, if it draws random numbers, if the node has
+    bodies, or if an attribute such as `dtype` sets the type of an output.
     """
     if node.op_type.startswith(_RANDOM) or any(_sets_types(attribute) for attribute in node.attribute):
         return NONE
@@ -78,7 +85,7 @@ def _schema(operator: str, domain: str, version: int) -> _Schema | None:
 
 @cache
 def _contributed() -> Mapping[str, _Schema]:
-    """Return the schemas of the operators that ONNX Runtime adds; the package onnx has no schemas for these."""
+    """Return the schemas of the operators that ONNX Runtime adds, which the package onnx does not have."""
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     return {

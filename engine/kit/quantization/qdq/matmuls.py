@@ -18,13 +18,19 @@ if TYPE_CHECKING:
     import onnx
 
 TOKENS = 128
-"""The number of tokens at which shares of the work are computed. The work of attention grows with its square."""
+"""The number of tokens in the row for which the multiplications of each MatMul are counted.
+
+The multiplications of attention grow with the square of the number of tokens.
+"""
 _SHAPE = "_shape_of_it"
 
 
 @dataclass(frozen=True)
 class Group:
-    """The MatMuls that read the tensor `source`; they are quantized together. `results` are their outputs."""
+    """The MatMuls that read the tensor `source`, which are all quantized together.
+
+    `results` and `weights` name the outputs and the weights of the MatMuls.
+    """
 
     source: str
     results: tuple[str, ...]
@@ -33,9 +39,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Candidates:
-    """The groups that can be quantized, the reason against each other MatMul, and the name of every MatMul.
+    """The groups that can be quantized, why each remaining MatMul cannot be quantized, and the name of every MatMul.
 
-    Reasons and names are listed by the output of the MatMul.
+    `unfit` maps the output of a MatMul to the reason against it; `names` maps the output of a MatMul to its node's
+    name.
     """
 
     groups: tuple[Group, ...]
@@ -53,7 +60,7 @@ class Weights:
         self.producers = {node.output[0]: node for node in constants}
 
     def shape(self, name: str) -> tuple[int, ...] | None:
-        """Return the extents of a float32 constant; None for any other tensor."""
+        """Return the extents of a float32 constant; None for a tensor that is no float32 constant."""
         import onnx
 
         if name in self.stored:
@@ -69,7 +76,7 @@ class Weights:
         return inner if inner is None or node.op_type == "Identity" else tuple(inner[axis] for axis in _order(node))
 
     def array(self, name: str) -> np.ndarray:
-        """Return the values of a float32 constant. Raises KeyError for any other tensor."""
+        """Return the values of a float32 constant. Raises KeyError for a tensor that is not constant."""
         import numpy as np
         from onnx import numpy_helper
 
@@ -109,8 +116,8 @@ def find(model: onnx.ModelProto, weights: Weights, kind: Kind) -> Candidates:
 def work(trials: Trials, samples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, int]:
     """Return the multiplications of every MatMul of the main graph, by its output, for one row of 128 tokens.
 
-    The extents come from a run of the model. A model that cannot take 128 tokens, or has no free axes, runs on the
-    largest sample.
+    A run of the model measures the shapes of the MatMuls' inputs and outputs. A model that cannot take 128 tokens, or
+    has no free axes, runs on the largest sample.
     """
     model = trials.graph()
     nodes = [node for node in model.graph.node if node.op_type == "MatMul"]
@@ -144,7 +151,7 @@ def _unfit(node: onnx.NodeProto, weights: Weights, kind: Kind) -> str:
 
 
 def _order(node: onnx.NodeProto) -> list[int]:
-    """Return the order of axes that a Transpose of a matrix gives; without `perm` it swaps both axes."""
+    """Return the order of axes that a Transpose of a matrix gives; without `perm`, Transpose swaps the two axes."""
     axes = next((list(attribute.ints) for attribute in node.attribute if attribute.name == "perm"), None)
     return axes or [1, 0]
 

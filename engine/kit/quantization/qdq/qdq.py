@@ -1,4 +1,4 @@
-"""Q/DQ: MatMuls in int8, fp8 or int4, calibrated on samples; those with a large measured error stay as they are."""
+"""Q/DQ: MatMuls in int8, fp8 or int4, calibrated on samples; MatMuls with a large error stay in floating point."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ if TYPE_CHECKING:
     import onnx
 
 _HOLD_OUT_STRIDE = 4
-"""Every fourth sample is held out from calibration: the quantized model is judged on these samples."""
+"""Every fourth sample is held out from calibration: the quantized model is judged on the held-out samples."""
 _FEW = 8
-"""Where there are fewer samples, all of them calibrate the model, and all of them judge it."""
+"""The least number of samples of which some are held out: fewer samples all calibrate the model, and all judge it."""
 _JUDGES = 32
-"""About the number of held-out samples that judge; each variant of the model runs all of them."""
+"""The largest number of held-out samples, without shortened copies, on which every variant of the model is judged."""
 _SHORTENED = {"calibrating": 3, "judging": 1}
-"""One in so many samples is added again, cut to a few tokens. Short texts run fast and are the first to fail."""
+"""The stride of samples that get a copy, cut to a few tokens: every third one for calibration, every one for judging.
+
+Short texts run fast, and lose accuracy before longer texts do.
+"""
 SENSITIVE = "sensitive: quantized alone, it does the most harm for its share of the work"
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 
@@ -44,9 +47,9 @@ def quantize(
 
     All ranges are symmetric. int8 has a scale per activation, and a scale per output channel of a weight. fp8 (E4M3)
     has a scale per tensor. int4 is for weights only, with a scale per block of 128 inputs. Every scale is exact in
-    fp16. All other tensors stay float32. Where nothing can be quantized, the model is returned unchanged, and
-    `unquantized` in the report says why. The same inputs give the same bytes. Raises StepError where the model cannot
-    run on the samples.
+    fp16. All tensors that no Q/DQ node quantizes stay float32. Where nothing can be quantized, the model is returned
+    unchanged, and `unquantized` in the report says why. The same inputs give the same bytes. Raises StepError where the
+    model cannot run on the samples.
     """
     model = onnx_files.load(graph_dir)
     try:

@@ -25,9 +25,10 @@ _CONSTANTS = frozenset({"Constant", "Identity", "Transpose"})
 def insert(model: onnx.ModelProto, weights: Weights, chosen: Mapping[Group, Scaling], kind: Kind) -> None:
     """Quantize the MatMuls of the chosen groups; `model` is changed, and unread weights are removed.
 
-    An activation that only the group reads is divided by its smoothing factors in the normalization in front of it.
-    An activation with other readers is divided in a Mul of its own. Each activation and each weight is quantized once,
-    however many MatMuls read it.
+    An activation that only the MatMuls of its group read is divided by its smoothing factors in the normalization that
+    produces the activation. Where further nodes read the activation, or where no normalization produces the activation,
+    an added Mul divides the activation. Each activation and each weight is quantized once, however many MatMuls read
+    it.
     """
     insertion = _Insertion(model, weights, kind)
     sources = {group.source: (group, scaling) for group, scaling in chosen.items()}
@@ -67,7 +68,7 @@ class _Insertion:
         node.input[0], node.input[1] = self.tensors[node.input[0]], self.quantized[key]
 
     def finish(self) -> None:
-        """Put the nodes into the model, and remove unread constants."""
+        """Write the changed nodes into the model, and remove unread constants."""
         graph = self.model.graph
         del graph.node[:]
         graph.node.extend(self.nodes)
@@ -103,8 +104,8 @@ class _Insertion:
     def _folded(self, group: Group, factors: np.ndarray) -> bool:
         """Divide the group's activation by the factors in the normalization that produces the activation.
 
-        Returns False, and changes nothing, where the activation has other readers, or where its producer multiplies
-        by no values per channel.
+        Returns False, and changes nothing, where nodes outside the group read the activation, or where the node that
+        produces the activation does not multiply by a value per channel.
         """
         producer = self.producers.get(group.source)
         if producer is None or not self._alone(group):
@@ -121,7 +122,7 @@ class _Insertion:
         return True
 
     def _alone(self, group: Group) -> bool:
-        """Whether only the MatMuls of this group read its activation."""
+        """Whether only the MatMuls of the group read the group's activation."""
         outputs = {value.name for graph in onnx_files.graphs(self.model.graph) for value in graph.output}
         readers = [node for node in onnx_files.nodes(self.model) if group.source in node.input]
         return group.source not in outputs and all(

@@ -16,22 +16,29 @@ if TYPE_CHECKING:
     import onnxruntime
 
 GOAL = 0.995
-"""The search ends when the cosine of the worst held-out sample reaches this value.
+"""The cosine that the worst held-out sample must reach before the search ends.
 
-Other texts may be twice as far from 1, and still reach a cosine of 0.99.
+A text outside the samples may have twice the worst sample's distance from a cosine of 1, and still reach a cosine of
+0.99.
 """
 LEAST = 0.7
-"""The share of the work that is quantized in any case. With a smaller share, fp16 is the better choice."""
+"""The least share of all MatMuls' multiplications that the search keeps quantized.
+
+If a smaller share were quantized, fp16 would be the better precision for the model.
+"""
 
 _LEAST_SHARE = 1e-9
-"""The share that a group without work counts as, since errors are divided by shares."""
+"""The share that replaces a share of 0, because the error of a group is divided by the group's share."""
 
 Open = Callable[[Collection[Group]], "onnxruntime.InferenceSession"]
 
 
 @dataclass(frozen=True)
 class GroupSelection:
-    """The groups to quantize and their cosines, the error of each left group when quantized alone, and all tries."""
+    """The groups to quantize with their cosines, the error of each group that is left out, and all tries.
+
+    The error of a group is measured with only the group quantized.
+    """
 
     chosen: tuple[Group, ...]
     cosines: Spread
@@ -50,11 +57,12 @@ def select(
 ) -> GroupSelection:
     """Return the groups to quantize: all groups, or all without the most sensitive ones.
 
-    `shares` are the groups' shares of the model's work. `opened` returns a session of the model with the given groups
-    quantized. While the worst sample is below the cosine `goal`, the group with the largest error per share of the
-    work is left out; the error of a group is measured with only that group quantized. At least the share `least` of
-    the work stays quantized; where all groups together do less work than `least`, at least that share of their work.
-    Where no try reaches the goal, the try with the best worst cosine is returned.
+    `shares` maps each group to its share of all MatMuls' multiplications. `opened` returns a session of the model with
+    the given groups quantized. While the worst sample is below the cosine `goal`, the group with the largest error per
+    share is left out; the error of a group is measured with only that group quantized. The quantized groups keep at
+    least the share `least` of all multiplications. Where all groups together have less than the share `least`, the
+    quantized groups keep at least the share `least` of the groups' multiplications. Where no try reaches the goal, the
+    try with the best worst cosine is returned.
     """
     cases = [Case(str(number), "", "sample", dict(inputs), {}) for number, inputs in enumerate(samples)]
     truth = fidelity.answered(opened(()), cases)
