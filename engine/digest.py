@@ -38,8 +38,8 @@ def of_file(path: str | Path) -> Digest:
 def of_rows(rows: Iterable[tuple[str, str]]) -> Digest:
     """Return the digest of ordered (name, value) pairs.
 
-    Every string is prefixed by its length in bytes. The length prefixes keep two different lists of pairs from giving
-    the same bytes.
+    Every string is prefixed by its length in bytes. Because each string is prefixed by its length, two different lists
+    of pairs never give the same bytes.
     """
     state = xxhash.xxh3_128(b"rows/1")
     for row in rows:

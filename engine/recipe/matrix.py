@@ -14,7 +14,10 @@ from engine.recipe.overrides import Assignment, meaning, same
 from engine.text.places import Position
 
 MAX_VARIANTS = 100_000
-"""The most combinations of a matrix before `exclude`. A larger matrix is refused before its combinations are listed."""
+"""The largest number of combinations that a matrix may have before `exclude` removes some of them.
+
+A larger matrix is refused before its combinations are listed.
+"""
 MAX_RULES = 256
 """The most entries of `include` and of `exclude`: each entry is compared with each combination."""
 
@@ -85,7 +88,7 @@ def _values(path: str, matrix: Node) -> Sequence[Node]:
 
 
 def _rules(name: str, matrix: Node) -> Sequence[Node]:
-    """Return the entries of `include` or `exclude`. Raises RecipeError."""
+    """Return the entries of the field `include` or `exclude` of a matrix. Raises RecipeError."""
     node = matrix.child(name)
     if node is None:
         return ()
