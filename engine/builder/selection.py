@@ -172,7 +172,7 @@ def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[job
 
 
 class _Consulted(dict[str, Mapping[str, Any]]):
-    """The options of steps under `steps:`, which note the names that steps look up: other options would be ignored."""
+    """The field `steps` of a recipe: a dictionary that notes the steps whose options were read."""
 
     def __init__(self, options: Mapping[str, Mapping[str, Any]]) -> None:
         super().__init__(options)

@@ -18,11 +18,11 @@ _MOST_NAMES = 10_000
 _ALIKE = 0.5
 """The least similarity, from 0 to 1, between a missing file's name and a name that a hint offers.
 
-The least similarity of file names is low because long file names often differ in a whole word.
+The lowest similarity of file names is low because long file names often differ in a whole word.
 """
 
 _COLUMNS = 60
-"""The most characters of a text that an error shows: half a line of a terminal."""
+"""Upper limit of the number of characters of a text that an error message shows: half a line of a terminal."""
 _PATH_COLUMNS = 200
 """The most characters of a path that an error shows."""
 

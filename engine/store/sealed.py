@@ -31,7 +31,7 @@ def sealed(fields: Mapping[str, object], place: str = "") -> bytes:
 
 
 def unsealed(raw: bytes, place: str = "") -> dict[str, Any]:
-    """Return the fields of a sealed line.
+    """Return the fields of a line of JSON, without its seal.
 
     Raises ValueError where the line or `place` differs from the sealed line and place.
     """
