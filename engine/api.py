@@ -34,7 +34,7 @@ __all__ = [
 ]  # fmt: skip
 
 VERSION = 1
-"""The version number of this module's functions: see docs/stability.md."""
+"""The version number of the functions of `engine.api`, as docs/stability.md explains."""
 _MEMORY_PER_JOB = 4 << 30
 """Bytes of memory for each parallel job: the export of MiniLM peaks at about 1 GB, of BERT-large at about 4 GB."""
 
@@ -57,7 +57,7 @@ def check(recipes: Recipes, **reading: Unpack[Reading]) -> list[Checked]:
 
     Raises RecipeError, StepError.
 
-    The model's files are checked, too, if the model is on this machine or an earlier build fetched the model.
+    `check` also checks the model's files if the model is on this machine or an earlier build fetched the model.
     """
     selection = select(recipes, **reading)
     checks = []
@@ -195,7 +195,7 @@ class Session:
 
 
 def _model_facts(selection: Selection, variant: Variant) -> ModelFacts | None:
-    """Return the facts in the model's files, on this machine or from an earlier fetch; None without the files.
+    """Return the ModelFacts report of a model whose files are on this machine or in the store; None without the files.
 
     `_model_facts` reads no tensor and writes no file.
     """

@@ -139,7 +139,7 @@ def path_of(argv: Sequence[str]) -> str | None:
 
 
 def names_in(path: str) -> list[str]:
-    """Return the files that a snapshot watches.
+    """Return the paths of the files whose changes the snapshot watches.
 
     Raises OSError for an unreadable snapshot and ValueError for a damaged snapshot.
     """
@@ -247,7 +247,7 @@ def _way(name: str) -> tuple[int, ...] | None:
 
 
 def _identity(argv: Sequence[str], variables: Iterable[str]) -> tuple[Any, ...]:
-    """Return everything that a plan depends on, except the content of files."""
+    """Return what a plan depends on, except the content of files: the command line, the folder, the environment."""
     environment = sorted(item for item in os.environ.items() if item[0].startswith("RECIPE_"))
     return (
         FORMAT,

@@ -109,7 +109,9 @@ class Hardware(Frozen):
 
 
 class Step(Frozen, ABC):
-    """One kind of work. The fields of a step are its options; the keyword-only parameters of `run` are its inputs.
+    """A step, which is one kind of work in a build.
+
+    The fields of a step are its options; the keyword-only parameters of `run` are its inputs.
 
     - A field of type `Source` is an input, too: the digest or hub commit of the source is a row of the key, and `run`
       gets the path of the source under the field's name. A field `name` with a tuple of sources gives `run` the inputs
@@ -159,19 +161,18 @@ class Step(Frozen, ABC):
     same key writes other bytes.
     """
     kept_by: ClassVar[tuple[str, ...]] = ()
-    """The rows of the key that the name of the step's kept file is made from.
+    """The names of the rows of the key whose values together name the step's kept file, such as a timing cache.
 
     The store keeps the kept file for later runs of the step.
 
     A kept file, for example TensorRT's timing cache, saves time and changes no result.
 
-    If the store has a kept file from an earlier run, `run` finds the kept file at `out.parent / KEPT`. After the run
-    the store takes the file at `out.parent / KEPT`.
-    """
+    If the store has a kept file, `run` finds the file at `out.parent / KEPT`. After the run the store takes over the
+    kept file from `out.parent / KEPT`."""
     report: ClassVar[type[TypedReport] | None] = None
     """The type that `run` returns and `judge` takes; None for a plain mapping of JSON values, or no report."""
     section: ClassVar[Section | None] = None
-    """The subject of the report; None for a report that no table shows."""
+    """The subject of the step's report, which decides the table that shows the report; None for no table."""
     carries_model: ClassVar[bool] = False
     """Whether the step's output is the model, as a checkpoint, a graph or an engine.
 
@@ -180,7 +181,7 @@ class Step(Frozen, ABC):
     delivers: ClassVar[bool] = False
     """Whether the output is the package that the user gets, under `build/<recipe>`."""
     time_limit: ClassVar[float] = 3600.0
-    """Seconds after which the worker is stopped."""
+    """The time limit of a job in seconds: a worker that runs the job longer is stopped."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
@@ -208,9 +209,9 @@ class Step(Frozen, ABC):
     def model_facts(self, place: Path) -> ModelFacts | None:
         """Return the report that a build would make of the model at `place`, read without building anything.
 
-        `place` is the path of the first source of the step. Returns None if the step cannot read the facts of the model
-        from the model's files alone. Raises StepError for a path without a model. `recipe check` calls `model_facts` of
-        the step whose report is `ModelFacts`.
+        `place` is the path of the step's first source, for example the folder of a checkpoint. Returns None if the step
+        cannot read the facts from the files alone. Raises StepError for a path without a model. `recipe check` calls
+        `model_facts` of the step whose report is `ModelFacts`.
         """
         del place
         return None
@@ -264,7 +265,7 @@ class Step(Frozen, ABC):
 
     @classmethod
     def inputs(cls) -> tuple[str, ...]:
-        """Return the names of `run`'s keyword-only parameters, except fields of the step."""
+        """Return the names of `run`'s keyword-only parameters, without the names of the step's fields."""
         return tuple(name for name in _parameters(cls) if name not in cls.model_fields)
 
     @classmethod
@@ -279,7 +280,7 @@ def _holds_source(annotation: Any) -> bool:
 
 @cache
 def _parameters(step: type[Step]) -> Mapping[str, bool]:
-    """Return the names of the keyword-only parameters of `run`; the value is True for a parameter without a default."""
+    """Return, by the name of each keyword-only parameter of `run`, whether the parameter has no default."""
     parameters = inspect.signature(step.run).parameters.values()
     only = (p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
     return {p.name: p.default is inspect.Parameter.empty for p in only}

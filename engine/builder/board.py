@@ -13,7 +13,7 @@ from engine.store.heads import Head
 from engine.store.store import Record
 
 _WAITED_IN = (State.READY, State.STARTABLE, State.STARTABLE_ALONE, State.LOCKED_ELSEWHERE)
-"""States whose tickets wait in a queue until the loop takes them.
+"""The states in which a ticket waits in a queue until the build loop takes the ticket.
 
 A ticket in a state that `_WAITED_IN` lacks is in no queue; only an event, for example the end of a job, can change its
 state.

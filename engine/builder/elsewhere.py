@@ -45,7 +45,7 @@ class Elsewhere:
     def differences(self, record: Record, key: Key, hardware: Hardware) -> list[Change]:
         """Return the rows in which a record differs from a key or from the required hardware.
 
-        Rows that may differ between machines are left out.
+        The result leaves out rows that may differ between machines with the same hardware.
         """
         key_there, tool = record.key, f"tools.{hardware.tool}"
         rows = [

@@ -23,7 +23,7 @@ class Job:
     needs: Mapping[str, str]
     """For each parameter of the step's `run`, the name of the job whose output is passed."""
     gates: tuple[str, ...] = ()
-    """The jobs that must pass before this job starts, although this job reads none of their outputs."""
+    """The jobs that must pass before this job starts, in addition to the jobs whose outputs this job reads."""
 
     @property
     def earlier(self) -> tuple[str, ...]:

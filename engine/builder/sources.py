@@ -41,7 +41,7 @@ def resolve(
     remembered: Callable[[str], str | None],
     refresh: bool = False,
 ) -> Resolved:
-    """Return the location and content of a source.
+    """Return where the source is, and the digest or hub commit of its content.
 
     `digest_file` returns a file's digest. `remembered` returns the last known commit of a branch or tag, by
     "hf:REPO@REVISION"; with `refresh` the hub is asked for the commit again. Raises StepError for a source that is

@@ -33,7 +33,7 @@ class Summary:
         return next((report for report in reports_of_section if isinstance(report, kind)), None)
 
     def taken(self, section: Section, name: str) -> Record | None:
-        """Return the record of the input `name` of the job that reports on a section; None without a record."""
+        """Return the record of the job that made the input `name` of the job that reports on `section`; else None."""
         jobs = (job for job in self.variant.jobs if job.step.section is section)
         return next((self.records.get(job.needs.get(name, "")) for job in jobs), None)
 

@@ -27,7 +27,7 @@ class State(Enum):
     STARTABLE = auto()
     """The store has no record of the job: the job starts as soon as a worker is free."""
     STARTABLE_ALONE = auto()
-    """The store has no record of a job that measures time: the job starts when no other job runs or can start."""
+    """The store has no record of the job, which measures time: the job starts when no other job runs or can start."""
     LOCKED_ELSEWHERE = auto()
     """Another builder runs the job: this builder looks the job up again shortly."""
     RUNNING = auto()

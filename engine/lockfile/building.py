@@ -73,7 +73,7 @@ class FrozenLookup(Lookup):
             raise StepError(error.what, [*error.facts, *keys], error.hint) from error
 
     def changed_meanwhile(self, job: Job) -> Path | None:
-        """Return the recipe's path for a job with a locked key.
+        """Return the recipe's path for a job whose key was taken from the lock, so that the job fails.
 
         A job with a locked key runs only if its record has vanished since the look-up.
         """
@@ -132,5 +132,5 @@ def _pinned(locks: Mapping[str, Lock]) -> dict[str, str]:
 
 
 def _distinct(locks: Mapping[str, Lock]) -> list[Lock]:
-    """Return each lock once: the variants of a recipe share one lock."""
+    """Return a list with each lock once, because all variants of a recipe have the same lock object."""
     return list({id(lock): lock for lock in locks.values()}.values())

@@ -31,7 +31,7 @@ class LockedJob:
 
     @property
     def rows(self) -> dict[str, str]:
-        """The inputs, gates and options of the job as rows for a comparison; the output has no row."""
+        """The rows of the job in a comparison of two locks: inputs, jobs that must pass before it, and options."""
         rows = {f"needs.{name}": maker for name, maker in self.needs.items()}
         rows |= {f"reads.{name}": source for name, source in self.reads.items()}
         rows |= {"gates": ", ".join(self.gates)} if self.gates else {}

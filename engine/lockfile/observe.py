@@ -66,7 +66,7 @@ def holds(facts: Rows, lookup: Lookup) -> bool:
 
 @dataclass(frozen=True)
 class _Reach:
-    """What a job's output depends on, counting all jobs that it is made from."""
+    """What a job's output depends on, directly or through the jobs whose outputs the job reads."""
 
     facts: frozenset[str]
     """The names of the facts that this job, and the jobs that it is made from, depend on."""

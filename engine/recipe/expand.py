@@ -14,11 +14,14 @@ from engine.recipe.outline import suggestion
 from engine.recipe.overrides import Assignment, applied, meaning, selects
 
 MAX_VALUES_TOGETHER = 1_000_000
-"""The most values that all variants of a recipe may hold together. Reading a million values takes several seconds."""
+"""Upper limit of the number of values that all variants of a recipe hold together.
+
+Reading a million values takes several seconds.
+"""
 
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _MAX_SLUG = 48
-"""The most characters of one value in the name of a variant.
+"""Upper limit of the number of characters that one value of the matrix adds to the name of a variant.
 
 If a value of an axis has more than 48 characters, the name of the variant has the last word of the axis's path and the
 number of the value in the axis instead, for example `source2`.
@@ -34,7 +37,7 @@ Numbers = Mapping[str, Mapping[str, int]]
 class Variant:
     """One variant of a recipe: a label with the variant's values of the matrix, and the variant's whole document.
 
-    The label is empty for a recipe without a matrix.
+    A variant of a recipe without a matrix has an empty label.
     """
 
     label: str
@@ -44,8 +47,8 @@ class Variant:
 def variants(root: Node, sets: Sequence[Assignment], only: Sequence[Assignment]) -> list[Variant]:
     """Return the variants of a document that `only` selects. Raises RecipeError.
 
-    An assignment of `sets` replaces all values of the matrix's axis that has the path of the assignment. All names are
-    compared, also those of variants that `only` does not select: two variants of one name are an error.
+    If an assignment of `sets` has the path of an axis of the matrix, the assignment replaces all values of the axis.
+    All names are compared, also those of variants that `only` does not select: two variants of one name are an error.
     """
     matrix = root.child("matrix")
     base = without(root, "matrix")

@@ -16,7 +16,7 @@ from engine.recipe.yaml_text import parse
 from engine.text.places import Position
 
 MAX_PARENTS = 16
-"""The most files that a recipe may extend, directly and through its parents."""
+"""Upper limit of the number of files that a recipe extends, directly and through its parents."""
 VERSION = 1
 """The version of the recipe language that this program reads."""
 VERSION_FIELD = "recipe"

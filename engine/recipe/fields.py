@@ -41,7 +41,7 @@ Word = Annotated[str, StringConstraints(pattern=_WORD, max_length=256)]
 Flag = Annotated[bool, Strict()]
 """A Boolean: the values true and false are valid, and all other values, even 0 and 1, are errors."""
 LARGEST_SIZE = 1_000_000
-"""The largest size of an axis, and the largest value of a field that is a count."""
+"""Upper limit of the size of an axis, and of the value of a field that is a count."""
 Size = Annotated[int, Field(strict=True, ge=1, le=LARGEST_SIZE)]
 """The size of an axis, or a count: from 1 to a million."""
 Small = Annotated[int, Field(strict=True, ge=0, le=1024)]
@@ -53,7 +53,10 @@ Milliseconds = Annotated[float, Strict(), Field(allow_inf_nan=False, gt=0, le=1e
 
 
 def wrong(what: str, hint: str = "") -> PydanticCustomError:
-    """Return the error for a wrong value of the right type. The error message is the field's name and then `what`."""
+    """Return the error for a wrong value of the right type.
+
+    The error message consists of the field's name and the text `what`.
+    """
     # The texts are context, not the template: pydantic would take braces in a template for placeholders.
     return PydanticCustomError("recipe", "{what}", {"what": what, "hint": hint})
 
@@ -82,7 +85,7 @@ Memory = Annotated[
     BeforeValidator(_memory),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}),
 ]
-"""A size in bytes, at most 4 TiB. In a recipe the size is an integer or a text with a unit, such as `2GiB`."""
+"""A size in bytes, at most 4 TiB. In a recipe such a size is an integer, or a text with a unit, such as `2GiB`."""
 
 
 _EXTENTS = ("min", "opt", "max")
@@ -92,7 +95,7 @@ _EXTENTS = ("min", "opt", "max")
 def spread(value: Any) -> Any:
     """Return {min, opt, max} for a single size or for [min, opt, max].
 
-    A value that is neither a number nor a list is returned unchanged.
+    `spread` returns a value unchanged if the value is neither a number nor a list.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return dict.fromkeys(_EXTENTS, value)
@@ -170,7 +173,10 @@ def _text_axes(name: str, value: Any) -> dict[str, list[int]]:
 
 
 def as_list(value: Any) -> Any:
-    """Put a single mapping into a list, so that one profile needs no dash. Any value but a mapping stays unchanged."""
+    """Put a single mapping into a list, so that one profile needs no dash.
+
+    `as_list` returns any value but a mapping unchanged.
+    """
     return [value] if isinstance(value, Mapping) else value
 
 

@@ -162,9 +162,9 @@ ONE_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "ModelSequenceBatching.InitialState": (("zero_data", "data_file"),),
     "ModelWarmup.Input": (("zero_data", "random_data", "input_data_file"),),
 }
-"""Name of a protobuf message -> groups of fields.
+"""A mapping from the name of a protobuf message to groups of its fields.
 
-A protobuf message may have a value in at most one field of each group.
+A message may have at most one field of each group.
 """
 MODEL_CONFIG = tuple(MESSAGES["ModelConfig"])
 

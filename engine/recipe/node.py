@@ -80,8 +80,8 @@ def list_node(items: Sequence[Node], at: Position) -> Node:
 def merged(parent: Node, child: Node) -> Node:
     """Return `parent` merged with `child`: mappings are merged, other values of the child replace those of the parent.
 
-    A `null` in the child removes the parent's value. Each merged value keeps its place in the file that the value is
-    from.
+    If a field of the child is `null`, the merged recipe lacks that field of the parent. Each merged value keeps its
+    place in the file that the value is from.
     """
     if parent.mapping is None or child.mapping is None:
         return child

@@ -52,7 +52,10 @@ def _assignment(argument: str, at: Position) -> Assignment:
 
 
 def _value(value: str, at: Position) -> Node:
-    """Return the value V of an argument K=V as a Node. `at` is the place where V starts in the argument."""
+    """Return the value V of an argument K=V as a Node.
+
+    `at` is the place at which the value V starts in the argument K=V.
+    """
     before = "\n" * (at.line - 1) + " " * (at.column - 1)
     try:
         return parse(at.text, before + value)
@@ -87,7 +90,11 @@ def selects(root: Node, only: Sequence[Assignment]) -> bool:
 
 
 def same(one: Node | None, other: Node | None) -> bool:
-    """Tell whether two values of YAML are equal. The number 1 differs from true. None means that a value is missing."""
+    """Tell whether two values of YAML are equal.
+
+    The number 1 and the Boolean `true` are different values. The argument None stands for a missing value, which equals
+    only another missing value.
+    """
     if one is None or other is None or one is other:
         return one is other
     return meaning(one) == meaning(other)

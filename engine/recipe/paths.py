@@ -26,7 +26,10 @@ _FORMS = {
 }
 _MODEL_FORMS = ("hf", "python", "timm")
 _OF_THE_WEB = ("http", "https", "file", "s3")
-"""Common URI schemes that no field of a recipe accepts. A hint for a common scheme offers no similar scheme."""
+"""Common URI schemes that no field of a recipe accepts.
+
+For a URI with such a common scheme, the hint of the error lists the schemes of the field and offers no similar scheme.
+"""
 _SAMPLES = (".jsonl", ".npz")
 _LIBRARY = re.compile(r".+\.(so(\.[0-9]+)*|dll)")
 
@@ -70,7 +73,7 @@ class PathField:
     """The schemes of URIs that the field accepts, for example `hf`; the field accepts paths, too."""
     kind: Literal["model", "samples", "library", "file"] = "model"
     many: bool = False
-    """True if the recipe's field is a list of paths, false if it is one path."""
+    """True if the field of the recipe holds a list of paths, false if the field holds a single path."""
 
     @property
     def name(self) -> str:
@@ -99,10 +102,10 @@ PATH_FIELDS = (
 def resolved(root: Node, bounds: Bounds, home: Path, *, must_exist: bool = True) -> tuple[Node, dict[str, str]]:
     """Return the recipe with URIs `file:/absolute/path` instead of paths, and the paths with symbolic links resolved.
 
-    A path is relative to the folder of its own YAML file. A path of the command line is relative to `home`, the folder
-    of the recipe. The second of the two returned values maps each path that the recipe names, made absolute, to the
-    same path with symbolic links resolved. If a file that the recipe names is missing, RecipeError is raised unless
-    `must_exist` is false.
+    A path in a YAML file is relative to the folder of that YAML file. A path in an argument of the command line is
+    relative to `home`, the folder of the recipe file. The second return value maps each path that the recipe names,
+    made absolute, to the same path without symbolic links. If a file that the recipe names is missing, RecipeError is
+    raised unless `must_exist` is false.
     """
     links: dict[str, str] = {}
     for each, path, node in _named(root):

@@ -8,7 +8,7 @@ from engine.recipe.node import Scalar
 from engine.recipe.text import shown
 
 _MAX_DIGITS = 400
-"""The most characters of a number.
+"""Upper limit of the number of characters in a number of a recipe.
 
 No field of a recipe needs a number of more than 400 characters, and Python itself refuses to convert more than 4,300
 digits.

@@ -17,7 +17,10 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C i
 MAX_DEPTH = 32
 """The largest depth of lists and mappings inside each other, limited because functions walk over nodes recursively."""
 MAX_VALUES = 20_000
-"""The most values of a recipe. Each alias of YAML counts as many values as the node that the alias stands for."""
+"""Upper limit of the number of values in a recipe.
+
+Each alias of YAML counts as many values as the node that the alias stands for.
+"""
 
 _HINTS = (
     ("mapping values are not allowed", "text that holds `: ` must be quoted; a list item or key may lack its space"),
@@ -32,9 +35,9 @@ _HINTS = (
 def parse(text: Text, content: str | None = None) -> Node:
     """Return the YAML document in `text` as a Node. Raises RecipeError with the place of the first error in the text.
 
-    A text is wrong if it is empty, or if it contains several documents, duplicate keys, keys that are no text, merge
-    keys, tags, an alias inside its own anchor, more than MAX_DEPTH levels, more than MAX_VALUES values, or words that
-    YAML 1.1 and 1.2 read differently.
+    A YAML text is wrong if it is empty, or if it contains several documents, duplicate keys, keys that are no text,
+    merge keys, tags, an alias inside its own anchor, more than MAX_DEPTH levels, more than MAX_VALUES values, or words
+    that YAML 1.1 and 1.2 read differently.
 
     If `content` is given, only `content`, a part of `text`, is parsed. The caller puts blanks and line breaks at the
     start of `content`, so that each character has the same line and column in `content` as in `text`.
@@ -140,7 +143,10 @@ class _Reader:
         return value
 
     def scalar(self, event: Any) -> Node:
-        """Return a scalar of YAML as a Node. Quoted and block text stays text; an unquoted word may be a number."""
+        """Return a scalar of YAML as a Node.
+
+        A quoted scalar or a block scalar is always a text; an unquoted word may be a number.
+        """
         at = self.at(event)
         if not event.implicit[0]:
             return Node(event.value, at, written=event.value)
@@ -152,7 +158,7 @@ class _Reader:
     def alias(self, event: Any) -> Node:
         """Return a copy of the Node that an alias of YAML stands for.
 
-        The values of the copy count towards MAX_VALUES like the values of the original Node.
+        Each value of the copy counts as one more value of the recipe, which may have MAX_VALUES values.
         """
         node = self.anchors.get(event.anchor)
         if node is None and event.anchor in self.anchors:

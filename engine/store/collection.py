@@ -24,7 +24,7 @@ class CollectionLimits:
     reach: Collection[Digest] | None = None
     """Keys whose records the collection keeps, however old the records are.
 
-    Without limits on size and age, the collection removes the records of all other keys.
+    If neither size nor age is limited, the collection removes every record whose key is not in `reach`.
     """
     max_bytes: int | None = None
     older_than_seconds: float | None = None
@@ -225,7 +225,10 @@ def _too_much(
 
 
 def contents(records: Iterable[Record]) -> dict[Digest, int]:
-    """Return the digest of each content in the records' files -> its size in bytes. Equal content is stored once."""
+    """Return a mapping from the digest of each file content in the records to its size in bytes.
+
+    Equal content is stored once.
+    """
     return {content: size for record in records for size, content in record.files.values()}
 
 

@@ -51,8 +51,8 @@ def take(path: Path | str) -> FileLock:
 def try_take(path: Path | str) -> FileLock | None:
     """Take the lock of the file at `path`, or return None while another process holds it. Raises OSError.
 
-    `release` removes the lock file. A process that opened the file before the removal would then lock a file without a
-    name, so it opens the path again.
+    `release` removes the lock file. If a process opened the lock file before the removal, the process would lock a file
+    without a name, so `try_take` opens the path again.
     """
     name = str(path)
     while True:

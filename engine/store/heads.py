@@ -51,7 +51,7 @@ class Head(TypedReport):
     """The fields of the recipe, as dotted names and values."""
     jobs: Mapping[str, JobNote]
     used: float = 0.0
-    """The time of the build, in seconds since the epoch."""
+    """The time of the variant's last build, in seconds since the epoch."""
 
 
 NEVER = Head(name="", recipe={}, jobs={})

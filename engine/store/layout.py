@@ -53,7 +53,7 @@ class Layout:
 
     @cached_property
     def locks(self) -> Path:
-        """The lock files of builders."""
+        """The folder of the store that holds the lock files of builders."""
         return self.root / "locks"
 
     @cached_property
@@ -89,7 +89,7 @@ class Layout:
 def prepare(layout: Layout) -> None:
     """Make the folders of a store and the file with the version of the layout.
 
-    Raises OSError; StoreError for a store of another version.
+    Raises OSError, and StoreError if the version of the store's layout is not the version of this program.
     """
     folders = (
         layout.artifacts,

@@ -33,7 +33,7 @@ def sealed(fields: Mapping[str, object], place: str = "") -> bytes:
 
 
 def unsealed(raw: bytes, place: str = "") -> dict[str, Any]:
-    """Return the fields of a sealed line.
+    """Return the fields of a line of JSON, without its seal.
 
     Raises ValueError if the line has changed since it was sealed, or was sealed for another `place`.
     """

@@ -31,8 +31,9 @@ class StatCache:
     """A cache that keeps the stat row and the digest of each file (inode) in the store's notes, between builds.
 
     The digest of a file that was read within a clock tick of the file's last change is not remembered, because the file
-    may change again with the same time stamp. Git has the same rule for "racily clean" files; this cache compares the
-    change time, which no program can set. On a file system that may not show every change, no digest is remembered.
+    may change again with the same time stamp. Git has this rule, too, for files that it calls "racily clean". The cache
+    compares the change time of a file, because no program can set the change time. On a file system that may not show
+    every change, no digest is remembered.
     """
 
     def __init__(self, notes: Notes) -> None:
@@ -104,7 +105,7 @@ def row_of(status: os.stat_result) -> Row:
 
 
 def inode(row: Row) -> str:
-    """Return the name of an inode in a table of digests."""
+    """Return the name of a file's inode, "DEVICE:INODE", under which a table of digests has the file."""
     return f"{row[0]}:{row[1]}"
 
 

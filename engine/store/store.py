@@ -67,8 +67,8 @@ class Record:
 class Store:
     """A cache directory. Every file is written to `staging/` and renamed into place.
 
-    A stored file with a known stat row is trusted without reading it. A file with an unknown stat row is read; a file
-    whose content does not match its digest is put aside.
+    A stored file with a known stat row is trusted without reading it. A stored file with an unknown stat row is read;
+    if its content does not match its digest, the file is moved to `quarantine/`.
     """
 
     def __init__(self, root: Path) -> None:
@@ -215,7 +215,7 @@ class Store:
         self.presence.write(path, data)
 
     def keep_log(self, key: Digest, log: bytes, *, failed: bool = False) -> None:
-        """Keep the log of a job's last run. Raises OSError."""
+        """Write the log of a job's last run to the store; an empty log removes the old log. Raises OSError."""
         self.log_path(key, failed=True).unlink(missing_ok=True)
         if log:
             self.write(self.log_path(key, failed=failed), log)

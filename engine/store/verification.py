@@ -150,7 +150,7 @@ class _Inspection:
         self.contents = contents
         self.records = {record.digest: record for record in store.records()}
         self.lost: set[str] = set()
-        """The keys of records that were put aside."""
+        """The keys of records that the verification moved to the folder `quarantine/`."""
 
     def run(self) -> None:
         self.verdict.records = len(self.records)

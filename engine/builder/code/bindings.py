@@ -128,7 +128,7 @@ def _base(node: ast.ImportFrom, package: str) -> str:
 def _in_scope(body: Iterable[ast.AST], *, runs: bool) -> Iterator[tuple[ast.AST, bool]]:
     """Yield each node of a scope in source order, with False if only type checkers read the node.
 
-    The nodes of inner scopes are left out.
+    The result has no nodes of inner scopes, for example of functions in the body.
     """
     todo = [(node, runs) for node in body][::-1]
     while todo:
@@ -146,7 +146,7 @@ def _in_scope(body: Iterable[ast.AST], *, runs: bool) -> Iterator[tuple[ast.AST,
 
 
 def _bound_by(node: ast.AST) -> tuple[str, ...]:
-    """Return the names that a node other than an import binds; () for most nodes."""
+    """Return the names that a node of the syntax tree binds, unless the node is an import; () for most nodes."""
     match node:
         case ast.Name(id=name, ctx=context):
             return () if isinstance(context, ast.Load) else (name,)

@@ -17,7 +17,10 @@ _colours: dict[str, str] = {}
 
 
 def of(module: str) -> str:
-    """Return the colour of a module, a digest of all code that it reaches. Raises StepError for missing data files."""
+    """Return the colour of a module, a digest of all code that it reaches.
+
+    Raises StepError if a data file that the code declares is missing.
+    """
     if module not in _colours:
         for circle in _circles(module):
             _colours.update(_refined(circle))
@@ -79,8 +82,9 @@ def _circles(start: str) -> Iterator[list[str]]:
 
     Each group of modules comes after all groups whose modules it imports.
 
-    A module whose colour (digest) is known already is left out. The algorithm is Tarjan's for strongly connected
-    components, without recursion ("Depth-first search and linear graph algorithms", 1972).
+    The groups leave out each module whose colour (the digest of all code that the module reaches) is known already. The
+    algorithm is Tarjan's for strongly connected components, without recursion ("Depth-first search and linear graph
+    algorithms", 1972).
     """
     index: dict[str, int] = {start: 0}
     lowest: dict[str, int] = {start: 0}

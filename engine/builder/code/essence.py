@@ -30,8 +30,8 @@ _PLAIN = {ast.arguments, ast.arg, ast.Call, ast.keyword, ast.Expr, ast.Assign, a
 Led = tuple[str | None, str]
 """The target of an import, after re-exported names were followed to the module that defines the name.
 
-The pair is (module, name in the module) for a module whose code counts in keys, and (None, dotted name) for other
-code."""
+For a module whose code counts in keys, the value is the pair (module, name in the module); for any other code, it is
+the pair (None, dotted name)."""
 NOTHING: Led = (None, "")
 """The target of an import of a whole module of this package whose code does not count in keys."""
 
@@ -70,8 +70,8 @@ def of(
 
     `follow` returns the module and the name that an import finally leads to. `hands_on(package)` is True for a package
     that only re-exports names. A name that an import binds is replaced by a mark, so the text stays the same if the
-    name gets an alias or if its module moves. A string with the dotted name of a module whose code counts is replaced
-    by a mark, too.
+    name gets an alias or if its module moves. A string with the dotted name of a module is replaced by a mark, too, if
+    the module's code counts in keys.
     """
     mentions = _PLACE_READ.search(source) is not None
     writer = _Writer(follow, hands_on, reads_place=mentions and any(_reads_place(node) for node in ast.walk(tree)))
@@ -176,7 +176,7 @@ class _Writer:
         self._say(f"{'' if module is None else '@'}{words!r}")
 
     def _only_places(self, node: ast.AST, within: ast.AST) -> bool:
-        """Say whether a statement only sets an attribute of PLACING, or only declares data files."""
+        """Say whether a statement only sets `makes`, `after` or `gates` in a class, or only declares data files."""
         name = _assigned(node) if isinstance(within, ast.Module | ast.ClassDef) else None
         if name == data.NAME:
             return bool(data.names_of(node, within))

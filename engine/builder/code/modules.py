@@ -15,7 +15,7 @@ _COUNTED = (
 )
 """The modules of this package whose code counts in keys: the modules that do the work of steps."""
 _LOOKED_UP = ("engine.runtimes.registry", "engine.runtimes.triton_images")
-"""Modules of the packages above whose code does not count in keys.
+"""Modules whose code does not count in keys, although `_COUNTED` names their packages.
 
 The code of a module in `_LOOKED_UP` need not count, because the values that a recipe takes from the module are rows of
 the key already, or because a step's `code_used` names the module.
