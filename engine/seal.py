@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class Seal:
     """One form of sealed bytes: the bytes `head`, then a checksum of place and content, then the content.
 
-    The place is the name under which the bytes are kept, for example a file name. If a file's bytes are moved to
-    another name, the checksum no longer matches.
+    The place of sealed bytes is the name under which the bytes are kept, for example a file name. If a file's bytes are
+    moved to another name, the checksum no longer matches.
     """
 
     def __init__(

@@ -167,8 +167,9 @@ class Step(Frozen, ABC):
 
     A kept file, for example TensorRT's timing cache, saves time and changes no result.
 
-    If the store has a kept file, `run` finds the file at `out.parent / KEPT`. After the run the store takes over the
-    kept file from `out.parent / KEPT`."""
+    If the store has a kept file from an earlier run, `run` finds the kept file at `out.parent / KEPT`. After the run
+    the store takes over the kept file from `out.parent / KEPT`.
+    """
     report: ClassVar[type[TypedReport] | None] = None
     """The type that `run` returns and `judge` takes; None for a plain mapping of JSON values, or no report."""
     section: ClassVar[Section | None] = None
@@ -210,8 +211,8 @@ class Step(Frozen, ABC):
         """Return the report that a build would make of the model at `place`, read without building anything.
 
         `place` is the path of the step's first source, for example the folder of a checkpoint. Returns None if the step
-        cannot read the facts from the files alone. Raises StepError for a path without a model. `recipe check` calls
-        `model_facts` of the step whose report is `ModelFacts`.
+        cannot read the facts of the model from the model's files alone. Raises StepError for a path without a model.
+        `recipe check` calls `model_facts` of the step whose report is `ModelFacts`.
         """
         del place
         return None

@@ -174,7 +174,10 @@ class Lookup:
         return known.resolved
 
     def accept(self, job: Job, record: Record) -> None:
-        """Raise UserError if the build must not use the record. The method of the base class never raises an error."""
+        """Raise UserError if this build must not use `record` as the record of `job`.
+
+        The method of the base class never raises an error.
+        """
 
     def changed_meanwhile(self, job: Job) -> Path | None:
         """Return a file of a job's sources or code that changed after the file was read; None if no file changed.
@@ -203,7 +206,8 @@ def content_of(maker: Job, record: Record) -> str:
     """Return the value that stands for a job's output in the keys of later jobs.
 
     The returned value is the digest of the job's artifact, if the step is reproducible. If the step is not
-    reproducible, the value names the key that the output was made for, so that any output for the key serves.
+    reproducible, the value names the key that the output was made for, so that all outputs for one key have the same
+    value.
     """
     return str(record.artifact) if maker.step.reproducible else under(record.digest)
 

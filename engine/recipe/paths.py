@@ -103,9 +103,9 @@ def resolved(root: Node, bounds: Bounds, home: Path, *, must_exist: bool = True)
     """Return the recipe with URIs `file:/absolute/path` instead of paths, and the paths with symbolic links resolved.
 
     A path in a YAML file is relative to the folder of that YAML file. A path in an argument of the command line is
-    relative to `home`, the folder of the recipe file. The second return value maps each path that the recipe names,
-    made absolute, to the same path without symbolic links. If a file that the recipe names is missing, RecipeError is
-    raised unless `must_exist` is false.
+    relative to `home`, the folder of the recipe file. The second of the two returned values maps each path that the
+    recipe names, made absolute, to the same path with symbolic links resolved. If a file that the recipe names is
+    missing, RecipeError is raised unless `must_exist` is false.
     """
     links: dict[str, str] = {}
     for each, path, node in _named(root):
