@@ -24,7 +24,7 @@ _STAND_INS = {name: others for name, *others in _ALTERNATIVES}
 If several of the distributions are installed, the last installation has overwritten the files of the others.
 """
 _SELF_DESCRIPTION = ("capi", "build_and_package_info.py")
-"""The file in ONNX Runtime that names the distribution which the files belong to."""
+"""The file of an installed ONNX Runtime that names its distribution, for example `onnxruntime-gpu`."""
 
 
 def known(distribution: str) -> Known:
@@ -42,7 +42,7 @@ def build(distribution: str) -> Known:
 
 
 def version_of(distribution: str) -> str:
-    """Return the installed version of a distribution or its alternative, or MISSING.
+    """Return the installed version of a distribution, or else of its alternative; MISSING if neither is installed.
 
     A version is looked up once and then remembered.
     """

@@ -131,9 +131,9 @@ def written(value: Any) -> str:
 def _named(root: Node, combination: Mapping[str, Node], numbers: Mapping[str, int]) -> Node:
     """Return a variant's document with the placeholders `${path}` of its name replaced. Raises RecipeError.
 
-    A name without placeholders gets all values of the matrix appended. `numbers` maps the path of each axis to the
-    number of the variant's value in the axis. A value of more than _MAX_SLUG characters is replaced by the last word of
-    its path and its number.
+    If the recipe's name has no placeholder, the variant's name is the recipe's name with all values of the matrix
+    appended. `numbers` maps the path of each axis to the number of the variant's value in the axis. A value of more
+    than _MAX_SLUG characters is replaced by the last word of its path and its number.
     """
     node = root.find(["name"])
     if node is None or not isinstance(node.value, str):
