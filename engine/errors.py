@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
 from engine.text.places import Position
@@ -49,6 +49,16 @@ class UserError(Exception):
         if self.hint:
             lines.append(f"hint: {self.hint}")
         return "\n".join(lines)
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and the errors behind it, the outermost first."""
+    chain: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in chain:
+        chain.append(current)
+        yield current
+        current = current.__cause__ or current.__context__
 
 
 class StepError(UserError):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,12 @@ class Known:
     value: str
     paths: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
+
+
+def places_on_path(*programs: str) -> Iterator[str]:
+    """Yield the paths at which the shell would look for programs, folder by folder of the variable PATH."""
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        yield from (os.path.join(folder, program) for program in programs)
 
 
 Tell = Callable[[Any], Known]

@@ -19,8 +19,6 @@ from engine.recipe.project import project_of
 from engine.runtimes import registry as runtimes
 from engine.step import Step
 
-_LISTED = 5
-
 Recipes = str | Path | Sequence[str | Path]
 
 
@@ -154,9 +152,8 @@ def _refuse_overlap(loaded: LoadedRecipe) -> None:
         return
     both = overlap.shared(calibration.samples, validated, calibration.limit)
     if both:
-        what = f"{len(both)} of the samples in calibrate.samples are also in validate.samples"
-        hint = "a model that is validated on what it was calibrated on looks better than it is: keep them apart"
-        raise loaded.error(what, "calibrate", "samples", facts=both[:_LISTED], hint=hint)
+        facts = both[: overlap.LISTED]
+        raise loaded.error(overlap.what(both), "calibrate", "samples", facts=facts, hint=overlap.HINT)
 
 
 def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[jobs.Job, ...]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from engine.digest import Digest
-from engine.errors import StepError, UserError
+from engine.errors import StepError, UserError, causes
 from engine.store import output
 from engine.store.output import Files
 from engine.text import distribution
@@ -194,13 +194,10 @@ def _unexpected(task: WorkerTask, error: BaseException) -> StepError:
     )
 
 
-def _is_full(error: BaseException | None) -> bool:
+def _is_full(error: BaseException) -> bool:
     """Say whether an error, or one of its causes, is a full disk or a used-up quota."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+    full = (errno.ENOSPC, errno.EDQUOT)
+    return any(isinstance(cause, OSError) and cause.errno in full for cause in causes(error))
 
 
 def _has_no_room(path: str) -> bool:
