@@ -150,7 +150,7 @@ class Session:
     variants: tuple[Variant, ...]
     lookup: Lookup
     locks: tuple[Path, ...] = ()
-    """The locks of a `--locked` or `--frozen` build."""
+    """The paths of the lock files of a `--locked` or `--frozen` build."""
 
     @property
     def jobs(self) -> Iterator[Job]:

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 _INTERRUPTED = 130
-"""The exit code after Ctrl-C. As in shells, the exit code is 128 plus 2, the number of the signal SIGINT."""
+"""The exit code after Ctrl-C.
+
+As in shells, the exit code after Ctrl-C is 128 plus 2, the number of the signal SIGINT.
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:

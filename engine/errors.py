@@ -66,7 +66,7 @@ class StepError(UserError):
 
 
 class JudgementError(UserError):
-    """A measurement is outside a bound of the recipe (exit 4). The store keeps the measurement."""
+    """A measurement is outside a bound of the recipe (exit 4). The report with the measurement stays in the store."""
 
     exit = Exit.JUDGED
 

@@ -61,7 +61,7 @@ class TypedReport:
 
 @dataclass(frozen=True)
 class Number:
-    """How a number is shown: its label, its unit, and its decimal places or its significant digits."""
+    """How a report shows a number: its label, its unit, and its decimal places or its significant digits."""
 
     label: str
     unit: str = ""

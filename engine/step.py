@@ -139,12 +139,12 @@ class Step(Frozen, ABC):
     facts: ClassVar[tuple[str, ...]] = ()
     """The names of facts of the machine that change the step's result, for example `cpu.isa`."""
     variables: ClassVar[tuple[str, ...]] = ()
-    """Environment variables that change the result.
+    """The names of environment variables that change the step's result.
 
     A worker sees only the variables that its steps declare and the variables that say where files are.
     """
     judged: ClassVar[tuple[str, ...]] = ()
-    """Fields that only `judge` reads.
+    """The names of the step's fields that only `judge` reads.
 
     A change of a judged field, for example a bound, makes no job run again, because judged fields are no rows of the
     key.
@@ -232,9 +232,9 @@ class Step(Frozen, ABC):
     def code_used(self) -> tuple[str, ...]:
         """Return the modules that the step with these options runs; by default the step's own module.
 
-        The digest of all code that the returned modules import, directly or indirectly, is a row of the key. A module
-        that only some options need is named by `code_used` for these options, and the step imports the module by a
-        string with its name: an import statement would make the module count for all options.
+        The digest of all code that the returned modules contain or import, directly or indirectly, is a row of the key.
+        A module that only some options need is named by `code_used` for these options, and the step imports the module
+        by a string with its name: an import statement would make the module count for all options.
         """
         return (type(self).__module__,)
 

@@ -1,4 +1,4 @@
-"""The tickets of a build by state, and the order in which tickets of one state go on."""
+"""The tickets of a build by state, and the order in which the build loop takes tickets of one state."""
 
 from __future__ import annotations
 

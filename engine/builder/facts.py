@@ -1,4 +1,4 @@
-"""The facts in keys, from the modules that declare them."""
+"""The facts that are rows of keys, from the modules that declare the facts."""
 
 from __future__ import annotations
 

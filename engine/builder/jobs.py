@@ -1,4 +1,4 @@
-"""A recipe and the steps -> Jobs in an order in which each comes after the jobs that it needs."""
+"""Turn a recipe and the steps into jobs, in an order in which each job comes after the jobs that it needs."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Selection:
 
 
 def store_of(cache: Path | None, recipe: Path) -> Path:
-    """Return the store's folder: the folder `cache`, else the variable RECIPE_CACHE, else `cache/` of the project."""
+    """Return the store's folder: the argument `cache`, else the variable RECIPE_CACHE, else `cache/` of the project."""
     return cache or Path(os.environ.get("RECIPE_CACHE") or project_of(recipe) / "cache")
 
 

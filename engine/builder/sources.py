@@ -44,8 +44,8 @@ def resolve(
     """Return where the source is, and the digest or hub commit of its content.
 
     `digest_file` returns a file's digest. `remembered` returns the last known commit of a branch or tag, by
-    "hf:REPO@REVISION"; with `refresh` the hub is asked for the commit again. Raises StepError for a source that is
-    missing, unreadable or unknown to the hub.
+    "hf:REPO@REVISION"; with `refresh` the hub is asked for the commit again. Raises StepError if a source is missing or
+    unreadable, or if the hub does not know the source.
     """
     tokenizer = source.part == "tokenizer"
     scheme, _, rest = source.uri.partition(":")

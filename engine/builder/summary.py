@@ -1,4 +1,4 @@
-"""Gather the records and reports of a variant's last build."""
+"""Gather the records and reports of a variant's last build into a Summary."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Summary:
         return reports.read(type(job.step), self.records[job.name])
 
     def _filed(self, section: Section) -> Mapping[str, object]:
-        """Return the report about a section as JSON; {} for a missing report."""
+        """Return the JSON of the report whose subject is `section`; {} for a missing report."""
         return next((self.records[job.name].report for job in self._about(section)), {})
 
 

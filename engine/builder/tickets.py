@@ -72,7 +72,7 @@ class Ticket:
 
     @property
     def known_key(self) -> Key:
-        """The job's key, once its inputs are known."""
+        """The job's key; an error until the job's inputs are known."""
         if self.key is None:
             raise AssertionError("a job's key is asked for before its inputs are known")
         return self.key
@@ -89,7 +89,7 @@ class Ticket:
 
 
 def issue(variants: Iterable[PlannedVariant], heads: Mapping[str, Head]) -> Mapping[tuple[str, str], Ticket]:
-    """Return a ticket for each job by the names of variant and job.
+    """Return a mapping from the names of variant and job to the ticket of the job.
 
     The urgency of a ticket comes from the durations of jobs in earlier builds.
     """

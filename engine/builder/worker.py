@@ -125,7 +125,7 @@ def _serve(task: WorkerTask) -> Outcome:
 
 
 def _speak_into(path: str) -> None:
-    """Redirect standard output and standard error to a job's log, and change to the folder of the log."""
+    """Redirect standard output and standard error to a job's log at `path`, and change to the folder of the log."""
     log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -203,7 +203,7 @@ def _is_full(error: BaseException) -> bool:
 def _has_no_room(path: str) -> bool:
     """Say whether the disk of a job's output is full.
 
-    The free space is measured because native code reports a full disk by many kinds of errors.
+    `_has_no_room` measures the free space because native code reports a full disk by many kinds of errors.
     """
     try:
         disk = os.statvfs(os.path.dirname(path))

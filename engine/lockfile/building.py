@@ -115,7 +115,7 @@ class FrozenLookup(Lookup):
 
 
 def _pinned(locks: Mapping[str, Lock]) -> dict[str, str]:
-    """Return the commits of hub revisions in all locks.
+    """Return the commit that the locks have for each hub revision, by `hf:REPO@REVISION`.
 
     Raises LockError if two locks have different commits of one revision.
     """

@@ -68,7 +68,7 @@ class Lock:
     variants: Mapping[str, LockedVariant]
     machines: tuple[MachineSection, ...] = ()
     variables: Rows = field(default_factory=dict)
-    """The environment variables that are rows of the jobs' keys; a variable that is not set is left out."""
+    """The values of the environment variables that are rows of the jobs' keys, without variables that are not set."""
 
     def outputs_where(self, holds: Callable[[Rows], bool]) -> dict[Place, LockedOutput]:
         """Return the lock's outputs for one machine; `holds(facts)` says whether the machine has the facts."""
@@ -92,7 +92,7 @@ class Lock:
 
 
 def sections(outputs: Iterable[tuple[Rows, Place, LockedOutput]]) -> tuple[MachineSection, ...]:
-    """Gather outputs into sections: one section for each set of facts, sorted by the facts."""
+    """Return the outputs in sections, one section for each set of facts, sorted by the facts."""
     gathered: dict[tuple[tuple[str, str], ...], dict[Place, LockedOutput]] = {}
     for facts, place, output in outputs:
         gathered.setdefault(tuple(sorted(facts.items())), {})[place] = output

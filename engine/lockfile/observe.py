@@ -50,7 +50,7 @@ def observe(variants: Sequence[PlannedVariant], lookup: Lookup, locked: Lock | N
 def holds(facts: Rows, lookup: Lookup) -> bool:
     """Say whether facts hold for this machine.
 
-    After the call `lookup` watches the files that the facts were read from, so that a change of the files is noticed.
+    `holds` makes `lookup` watch the files that the facts were read from, so that a change of the files is noticed.
     """
     device = {name: value for name, value in facts.items() if name.startswith(local_gpus.DEVICE)}
     others = {name: value for name, value in facts.items() if name not in device}

@@ -25,7 +25,7 @@ If several distributions that provide one import package are installed, the dist
 overwritten the files of the others.
 """
 _SELF_DESCRIPTION = ("capi", "build_and_package_info.py")
-"""The file in ONNX Runtime that names the distribution which the files belong to."""
+"""The file of an installed ONNX Runtime that names its distribution, for example `onnxruntime-gpu`."""
 
 
 def known(distribution: str) -> Known:
@@ -43,7 +43,7 @@ def build(distribution: str) -> Known:
 
 
 def version_of(distribution: str) -> str:
-    """Return the installed version of a distribution or its alternative, or MISSING.
+    """Return the installed version of a distribution, or else of its alternative; MISSING if neither is installed.
 
     A version is looked up once and then remembered.
     """

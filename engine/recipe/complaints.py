@@ -38,7 +38,7 @@ _TYPES = {
     "finite_number": "a finite number is meant",
 }
 _KEY = "[key]"
-"""Pydantic's mark in a path: the error is about a key, not about the key's value."""
+"""If `_KEY` stands in a path of pydantic, the error is about a key of a mapping, not about the key's value."""
 
 
 def complaint(
@@ -97,7 +97,7 @@ def _position(detail: Any, root: Node) -> Position:
 
 
 def _in_words(detail: Any, root: Node) -> tuple[str, str]:
-    """Return the message of a validation error, and a hint."""
+    """Return the message of a pydantic validation error in plain words, and a hint."""
     path = _path(detail)
     existing = list(walk_down(root, path))
     node = root.find(existing) or root

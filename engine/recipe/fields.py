@@ -29,7 +29,7 @@ PATTERNS = {
     r"^[^\x00-\x1f\x7f]+$": "printable text on one line",
     r"^[^\s\x00-\x1f\x7f]+$": "printable text without spaces",
 }
-"""Regular expression for the value of a text field -> a description of valid values, for error messages."""
+"""A mapping from a text field's regular expression to a description of valid values, for error messages."""
 _FILE_NAME, _PRINTABLE, _WORD = PATTERNS
 
 Name = Annotated[str, StringConstraints(pattern=_FILE_NAME, max_length=128)]
@@ -181,7 +181,7 @@ def as_list(value: Any) -> Any:
 
 
 def once_each(items: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return `items`. Raise pydantic's error where two items are equal."""
+    """Return `items`. Raise pydantic's error where two of the items are equal."""
     for index, item in enumerate(items):
         if item in items[:index]:
             raise wrong(f"says the same twice: items {items.index(item)} and {index}, counted from 0", "leave one out")

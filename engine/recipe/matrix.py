@@ -22,7 +22,7 @@ MAX_RULES = 256
 """Upper limit of the number of entries in `include` or `exclude`: each entry is compared with each combination."""
 
 Combination = dict[str, Node]
-"""Dotted path of a field, such as `target.device` -> value of the field, in the order of the matrix."""
+"""A mapping from the dotted path of a field, such as `target.device`, to its value, in the order of the matrix."""
 
 
 def combinations(matrix: Node, pinned: Sequence[Assignment]) -> list[Combination]:

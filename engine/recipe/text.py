@@ -56,7 +56,7 @@ def shown_path(path: Path) -> str:
 
 
 def reason_of(error: OSError | ValueError) -> str:
-    """Return the system's reason for a failed access to a file, in lower case."""
+    """Return the operating system's reason for a failed access to a file, in lower case."""
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return (reason or "unknown reason").lower()
 

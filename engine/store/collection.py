@@ -150,7 +150,7 @@ class _Collection:
             yield from (path for path in at.snapshots.iterdir() if not self._is_good(path))
 
     def _is_good(self, path: Path) -> bool:
-        """Say whether a snapshot is whole and all files that it watches exist."""
+        """Say whether a snapshot is undamaged and all files that the snapshot watches exist."""
         try:
             return all(map(os.path.exists, snapshot.names_in(str(path))))
         except snapshot.UNREADABLE:
@@ -183,7 +183,7 @@ def last_uses(store: Store, records: Mapping[Digest, Record]) -> dict[Digest, fl
 
 
 def _choice(records: Mapping[Digest, Record], last: Mapping[Digest, float], limits: CollectionLimits) -> list[Digest]:
-    """Return the keys of the records to remove, the longest unused first."""
+    """Return the keys of the records that the collection is to remove, the longest unused first."""
     reach = set(limits.reach or ())
     oldest = sorted((key for key in records if key not in reach), key=lambda key: (last[key], key))
     if limits.older_than_seconds is None and limits.max_bytes is None:

@@ -34,9 +34,9 @@ class JobNote(TypedReport):
     The log of a job's last run is filed under the digest of the run's key.
     """
     key: Digest | None = None
-    """The key of the job's last record; None where no run passed, or the record was collected since."""
+    """The key of the job's last record; None if no run of the job passed, or if the record was collected since."""
     needs: Mapping[str, str] | None = None
-    """The jobs that made the inputs in the last build, by the parameters of `run`."""
+    """For each parameter of the step's `run`, the name of the job that made that input in the last build."""
     seconds: float | None = None
     gone: bool = False
     """Whether a verification has reported already that the record of `key` is lost."""
@@ -120,7 +120,7 @@ def _every(notes: Notes) -> Iterator[tuple[str, dict[str, Head]]]:
 def _read(raw: Mapping[str, object]) -> dict[str, Head]:
     """Return the heads of a note by the names of the variants.
 
-    A head that is no valid JSON of a `Head` is left out, because heads only explain builds.
+    A head that is not valid JSON of a `Head` is left out, because heads explain builds and decide nothing.
     """
     heads = {}
     for variant, each in raw.items():
@@ -159,7 +159,7 @@ def forget(store: Store, keys: Collection[str]) -> None:
 
 
 def runs(store: Store) -> set[Digest]:
-    """Return the keys of all jobs' last runs, passed or failed."""
+    """Return the keys of the last runs of all jobs, whether the runs passed or failed."""
     return {job.run for _, heads in _every(store.notes) for job in _jobs(heads)}
 
 
@@ -183,7 +183,7 @@ def _edited(heads: Mapping[str, Head], keys: Collection[str], edit: Callable[[Jo
 
 
 def job_note(job: Job, key: Digest, before: JobNote | None, record: Record | None) -> JobNote:
-    """Return the note of a job that ran or was found.
+    """Return the JobNote of a job that ran or that the look-up found, for the head of the job's variant.
 
     If `record` is None, the job's earlier note gets only a new `run`, the key of the job's log.
     """

@@ -25,7 +25,7 @@ class Layout:
 
     @cached_property
     def artifacts(self) -> Path:
-        """Artifacts, a folder `<digest of the content>/` for each."""
+        """The folder of artifacts; each artifact is a folder `<digest of the content>/` in it."""
         return self.root / "artifacts"
 
     @cached_property

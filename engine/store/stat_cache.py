@@ -32,8 +32,8 @@ class StatCache:
 
     The digest of a file that was read within a clock tick of the file's last change is not remembered, because the file
     may change again with the same time stamp. Git has this rule, too, for files that it calls "racily clean". The cache
-    compares the change time of a file, because no program can set the change time. On a file system that may not show
-    every change, no digest is remembered.
+    compares the change time of a file, because no program can set the change time. If the time stamps of a file system
+    may not show every change, the cache remembers no digest of its files.
     """
 
     def __init__(self, notes: Notes) -> None:

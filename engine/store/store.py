@@ -65,7 +65,9 @@ class Record:
 
 
 class Store:
-    """A cache directory. Every file is written to `staging/` and renamed into place.
+    """A cache directory.
+
+    A program writes every file of the store to `staging/` first, and then renames the file into place.
 
     A stored file with a known stat row is trusted without reading it. A stored file with an unknown stat row is read;
     if its content does not match its digest, the file is moved to `quarantine/`.
@@ -86,7 +88,7 @@ class Store:
     def find(self, key: Key) -> Record | None:
         """Return the record of a key with an undamaged artifact, or None.
 
-        A damaged artifact is mended from the pool where that is possible, and put aside otherwise.
+        A damaged artifact is mended from the pool where that is possible, and moved to `quarantine/` otherwise.
         """
         record = self.read(digest_of(key))
         if record is None or record.key != key:
@@ -272,7 +274,7 @@ class Store:
                 raise
 
     def _mended(self, record: Record) -> bool:
-        """Mend a damaged artifact with the pool's files, or put it aside; say whether it is whole now."""
+        """Mend a damaged artifact with the pool's files, or move it to `quarantine/`; say whether it is whole now."""
         place = self.artifact_path(record.artifact)
         try:
             with self.presence.workplace() as folder, file_lock.hold(self.layout.gate, shared=True):

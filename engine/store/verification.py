@@ -1,4 +1,4 @@
-"""Verify a store: compare every file with its digest or seal, mend damage or put it aside."""
+"""Verify a store: compare every file with its digest or seal, and mend damaged files or move them to `quarantine/`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Verdict:
 
 
 def verify(root: Path, *, parallel: int, on_progress: Callable[[int, int], None] = lambda *_: None) -> Verdict:
-    """Read every file of the store at `root`; mend damaged files or put them aside. Raises StoreError.
+    """Read every file of the store at `root`; mend damaged files or move them to `quarantine/`. Raises StoreError.
 
     Builds may run during a verification. An interrupted verification continues after the files that it has read
     already. `on_progress` gets the number of files read so far and the number of all files.
@@ -234,7 +234,7 @@ class _Inspection:
             self._say(path, "the artifact is not what its name says, and no record names it")
 
     def _drop(self, key: Digest) -> None:
-        """Put aside a record whose artifact is lost, unless a builder has made the artifact again meanwhile."""
+        """Move a record with a lost artifact to `quarantine/`, unless a builder has made the artifact again."""
         with file_lock.hold(self.store.layout.gate):
             record = self.store.read(key)
             if record is not None and not self.store.artifact_path(record.artifact).exists():

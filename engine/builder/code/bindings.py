@@ -33,7 +33,7 @@ Names = Mapping[str, tuple[ImportTarget, ...]]
 
 @dataclass(frozen=True)
 class Scope:
-    """The names of a scope: `here` for code in the scope itself, `below` for functions in the scope.
+    """The targets of names in a scope: `here` for code in the scope itself, `below` for functions inside the scope.
 
     The functions in a class body do not see the names of the class.
     """
@@ -126,7 +126,7 @@ def _base(node: ast.ImportFrom, package: str) -> str:
 
 
 def _in_scope(body: Iterable[ast.AST], *, runs: bool) -> Iterator[tuple[ast.AST, bool]]:
-    """Yield each node of a scope in source order, with False if only type checkers read the node.
+    """Yield pairs of a node of a scope and True, or False if only type checkers read the node, in source order.
 
     The result has no nodes of inner scopes, for example of functions in the body.
     """

@@ -23,7 +23,7 @@ _COMPILED = "__pycache__"
 class Declared:
     """The declared data of a module: a row of name and digest for each file, in the order of the declaration.
 
-    A build watches `files` and `folders` for changes.
+    A later build notices a change of the data by the stat rows of `files` and `folders`.
     """
 
     rows: tuple[tuple[str, str], ...] = ()
