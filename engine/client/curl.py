@@ -8,8 +8,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from engine import tasks
-from engine.client.model_metadata import IMAGE, TEXT, ModelMetadata, TensorMetadata
-from engine.runtimes.triton_tensors import BYTES
+from engine.client.model_metadata import ModelMetadata, TensorMetadata
+from engine.runtimes.triton_tensors import BYTES, IMAGE, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

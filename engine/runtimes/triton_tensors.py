@@ -15,6 +15,10 @@ BYTES: Mapping[str, int] = {
     **{f"{sign}INT{bits}": bits // 8 for sign in ("", "U") for bits in (8, 16, 32, 64)},
 }  # fmt: skip
 """Bytes of a value, by its datatype in the KServe v2 protocol; texts (BYTES) have no fixed size."""
+TEXT, IMAGE = "TEXT", "IMAGE"
+"""The inputs of a package that takes texts in UTF-8, or the bytes of image files."""
+MAX_NEW_TOKENS, STOP = "MAX_NEW_TOKENS", "STOP"
+"""The optional inputs of a package that generates text."""
 
 
 def is_batch(axis: str) -> bool:

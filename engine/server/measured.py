@@ -13,7 +13,7 @@ from engine import server as serving
 from engine import tasks
 from engine.client.client import Client
 from engine.client.failures import RequestRefusedError, ServerGoneError
-from engine.client.model_metadata import TEXT, ModelMetadata
+from engine.client.model_metadata import ModelMetadata
 from engine.errors import StepError
 from engine.kit.bench.interleaving import Contender
 from engine.kit.bench.report import ServerReport
@@ -23,6 +23,7 @@ from engine.kit.inputs.tokenizer import Tokenizer
 from engine.kit.triton import repository
 from engine.kit.triton.serving import Serving
 from engine.runtimes.runtime import Runtime
+from engine.runtimes.triton_tensors import TEXT
 
 if TYPE_CHECKING:
     import numpy as np

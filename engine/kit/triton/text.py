@@ -15,10 +15,9 @@ from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
+from engine.runtimes.triton_tensors import TEXT
 from engine.tasks import AnswerTensor, Task
 
-NAME = "TEXT"
-"""The input of the tokenizer and of the ensemble: texts in UTF-8."""
 OFFSETS = "offsets"
 _EXTRA = {
     "input_ids": AnswerTensor("input_ids", "TYPE_INT64", (-1,)),
@@ -51,7 +50,7 @@ def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) ->
         print("the model has no tokenizer: the package takes tokens")
         return None
     definition = tasks.find(task)
-    row = AnswerTensor(NAME, "TYPE_STRING", (definition.texts,))
+    row = AnswerTensor(TEXT, "TYPE_STRING", (definition.texts,))
     return ServedTokenizer(tokenizer, row, _file(tokenizer, checkpoint, fixed, definition), definition.context)
 
 
