@@ -78,7 +78,7 @@ def started(
                 runtime=model.runtime,
                 via=way,
                 ours=model.ours,
-                prepare=partial(_prepare, client, called, _tokenizer(folder, model)),
+                prepare=partial(_prepare, client, called, repository.tokenizer_of(folder, model.serving.model_name)),
             )
             for way, client in clients.items()
             for model, called in zip(models, metadata, strict=True)
@@ -151,10 +151,6 @@ def _prepare(client: Client, model: ModelMetadata, tokenizer: Path, inputs: Tens
 
 def _url(way: str, server: Server) -> str:
     return f"grpc://{server.grpc}" if way == "triton-grpc" else f"http://{server.http}"
-
-
-def _tokenizer(repository_folder: Path, model: ServedModel) -> Path:
-    return repository_folder / f"{model.serving.model_name}_tokenizer" / "1" / "tokenizer.json"
 
 
 def _served_by_tensors(options: Serving) -> Serving:

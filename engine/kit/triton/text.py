@@ -19,6 +19,8 @@ from engine.runtimes.triton_tensors import TEXT
 from engine.tasks import AnswerTensor, Task
 
 OFFSETS = "offsets"
+TOKENIZER = "tokenizer.json"
+"""The file of a tokenizer in a package."""
 _EXTRA = {
     "input_ids": AnswerTensor("input_ids", "TYPE_INT64", (-1,)),
     "attention_mask": AnswerTensor("attention_mask", "TYPE_INT64", (-1,)),
@@ -65,7 +67,7 @@ def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[st
     }
     return parts.python(
         name, model, takes=[text.row], gives=gives, work=served.TOKENIZER, settings=settings, needs=("tokenizers",),
-        files={"tokenizer.json": text.file.encode("utf-8")},
+        files={TOKENIZER: text.file.encode("utf-8")},
     )  # fmt: skip
 
 
