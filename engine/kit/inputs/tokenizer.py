@@ -143,7 +143,7 @@ def special_token(settings: Mapping[str, Any], name: str) -> Any:
 
 
 def _pad(checkpoint: Path, backend: Any, tokenizer: dict[str, object]) -> int:
-    """Return the padding token\'s id from tokenizer.json, tokenizer_config.json or config.json; 0 where none has it."""
+    """Return the padding token's id from tokenizer.json, tokenizer_config.json or config.json; 0 where none has it."""
     token = special_token(tokenizer, "pad_token")
     config = checkpoints.config(checkpoint)
     ids = (
