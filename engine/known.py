@@ -30,7 +30,9 @@ def places_on_path(*programs: str) -> Iterator[str]:
 
 
 Tell = Callable[[Any], Known]
-"""A function that returns a fact of this machine. The function's argument is the `Hardware` that a job needs, or None.
+"""The type of a function that returns a fact of this machine.
+
+The function's argument is the `Hardware` that a job needs, or None.
 
 The function raises KeyError where this machine lacks the hardware that the job needs.
 """
@@ -38,7 +40,10 @@ The function raises KeyError where this machine lacks the hardware that the job 
 
 @dataclass(frozen=True)
 class Fact:
-    """The function that reads a fact. A record holds all facts for which `describes_machine` is true."""
+    """A declared fact: the function that returns the value of the fact.
+
+    A record holds all facts for which `describes_machine` is true.
+    """
 
     tell: Tell
     describes_machine: bool = False

@@ -92,7 +92,7 @@ class Candidate:
         data: str,
         json: str,
     ) -> None:
-        """Write the snapshot to the store with `write(path, content)`, which replaces a file in one step.
+        """Write the snapshot to the store with `write(path, content)`, which replaces a file atomically.
 
         `variables` names the environment variables that the build depends on. In the texts `talk`, `data` and `json`,
         a NUL character stands for the duration of the answering run in seconds.

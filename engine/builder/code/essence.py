@@ -16,7 +16,7 @@ PLACING = frozenset({"makes", "after", "gates"})
 The attributes decide the inputs of steps, and inputs have their own rows in the key.
 """
 _OPENED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-"""Kinds of nodes in whose bodies the order of import statements does not matter.
+"""The kinds of nodes of a syntax tree in whose bodies the order of import statements does not matter.
 
 The order of import statements can matter in the body of an `if` or `try` statement.
 """
