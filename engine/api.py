@@ -135,8 +135,8 @@ def session(recipes: Recipes, **reading: Unpack[Reading]) -> Session:
 def lock(recipes: Recipes, **reading: Unpack[Reading]) -> list[Locked]:
     """Write each recipe's lock beside the recipe, from this machine and the store, without building anything.
 
-    The entries for other machines in a lock stay. The commits of hub revisions in a lock stay, too, unless `refresh` is
-    set.
+    The new lock keeps the old lock's entries for other machines. The new lock also keeps the old lock's commits of hub
+    revisions, unless `refresh` is set.
     """
     selection = select(recipes, **reading)
     return locking.write(Store(selection.store), variants(selection), refresh=selection.refresh)
@@ -197,7 +197,7 @@ class Session:
 def _model_facts(selection: Selection, variant: Variant) -> ModelFacts | None:
     """Return the ModelFacts report of a model whose files are on this machine or in the store; None without the files.
 
-    The function reads no tensor and writes nothing.
+    `_model_facts` reads no tensor and writes no file.
     """
     step = next((job.step for job in variant.jobs if job.step.report is ModelFacts), None)
     if step is None:

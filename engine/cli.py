@@ -45,7 +45,7 @@ def _leave_own_folder() -> None:
 
     The first folder on the import path is the working directory for `python -m engine`, and the script's folder for
     `recipe`. With different folders on the import path, `python -m engine` and `recipe` could import different versions
-    of a tool. If this program can be imported only from the first folder of the import path, the folder stays.
+    of a tool. The folder stays on the import path if no other folder of the import path contains this program.
     """
     first = sys.path[0] if sys.path else None
     put_there = ("", os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0])))

@@ -20,7 +20,7 @@ class Exit(IntEnum):
 
     @staticmethod
     def worst(codes: Sequence[Exit]) -> Exit:
-        """Return the exit code in `codes` that comes first in the order 130, 2, 1, 4, 3, 0."""
+        """Return the first of the exit codes 130, 2, 1, 4, 3 and 0 that `codes` contains; 0 if `codes` is empty."""
         order = (Exit.INTERRUPTED, Exit.USAGE, Exit.FAILED, Exit.JUDGED, Exit.WAITING, Exit.OK)
         return next((code for code in order if code in codes), Exit.OK)
 

@@ -12,10 +12,10 @@ from typing import Any
 class Known:
     """The value of a fact, and the files and environment variables that the value was read from.
 
-    While no file in `paths` and no environment variable in `variables` changes, the value stays the same. `paths` also
-    names missing files that would change the value if the files existed. For a value that the operating system itself
-    reports (about the CPU, the kernel or the driver), `paths` names no files of the operating system, because every
-    no-op build asks the operating system again.
+    The fact has the same value until a file in `paths` or an environment variable in `variables` changes. `paths` also
+    names files that do not exist, but would change the fact's value if they existed. For a fact that the operating
+    system reports (about the CPU, the kernel or the driver), `paths` leaves out the operating system's own files,
+    because every no-op build asks the operating system for the value again.
     """
 
     value: str
@@ -32,9 +32,9 @@ def places_on_path(*programs: str) -> Iterator[str]:
 Tell = Callable[[Any], Known]
 """The type of a function that returns a fact of this machine.
 
-The function's argument is the `Hardware` that a job needs, or None.
+The argument of a `Tell` function is the `Hardware` that a job needs, or None.
 
-The function raises KeyError where this machine lacks the hardware that the job needs.
+A `Tell` function raises KeyError if this machine lacks the hardware that the job needs.
 """
 
 
@@ -42,7 +42,7 @@ The function raises KeyError where this machine lacks the hardware that the job 
 class Fact:
     """A declared fact: the function that returns the value of the fact.
 
-    A record holds all facts for which `describes_machine` is true.
+    Each record of the store holds the values of all facts for which `describes_machine` is true.
     """
 
     tell: Tell

@@ -143,7 +143,10 @@ def _hints(kind: type) -> Mapping[str, Any]:
 
 
 def _read(hint: Any, raw: Any) -> object:
-    """Return `raw`, parsed JSON, as a value of the type `hint`. Raises ValueError where `raw` does not fit `hint`."""
+    """Return `raw`, parsed JSON, as a value of the type `hint`.
+
+    Raises ValueError if `raw` is no value of the type `hint`.
+    """
     origin, arguments = get_origin(hint), get_args(hint)
     if is_dataclass(hint) and isinstance(hint, type):
         value = _read_fields(hint, raw)

@@ -94,7 +94,7 @@ class Attempt:
         )
 
     def close(self) -> None:
-        """Remove the folder and the log of the attempt, and release the lock of the job's key."""
+        """Delete the folder and the log of this run of the job, and release the lock of the job's key."""
         self.log.unlink(missing_ok=True)
         self.cleanup.close()
 

@@ -15,7 +15,8 @@ from engine.store.store import Record
 _WAITED_IN = (State.READY, State.STARTABLE, State.STARTABLE_ALONE, State.LOCKED_ELSEWHERE)
 """The states in which a ticket waits in a queue until the build loop takes the ticket.
 
-Tickets in other states wait for an event, for example the end of a job.
+A ticket in a state that `_WAITED_IN` lacks is in no queue; only an event, for example the end of a job, can change its
+state.
 """
 
 

@@ -15,7 +15,10 @@ _INPUT, _TOOL = "inputs.", "tools."
 
 
 class Elsewhere:
-    """All records of a store. The records are read at the first use, and again after records were added."""
+    """All records of a store.
+
+    An `Elsewhere` reads the records when it is first used, and again after records were added to the store.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store

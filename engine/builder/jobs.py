@@ -15,7 +15,7 @@ from engine.step import Step
 
 @dataclass(frozen=True)
 class Job:
-    """A step with its options, in one recipe."""
+    """One step, with its options, that is to run for one variant of a recipe."""
 
     recipe: str
     name: str

@@ -113,7 +113,7 @@ class _LazyFinder(MetaPathFinder):
 
 @contextmanager
 def _loading_lazily() -> Iterator[None]:
-    """Inside the `with` block, delay the load of a module below `_LAZY_ROOMS` until one of its attributes is read.
+    """Inside the `with` block, load a module of the packages `_LAZY_ROOMS` only when one of its attributes is read.
 
     With lazy loading, `from engine.kit.onnx import shapes` does not load `shapes` yet; `from engine.kit.onnx.shapes
     import infer` loads `shapes` at once. Workers import steps without lazy loading, so that a job starts with all of

@@ -68,7 +68,7 @@ def store_of(cache: Path | None, recipe: Path) -> Path:
 def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
     """Return a Selection of recipes with options; RECIPE_ALLOW_PATHS adds allowed paths.
 
-    Raises UsageError without a recipe.
+    Raises UsageError if `recipes` is empty.
     """
     given = [recipes] if isinstance(recipes, str | Path) else list(recipes)
     if not given:
@@ -134,8 +134,8 @@ def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence
 def _refuse_version(loaded: LoadedRecipe) -> None:
     """Raise RecipeError if the installed version of the runtime is not the version that the recipe requests.
 
-    A runtime that builds only on certain machines, such as TensorRT, raises nothing: another machine may have the
-    version.
+    For a runtime that builds only on certain machines, such as TensorRT, no error is raised, because another machine
+    may have the requested version.
     """
     runtimes.of(loaded.recipe).refuse_installed(loaded, _installed)
 

@@ -23,9 +23,9 @@ class Resolved:
     """The location and content of a source.
 
     `row` is the source's value in the key: the digest of the content, or `hf:REPO@COMMIT`. `location` is the path or
-    name that `Step.run` receives. `files` are the files and folders that were read; `row` stays valid as long as their
-    stat rows stay the same. `resolution` is the commit of a branch or tag, which the caller remembers: ("hf:REPO@main",
-    commit).
+    name that `Step.run` receives. `files` are the files and folders that were read to compute `row`; `row` stays valid
+    as long as the stat rows of `files` stay the same. `resolution` is the commit of a branch or tag, which the caller
+    remembers: ("hf:REPO@main", commit).
     """
 
     row: str

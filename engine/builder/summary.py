@@ -19,7 +19,10 @@ R = TypeVar("R", bound=TypedReport)
 
 @dataclass(frozen=True)
 class Summary:
-    """The records of a variant by job, in the plan's order. A job without a stored record is left out of `records`."""
+    """The records of a variant by job, in the plan's order.
+
+    A job that has no record in the store is missing in `records`.
+    """
 
     variant: PlannedVariant
     records: Mapping[str, Record]

@@ -21,7 +21,7 @@ class State(Enum):
     """The state of a job in a build."""
 
     BLOCKED = auto()
-    """A job that this job needs has not ended yet."""
+    """The job waits, because another job that it needs has not ended yet."""
     READY = auto()
     """All jobs that this job needs have ended: this job is looked up next."""
     STARTABLE = auto()
@@ -33,7 +33,7 @@ class State(Enum):
     RUNNING = auto()
     """A worker of this builder is running the job."""
     FOLLOWING = auto()
-    """A worker of this builder runs the same job for another variant; after the run this job is looked up again."""
+    """A worker of this builder runs the same job for another variant; after that run this job is looked up again."""
     ENDED = auto()
     """The job has ended: `Ticket.ended` says whether it is cached, built, skipped, failed or waiting for hardware."""
 
@@ -83,7 +83,7 @@ class Ticket:
         return digest_of(self.known_key)
 
     def rekey(self, key: Key) -> None:
-        """Take over the key of another machine's record, which serves as the record of this job."""
+        """Give this ticket the key of another machine's record, which is used as the record of the ticket's job."""
         self.key = key
         self.__dict__.pop("digest", None)
 

@@ -24,7 +24,7 @@ from engine.store.output import Files
 from engine.text import distribution
 
 _ROOM = 1 << 16
-"""A disk with fewer free bytes counts as full."""
+"""A disk that has fewer free bytes than this number counts as full."""
 _KIB = 1024
 """Bytes in a KiB, the unit of memory sizes in Linux's proc(5) and getrusage(2)."""
 _LISTED = 8
@@ -49,7 +49,7 @@ class WorkerTask:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a task: a report or an error, with measurements and output files."""
+    """What a worker returns after one run of a job: a report or an error, with measurements and output files."""
 
     report: Mapping[str, object] | None
     error: UserError | None
@@ -66,7 +66,7 @@ def command() -> list[str]:
 
 
 def main() -> None:
-    """Run the tasks that standard input gives as JSON lines, and write the outcomes to standard output.
+    """Run the jobs that standard input describes as JSON lines, and write the outcome of each job to standard output.
 
     While a task runs, the standard output and standard error of Python and native code go to the task's log.
     """

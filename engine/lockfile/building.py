@@ -82,7 +82,7 @@ class FrozenLookup(Lookup):
         return super().changed_meanwhile(job)
 
     def _locked_keys(self, job: Job, inputs: Mapping[str, str]) -> Iterator[Key]:
-        """Yield the keys that the lock allows for a job. The key with this machine's facts comes first."""
+        """Yield the keys that the lock allows for a job; the key with this machine's facts comes first."""
         lock = self._locks[job.recipe]
         variant = self._variants[job.recipe]
         code = lock.steps.get(job.name)

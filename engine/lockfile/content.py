@@ -20,7 +20,7 @@ class LockedOutput:
 
 @dataclass(frozen=True)
 class LockedJob:
-    """A job's inputs and options. `output` is set if the output is known and is the same on every machine."""
+    """A job's inputs and options. `output` is None if the job's output is unknown or depends on the machine."""
 
     needs: Rows = field(default_factory=dict)
     reads: Rows = field(default_factory=dict)
@@ -48,7 +48,7 @@ class LockedVariant:
 
 @dataclass(frozen=True)
 class MachineSection:
-    """The outputs of jobs on machines that have the facts `facts`."""
+    """The part of a lock for one kind of machine: the machine's facts, and the outputs of jobs on such a machine."""
 
     facts: Rows
     outputs: Mapping[Place, LockedOutput]

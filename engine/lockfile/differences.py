@@ -11,7 +11,7 @@ from engine.lockfile.content import Lock, LockedVariant, Rows
 _LISTED = 60
 """The greatest number of differing rows that an error lists; further rows are only counted."""
 _DEFAULT = ("locked the default", "here the default")
-"""Words for a field that a recipe leaves out: the field has its default."""
+"""The words that stand for the value of a field that a recipe leaves out, because the field then has its default."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Difference:
 class Comparison:
     """A choice of the rows that a comparison of two locks takes into account.
 
-    `whole` is False if the command line selects variants or jobs; a row that only the lock has is then no difference.
-    `elsewhere` names the tools and environment variables of jobs that wait for other hardware; the lock's rows of these
-    tools and variables are not compared.
+    `whole` is False if the command line selects only some variants or jobs; then a row that is only in the lock does
+    not count as a difference. `elsewhere` names the tools and environment variables of jobs that wait for other
+    hardware; the lock's rows of these tools and variables are not compared.
     """
 
     whole: bool = True

@@ -21,8 +21,8 @@ def is_on_hub(source: Source) -> bool:
 def name_of(source: Source, variant: PlannedVariant) -> str:
     """Return a source's name in a lock.
 
-    The name is `hf:REPO@REVISION` for a hub's repository. The name of a local file is its path as the recipe writes the
-    path, or a path relative to the project's folder.
+    In a lock, the name of a hub's repository is `hf:REPO@REVISION`. The name of a local file is its path as the recipe
+    writes the path, or a path relative to the project's folder.
     """
     if is_on_hub(source):
         return f"{source.uri}@{source.revision or 'main'}"

@@ -19,9 +19,10 @@ _ALTERNATIVES = (
     ("tensorrt_rtx", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12"),
 )
 _STAND_INS = {name: others for name, *others in _ALTERNATIVES}
-"""For a distribution, the other distributions that provide the same import package.
+"""A mapping from a distribution to the other distributions that provide the same import package.
 
-If several of the distributions are installed, the last installation has overwritten the files of the others.
+If several distributions that provide one import package are installed, the distribution that was installed last has
+overwritten the files of the others.
 """
 _SELF_DESCRIPTION = ("capi", "build_and_package_info.py")
 """The file of an installed ONNX Runtime that names its distribution, for example `onnxruntime-gpu`."""
@@ -36,7 +37,7 @@ def known(distribution: str) -> Known:
 
 
 def build(distribution: str) -> Known:
-    """Return the name of the distribution that provides an import, or MISSING, with the files that have the name."""
+    """Return the name of an import package's distribution, or MISSING, with the files that the name depends on."""
     provider = _distribution(distribution)
     return Known(MISSING if provider is None else str(provider.metadata["Name"]), _behind(distribution))
 
@@ -88,7 +89,7 @@ def _candidates(name: str) -> list[metadata.Distribution]:
 def _distribution(name: str) -> metadata.Distribution | None:
     """Return the distribution of an import package.
 
-    Of several candidates, the package's own files name the distribution.
+    If several installed distributions provide the import package, the name in the package's own files decides.
     """
     candidates = _candidates(name)
     if len(candidates) > 1:

@@ -27,7 +27,7 @@ If a value of an axis has more than 48 characters, the name of the variant has t
 number of the value in the axis instead, for example `source2`.
 """
 _LISTED = 12
-"""The most values of a field of the recipe that an error lists."""
+"""The largest number of values of a recipe's field that an error lists."""
 
 Numbers = Mapping[str, Mapping[str, int]]
 """For each axis of a matrix, a mapping from each value of the axis, as text, to the value's number, counted from 1."""
@@ -129,11 +129,13 @@ def written(value: Any) -> str:
 
 
 def _named(root: Node, combination: Mapping[str, Node], numbers: Mapping[str, int]) -> Node:
-    """Return a variant's document with the placeholders `${path}` of its name replaced. Raises RecipeError.
+    """Return a variant's document, with the placeholders `${path}` in its name replaced by the variant's values.
+
+    Raises RecipeError.
 
     If the recipe's name has no placeholder, the variant's name is the recipe's name with all values of the matrix
-    appended. `numbers` maps the path of each axis to the number of the variant's value in the axis. A value of more
-    than _MAX_SLUG characters is replaced by the last word of its path and its number.
+    appended. `numbers` maps the path of each axis to the number of the variant's value in the axis. In the name, a
+    value of more than _MAX_SLUG characters is replaced by the last word of the axis's path and the number of the value.
     """
     node = root.find(["name"])
     if node is None or not isinstance(node.value, str):

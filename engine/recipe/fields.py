@@ -67,7 +67,10 @@ def unknown(name: str) -> PydanticCustomError:
 
 
 def _memory(value: Any) -> Any:
-    """Return the number of bytes that a text such as `2GiB` means. A value that is not a text is returned unchanged."""
+    """Return the number of bytes that a text such as `2GiB` means.
+
+    A value that is not a text, for example a number of bytes, is returned unchanged.
+    """
     if not isinstance(value, str):
         return value
     try:
@@ -134,8 +137,8 @@ _TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 def axes_of_profile(value: Any) -> Any:
     """Return a profile by axis for a profile by input, trtexec's form: `input_ids: [1x16, 1x128, 8x512]`.
 
-    The axes of a text input are batch and sequence. All inputs of a profile must have the same sizes. A profile that is
-    already written by axis, as in `batch: [1, 8, 32]`, is returned unchanged.
+    The axes of a text input are batch and sequence. The sizes of an axis must be the same in all inputs of the profile.
+    A profile that is already written by axis, as in `batch: [1, 8, 32]`, is returned unchanged.
     """
     if not isinstance(value, Mapping):
         return value
@@ -190,9 +193,12 @@ Distinct = AfterValidator(once_each)
 
 @dataclass(frozen=True)
 class OneOf:
-    """A field whose value is one of several names. The names are looked up at validation: other packages may add names.
+    """A field whose value is one of several names.
 
-    Validation and error messages are the same as for a field whose type is a `Literal` of the names.
+    The allowed names are looked up whenever a recipe is validated, because other Python packages may add names.
+
+    The validation of a OneOf field and its error messages are the same as for a field whose type is a `Literal` of the
+    allowed names.
     """
 
     names: Callable[[], Sequence[str]]

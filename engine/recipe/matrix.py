@@ -14,7 +14,7 @@ from engine.recipe.overrides import Assignment, meaning, same
 from engine.text.places import Position
 
 MAX_VARIANTS = 100_000
-"""The most combinations of a matrix before `exclude`.
+"""The largest number of combinations that a matrix may have before `exclude` removes some of them.
 
 A matrix with more combinations is refused before the combinations are listed.
 """
@@ -88,7 +88,7 @@ def _values(path: str, matrix: Node) -> Sequence[Node]:
 
 
 def _rules(name: str, matrix: Node) -> Sequence[Node]:
-    """Return the entries of `include` or `exclude`. Raises RecipeError."""
+    """Return the entries of the field `include` or `exclude` of a matrix. Raises RecipeError."""
     node = matrix.child(name)
     if node is None:
         return ()

@@ -164,7 +164,7 @@ ONE_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
 }
 """A mapping from the name of a protobuf message to groups of its fields.
 
-A message may have at most one field of each group.
+A protobuf message may have a value in at most one field of each group.
 """
 MODEL_CONFIG = tuple(MESSAGES["ModelConfig"])
 

@@ -30,7 +30,9 @@ class Assignment:
 
 
 def assignments(option: str, arguments: Sequence[str]) -> list[Assignment]:
-    """Return the assignments K=V that `arguments`, all arguments of `option`, contain. Raises RecipeError.
+    """Return one assignment for each text K=V in `arguments`, the values that the command line has for `option`.
+
+    Raises RecipeError.
 
     The value V of an argument K=V is read as YAML: a scalar, a list in square brackets, or a mapping in braces.
     """
@@ -67,7 +69,9 @@ def _value(value: str, at: Position) -> Node:
 
 
 def applied(root: Node, overrides: Sequence[Assignment]) -> Node:
-    """Return the recipe with the values of all overrides. An override with `null` removes its field from the recipe.
+    """Return the recipe after each override has replaced the value at the override's path.
+
+    An override with the value `null` removes the field from the recipe.
 
     Raises RecipeError.
     """

@@ -32,7 +32,10 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?")
 
 
 class UnclearError(ValueError):
-    """A word that YAML parsers read differently. `hint` tells how to write the word clearly for all parsers."""
+    """A word that YAML parsers read differently.
+
+    `hint` tells how to write the word so that all YAML parsers read it alike.
+    """
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)

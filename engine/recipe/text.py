@@ -14,7 +14,7 @@ from engine.text.places import Position, Text
 MAX_BYTES = sizes.MIB
 """The largest recipe file in bytes: 1 MiB. Hand-written recipes have a few KiB."""
 _MOST_NAMES = 10_000
-"""The most names of a folder that are compared with the name of a missing file."""
+"""The largest number of file names in a folder that are compared with the name of a missing file."""
 _ALIKE = 0.5
 """The least similarity, from 0 to 1, between a missing file's name and a name that a hint offers.
 
@@ -24,7 +24,7 @@ The lowest similarity of file names is low because long file names often differ 
 _COLUMNS = 60
 """Upper limit of the number of characters of a text that an error message shows: half a line of a terminal."""
 _PATH_COLUMNS = 200
-"""The most characters of a path that an error shows."""
+"""The largest number of characters of a path that an error shows."""
 
 
 def shown(value: object, limit: int = _COLUMNS) -> str:

@@ -15,7 +15,7 @@ from engine.text.places import UNPRINTABLE, Position, Text
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C is six times as fast
 
 MAX_DEPTH = 32
-"""The most levels of lists and mappings inside each other: the functions that walk over nodes are recursive."""
+"""The largest depth of lists and mappings inside each other, limited because functions walk over nodes recursively."""
 MAX_VALUES = 20_000
 """Upper limit of the number of values in a recipe.
 
@@ -114,7 +114,7 @@ class _Reader:
         return self.mapping(event, depth)
 
     def mapping(self, event: Any, depth: int) -> Node:
-        """Return a mapping of YAML as a Node. Raises RecipeError for a key that is no text or appears twice."""
+        """Return a mapping of YAML as a Node. Raises RecipeError for a YAML key that is no text or is a duplicate."""
         entries: dict[str, Node] = {}
         keys: dict[str, Position] = {}
         while not isinstance(key := self.next(), yaml.MappingEndEvent):
@@ -171,7 +171,10 @@ class _Reader:
         return replace(node, at=self.at(event))
 
     def count(self, event: Any, size: int) -> None:
-        """Add `size` to the number of values so far. Raises RecipeError for more than MAX_VALUES values."""
+        """Add `size` to the number of YAML values that were read so far.
+
+        Raises RecipeError for more than MAX_VALUES values.
+        """
         self.values += size
         if self.values > MAX_VALUES:
             what = f"the recipe holds more than {MAX_VALUES:,} values, aliases counted in full"

@@ -22,7 +22,7 @@ class CollectionLimits:
     """The limits of a collection. A limit of None is no limit."""
 
     reach: Collection[Digest] | None = None
-    """Keys that are kept whatever their age.
+    """Keys whose records the collection keeps, however old the records are.
 
     If neither size nor age is limited, the collection removes every record whose key is not in `reach`.
     """
@@ -45,7 +45,7 @@ class Collected:
 
 
 def collect(store: Store, limits: CollectionLimits, *, dry_run: bool) -> Collected:
-    """Remove the records that the limits do not keep.
+    """Remove the records that `limits` does not allow to stay.
 
     Raises StoreError on a file system without locks, where a collection cannot see running builds.
     """
@@ -92,8 +92,8 @@ class _Collection:
     def _unrecord(self, chosen: Sequence[Digest], staging: Path) -> list[Digest]:
         """Remove the records of the chosen keys, and put back each record that a build has meanwhile named as in use.
 
-        A build names a record before reading it. The collection reads the named records after the removal, so it
-        notices each removed record that a build has read.
+        A build lists a record as in use before the build reads the record. After the removal, the collection reads the
+        builds' lists of records in use, so it notices each removed record that a build has read.
         """
         raw = {}
         with file_lock.hold(self.store.layout.gate):
@@ -111,7 +111,7 @@ class _Collection:
         return [key for key in raw if key not in named]
 
     def _clean(self, known: Mapping[Digest, Record]) -> None:
-        """Remove the files and folders that no record names any more."""
+        """Remove the files and folders of the store that no record names any more."""
         with file_lock.hold(self.store.layout.gate):
             # Builds may have added records meanwhile. While the collection holds the gate alone, builds add no records.
             now = {
@@ -164,8 +164,8 @@ class _Collection:
 def last_uses(store: Store, records: Mapping[Digest, Record]) -> dict[Digest, float]:
     """Return when each record was last used, in seconds since the epoch.
 
-    A record is used when a job makes it, when a build finds it, and when an up-to-date build answers from a snapshot
-    that names it.
+    A record counts as used when a job makes the record, when a build finds it, and when an up-to-date build answers
+    from a snapshot that names it.
     """
     now = time.time()
     last = {key: record.made_at for key, record in records.items()}

@@ -131,7 +131,7 @@ def _open(path: Path | str, flags: int = os.O_CREAT) -> int:
 def _lock(handle: int, *, shared: bool = False, wait: bool = True) -> bool:
     """Lock an open file; return False while another process holds the lock.
 
-    Returns True on a file system without locks.
+    Returns True on a file system without locks, as if the file were locked.
     """
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:

@@ -73,7 +73,8 @@ class Heads:
     def of(self, loaded: LoadedRecipe) -> Head:
         """Return the head of a variant.
 
-        A variant without a head gets the head of a recipe with the same name, or NEVER.
+        For a variant without a head, the method returns the head of a recipe with the same name, or else NEVER (never
+        built).
         """
         own = self._file(_name_of(loaded.path, loaded.project)).get(loaded.variant)
         return own if own is not None else self._named(loaded.recipe.name)
@@ -81,7 +82,7 @@ class Heads:
     def keep(self, loaded: LoadedRecipe, jobs: Mapping[str, JobNote]) -> None:
         """Put the notes of a build's jobs into the head of the variant.
 
-        A job that the build did not reach keeps the note of an earlier build.
+        A job that the build did not reach keeps the note of an earlier build in the head.
         """
         name = _name_of(loaded.path, loaded.project)
         before = self._file(name).get(loaded.variant, NEVER)
@@ -129,14 +130,17 @@ def _read(raw: Mapping[str, object]) -> dict[str, Head]:
 
 
 def _write(notes: Notes, name: str, heads: Mapping[str, Head]) -> None:
-    """Write heads into a note. The note's heads of other variants stay, even if this version cannot read them."""
+    """Write heads into a note.
+
+    Heads of other variants stay in the note, even if this version of the program cannot read them.
+    """
     notes.keep(KIND, name, {**notes.get(KIND, name), **{variant: head.to_json() for variant, head in heads.items()}})
 
 
 def without_record(store: Store, lost: Collection[str]) -> list[Digest]:
     """Return the keys of jobs in heads whose record is missing, except the keys in `lost`.
 
-    A key is returned once and then marked in its head, so that a later verification does not report the key again.
+    A returned key is marked in its head, so that a later verification does not report the key again.
     """
     missing: list[Digest] = []
     for name, heads in _every(store.notes):
@@ -171,7 +175,7 @@ def _jobs(heads: Mapping[str, Head]) -> Iterator[JobNote]:
 
 
 def _edited(heads: Mapping[str, Head], keys: Collection[str], edit: Callable[[JobNote], JobNote]) -> dict[str, Head]:
-    """Return the heads, with `edit` applied to the note of each job whose key is among `keys`."""
+    """Return the heads after the function `edit` has changed the note of each job whose key is in `keys`."""
     return {
         variant: replace(head, jobs={name: edit(job) if job.key in keys else job for name, job in head.jobs.items()})
         for variant, head in heads.items()
@@ -181,7 +185,7 @@ def _edited(heads: Mapping[str, Head], keys: Collection[str], edit: Callable[[Jo
 def job_note(job: Job, key: Digest, before: JobNote | None, record: Record | None) -> JobNote:
     """Return the JobNote of a job that ran or that the look-up found, for the head of the job's variant.
 
-    If there is no record, only the key `run` of the job's log is new.
+    If `record` is None, the job's earlier note gets only a new `run`, the key of the job's log.
     """
     if record is not None:
         return JobNote(run=key, key=key, needs=dict(job.needs), seconds=record.seconds)

@@ -38,7 +38,7 @@ class Layout:
 
     @cached_property
     def records(self) -> Path:
-        """Records, a file `<digest of the key>.json` for each."""
+        """The folder of records. Each record is a file `<digest of the key>.json`."""
         return self.root / "records"
 
     @cached_property

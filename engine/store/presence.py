@@ -20,12 +20,12 @@ _USES = "uses"
 class Presence:
     """A builder's own folder under `staging/`, with a locked file that names the records in use.
 
-    The file lock shows that the builder is alive. The next builder removes the folder of a killed builder, and
+    The file is locked as long as the builder is alive. The next builder removes the folder of a killed builder, and
     collection (`recipe cache gc`) keeps the records that a living builder names.
     """
 
     def __init__(self, staging: Path, gate: Path) -> None:
-        """Make the builder's folder and lock the file in it.
+        """Make the builder's folder under `staging/`, and lock the file in the folder.
 
         Builders share the lock `gate` while they add to the store. Raises OSError.
         """

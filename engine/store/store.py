@@ -60,7 +60,7 @@ class Record:
         return sum(size for size, _ in self.files.values())
 
     def fields(self) -> dict[str, object]:
-        """Return the fields by name, as they are written to the record's file."""
+        """Return the record's fields as a mapping from name to value, as the record's file has them."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
@@ -183,7 +183,10 @@ class Store:
             return True  # a full or read-only store: the first write reports the error
 
     def try_lock(self, name: str) -> FileLock | None:
-        """Take the lock of a key, or return None while another builder holds it. The lock of a dead builder is free."""
+        """Take the lock of a key, or return None while another builder holds it.
+
+        If the builder that held the lock has died, the lock is free.
+        """
         with explained(self.root):
             return file_lock.try_take(self.layout.locks / name)
 
@@ -239,7 +242,7 @@ class Store:
     def offer(self, path: Path, content: Digest) -> bool:
         """Add an undamaged file to the pool, unless the pool has an undamaged file of the same content.
 
-        Return whether the file was added. Raises OSError.
+        Returns True if the file was added, False if the pool had the file already. Raises OSError.
         """
         pooled = self.layout.pooled(content)
         if same_file(path, pooled) or self._is(pooled, content):

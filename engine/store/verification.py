@@ -28,12 +28,12 @@ class Damage:
     path: Path
     why: str
     mended: bool = False
-    """Whether the damage is mended already; otherwise the next build that needs the file makes it again."""
+    """Whether the damage is repaired already; if not, the next build that needs the file makes the file again."""
 
 
 @dataclass
 class Verdict:
-    """The findings of a verification."""
+    """The findings of a verification of the store (`recipe cache verify`)."""
 
     damages: list[Damage] = field(default_factory=list)
     records: int = 0
@@ -119,7 +119,7 @@ class _Contents:
             return None
 
     def finish(self) -> None:
-        """Remove the list of files that were read already, because the verification has ended."""
+        """Remove the note that lists the files which the verification has read, because the verification has ended."""
         self._store.notes.drop(*_PROGRESS)
 
     def _files(self) -> Iterator[Path]:
@@ -142,7 +142,7 @@ def _hashed(item: tuple[str, tuple[Path, Row]]) -> tuple[str, Row, str]:
 
 
 class _Inspection:
-    """One walk over the store: records, pool, artifacts, logs, notes, kept files and snapshots."""
+    """One inspection of all parts of a store: records, pool, artifacts, logs, notes, kept files and snapshots."""
 
     def __init__(self, store: Store, verdict: Verdict, contents: _Contents) -> None:
         self.store = store

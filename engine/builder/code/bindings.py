@@ -12,12 +12,15 @@ _SCOPES = {ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef}
 _COMPREHENSIONS = {ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp}
 _LEAVES = {ast.Name, ast.Constant, ast.Load, ast.Store, ast.Del}
 _SILENT = {ast.Constant, ast.Load, ast.Store, ast.Call, ast.Attribute, ast.Expr, ast.Tuple, ast.Assign, ast.Return}
-"""Frequent types of nodes that bind no name: the test for these types comes first to save time."""
+"""Types of frequent syntax tree nodes that bind no name; testing for these types first saves time."""
 
 
 @dataclass(frozen=True)
 class ImportTarget:
-    """The target of an import: a module, and names in it. `runs` is False for an import under `if TYPE_CHECKING:`."""
+    """The target of an import: a module, and names in it.
+
+    `runs` is False for an import statement under `if TYPE_CHECKING:`, which does not run.
+    """
 
     module: str
     names: tuple[str, ...] = ()
@@ -25,7 +28,7 @@ class ImportTarget:
 
 
 Names = Mapping[str, tuple[ImportTarget, ...]]
-"""A mapping from a name to the targets of the imports that bind it; () for a name that other statements bind."""
+"""A mapping from each name to the targets of the import statements that bind the name; () if another statement does."""
 
 
 @dataclass(frozen=True)

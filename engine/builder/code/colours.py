@@ -28,7 +28,7 @@ def of(module: str) -> str:
 
 
 def reached(module: str) -> list[str]:
-    """Return the names of a module and of all modules that it leads to, each once."""
+    """Return the names of a module and of all modules that it imports directly or through other modules, each once."""
     modules = {module: None}
     todo = [module]
     while todo:
@@ -52,7 +52,7 @@ def neighbours(module: Module) -> Iterator[str]:
 def _refined(circle: Iterable[str]) -> Mapping[str, str]:
     """Return the colours (digests) of the modules in a circle of imports.
 
-    The colours of all modules that the circle imports from outside must be known already.
+    The colour (digest) of every module outside the circle that a module of the circle imports must be known already.
     """
     parts = {name: reading.read(name) for name in circle}
     colours = {name: digest.of_rows([("text", part.text)]) for name, part in parts.items()}
@@ -80,7 +80,7 @@ def _colour(part: Module, known: Mapping[str, str]) -> digest.Digest:
 def _circles(start: str) -> Iterator[list[str]]:
     """Yield the modules that `start` reaches in groups: modules that import each other form one group.
 
-    A group comes after the groups that its modules import.
+    Each group of modules comes after all groups whose modules it imports.
 
     The groups leave out each module whose colour (the digest of all code that the module reaches) is known already. The
     algorithm is Tarjan's for strongly connected components, without recursion ("Depth-first search and linear graph

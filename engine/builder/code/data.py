@@ -53,7 +53,7 @@ def declared(tree: ast.Module, module: Path) -> Declared:
     A declared folder stands for all files below the folder.
 
     Each returned row is a pair of the file's name and the digest of its content; the folder of the module is not in the
-    row. Raises StepError for missing files, and for a declaration that is not made of literal texts.
+    row. Raises StepError if a declared file is missing, or if the value of `data` is not made of literal texts.
     """
     rows: list[tuple[str, str]] = []
     files: list[Path] = []
