@@ -58,7 +58,7 @@ class TypedReport:
 
 @dataclass(frozen=True)
 class Number:
-    """How a number is shown: its label, its unit, and its decimal places or its significant digits."""
+    """How a number of a report is shown: its label, its unit, and its decimal places or its significant digits."""
 
     label: str
     unit: str = ""
@@ -66,7 +66,7 @@ class Number:
     significant: bool = False
 
     def text(self, value: float) -> str:
-        """Return a value as text, rounded to `digits`, without the unit."""
+        """Return `value` as text, rounded to `digits`, without its unit."""
         return f"{value:.{self.digits}{'g' if self.significant else 'f'}}"
 
     def line(self, value: object) -> str:
@@ -79,7 +79,7 @@ class Number:
 
 @runtime_checkable
 class HasLine(Protocol):
-    """A value of several numbers, which writes its line of the report itself."""
+    """A value that consists of several numbers and writes its own line of the report."""
 
     def line(self, number: Number) -> str:
         """Return the value as a line, with the label and digits of `number`."""
@@ -96,7 +96,7 @@ def significant(label: str, *, unit: str = "", digits: int) -> Mapping[str, obje
 
 
 def numbers(kind: type) -> dict[str, Number]:
-    """Return the fields of a dataclass that are shown as numbers, in their order."""
+    """Return the fields of a dataclass that are shown as numbers: name of the field -> how its number is shown."""
     return {each.name: each.metadata[_NUMBER] for each in fields(kind) if _NUMBER in each.metadata}
 
 
@@ -158,7 +158,7 @@ def _read(hint: Any, raw: Any) -> object:
 
 
 def _is_plain(hint: Any, raw: object) -> bool:
-    """Say whether a value is JSON of a type without parts: a text, number, boolean, None or literal."""
+    """Tell whether the JSON value `raw` fits `hint`, a type without parts: text, number, boolean, None or literal."""
     hint = getattr(hint, "__supertype__", hint)  # of a NewType
     if get_origin(hint) is Literal:
         return raw in get_args(hint)
