@@ -32,7 +32,7 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
         Backend.ONNXRUNTIME,
         inputs,
         onnx_files.outputs(graph),
-        (onnx_files.MODEL, *onnx_files.data_files(graph)),
+        onnx_files.files(graph),
         on_gpu=execution.on_gpu,
         level=_level(directory, scratch),
         accelerator=(lambda name: _accelerator(name, inputs, execution)) if by_tensorrt else None,

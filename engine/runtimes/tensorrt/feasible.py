@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.gpus import AMPERE, called
 from engine.runtimes import versions
 from engine.runtimes.preparation import CONTRIBUTED
 from engine.runtimes.registry import find, of
-from engine.runtimes.tensorrt.spec import Engines, TensorRT
+from engine.runtimes.tensorrt.spec import NEED_GPU, Engines, TensorRT
 from engine.runtimes.triton_images import tensorrt_for
 
 if TYPE_CHECKING:
@@ -24,12 +25,7 @@ _IsSet = Callable[[Any], object]
 _NEED_GPU: tuple[tuple[str, _IsSet, str], ...] = (
     ("compatibility", lambda tensorrt: tensorrt.get("compatibility", "none") != "none",
      "leave it out: the engine is for the devices that `target.device` lists"),
-    ("version_compatible", lambda tensorrt: tensorrt.get("version_compatible"),
-     "leave it out, or use runtime: tensorrt"),
-    ("exclude_lean_runtime", lambda tensorrt: tensorrt.get("exclude_lean_runtime"),
-     "leave it out, or use runtime: tensorrt"),
-    ("refit", lambda tensorrt: tensorrt.get("refit"), "leave it out, or use runtime: tensorrt"),
-    ("strip_plan", lambda tensorrt: tensorrt.get("strip_plan"), "leave it out, or use runtime: tensorrt"),
+    *((name, methodcaller("get", name), "leave it out, or use runtime: tensorrt") for name in NEED_GPU),
     ("timing_cache", lambda tensorrt: tensorrt.get("timing_cache"), "leave it out: it keeps nothing there"),
 )  # fmt: skip
 """Options that TensorRT-RTX refuses or ignores where it builds without a GPU (tensorrt-rtx 1.7): name, test, hint."""

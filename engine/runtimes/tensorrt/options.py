@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from engine.errors import StepError
 from engine.runtimes.tensorrt.api import engine_runtime, trt
+from engine.runtimes.tensorrt.spec import NEED_GPU
 from engine.step import Frozen
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ Compatibility = Literal["none", "same-compute-capability", "ampere-plus"]
 
 _LEVELS = {"same-compute-capability": "SAME_COMPUTE_CAPABILITY", "ampere-plus": "AMPERE_PLUS"}
 _FLAGS = ("version_compatible", "exclude_lean_runtime", "strip_plan", "refit", "weight_streaming", "sparse_weights")
-_NEED_GPU = ("refit", "strip_plan", "version_compatible", "exclude_lean_runtime")
-"""Options that TensorRT-RTX supports only with a GPU during the build, or with libraries that it does not ship."""
 
 
 class BuilderOptions(Frozen):
@@ -63,7 +62,7 @@ def refuse(options: BuilderOptions, runtime: str) -> None:
         )
     if not engine_runtime(runtime).anywhere:
         return
-    refused = [name for name in _NEED_GPU if getattr(options, name)]
+    refused = [name for name in NEED_GPU if getattr(options, name)]
     refused += [f"memory_pool.{pool}" for pool in options.memory_pool if pool.startswith("dla")]
     refused += [f"compatibility: {options.compatibility}"] if options.compatibility != "none" else []
     if refused:

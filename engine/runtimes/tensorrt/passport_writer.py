@@ -62,10 +62,9 @@ def _driver() -> str | None:
 
 
 def _onnx(folder: Path, graph: onnx.ModelProto) -> Onnx:
-    files = [onnx_files.MODEL, *onnx_files.data_files(graph)]
     return Onnx(
-        digest=digest.of_tree({name: digest.of_file(folder / name) for name in files}),
-        bytes=sum((folder / name).stat().st_size for name in files),
+        digest=digest.of_tree({name: digest.of_file(folder / name) for name in onnx_files.files(graph)}),
+        bytes=onnx_files.size(folder, graph),
     )
 
 

@@ -22,6 +22,10 @@ CUDA_BINDINGS = ("cuda-bindings", "cuda.bindings")
 """The distribution and the module with which engines are run."""
 
 
+NEED_GPU = ("version_compatible", "exclude_lean_runtime", "refit", "strip_plan")
+"""Options that TensorRT-RTX supports only with a GPU during the build, or with libraries that it does not ship."""
+
+
 def _feasible() -> ModuleType:
     """Import the checks of recipes by a module name in a string, so that the code of the checks is part of no key."""
     return import_module(f"{__package__}.feasible")
