@@ -21,7 +21,7 @@ def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
 
 
 def _together(overrides: Overrides) -> Iterator[Shapes]:
-    """Yield the tensors of each request that the overrides describe: `input`, each warm-up, each CUDA graph."""
+    """Yield the tensors of each request that the overrides describe: in `input`, each warm-up and each CUDA graph."""
     inputs = overrides.get("input", ())
     yield [
         (tensor.get("name", ""), _taken(tensor), ("input", index, "reshape" if "reshape" in tensor else "dims"))
