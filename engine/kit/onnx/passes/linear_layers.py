@@ -26,9 +26,9 @@ def split(model: onnx.ModelProto) -> None:
     """Turn every plain Gemm into MatMul and Add; a weight that a Gemm reads transposed is stored transposed.
 
     ONNX Runtime's quantizer also splits a Gemm, but transposes the weight in place, once for every Gemm that reads the
-    weight; other readers of the weight then get the wrong values. This pass stores one transposed copy of a weight for
-    all Gemms that read the weight transposed. A weight that no node reads any more is removed. A Gemm that transposes a
-    computed tensor stays a Gemm.
+    weight; other readers of the weight then get the wrong values. The function stores one transposed copy of a weight
+    for all Gemms that read the weight transposed. A weight that no node reads any more is removed. A Gemm that
+    transposes a computed tensor stays a Gemm.
     """
     _forget_shapes_of_weights(model)
     weights = _split(model.graph, {}, TensorNames(model))
@@ -39,7 +39,7 @@ def split(model: onnx.ModelProto) -> None:
 
 
 def _split(graph: onnx.GraphProto, around: Mapping[str, _Weight], names: TensorNames) -> list[_Weight]:
-    """Split the Gemms of a graph and of its bodies; return the weights of the graph and of the bodies.
+    """Split the Gemms of a graph and of its nodes' bodies; return the weights of the graph and of the bodies.
 
     `around` maps names to weights of the enclosing graphs, because a Gemm in a body may read weights of the enclosing
     graphs.
@@ -111,7 +111,7 @@ def _plain_gemm(node: onnx.NodeProto) -> bool:
 
 
 def _attribute(node: onnx.NodeProto, name: str) -> float:
-    """Return an attribute of a Gemm, or its default where the node leaves it out."""
+    """Return the value of a Gemm's attribute, or the attribute's default where the Gemm leaves the attribute out."""
     attribute = next((attribute for attribute in node.attribute if attribute.name == name), None)
     if name in {"alpha", "beta"}:
         return attribute.f if attribute else 1.0
