@@ -34,7 +34,7 @@ __all__ = [
 ]  # fmt: skip
 
 VERSION = 1
-"""The version number of this module's functions: see docs/stability.md."""
+"""The version number of the functions of `engine.api`, as docs/stability.md explains."""
 _MEMORY_PER_JOB = 4 << 30
 """Bytes of memory for each parallel job: the export of MiniLM peaks at about 1 GB, of BERT-large at about 4 GB."""
 
@@ -57,7 +57,7 @@ def check(recipes: Recipes, **reading: Unpack[Reading]) -> list[Checked]:
 
     Raises RecipeError, StepError.
 
-    The model's files are checked, too, if the model is on this machine or an earlier build fetched the model.
+    `check` also checks the model's files if the model is on this machine or an earlier build fetched the model.
     """
     selection = select(recipes, **reading)
     checks = []
@@ -135,8 +135,8 @@ def session(recipes: Recipes, **reading: Unpack[Reading]) -> Session:
 def lock(recipes: Recipes, **reading: Unpack[Reading]) -> list[Locked]:
     """Write each recipe's lock beside the recipe, from this machine and the store, without building anything.
 
-    The entries for other machines in a lock stay. The commits of hub revisions in a lock stay, too, unless `refresh` is
-    set.
+    The new lock keeps the old lock's entries for other machines. The new lock also keeps the old lock's commits of hub
+    revisions, unless `refresh` is set.
     """
     selection = select(recipes, **reading)
     return locking.write(Store(selection.store), variants(selection), refresh=selection.refresh)
@@ -150,7 +150,7 @@ class Session:
     variants: tuple[Variant, ...]
     lookup: Lookup
     locks: tuple[Path, ...] = ()
-    """The locks of a `--locked` or `--frozen` build."""
+    """The paths of the lock files of a `--locked` or `--frozen` build."""
 
     @property
     def jobs(self) -> Iterator[Job]:
@@ -195,9 +195,9 @@ class Session:
 
 
 def _model_facts(selection: Selection, variant: Variant) -> ModelFacts | None:
-    """Return the facts in the model's files, on this machine or from an earlier fetch; None without the files.
+    """Return the ModelFacts report of a model whose files are on this machine or in the store; None without the files.
 
-    The function reads no tensor and writes nothing.
+    `_model_facts` reads no tensor and writes no file.
     """
     step = next((job.step for job in variant.jobs if job.step.report is ModelFacts), None)
     if step is None:

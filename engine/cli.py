@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 _INTERRUPTED = 130
-"""The exit code after Ctrl-C. As in shells, the exit code is 128 plus 2, the number of the signal SIGINT."""
+"""The exit code after Ctrl-C.
+
+As in shells, the exit code after Ctrl-C is 128 plus 2, the number of the signal SIGINT.
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -42,7 +45,7 @@ def _leave_own_folder() -> None:
 
     The first folder on the import path is the working directory for `python -m engine`, and the script's folder for
     `recipe`. With different folders on the import path, `python -m engine` and `recipe` could import different versions
-    of a tool. If this program can be imported only from the first folder of the import path, the folder stays.
+    of a tool. The folder stays on the import path if no other folder of the import path contains this program.
     """
     first = sys.path[0] if sys.path else None
     put_there = ("", os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0])))
@@ -52,7 +55,11 @@ def _leave_own_folder() -> None:
 
 
 def _exit(code: int, *, at_once: bool) -> NoReturn:
-    """Exit. If `at_once` is true, Python skips its clean-up at exit, which saves a fifth of a no-op build's time."""
+    """Exit.
+
+    If `at_once` is true, Python skips its clean-up at exit, which saves a fifth of the time of a build in which nothing
+    changed.
+    """
     if at_once:
         os._exit(code)
     sys.exit(code)
@@ -66,7 +73,7 @@ def _interrupted() -> int:
 def _output_lost(error: OSError) -> int:
     """Return the exit code after a failure to write the output: 0 where the reader closed its pipe, else 1.
 
-    The function also redirects stdout to the null device, so that the flush of stdout at exit does not fail.
+    `_output_lost` also redirects stdout to the null device, so that the flush of stdout at exit does not fail.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):

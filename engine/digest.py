@@ -19,7 +19,7 @@ _CHUNK = 1 << 20
 
 
 def of_bytes(data: bytes) -> Digest:
-    """Return the digest of `data`."""
+    """Return the digest of the bytes `data`, a checksum of 128 bits (xxh3) in hexadecimal digits."""
     return Digest(xxhash.xxh3_128_hexdigest(data))
 
 
@@ -38,8 +38,8 @@ def of_file(path: str | Path) -> Digest:
 def of_rows(rows: Iterable[tuple[str, str]]) -> Digest:
     """Return the digest of ordered (name, value) pairs.
 
-    Every string is prefixed by its length in bytes. The length prefixes keep two different lists of pairs from giving
-    the same bytes.
+    Before it is hashed, every name and value gets its length in bytes as a prefix. Because each string is prefixed by
+    its length, two different lists of pairs never give the same bytes.
     """
     state = xxhash.xxh3_128(b"rows/1")
     for row in rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
 from engine.text.places import Position
@@ -20,7 +20,7 @@ class Exit(IntEnum):
 
     @staticmethod
     def worst(codes: Sequence[Exit]) -> Exit:
-        """Return the exit code in `codes` that comes first in the order 130, 2, 1, 4, 3, 0."""
+        """Return the first of the exit codes 130, 2, 1, 4, 3 and 0 that `codes` contains; 0 if `codes` is empty."""
         order = (Exit.INTERRUPTED, Exit.USAGE, Exit.FAILED, Exit.JUDGED, Exit.WAITING, Exit.OK)
         return next((code for code in order if code in codes), Exit.OK)
 
@@ -51,12 +51,22 @@ class UserError(Exception):
         return "\n".join(lines)
 
 
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and the errors behind it, the outermost first."""
+    chain: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in chain:
+        chain.append(current)
+        yield current
+        current = current.__cause__ or current.__context__
+
+
 class StepError(UserError):
     """A step failed (exit 1)."""
 
 
 class JudgementError(UserError):
-    """A measurement is outside a bound of the recipe (exit 4). The store keeps the measurement."""
+    """A measurement is outside a bound of the recipe (exit 4). The report with the measurement stays in the store."""
 
     exit = Exit.JUDGED
 

@@ -46,7 +46,7 @@ def key_of(
 
 
 def option_rows(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the rows of a step's options."""
+    """Return the rows of a key for a step's options: a mapping from names that begin with `options.` to values."""
     rows: dict[str, str] = {}
     for name, value in options.items():
         rows.update(_flat(f"options.{name}", value))
@@ -81,7 +81,7 @@ def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _flat(row: str, value: Any) -> dict[str, str]:
-    """Return a row for each leaf of nested mappings; any other value is one row."""
+    """Return the rows of a key for `value`: a row for each value in nested mappings, or one row if it is no mapping."""
     if isinstance(value, Mapping) and value:
         flat: dict[str, str] = {}
         for name, inner in value.items():

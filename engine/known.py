@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +12,10 @@ from typing import Any
 class Known:
     """The value of a fact, and the files and environment variables that the value was read from.
 
-    While no file in `paths` and no environment variable in `variables` changes, the value stays the same. `paths` also
-    names missing files that would change the value if the files existed. For a value that the operating system itself
-    reports (about the CPU, the kernel or the driver), `paths` names no files of the operating system, because every
-    no-op build asks the operating system again.
+    The fact has the same value until a file in `paths` or an environment variable in `variables` changes. `paths` also
+    names files that do not exist, but would change the fact's value if they existed. For a fact that the operating
+    system reports (about the CPU, the kernel or the driver), `paths` leaves out the operating system's own files,
+    because every no-op build asks the operating system for the value again.
     """
 
     value: str
@@ -22,16 +23,27 @@ class Known:
     variables: tuple[str, ...] = ()
 
 
-Tell = Callable[[Any], Known]
-"""A function that returns a fact of this machine. The function's argument is the `Hardware` that a job needs, or None.
+def places_on_path(*programs: str) -> Iterator[str]:
+    """Yield the paths at which the shell would look for programs, folder by folder of the variable PATH."""
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        yield from (os.path.join(folder, program) for program in programs)
 
-The function raises KeyError where this machine lacks the hardware that the job needs.
+
+Tell = Callable[[Any], Known]
+"""A function that returns a fact of this machine.
+
+The argument of a `Tell` function is the `Hardware` that a job needs, or None.
+
+A `Tell` function raises KeyError if this machine lacks the hardware that the job needs.
 """
 
 
 @dataclass(frozen=True)
 class Fact:
-    """The function that reads a fact. A record holds all facts for which `describes_machine` is true."""
+    """The function that reads a fact.
+
+    Each record of the store holds the values of all facts for which `describes_machine` is true.
+    """
 
     tell: Tell
     describes_machine: bool = False

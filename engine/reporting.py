@@ -50,7 +50,10 @@ class TypedReport:
 
     @classmethod
     def from_json(cls, raw: object, version: int | None = None) -> Self:
-        """Return the report in a JSON object. Raises ValueError where the object does not fit the report's fields."""
+        """Make a report from its JSON object and return the report.
+
+        Raises ValueError where the object does not fit the report's fields.
+        """
         if version not in (None, cls.version):
             raw = cls.migrated(cast("Mapping[str, object]", raw), version)
         return cast("Self", _read(cls, raw))
@@ -58,7 +61,7 @@ class TypedReport:
 
 @dataclass(frozen=True)
 class Number:
-    """How a number is shown: its label, its unit, and its decimal places or its significant digits."""
+    """How a report shows a number: its label, its unit, and its decimal places or its significant digits."""
 
     label: str
     unit: str = ""
@@ -79,10 +82,10 @@ class Number:
 
 @runtime_checkable
 class HasLine(Protocol):
-    """A value of several numbers, which writes its line of the report itself."""
+    """A value that consists of several numbers and that formats its own line of the report."""
 
     def line(self, number: Number) -> str:
-        """Return the value as a line, with the label and digits of `number`."""
+        """Return the line of the report that shows the value, with the label and the decimal places of `number`."""
 
 
 def measured(label: str, *, unit: str = "", digits: int) -> Mapping[str, object]:
@@ -140,7 +143,10 @@ def _hints(kind: type) -> Mapping[str, Any]:
 
 
 def _read(hint: Any, raw: Any) -> object:
-    """Return `raw`, parsed JSON, as a value of the type `hint`. Raises ValueError where `raw` does not fit `hint`."""
+    """Return `raw`, parsed JSON, as a value of the type `hint`.
+
+    Raises ValueError if `raw` is no value of the type `hint`.
+    """
     origin, arguments = get_origin(hint), get_args(hint)
     if is_dataclass(hint) and isinstance(hint, type):
         value = _read_fields(hint, raw)

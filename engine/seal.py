@@ -12,26 +12,26 @@ if TYPE_CHECKING:
 class Seal:
     """One form of sealed bytes: the bytes `head`, then a checksum of place and content, then the content.
 
-    The place is the name under which the bytes are kept, for example a file name. The checksum does not fit bytes that
-    were moved to another place.
+    The place of sealed bytes is the name under which the bytes are kept, for example a file name. If a file's bytes are
+    moved to another name, the checksum no longer matches.
     """
 
     def __init__(
         self, checksum: Callable[[bytes, bytes | memoryview], bytes], *, length: int, head: bytes = b""
     ) -> None:
-        """`checksum(place, content)` returns `length` bytes."""
+        """`checksum(place, content)` is a function that returns a checksum of `length` bytes."""
         self._checksum = checksum
         self._head = head
         self._start = len(head) + length
 
     def close(self, content: bytes, place: bytes = b"") -> bytes:
-        """Return the content with `head` and the checksum in front."""
+        """Return `head`, then the checksum of `place` and `content`, then `content`."""
         return self._head + self._checksum(place, content) + content
 
     def open(self, raw: bytes, place: bytes = b"") -> memoryview:
         """Return the content of sealed bytes.
 
-        Raises ValueError where the bytes or the place differ from the sealed bytes and place.
+        Raises ValueError if the bytes have changed since they were sealed, or were sealed for another place.
         """
         content = memoryview(raw)[self._start :]
         if raw[: self._start] != self._head + self._checksum(place, content):

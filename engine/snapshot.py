@@ -20,7 +20,7 @@ FORMAT = 5
 _PART = 1024
 """The number of files in a part of a snapshot: several processes compare the parts.
 
-Comparing the stat rows of one part takes longer than starting a process.
+Comparing the stat rows of a part with so many files takes longer than starting a process.
 """
 _VALUED = {"-j", "--jobs"}
 _FLAGS = {"--json"}
@@ -63,7 +63,7 @@ class Candidate:
     def __init__(
         self, *, inputs: Iterable[str], outputs: Iterable[str], notes: Iterable[str], links: Iterable[str]
     ) -> None:
-        """Read the stat rows of all files.
+        """Read the stat rows of all files of the build.
 
         `inputs` are the files that the plan read, `outputs` the files that the build wrote, `links` the paths in
         recipes.
@@ -78,7 +78,7 @@ class Candidate:
         self.ways = _ways(links)
 
     def newest_ns(self) -> int:
-        """Return the latest change time of the inputs, in ns."""
+        """Return the latest change time of the files that the build read, in nanoseconds."""
         return max((row[4] for row in self.fed.values() if row is not None), default=0)
 
     def keep(
@@ -94,8 +94,8 @@ class Candidate:
     ) -> None:
         """Write the snapshot to the store with `write(path, content)`, which replaces a file in one step.
 
-        `variables` names the environment variables that the build depends on. In the texts `talk`, `data` and `json`,
-        a NUL character stands for the duration of the answering run in seconds.
+        `variables` names the environment variables that the build depends on. In the texts `talk`, `data` and `json`, a
+        NUL character marks the place for the duration, in seconds, of the later run that answers from the snapshot.
         """
         path = path_of(argv)
         if path is None or None in self.written.values():
@@ -139,7 +139,7 @@ def path_of(argv: Sequence[str]) -> str | None:
 
 
 def names_in(path: str) -> list[str]:
-    """Return the files that a snapshot watches.
+    """Return the paths of the files whose changes the snapshot watches.
 
     Raises OSError for an unreadable snapshot and ValueError for a damaged snapshot.
     """
@@ -161,7 +161,8 @@ def _place_of(path: str) -> bytes:
 def _checksum(place: bytes, content: bytes | memoryview) -> bytes:
     """Return the CRC-32 of a file name and a content.
 
-    The xxh3 digest of other seals would be slower to import than the CRC-32 of zlib.
+    CRC-32 is used because importing `zlib` takes less time than importing the library of the xxh3 digest, which other
+    seals have.
     """
     return crc32(content, crc32(place)).to_bytes(_CHECKSUM_BYTES, "little")
 
@@ -222,9 +223,9 @@ def _row_of(name: str) -> tuple[int, ...] | None:
 
 
 def _ways(links: Iterable[str]) -> list[tuple[str, tuple[int, ...] | None]]:
-    """Return the identity of each folder and link on the paths `links`.
+    """Return each folder and link on the paths `links`, with the folder's device and inode or the link's stat row.
 
-    A path through a replaced folder leads to other files.
+    A path that leads through a folder or link leads to other files after the folder or link is replaced.
     """
     names: set[str] = set()
     for link in links:
@@ -246,7 +247,7 @@ def _way(name: str) -> tuple[int, ...] | None:
 
 
 def _identity(argv: Sequence[str], variables: Iterable[str]) -> tuple[Any, ...]:
-    """Return everything that a plan depends on, except the content of files."""
+    """Return what a plan depends on, except the content of files: the command line, the folder, the environment."""
     environment = sorted(item for item in os.environ.items() if item[0].startswith("RECIPE_"))
     return (
         FORMAT,

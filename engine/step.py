@@ -54,7 +54,7 @@ class Section(StrEnum):
     """The subject of a report, which decides where `recipe show` and the tables put the report."""
 
     VALIDATION = "validation"
-    """The built model compared with the original."""
+    """The report that compares the built model with the original model."""
     VALIDATION_ONNX = "validation_onnx"
     """The report that compares the ONNX graph for a GPU with the original model, on the CPU."""
     PRECISION = "precision"
@@ -93,7 +93,7 @@ class Hardware(Frozen):
 
     devices: tuple[Device, ...]
     tool: str
-    """The installed distribution: `tensorrt`, `tensorrt_rtx`, `onnxruntime-gpu`."""
+    """The name of the installed distribution for the GPU: `tensorrt`, `tensorrt_rtx` or `onnxruntime-gpu`."""
     version: str | None = None
     """The suitable versions of the tool, as recipes write them: "10.x"; None for any version."""
 
@@ -109,17 +109,20 @@ class Hardware(Frozen):
 
 
 class Step(Frozen, ABC):
-    """One kind of work. The fields of a step are its options; the keyword-only parameters of `run` are its inputs.
+    """A step, which is one kind of work in a build.
+
+    The fields of a step are its options; the keyword-only parameters of `run` are its inputs.
 
     - A field of type `Source` is an input, too: the digest or hub commit of the source is a row of the key, and `run`
       gets the path of the source under the field's name. A field `name` with a tuple of sources gives `run` the inputs
       `name_0`, `name_1`, ..., which `run` takes by `**name`.
-    - Any other input is called like the output that `run` gets: by the name that a step `makes`, or by a step's name.
+    - An input without a field has the same name as the output that `run` gets for the input: the name that a step
+      `makes`, or a step's name.
     - If a recipe does not use the step that makes an input, the consumer gets the first input of that unused step:
       without `quantize`, a step with the input `quantized` gets the input that `quantize` would have got.
     - A variable `data` declares the files that the step's code reads, for example `data = ("words.txt", "tables/")`.
-      The variable stands in the step's module or, as a `ClassVar`, in the class. The value of `data` is a tuple of
-      literal texts, each a path relative to the module's folder.
+      The variable `data` stands in the step's module or, as a `ClassVar`, in the step's class. The value of `data` is a
+      tuple of literal texts, each a path relative to the module's folder.
     """
 
     name: ClassVar[str] = ""
@@ -129,19 +132,19 @@ class Step(Frozen, ABC):
     after: ClassVar[str | None] = None
     """The name of the step after which this step comes.
 
-    Later steps that take the output of the step `after` get this step's output instead.
+    A later step that takes the output of the step `after` gets the output of this step instead.
     """
     tools: ClassVar[tuple[str, ...]] = ()
-    """Installed distributions whose versions change the result."""
+    """Installed distributions whose versions change the step's result."""
     facts: ClassVar[tuple[str, ...]] = ()
     """The names of facts of the machine that change the step's result, for example `cpu.isa`."""
     variables: ClassVar[tuple[str, ...]] = ()
-    """Environment variables that change the result.
+    """The names of environment variables that change the step's result.
 
     A worker sees only the variables that its steps declare and the variables that say where files are.
     """
     judged: ClassVar[tuple[str, ...]] = ()
-    """Fields that only `judge` reads.
+    """The names of the step's fields that only `judge` reads.
 
     A change of a judged field, for example a bound, makes no job run again, because judged fields are no rows of the
     key.
@@ -149,7 +152,7 @@ class Step(Frozen, ABC):
     gates: ClassVar[tuple[str, ...]] = ()
     """Steps that must pass before this step starts, without being its inputs."""
     exclusive: ClassVar[bool] = False
-    """Whether the job must run alone, because it measures time."""
+    """Whether a job of this step must run alone, because the step measures time."""
     reproducible: ClassVar[bool] = True
     """Whether two runs of the step with the same inputs write the same bytes.
 
@@ -158,18 +161,19 @@ class Step(Frozen, ABC):
     same key writes other bytes.
     """
     kept_by: ClassVar[tuple[str, ...]] = ()
-    """The rows of the key that the name of the step's kept file is made from.
+    """The names of the rows of the key whose values together name the step's kept file, such as a timing cache.
 
-    The kept file stays in the store for later runs.
+    The store keeps the kept file for later runs of the step.
 
     A kept file, for example TensorRT's timing cache, saves time and changes no result.
 
-    If the store has a kept file, `run` finds the file at `out.parent / KEPT`. After the run the store takes the
-    file at `out.parent / KEPT`."""
+    If the store has a kept file from an earlier run, `run` finds the kept file at `out.parent / KEPT`. After the run
+    the store takes over the kept file from `out.parent / KEPT`.
+    """
     report: ClassVar[type[TypedReport] | None] = None
     """The type that `run` returns and `judge` takes; None for a plain mapping of JSON values, or no report."""
     section: ClassVar[Section | None] = None
-    """The subject of the report; None for a report that no table shows."""
+    """The subject of the step's report, which decides the table that shows the report; None for no table."""
     carries_model: ClassVar[bool] = False
     """Whether the step's output is the model, as a checkpoint, a graph or an engine.
 
@@ -178,7 +182,7 @@ class Step(Frozen, ABC):
     delivers: ClassVar[bool] = False
     """Whether the output is the package that the user gets, under `build/<recipe>`."""
     time_limit: ClassVar[float] = 3600.0
-    """Seconds after which the worker is stopped."""
+    """The time limit of a job in seconds: a worker that runs the job longer is stopped."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
@@ -206,9 +210,9 @@ class Step(Frozen, ABC):
     def model_facts(self, place: Path) -> ModelFacts | None:
         """Return the report that a build would make of the model at `place`, read without building anything.
 
-        `place` is the path of the first source of the step. Returns None if the step cannot read the facts from the
-        files alone. Raises StepError for a path without a model. `recipe check` calls `model_facts` of the step whose
-        report is `ModelFacts`.
+        `place` is the path of the step's first source, for example the folder of a checkpoint. Returns None if the step
+        cannot read the facts of the model from the model's files alone. Raises StepError for a path without a model.
+        `recipe check` calls `model_facts` of the step whose report is `ModelFacts`.
         """
         del place
         return None
@@ -228,9 +232,9 @@ class Step(Frozen, ABC):
     def code_used(self) -> tuple[str, ...]:
         """Return the modules that the step with these options runs; by default the step's own module.
 
-        The digest of all code that the returned modules import, directly or indirectly, is a row of the key. A module
-        that only some options need is named by `code_used` for these options, and the step imports the module by a
-        string with its name: an import statement would make the module count for all options.
+        The digest of all code that the returned modules contain or import, directly or indirectly, is a row of the key.
+        A module that only some options need is named by `code_used` for these options, and the step imports the module
+        by a string with its name: an import statement would make the module count for all options.
         """
         return (type(self).__module__,)
 
@@ -262,12 +266,12 @@ class Step(Frozen, ABC):
 
     @classmethod
     def inputs(cls) -> tuple[str, ...]:
-        """Return the names of `run`'s keyword-only parameters, except fields of the step."""
+        """Return the names of `run`'s keyword-only parameters, without the names of the step's fields."""
         return tuple(name for name in _parameters(cls) if name not in cls.model_fields)
 
     @classmethod
     def required_inputs(cls) -> tuple[str, ...]:
-        """Return the inputs that have no default in `run`."""
+        """Return the names of the inputs of the step that have no default in the signature of `run`."""
         return tuple(name for name in cls.inputs() if _parameters(cls)[name])
 
 
@@ -277,7 +281,7 @@ def _holds_source(annotation: Any) -> bool:
 
 @cache
 def _parameters(step: type[Step]) -> Mapping[str, bool]:
-    """Return the names of the keyword-only parameters of `run`; the value is True for a parameter without a default."""
+    """Return, by the name of each keyword-only parameter of `run`, whether the parameter has no default."""
     parameters = inspect.signature(step.run).parameters.values()
     only = (p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY)
     return {p.name: p.default is inspect.Parameter.empty for p in only}

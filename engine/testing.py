@@ -26,7 +26,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class StepOutput:
-    """The output and the report of a step."""
+    """What a step left in a test: its output, report and files."""
 
     out: Path
     """The folder with the step's output, read-only as in a store."""

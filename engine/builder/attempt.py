@@ -26,7 +26,8 @@ from engine.store.store import Record
 class Attempt:
     """One run of a job in a worker.
 
-    `close` releases the file lock and removes the folder, after a success and after a failure.
+    `close` releases the file lock of the job's key and removes the attempt's folder, after a success and after a
+    failure.
     """
 
     lookup: Lookup
@@ -38,7 +39,7 @@ class Attempt:
 
     @classmethod
     def prepare(cls, lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], lock: FileLock) -> Self:
-        """Return an attempt with a new folder for the job's output and log. Raises StoreError."""
+        """Return an Attempt (one run of a job), with a new folder for the job's output and log. Raises StoreError."""
         store = lookup.store
         with contextlib.ExitStack() as resources, explained(store.root):
             resources.callback(lock.release)
@@ -93,7 +94,7 @@ class Attempt:
         )
 
     def close(self) -> None:
-        """Remove the folder and the log of the attempt, and release the lock of the job's key."""
+        """Delete the folder and the log of this run of the job, and release the lock of the job's key."""
         self.log.unlink(missing_ok=True)
         self.cleanup.close()
 

@@ -1,4 +1,4 @@
-"""The tickets of a build by state, and the order in which tickets of one state go on."""
+"""The tickets of a build by state, and the order in which the build loop takes tickets of one state."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from engine.store.heads import Head
 from engine.store.store import Record
 
 _WAITED_IN = (State.READY, State.STARTABLE, State.STARTABLE_ALONE, State.LOCKED_ELSEWHERE)
-"""States whose tickets wait in a queue until the loop takes them.
+"""The states in which a ticket waits in a queue until the build loop takes the ticket.
 
-Tickets in other states wait for an event, for example the end of a job.
+A ticket in a state that `_WAITED_IN` lacks is in no queue; only an event, for example the end of a job, can change its
+state.
 """
 
 

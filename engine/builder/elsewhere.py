@@ -15,7 +15,10 @@ _INPUT, _TOOL = "inputs.", "tools."
 
 
 class Elsewhere:
-    """All records of a store. The records are read at the first use, and again after records were added."""
+    """All records of a store.
+
+    An `Elsewhere` reads the records when it is first used, and again after records were added to the store.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -42,7 +45,7 @@ class Elsewhere:
     def differences(self, record: Record, key: Key, hardware: Hardware) -> list[Change]:
         """Return the rows in which a record differs from a key or from the required hardware.
 
-        Rows that may differ between machines are left out.
+        The result leaves out rows that may differ between machines with the same hardware.
         """
         key_there, tool = record.key, f"tools.{hardware.tool}"
         rows = [

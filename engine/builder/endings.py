@@ -40,7 +40,7 @@ class Endings:
         return any(code is not Exit.WAITING for code in self._exits)
 
     def settle(self, ticket: Ticket, record: Record, state: JobState, *, seconds: float = 0.0) -> Ended:
-        """End a job that has a record: judge the report, and copy the package of a delivering job."""
+        """End a job that has a record: judge the report, and copy the package to `build/` if the job made it."""
         ticket.record = record
         self._note(ticket, passed=True)
         step = ticket.job.step

@@ -1,4 +1,4 @@
-"""The facts in keys, from the modules that declare them."""
+"""The facts that are rows of keys, from the modules that declare the facts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def describing() -> Mapping[str, str]:
 
 
 def needed_by(hardware: Hardware) -> Iterator[Known]:
-    """Yield the facts that decide whether this machine has the required hardware and tool."""
+    """Yield the facts that decide whether this machine has the required GPU, and the package that drives the GPU."""
     yield tools.known(hardware.tool)
     yield local_gpus.known(local_gpus.names())
 

@@ -19,7 +19,7 @@ State = Literal["cached", "stale", "new", "unknown"]
 
 @dataclass(frozen=True)
 class Finding:
-    """The state of a job, and the rows that explain it."""
+    """The state of a job for `recipe why`, and the rows of the key that explain the state."""
 
     job: Job
     state: State
@@ -64,7 +64,7 @@ def _examine(job: Job, earlier: Mapping[str, Finding], head: Head, lookup: Looku
 
 
 def _lost(job: Job, before: Record | None) -> Change:
-    """Return the reason why a job with an unchanged key runs again: its record or artifact is missing or damaged."""
+    """Return why a job with an unchanged key runs again, as a Change: its record or artifact is missing or damaged."""
     if before is None:
         return Change("record", "stored", "missing or damaged")
     if reports.current(type(job.step), before) is None:

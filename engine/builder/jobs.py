@@ -1,4 +1,4 @@
-"""A recipe and the steps -> Jobs in an order in which each comes after the jobs that it needs."""
+"""Turn a recipe and the steps into jobs, in an order in which each job comes after the jobs that it needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.step import Step
 
 @dataclass(frozen=True)
 class Job:
-    """A step with its options, in one recipe."""
+    """One step, with its options, that is to run for one variant of a recipe."""
 
     recipe: str
     name: str
@@ -23,7 +23,7 @@ class Job:
     needs: Mapping[str, str]
     """For each parameter of the step's `run`, the name of the job whose output is passed."""
     gates: tuple[str, ...] = ()
-    """The jobs that must pass before this job starts, although this job reads none of their outputs."""
+    """The jobs that must pass before this job starts, in addition to the jobs whose outputs this job reads."""
 
     @property
     def earlier(self) -> tuple[str, ...]:

@@ -113,7 +113,7 @@ class Lookup:
         return None if facts.can_run(hardware) else hardware
 
     def note(self, known: Known) -> str:
-        """Return the value of a fact, and watch the files and variables behind it."""
+        """Return the value of a fact, and remember which files and environment variables the value depends on."""
         self._seen[known] = None
         return known.value
 
@@ -146,7 +146,7 @@ class Lookup:
 
     @cached_property
     def machine(self) -> Mapping[str, str]:
-        """The facts that describe this machine in records."""
+        """The facts about this machine that are written into each record that this machine makes."""
         return facts.describing()
 
     def source(self, source: Source) -> Resolved:
@@ -174,7 +174,10 @@ class Lookup:
         return known.resolved
 
     def accept(self, job: Job, record: Record) -> None:
-        """Raise UserError if the build must not use the record. The base class accepts every record."""
+        """Raise UserError if this build must not use `record` as the record of `job`.
+
+        The method of the base class never raises an error.
+        """
 
     def changed_meanwhile(self, job: Job) -> Path | None:
         """Return a file of a job's sources or code that changed after the file was read; None if no file changed.
@@ -202,14 +205,15 @@ class Lookup:
 def content_of(maker: Job, record: Record) -> str:
     """Return the value that stands for a job's output in the keys of later jobs.
 
-    The value is the digest of the artifact. If the step is not reproducible, the value names the key that the output
-    was made for, so that any output for the key serves.
+    The returned value is the digest of the job's artifact, if the step is reproducible. If the step is not
+    reproducible, the value names the key that the output was made for, so that all outputs for one key have the same
+    value.
     """
     return str(record.artifact) if maker.step.reproducible else under(record.digest)
 
 
 def under(key: str) -> str:
-    """Return the value in later keys of an output that is not reproducible: the output's key, not its bytes."""
+    """Return the text that names the key of an output; keys of later jobs have it if the output is not reproducible."""
     return f"made under {key}"
 
 

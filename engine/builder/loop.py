@@ -43,7 +43,7 @@ class _Running:
     ticket: Ticket
     attempt: Attempt
     followers: list[Ticket] = field(default_factory=list)
-    """Tickets of the same job in other variants, which are looked up again after the run."""
+    """Tickets of the same job in other variants; the tickets are looked up again in the store after the job's run."""
 
 
 def run(

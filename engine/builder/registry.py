@@ -20,7 +20,7 @@ from engine.errors import StepError
 from engine.step import Step
 
 _LAZY_ROOMS = ("engine.kit.", "engine.runtimes.", "engine.server.", "engine.client.")
-"""Name prefixes of the modules that steps need only when they run: planning a build does not load the modules."""
+"""The beginnings of the names of modules that planning a build need not load, because only running steps use them."""
 
 
 def folders() -> list[str]:
@@ -101,7 +101,7 @@ class _LazyFinder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return a spec with a lazy loader for a module below `_LAZY_ROOMS`; None for any other module."""
+        """Return a spec with a lazy loader for a module with a prefix in `_LAZY_ROOMS`; None for any other module."""
         if not fullname.startswith(_LAZY_ROOMS):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
@@ -113,7 +113,7 @@ class _LazyFinder(MetaPathFinder):
 
 @contextmanager
 def _loading_lazily() -> Iterator[None]:
-    """Inside the `with` block, delay the load of a module below `_LAZY_ROOMS` until one of its attributes is read.
+    """Inside the `with` block, load a module of the packages `_LAZY_ROOMS` only when one of its attributes is read.
 
     With lazy loading, `from engine.kit.onnx import shapes` does not load `shapes` yet; `from engine.kit.onnx.shapes
     import infer` loads `shapes` at once. Workers import steps without lazy loading, so that a job starts with all of

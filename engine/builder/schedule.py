@@ -10,7 +10,7 @@ Name = TypeVar("Name", bound=Hashable)
 Item = TypeVar("Item")
 
 UNKNOWN_SECONDS = 1.0
-"""The expected time of a job that was never run here."""
+"""The expected duration in seconds of a job for which the store has no measured duration."""
 
 
 def urgencies(jobs: Sequence[tuple[Name, Iterable[Name]]], seconds: Mapping[Name, float]) -> dict[Name, float]:

@@ -19,8 +19,6 @@ from engine.recipe.project import project_of
 from engine.runtimes import registry as runtimes
 from engine.step import Step
 
-_LISTED = 5
-
 Recipes = str | Path | Sequence[str | Path]
 
 
@@ -63,14 +61,14 @@ class Selection:
 
 
 def store_of(cache: Path | None, recipe: Path) -> Path:
-    """Return the store's folder: the folder `cache`, else the variable RECIPE_CACHE, else `cache/` of the project."""
+    """Return the store's folder: the argument `cache`, else the variable RECIPE_CACHE, else `cache/` of the project."""
     return cache or Path(os.environ.get("RECIPE_CACHE") or project_of(recipe) / "cache")
 
 
 def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
     """Return a Selection of recipes with options; RECIPE_ALLOW_PATHS adds allowed paths.
 
-    Raises UsageError without a recipe.
+    Raises UsageError if `recipes` is empty.
     """
     given = [recipes] if isinstance(recipes, str | Path) else list(recipes)
     if not given:
@@ -136,8 +134,8 @@ def _variant(loaded: LoadedRecipe, steps: Mapping[str, type[Step]], to: Sequence
 def _refuse_version(loaded: LoadedRecipe) -> None:
     """Raise RecipeError if the installed version of the runtime is not the version that the recipe requests.
 
-    A runtime that builds only on certain machines, such as TensorRT, raises nothing: another machine may have the
-    version.
+    For a runtime that builds only on certain machines, such as TensorRT, no error is raised, because another machine
+    may have the requested version.
     """
     runtimes.of(loaded.recipe).refuse_installed(loaded, _installed)
 
@@ -154,9 +152,8 @@ def _refuse_overlap(loaded: LoadedRecipe) -> None:
         return
     both = overlap.shared(calibration.samples, validated, calibration.limit)
     if both:
-        what = f"{len(both)} of the samples in calibrate.samples are also in validate.samples"
-        hint = "a model that is validated on what it was calibrated on looks better than it is: keep them apart"
-        raise loaded.error(what, "calibrate", "samples", facts=both[:_LISTED], hint=hint)
+        facts = both[: overlap.LISTED]
+        raise loaded.error(overlap.what(both), "calibrate", "samples", facts=facts, hint=overlap.HINT)
 
 
 def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[jobs.Job, ...]:
@@ -175,7 +172,7 @@ def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[job
 
 
 class _Consulted(dict[str, Mapping[str, Any]]):
-    """The options of steps under `steps:`, which note the names that steps look up: other options would be ignored."""
+    """The field `steps` of a recipe: a dictionary that notes the steps whose options were read."""
 
     def __init__(self, options: Mapping[str, Mapping[str, Any]]) -> None:
         super().__init__(options)

@@ -23,9 +23,9 @@ class Resolved:
     """The location and content of a source.
 
     `row` is the source's value in the key: the digest of the content, or `hf:REPO@COMMIT`. `location` is the path or
-    name that `Step.run` receives. `files` are the files and folders that were read; `row` stays valid as long as their
-    stat rows stay the same. `resolution` is the commit of a branch or tag, which the caller remembers: ("hf:REPO@main",
-    commit).
+    name that `Step.run` receives. `files` are the files and folders that were read to compute `row`; `row` stays valid
+    as long as the stat rows of `files` stay the same. `resolution` is the commit of a branch or tag, which the caller
+    remembers: ("hf:REPO@main", commit).
     """
 
     row: str
@@ -41,11 +41,11 @@ def resolve(
     remembered: Callable[[str], str | None],
     refresh: bool = False,
 ) -> Resolved:
-    """Return the location and content of a source.
+    """Return where the source is, and the digest or hub commit of its content.
 
     `digest_file` returns a file's digest. `remembered` returns the last known commit of a branch or tag, by
-    "hf:REPO@REVISION"; with `refresh` the hub is asked for the commit again. Raises StepError for a source that is
-    missing, unreadable or unknown to the hub.
+    "hf:REPO@REVISION"; with `refresh` the hub is asked for the commit again. Raises StepError if a source is missing or
+    unreadable, or if the hub does not know the source.
     """
     tokenizer = source.part == "tokenizer"
     scheme, _, rest = source.uri.partition(":")

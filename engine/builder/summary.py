@@ -1,4 +1,4 @@
-"""Gather the records and reports of a variant's last build."""
+"""Gather the records and reports of a variant's last build into a Summary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ R = TypeVar("R", bound=TypedReport)
 
 @dataclass(frozen=True)
 class Summary:
-    """The records of a variant by job, in the plan's order. A job without a stored record is left out of `records`."""
+    """The records of a variant by job, in the plan's order.
+
+    A job that has no record in the store is missing in `records`.
+    """
 
     variant: PlannedVariant
     records: Mapping[str, Record]
@@ -30,7 +33,7 @@ class Summary:
         return next((report for report in reports_of_section if isinstance(report, kind)), None)
 
     def taken(self, section: Section, name: str) -> Record | None:
-        """Return the record of the input `name` of the job that reports on a section; None without a record."""
+        """Return the record of the job that made the input `name` of the job that reports on `section`; else None."""
         jobs = (job for job in self.variant.jobs if job.step.section is section)
         return next((self.records.get(job.needs.get(name, "")) for job in jobs), None)
 
@@ -77,7 +80,7 @@ class Summary:
         return reports.read(type(job.step), self.records[job.name])
 
     def _filed(self, section: Section) -> Mapping[str, object]:
-        """Return the report about a section as JSON; {} for a missing report."""
+        """Return the JSON of the report whose subject is `section`; {} for a missing report."""
         return next((self.records[job.name].report for job in self._about(section)), {})
 
 

@@ -21,19 +21,19 @@ class State(Enum):
     """The state of a job in a build."""
 
     BLOCKED = auto()
-    """A job that this job needs has not ended yet."""
+    """The job waits, because another job that it needs has not ended yet."""
     READY = auto()
     """All jobs that this job needs have ended: this job is looked up next."""
     STARTABLE = auto()
     """The store has no record of the job: the job starts as soon as a worker is free."""
     STARTABLE_ALONE = auto()
-    """The store has no record of a job that measures time: the job starts when no other job runs or can start."""
+    """The store has no record of the job, which measures time: the job starts when no other job runs or can start."""
     LOCKED_ELSEWHERE = auto()
     """Another builder runs the job: this builder looks the job up again shortly."""
     RUNNING = auto()
     """A worker of this builder is running the job."""
     FOLLOWING = auto()
-    """A worker of this builder runs the same job for another variant; after the run this job is looked up again."""
+    """A worker of this builder runs the same job for another variant; after that run this job is looked up again."""
     ENDED = auto()
     """The job has ended: `Ticket.ended` says whether it is cached, built, skipped, failed or waiting for hardware."""
 
@@ -72,7 +72,7 @@ class Ticket:
 
     @property
     def known_key(self) -> Key:
-        """The job's key, once its inputs are known."""
+        """The job's key; an error until the job's inputs are known."""
         if self.key is None:
             raise AssertionError("a job's key is asked for before its inputs are known")
         return self.key
@@ -83,13 +83,13 @@ class Ticket:
         return digest_of(self.known_key)
 
     def rekey(self, key: Key) -> None:
-        """Take over the key of another machine's record, which serves as the record of this job."""
+        """Give this ticket the key of another machine's record, which is used as the record of the ticket's job."""
         self.key = key
         self.__dict__.pop("digest", None)
 
 
 def issue(variants: Iterable[PlannedVariant], heads: Mapping[str, Head]) -> Mapping[tuple[str, str], Ticket]:
-    """Return a ticket for each job by the names of variant and job.
+    """Return a mapping from the names of variant and job to the ticket of the job.
 
     The urgency of a ticket comes from the durations of jobs in earlier builds.
     """

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from engine.digest import Digest
-from engine.errors import StepError, UserError
+from engine.errors import StepError, UserError, causes
 from engine.store import output
 from engine.store.output import Files
 from engine.text import distribution
 
 _ROOM = 1 << 16
-"""A disk with fewer free bytes counts as full."""
+"""A disk that has fewer free bytes than this number counts as full."""
 _KIB = 1024
 """Bytes in a KiB, the unit of memory sizes in Linux's proc(5) and getrusage(2)."""
 _LISTED = 8
@@ -49,7 +49,7 @@ class WorkerTask:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a task: a report or an error, with measurements and output files."""
+    """What a worker returns after one run of a job: a report or an error, with measurements and output files."""
 
     report: Mapping[str, object] | None
     error: UserError | None
@@ -66,7 +66,7 @@ def command() -> list[str]:
 
 
 def main() -> None:
-    """Run the tasks that standard input gives as JSON lines, and write the outcomes to standard output.
+    """Run the jobs that standard input describes as JSON lines, and write the outcome of each job to standard output.
 
     While a task runs, the standard output and standard error of Python and native code go to the task's log.
     """
@@ -125,7 +125,7 @@ def _serve(task: WorkerTask) -> Outcome:
 
 
 def _speak_into(path: str) -> None:
-    """Redirect standard output and standard error to a job's log, and change to the folder of the log."""
+    """Redirect standard output and standard error to a job's log at `path`, and change to the folder of the log."""
     log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -194,19 +194,16 @@ def _unexpected(task: WorkerTask, error: BaseException) -> StepError:
     )
 
 
-def _is_full(error: BaseException | None) -> bool:
+def _is_full(error: BaseException) -> bool:
     """Say whether an error, or one of its causes, is a full disk or a used-up quota."""
-    while error is not None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+    full = (errno.ENOSPC, errno.EDQUOT)
+    return any(isinstance(cause, OSError) and cause.errno in full for cause in causes(error))
 
 
 def _has_no_room(path: str) -> bool:
     """Say whether the disk of a job's output is full.
 
-    The free space is measured because native code reports a full disk by many kinds of errors.
+    `_has_no_room` measures the free space because native code reports a full disk by many kinds of errors.
     """
     try:
         disk = os.statvfs(os.path.dirname(path))

@@ -73,7 +73,7 @@ class FrozenLookup(Lookup):
             raise StepError(error.what, [*error.facts, *keys], error.hint) from error
 
     def changed_meanwhile(self, job: Job) -> Path | None:
-        """Return the recipe's path for a job with a locked key.
+        """Return the recipe's path for a job whose key was taken from the lock, so that the job fails.
 
         A job with a locked key runs only if its record has vanished since the look-up.
         """
@@ -82,7 +82,7 @@ class FrozenLookup(Lookup):
         return super().changed_meanwhile(job)
 
     def _locked_keys(self, job: Job, inputs: Mapping[str, str]) -> Iterator[Key]:
-        """Yield the keys that the lock allows for a job. The key with this machine's facts comes first."""
+        """Yield the keys that the lock allows for a job; the key with this machine's facts comes first."""
         lock = self._locks[job.recipe]
         variant = self._variants[job.recipe]
         code = lock.steps.get(job.name)
@@ -115,7 +115,7 @@ class FrozenLookup(Lookup):
 
 
 def _pinned(locks: Mapping[str, Lock]) -> dict[str, str]:
-    """Return the commits of hub revisions in all locks.
+    """Return the commit that the locks have for each hub revision, by `hf:REPO@REVISION`.
 
     Raises LockError if two locks have different commits of one revision.
     """
@@ -132,5 +132,5 @@ def _pinned(locks: Mapping[str, Lock]) -> dict[str, str]:
 
 
 def _distinct(locks: Mapping[str, Lock]) -> list[Lock]:
-    """Return each lock once: the variants of a recipe share one lock."""
+    """Return a list with each lock once, because all variants of a recipe have the same lock object."""
     return list({id(lock): lock for lock in locks.values()}.values())

@@ -20,7 +20,7 @@ class LockedOutput:
 
 @dataclass(frozen=True)
 class LockedJob:
-    """A job's inputs and options. `output` is set if the output is known and is the same on every machine."""
+    """A job's inputs and options. `output` is None if the job's output is unknown or depends on the machine."""
 
     needs: Rows = field(default_factory=dict)
     reads: Rows = field(default_factory=dict)
@@ -31,7 +31,7 @@ class LockedJob:
 
     @property
     def rows(self) -> dict[str, str]:
-        """The inputs, gates and options of the job as rows for a comparison; the output has no row."""
+        """The rows of the job in a comparison of two locks: inputs, jobs that must pass before it, and options."""
         rows = {f"needs.{name}": maker for name, maker in self.needs.items()}
         rows |= {f"reads.{name}": source for name, source in self.reads.items()}
         rows |= {"gates": ", ".join(self.gates)} if self.gates else {}
@@ -48,7 +48,7 @@ class LockedVariant:
 
 @dataclass(frozen=True)
 class MachineSection:
-    """The outputs of jobs on machines that have the facts `facts`."""
+    """The part of a lock for one kind of machine: the machine's facts, and the outputs of jobs on such a machine."""
 
     facts: Rows
     outputs: Mapping[Place, LockedOutput]
@@ -68,7 +68,7 @@ class Lock:
     variants: Mapping[str, LockedVariant]
     machines: tuple[MachineSection, ...] = ()
     variables: Rows = field(default_factory=dict)
-    """The environment variables that are rows of the jobs' keys; a variable that is not set is left out."""
+    """The values of the environment variables that are rows of the jobs' keys, without variables that are not set."""
 
     def outputs_where(self, holds: Callable[[Rows], bool]) -> dict[Place, LockedOutput]:
         """Return the lock's outputs for one machine; `holds(facts)` says whether the machine has the facts."""
@@ -92,7 +92,7 @@ class Lock:
 
 
 def sections(outputs: Iterable[tuple[Rows, Place, LockedOutput]]) -> tuple[MachineSection, ...]:
-    """Gather outputs into sections: one section for each set of facts, sorted by the facts."""
+    """Return the outputs in sections, one section for each set of facts, sorted by the facts."""
     gathered: dict[tuple[tuple[str, str], ...], dict[Place, LockedOutput]] = {}
     for facts, place, output in outputs:
         gathered.setdefault(tuple(sorted(facts.items())), {})[place] = output

@@ -11,7 +11,7 @@ from engine.lockfile.content import Lock, LockedVariant, Rows
 _LISTED = 60
 """The greatest number of differing rows that an error lists; further rows are only counted."""
 _DEFAULT = ("locked the default", "here the default")
-"""Words for a field that a recipe leaves out: the field has its default."""
+"""The words that stand for the value of a field that a recipe leaves out, because the field then has its default."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A choice of the rows in which two locks are compared.
+    """A choice of the rows that a comparison of two locks takes into account.
 
-    `whole` is False if the command line selects variants or jobs; a row that only the lock has is then no difference.
-    `elsewhere` names the tools and environment variables of jobs that wait for other hardware; the lock's rows of these
-    tools and variables are not compared.
+    `whole` is False if the command line selects only some variants or jobs; then a row that is only in the lock does
+    not count as a difference. `elsewhere` names the tools and environment variables of jobs that wait for other
+    hardware; the lock's rows of these tools and variables are not compared.
     """
 
     whole: bool = True
@@ -62,7 +62,8 @@ def refuse(locked: Lock, here: Lock, comparison: Comparison, *, lock: str, recip
 def differences(locked: Lock, here: Lock, comparison: Comparison) -> Iterator[Difference]:
     """Yield the rows in which two locks differ.
 
-    Keys and artifacts follow from the other rows, so keys and artifacts are compared only if all other rows are equal.
+    In a lock, keys and artifacts follow from the other rows, so keys and artifacts are compared only if all other rows
+    are equal.
     """
     causes = [
         *_of_rows("", locked.sources, here.sources, comparison),
@@ -111,7 +112,10 @@ def _presence(kind: str, name: str, *, locked: bool) -> Difference:
 
 
 def _of_outputs(locked: Lock, here: Lock) -> Iterator[Difference]:
-    """Compare the outputs of jobs that both locks have; all sections of the lock `here` describe this machine."""
+    """Yield the rows in which two locks have different outputs of one job.
+
+    All sections of the lock `here` describe this machine.
+    """
     headings = [section.facts for section in here.machines]
     known = locked.outputs_where(lambda facts: facts in headings)
     for (variant, job), new in here.outputs_where(lambda _: True).items():

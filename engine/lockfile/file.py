@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from engine.errors import LockError, RecipeError, UsageError
+from engine.errors import LockError, UsageError
 from engine.lockfile.content import Lock
 from engine.lockfile.text import dump, parse
+from engine.recipe.text import not_utf8
 from engine.store.disk import replace
 from engine.text.places import Text
 
@@ -38,9 +39,7 @@ def find(path: Path) -> Lock | None:
     try:
         content = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        text = Text(str(path), data[: error.start].decode("utf-8"))
-        what = f"the lock is not UTF-8: byte 0x{data[error.start]:02x}"
-        raise RecipeError(what, text.position(error.start), hint="write it anew: `recipe lock`") from None
+        raise not_utf8(data, str(path), error, kind="lock", hint="write it anew: `recipe lock`") from None
     return parse(Text(str(path), content))
 
 

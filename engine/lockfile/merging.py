@@ -12,8 +12,8 @@ def merged(old: Lock | None, new: Lock, *, elsewhere: Collection[str]) -> Lock:
     """Return the new lock with the old lock's entries for other machines.
 
     The old lock's sections for other machines stay for each variant whose sources, tools, code and jobs are unchanged.
-    `elsewhere` names the tools and environment variables of jobs that wait for other hardware; the old lock's rows of
-    these tools and variables stay.
+    `elsewhere` names the tools and environment variables that are used only by jobs that wait for other hardware; the
+    returned lock has the old lock's rows of these tools and variables.
     """
     if old is None:
         return new

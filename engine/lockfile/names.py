@@ -21,8 +21,8 @@ def is_on_hub(source: Source) -> bool:
 def name_of(source: Source, variant: PlannedVariant) -> str:
     """Return a source's name in a lock.
 
-    The name is `hf:REPO@REVISION` for a hub's repository. The name of a file is its path as the recipe writes the path,
-    or a path relative to the project's folder.
+    In a lock, the name of a hub's repository is `hf:REPO@REVISION`. The name of a local file is its path as the recipe
+    writes the path, or a path relative to the project's folder.
     """
     if is_on_hub(source):
         return f"{source.uri}@{source.revision or 'main'}"
@@ -33,7 +33,7 @@ def name_of(source: Source, variant: PlannedVariant) -> str:
 def _inside(project: Path, uri: str) -> str:
     """Return a path inside the project as a path relative to the project's folder.
 
-    Steps of other packages may name files by absolute paths.
+    The path may be absolute, because a step of another Python package may name a file by an absolute path.
     """
     path = Path(uri.removeprefix("file:"))
     return path.relative_to(project).as_posix() if path.is_relative_to(project) else uri
@@ -57,7 +57,7 @@ def _hub_name(name: str) -> str:
 def recipe_rows(variant: PlannedVariant) -> dict[str, str]:
     """Return the fields in which a variant's recipe differs from the defaults.
 
-    Paths in the returned fields stay as the recipe writes them.
+    A path in the returned fields is written as in the recipe.
     """
     loaded = variant.loaded
     fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)

@@ -20,7 +20,7 @@ _NOT_LOOKED_UP = "not looked up"
 class Observed:
     """The lock that describes a recipe on this machine.
 
-    `elsewhere` names the tools and environment variables that only jobs use whose hardware this machine lacks.
+    `elsewhere` names the tools and environment variables that are used only by jobs whose hardware this machine lacks.
     """
 
     lock: Lock
@@ -30,9 +30,9 @@ class Observed:
 def observe(variants: Sequence[PlannedVariant], lookup: Lookup, locked: Lock | None, *, ask: bool) -> Observed:
     """Return the lock that describes all variants of one recipe on this machine.
 
-    An artifact that the store lacks is taken from the lock `locked`, if the job's key is the same in `locked`. Only
-    with `ask` is a hub asked for the commit of a revision; otherwise a commit that `locked` does not have stays
-    unknown. Raises UserError where a source is missing.
+    An artifact that the store lacks is taken from the lock `locked`, if the job's key is the same in `locked`. If `ask`
+    is true, a hub is asked for the commit of each revision. If `ask` is false, a commit that is not in the lock
+    `locked` stays unknown. Raises UserError where a source is missing.
     """
     walk = _Walk(lookup, locked, ask=ask)
     locked_variants = {variant.name: walk.variant(variant) for variant in variants}
@@ -50,7 +50,7 @@ def observe(variants: Sequence[PlannedVariant], lookup: Lookup, locked: Lock | N
 def holds(facts: Rows, lookup: Lookup) -> bool:
     """Say whether facts hold for this machine.
 
-    After the call `lookup` watches the files that the facts were read from, so that a change of the files is noticed.
+    `holds` makes `lookup` watch the files that the facts were read from, so that a change of the files is noticed.
     """
     device = {name: value for name, value in facts.items() if name.startswith(local_gpus.DEVICE)}
     others = {name: value for name, value in facts.items() if name not in device}
@@ -66,7 +66,7 @@ def holds(facts: Rows, lookup: Lookup) -> bool:
 
 @dataclass(frozen=True)
 class _Reach:
-    """What a job's output depends on, counting all jobs that it is made from."""
+    """What a job's output depends on, directly or through the jobs whose outputs the job reads."""
 
     facts: frozenset[str]
     """The names of the facts that this job, and the jobs that it is made from, depend on."""
@@ -96,7 +96,7 @@ class _Walk:
         self.outputs: list[tuple[Rows, Place, LockedOutput]] = []
 
     def variant(self, variant: PlannedVariant) -> LockedVariant:
-        """Note the sources, tools and code of a variant's jobs, and return the variant for the lock."""
+        """Collect the sources, tools and code of a variant's jobs; return the lock's form of the variant."""
         reaches: dict[str, _Reach] = {}
         jobs: dict[str, LockedJob] = {}
         for job in variant.jobs:
@@ -125,7 +125,7 @@ class _Walk:
         return LockedVariant(recipe_rows(variant), jobs)
 
     def _read(self, name: str, source: Source) -> bool:
-        """Add the digest or commit of a source to the lock; return whether the digest or commit is known."""
+        """Add a source's digest or commit to the lock; return False if the commit is unknown and no hub is asked."""
         if is_on_hub(source) and not self.ask and name not in self.commits:
             self.sources[name] = _NOT_LOOKED_UP
             return False
@@ -134,9 +134,10 @@ class _Walk:
         return True
 
     def _look_up(self, job: Job, inputs: Mapping[str, str], *, varies: bool) -> LockedOutput:
-        """Return a job's key with the artifact from the store, or else from the lock.
+        """Return the digest of a job's key with the artifact that the store, or else the lock, has for the key.
 
-        The artifact is left out if its bytes differ from build to build.
+        The artifact is left out of the returned LockedOutput if the bytes of the job's output differ from build to
+        build.
         """
         key = self.lookup.key(job, inputs)
         digest = str(digest_of(key))

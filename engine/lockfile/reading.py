@@ -60,7 +60,7 @@ class Reader:
     def fields(self, node: Node, *known: str) -> dict[str, Node]:
         """Return the values of a YAML mapping by their keys.
 
-        Raises RecipeError for a key that is not among the `known` ones.
+        Raises RecipeError if the mapping has a key that is not in `known`.
         """
         values = self.entries(node)
         for (key, _), name in zip(node.value, values, strict=True):

@@ -98,7 +98,7 @@ def _sorted(rows: Mapping[str, str]) -> dict[str, str]:
 
 
 def _filled(**fields: Any) -> dict[str, object]:
-    """Return the fields without the empty ones."""
+    """Return the named arguments as a dictionary, without empty values."""
     return {name: value for name, value in fields.items() if value}
 
 

@@ -16,7 +16,7 @@ _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 def physical_cores() -> int:
     """Return how many physical cores this process may use: two threads of one core count once.
 
-    A container's CPU quota limits the count. Outside Linux, every logical CPU counts as a core.
+    If a container has a CPU quota, the count is at most the quota. Outside Linux, every logical CPU counts as a core.
     """
     cores = {_siblings(number) for number in usable()}
     return max(1, min(len(cores), _quota()))

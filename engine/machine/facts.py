@@ -13,7 +13,7 @@ _ISA = {
 }  # fmt: skip
 """CPU features by which libraries choose kernels, as Linux names them.
 
-CPU features that are not in the set do not change results.
+A CPU feature that is not listed in `_ISA` does not change results.
 """
 
 

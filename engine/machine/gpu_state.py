@@ -21,7 +21,7 @@ class GpuReport:
     """The state of a GPU during a measurement.
 
     NVIDIA's tools can lock the clocks (`nvidia-smi --lock-gpu-clocks`) but do not show whether they are locked.
-    `steady` says whether the clocks were the same after every single measurement.
+    `steady` says whether the clocks of the GPU were the same after every single measurement.
     """
 
     name: str

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from engine import gpus as catalogue
-from engine.known import FACTS, Fact, Known
+from engine.known import FACTS, Fact, Known, places_on_path
 from engine.machine import cuda
 from engine.machine.gpu_state import query
 
@@ -35,8 +34,7 @@ class LocalGpu:
 
 def known(value: str) -> Known:
     """Return a value from nvidia-smi as a fact that depends on where nvidia-smi is, or could be, on the PATH."""
-    places = tuple(os.path.join(folder, _TOOL) for folder in os.environ.get("PATH", "").split(os.pathsep))
-    return Known(value, places, ("PATH",))
+    return Known(value, tuple(places_on_path(_TOOL)), ("PATH",))
 
 
 @cache

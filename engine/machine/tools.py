@@ -19,12 +19,13 @@ _ALTERNATIVES = (
     ("tensorrt_rtx", "tensorrt-rtx-cu13", "tensorrt-rtx-cu12"),
 )
 _STAND_INS = {name: others for name, *others in _ALTERNATIVES}
-"""For a distribution, the other distributions that provide the same import package.
+"""A mapping from a distribution to the other distributions that provide the same import package.
 
-If several of the distributions are installed, the last installation has overwritten the files of the others.
+If several distributions that provide one import package are installed, the distribution that was installed last has
+overwritten the files of the others.
 """
 _SELF_DESCRIPTION = ("capi", "build_and_package_info.py")
-"""The file in ONNX Runtime that names the distribution which the files belong to."""
+"""The file of an installed ONNX Runtime that names its distribution, for example `onnxruntime-gpu`."""
 
 
 def known(distribution: str) -> Known:
@@ -36,13 +37,13 @@ def known(distribution: str) -> Known:
 
 
 def build(distribution: str) -> Known:
-    """Return the name of the distribution that provides an import, or MISSING, with the files that have the name."""
+    """Return the name of an import package's distribution, or MISSING, with the files that the name depends on."""
     provider = _distribution(distribution)
     return Known(MISSING if provider is None else str(provider.metadata["Name"]), _behind(distribution))
 
 
 def version_of(distribution: str) -> str:
-    """Return the installed version of a distribution or its alternative, or MISSING.
+    """Return the installed version of a distribution, or else of its alternative; MISSING if neither is installed.
 
     A version is looked up once and then remembered.
     """
@@ -88,7 +89,7 @@ def _candidates(name: str) -> list[metadata.Distribution]:
 def _distribution(name: str) -> metadata.Distribution | None:
     """Return the distribution of an import package.
 
-    Of several candidates, the package's own files name the distribution.
+    If several installed distributions provide the import package, the name in the package's own files decides.
     """
     candidates = _candidates(name)
     if len(candidates) > 1:

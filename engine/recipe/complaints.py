@@ -13,7 +13,7 @@ from engine.errors import RecipeError
 from engine.recipe.fields import PATTERNS
 from engine.recipe.node import Node, place, walk_down
 from engine.recipe.outline import dotted, fields_at
-from engine.recipe.text import shown
+from engine.recipe.text import described, shown
 from engine.text import suggestions
 from engine.text.places import Position
 
@@ -38,7 +38,7 @@ _TYPES = {
     "finite_number": "a finite number is meant",
 }
 _KEY = "[key]"
-"""Pydantic's mark in a path: the error is about a key, not about the key's value."""
+"""If `_KEY` stands in a path of pydantic, the error is about a key of a mapping, not about the key's value."""
 
 
 def complaint(
@@ -97,7 +97,7 @@ def _position(detail: Any, root: Node) -> Position:
 
 
 def _in_words(detail: Any, root: Node) -> tuple[str, str]:
-    """Return the message of a validation error, and a hint."""
+    """Return the message of a pydantic validation error in plain words, and a hint."""
     path = _path(detail)
     existing = list(walk_down(root, path))
     node = root.find(existing) or root
@@ -143,13 +143,9 @@ _LIMITS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
 
 def description(node: Node) -> str:
     """Return a short description of a value for an error: `a list of 3`, `the text 'tiny'`, `true`."""
-    if node.mapping is not None:
-        return "a mapping" if node.mapping else "an empty mapping"
-    if node.items is not None:
-        return f"a list of {len(node.items)}" if node.items else "an empty list"
-    if node.value is None:
-        return "null" if node.written else "empty"
-    return f"the text {shown(node.value)!r}" if isinstance(node.value, str) else shown(node.written)
+    if node.value is None and not node.written:
+        return "empty"
+    return shown(node.written) if isinstance(node.value, int | float) else described(node.value)
 
 
 def _inside(path: Sequence[str | int]) -> str:

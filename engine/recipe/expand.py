@@ -14,17 +14,20 @@ from engine.recipe.outline import suggestion
 from engine.recipe.overrides import Assignment, applied, meaning, selects
 
 MAX_VALUES_TOGETHER = 1_000_000
-"""The most values that all variants of a recipe may hold together. Reading a million values takes several seconds."""
+"""Upper limit of the number of values that all variants of a recipe hold together.
+
+Reading a million values takes several seconds.
+"""
 
 _PLACEHOLDER = re.compile(r"\$\{([^{}]*)\}")
 _MAX_SLUG = 48
-"""The most characters of one value in the name of a variant.
+"""Upper limit of the number of characters that one value of the matrix adds to the name of a variant.
 
 If a value of an axis has more than 48 characters, the name of the variant has the last word of the axis's path and the
 number of the value in the axis instead, for example `source2`.
 """
 _LISTED = 12
-"""The most values of a field of the recipe that an error lists."""
+"""The largest number of values of a recipe's field that an error lists."""
 
 Numbers = Mapping[str, Mapping[str, int]]
 """For each axis of a matrix, a mapping from each value of the axis, as text, to the value's number, counted from 1."""
@@ -34,7 +37,7 @@ Numbers = Mapping[str, Mapping[str, int]]
 class Variant:
     """One variant of a recipe: a label with the variant's values of the matrix, and the variant's whole document.
 
-    The label is empty for a recipe without a matrix.
+    A variant of a recipe without a matrix has an empty label.
     """
 
     label: str
@@ -44,8 +47,8 @@ class Variant:
 def variants(root: Node, sets: Sequence[Assignment], only: Sequence[Assignment]) -> list[Variant]:
     """Return the variants of a document that `only` selects. Raises RecipeError.
 
-    An assignment of `sets` replaces all values of the matrix's axis that has the path of the assignment. All names are
-    compared, also those of variants that `only` does not select: two variants of one name are an error.
+    If an assignment of `sets` has the path of an axis of the matrix, the assignment replaces all values of the axis.
+    All names are compared, also those of variants that `only` does not select: two variants of one name are an error.
     """
     matrix = root.child("matrix")
     base = without(root, "matrix")
@@ -126,11 +129,13 @@ def written(value: Any) -> str:
 
 
 def _named(root: Node, combination: Mapping[str, Node], numbers: Mapping[str, int]) -> Node:
-    """Return a variant's document with the placeholders `${path}` of its name replaced. Raises RecipeError.
+    """Return a variant's document, with the placeholders `${path}` in its name replaced by the variant's values.
 
-    A name without placeholders gets all values of the matrix appended. `numbers` maps the path of each axis to the
-    number of the variant's value in the axis. A value of more than _MAX_SLUG characters is replaced by the last word of
-    its path and its number.
+    Raises RecipeError.
+
+    If the recipe's name has no placeholder, the variant's name is the recipe's name with all values of the matrix
+    appended. `numbers` maps the path of each axis to the number of the variant's value in the axis. In the name, a
+    value of more than _MAX_SLUG characters is replaced by the last word of the axis's path and the number of the value.
     """
     node = root.find(["name"])
     if node is None or not isinstance(node.value, str):

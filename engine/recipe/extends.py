@@ -16,16 +16,22 @@ from engine.recipe.yaml_text import parse
 from engine.text.places import Position
 
 MAX_PARENTS = 16
-"""The most files that a recipe may extend, directly and through its parents."""
+"""Upper limit of the number of files that a recipe extends, directly and through its parents."""
 VERSION = 1
 """The version of the recipe language that this program reads."""
 VERSION_FIELD = "recipe"
-"""The field in which a YAML file names its version of the recipe language. A merged recipe lacks the version field."""
+"""The field in which a YAML file names its version of the recipe language.
+
+A recipe that was merged with its parents has no version field.
+"""
 
 
 @dataclass(frozen=True)
 class Document:
-    """A recipe merged with its parents. `files` lists the recipe's file first, then the files of the parents."""
+    """A recipe merged with its parents.
+
+    `files` lists the recipe's own file first, then the files of the recipe's parents.
+    """
 
     root: Node
     files: tuple[Path, ...]

@@ -29,7 +29,7 @@ PATTERNS = {
     r"^[^\x00-\x1f\x7f]+$": "printable text on one line",
     r"^[^\s\x00-\x1f\x7f]+$": "printable text without spaces",
 }
-"""Regular expression for the value of a text field -> a description of valid values, for error messages."""
+"""A mapping from a text field's regular expression to a description of valid values, for error messages."""
 _FILE_NAME, _PRINTABLE, _WORD = PATTERNS
 
 Name = Annotated[str, StringConstraints(pattern=_FILE_NAME, max_length=128)]
@@ -41,7 +41,7 @@ Word = Annotated[str, StringConstraints(pattern=_WORD, max_length=256)]
 Flag = Annotated[bool, Strict()]
 """A Boolean: the values true and false are valid, and all other values, even 0 and 1, are errors."""
 LARGEST_SIZE = 1_000_000
-"""The largest size of an axis, and the largest value of a field that is a count."""
+"""Upper limit of the size of an axis, and of the value of a field that is a count."""
 Size = Annotated[int, Field(strict=True, ge=1, le=LARGEST_SIZE)]
 """The size of an axis, or a count: from 1 to a million."""
 Small = Annotated[int, Field(strict=True, ge=0, le=1024)]
@@ -53,7 +53,10 @@ Milliseconds = Annotated[float, Strict(), Field(allow_inf_nan=False, gt=0, le=1e
 
 
 def wrong(what: str, hint: str = "") -> PydanticCustomError:
-    """Return the error for a wrong value of the right type. The error message is the field's name and then `what`."""
+    """Return the error for a wrong value of the right type.
+
+    The error message consists of the field's name and the text `what`.
+    """
     # The texts are context, not the template: pydantic would take braces in a template for placeholders.
     return PydanticCustomError("recipe", "{what}", {"what": what, "hint": hint})
 
@@ -64,7 +67,10 @@ def unknown(name: str) -> PydanticCustomError:
 
 
 def _memory(value: Any) -> Any:
-    """Return the number of bytes that a text such as `2GiB` means. A value that is not a text is returned unchanged."""
+    """Return the number of bytes that a text such as `2GiB` means.
+
+    A value that is not a text, for example a number of bytes, is returned unchanged.
+    """
     if not isinstance(value, str):
         return value
     try:
@@ -79,7 +85,7 @@ Memory = Annotated[
     BeforeValidator(_memory),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}),
 ]
-"""A size in bytes, at most 4 TiB. In a recipe the size is an integer or a text with a unit, such as `2GiB`."""
+"""A size in bytes, at most 4 TiB. In a recipe such a size is an integer, or a text with a unit, such as `2GiB`."""
 
 
 _EXTENTS = ("min", "opt", "max")
@@ -89,7 +95,7 @@ _EXTENTS = ("min", "opt", "max")
 def spread(value: Any) -> Any:
     """Return {min, opt, max} for a single size or for [min, opt, max].
 
-    A value that is neither a number nor a list is returned unchanged.
+    `spread` returns a value unchanged if the value is neither a number nor a list.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return dict.fromkeys(_EXTENTS, value)
@@ -131,8 +137,8 @@ _TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 def axes_of_profile(value: Any) -> Any:
     """Return a profile by axis for a profile by input, trtexec's form: `input_ids: [1x16, 1x128, 8x512]`.
 
-    The axes of a text input are batch and sequence. All inputs of a profile must have the same sizes. A profile that is
-    already written by axis, as in `batch: [1, 8, 32]`, is returned unchanged.
+    The axes of a text input are batch and sequence. The sizes of an axis must be the same in all inputs of the profile.
+    A profile that is already written by axis, as in `batch: [1, 8, 32]`, is returned unchanged.
     """
     if not isinstance(value, Mapping):
         return value
@@ -167,12 +173,15 @@ def _text_axes(name: str, value: Any) -> dict[str, list[int]]:
 
 
 def as_list(value: Any) -> Any:
-    """Put a single mapping into a list, so that one profile needs no dash. Any value but a mapping stays unchanged."""
+    """Put a single mapping into a list, so that one profile needs no dash.
+
+    `as_list` returns any value but a mapping unchanged.
+    """
     return [value] if isinstance(value, Mapping) else value
 
 
 def once_each(items: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return `items`. Raise pydantic's error where two items are equal."""
+    """Return `items`. Raise pydantic's error where two of the items are equal."""
     for index, item in enumerate(items):
         if item in items[:index]:
             raise wrong(f"says the same twice: items {items.index(item)} and {index}, counted from 0", "leave one out")
@@ -184,9 +193,12 @@ Distinct = AfterValidator(once_each)
 
 @dataclass(frozen=True)
 class OneOf:
-    """A field whose value is one of several names. The names are looked up at validation: other packages may add names.
+    """A field whose value is one of several names.
 
-    Validation and error messages are the same as for a field whose type is a `Literal` of the names.
+    The allowed names are looked up whenever a recipe is validated, because other Python packages may add names.
+
+    The validation of a OneOf field and its error messages are the same as for a field whose type is a `Literal` of the
+    allowed names.
     """
 
     names: Callable[[], Sequence[str]]

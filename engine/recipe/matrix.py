@@ -14,12 +14,15 @@ from engine.recipe.overrides import Assignment, meaning, same
 from engine.text.places import Position
 
 MAX_VARIANTS = 100_000
-"""The most combinations of a matrix before `exclude`. A larger matrix is refused before its combinations are listed."""
+"""The largest number of combinations that a matrix may have before `exclude` removes some of them.
+
+A matrix with more combinations is refused before the combinations are listed.
+"""
 MAX_RULES = 256
-"""The most entries of `include` and of `exclude`: each entry is compared with each combination."""
+"""Upper limit of the number of entries in `include` or `exclude`: each entry is compared with each combination."""
 
 Combination = dict[str, Node]
-"""Dotted path of a field, such as `target.device` -> value of the field, in the order of the matrix."""
+"""A mapping from the dotted path of a field, such as `target.device`, to its value, in the order of the matrix."""
 
 
 def combinations(matrix: Node, pinned: Sequence[Assignment]) -> list[Combination]:
@@ -27,8 +30,8 @@ def combinations(matrix: Node, pinned: Sequence[Assignment]) -> list[Combination
 
     The rules of `include` and `exclude` are those of GitHub Actions. `exclude` removes each combination that has all
     values of one of its entries. An entry of `include` is added to every remaining combination in which the entry
-    changes no value of an axis; an entry that is added to no combination is a variant of its own. An assignment of
-    `pinned` (`--set`) replaces all values of the axis that has the path of the assignment.
+    changes no value of an axis; an entry that is added to no combination is a variant of its own. If an assignment of
+    `pinned` (from the option `--set`) has the path of an axis, the assignment replaces all values of the axis.
     """
     if not matrix.mapping:
         what = f"`matrix` is {description(matrix)}; lists of values by path are meant"
@@ -85,7 +88,7 @@ def _values(path: str, matrix: Node) -> Sequence[Node]:
 
 
 def _rules(name: str, matrix: Node) -> Sequence[Node]:
-    """Return the entries of `include` or `exclude`. Raises RecipeError."""
+    """Return the entries of the field `include` or `exclude` of a matrix. Raises RecipeError."""
     node = matrix.child(name)
     if node is None:
         return ()

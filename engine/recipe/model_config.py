@@ -162,7 +162,10 @@ ONE_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "ModelSequenceBatching.InitialState": (("zero_data", "data_file"),),
     "ModelWarmup.Input": (("zero_data", "random_data", "input_data_file"),),
 }
-"""Name of a protobuf message -> groups of fields. A message may have at most one field of each group."""
+"""A mapping from the name of a protobuf message to groups of its fields.
+
+A protobuf message may have a value in at most one field of each group.
+"""
 MODEL_CONFIG = tuple(MESSAGES["ModelConfig"])
 
 PartName = Literal["tokenizer", "preprocess", "postprocess", "ensemble", "encoder", "decoder", "generate", "stream"]

@@ -80,8 +80,8 @@ def list_node(items: Sequence[Node], at: Position) -> Node:
 def merged(parent: Node, child: Node) -> Node:
     """Return `parent` merged with `child`: mappings are merged, other values of the child replace those of the parent.
 
-    A `null` in the child removes the parent's value. Each merged value keeps its place in the file that the value is
-    from.
+    If a field of the child is `null`, the merged recipe lacks that field of the parent. Each merged value keeps its
+    place in the file that the value is from.
     """
     if parent.mapping is None or child.mapping is None:
         return child
@@ -103,10 +103,10 @@ def without(node: Node, *names: str) -> Node:
 
 
 def put(node: Node | None, path: Path, value: Node) -> Node:
-    """Return a copy of `node` that has `value` at `path`. If `value` is null, the copy lacks the field at `path`.
+    """Return a copy of `node` that has `value` at `path`. If `value` is null, the copy has no field at `path`.
 
-    Mappings that `path` leads through are added where `node` lacks the mappings. Raises LookupError where `path` leads
-    through a scalar or past the end of a list.
+    If mappings on the way to `path` are missing in `node`, the copy gets these mappings. Raises LookupError where
+    `path` leads through a scalar or past the end of a list.
     """
     if not path:
         return value

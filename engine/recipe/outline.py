@@ -15,9 +15,9 @@ from engine.text import suggestions
 
 _ANYTHING = Any
 _ALIKE_BELOW = 0.75
-"""The least similarity, from 0 to 1, with which a hint offers a section's field for an unknown word at the top level.
+"""The lowest similarity, from 0 to 1, at which a hint offers a section's field for an unknown top-level word.
 
-The least similarity between a word and a field at one level is lower: `suggestions.ALIKE`.
+For an unknown word and a field of the same level, a hint needs less similarity: `suggestions.ALIKE`.
 """
 
 
@@ -68,7 +68,7 @@ def _kind_at(path: Sequence[str | int]) -> Any:
 
 
 def _below(kind: Any, segment: str) -> Any:
-    """Return the type of the value at the key or index `segment` in a value of type `kind`, or None for a bad key."""
+    """Return the type of the value at `segment`, a key or index, in a value of type `kind`; None for an unknown one."""
     if kind is _ANYTHING:
         return _ANYTHING
     fields = _fields(kind)

@@ -28,7 +28,9 @@ class Assignment:
 
 
 def assignments(option: str, arguments: Sequence[str]) -> list[Assignment]:
-    """Return the assignments K=V that `arguments`, all arguments of `option`, contain. Raises RecipeError.
+    """Return one assignment for each text K=V in `arguments`, the values that the command line has for `option`.
+
+    Raises RecipeError.
 
     The value V of an argument K=V is read as YAML: a scalar, a list in square brackets, or a mapping in braces.
     """
@@ -50,7 +52,10 @@ def _assignment(argument: str, at: Position) -> Assignment:
 
 
 def _value(value: str, at: Position) -> Node:
-    """Return the value V of an argument K=V as a Node. `at` is the place where V starts in the argument."""
+    """Return the value V of an argument K=V as a Node.
+
+    `at` is the place at which the value V starts in the argument K=V.
+    """
     before = "\n" * (at.line - 1) + " " * (at.column - 1)
     try:
         return parse(at.text, before + value)
@@ -62,7 +67,9 @@ def _value(value: str, at: Position) -> Node:
 
 
 def applied(root: Node, overrides: Sequence[Assignment]) -> Node:
-    """Return the recipe with the values of all overrides. An override with `null` removes its field from the recipe.
+    """Return the recipe after each override has replaced the value at the override's path.
+
+    An override with the value `null` removes the field from the recipe.
 
     Raises RecipeError.
     """
@@ -83,7 +90,11 @@ def selects(root: Node, only: Sequence[Assignment]) -> bool:
 
 
 def same(one: Node | None, other: Node | None) -> bool:
-    """Tell whether two values of YAML are equal. The number 1 differs from true. None means that a value is missing."""
+    """Tell whether two values of YAML are equal.
+
+    The number 1 and the Boolean `true` are different values. The argument None stands for a missing value, which equals
+    only another missing value.
+    """
     if one is None or other is None or one is other:
         return one is other
     return meaning(one) == meaning(other)

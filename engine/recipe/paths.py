@@ -26,7 +26,10 @@ _FORMS = {
 }
 _MODEL_FORMS = ("hf", "python", "timm")
 _OF_THE_WEB = ("http", "https", "file", "s3")
-"""Common URI schemes that no field of a recipe accepts. A hint for a common scheme offers no similar scheme."""
+"""Common URI schemes that no field of a recipe accepts.
+
+For a URI with such a common scheme, the hint of the error lists the schemes of the field and offers no similar scheme.
+"""
 _SAMPLES = (".jsonl", ".npz")
 _LIBRARY = re.compile(r".+\.(so(\.[0-9]+)*|dll)")
 
@@ -40,7 +43,10 @@ class Bounds:
     resolutions: dict[tuple[Any, Position, Path], tuple[str, dict[str, str]]] = field(
         default_factory=dict, compare=False
     )
-    """A cache: (path, place, folder) -> (URI, links). The cache saves time because variants share most paths."""
+    """Resolved paths: (path as written, place in the text, folder that the path is relative to) -> (URI, links).
+
+    Remembering resolved paths saves time, because the variants of a recipe share most of their paths.
+    """
 
     def check(self, path: Path, at: Position) -> None:
         """Raise RecipeError where `path`, after its symbolic links are resolved, leads out of the allowed folders."""
@@ -59,15 +65,15 @@ class PathField:
     """A field of a recipe that may name a file or a folder, and the kinds of files that the field accepts."""
 
     path: tuple[str, ...]
-    """The keys that lead to the field from the root of a recipe.
+    """The YAML keys that lead from the top of a recipe to the field.
 
-    The key `*` matches all keys of a mapping and all items of a list.
+    The key `*` stands for all keys of a mapping and all items of a list.
     """
     forms: Sequence[str] = ()
     """The schemes of URIs that the field accepts, for example `hf`; the field accepts paths, too."""
     kind: Literal["model", "samples", "library", "file"] = "model"
     many: bool = False
-    """True if the recipe's field is a list of paths, false if it is one path."""
+    """True if the field of the recipe holds a list of paths, false if the field holds a single path."""
 
     @property
     def name(self) -> str:
@@ -96,9 +102,10 @@ PATH_FIELDS = (
 def resolved(root: Node, bounds: Bounds, home: Path, *, must_exist: bool = True) -> tuple[Node, dict[str, str]]:
     """Return the recipe with URIs `file:/absolute/path` instead of paths, and the paths with symbolic links resolved.
 
-    A path is relative to the folder of its own YAML file. A path of the command line is relative to `home`, the folder
-    of the recipe. The second return value maps each path that the recipe names, made absolute, to the same path without
-    symbolic links. If a file that the recipe names is missing, RecipeError is raised unless `must_exist` is false.
+    A path in a YAML file is relative to the folder of that YAML file. A path in an argument of the command line is
+    relative to `home`, the folder of the recipe file. The second of the two returned values maps each path that the
+    recipe names, made absolute, to the same path with symbolic links resolved. If a file that the recipe names is
+    missing, RecipeError is raised unless `must_exist` is false.
     """
     links: dict[str, str] = {}
     for each, path, node in _named(root):

@@ -8,7 +8,7 @@ from engine.recipe.node import Scalar
 from engine.recipe.text import shown
 
 _MAX_DIGITS = 400
-"""The most characters of a number.
+"""Upper limit of the number of characters in a number of a recipe.
 
 No field of a recipe needs a number of more than 400 characters, and Python itself refuses to convert more than 4,300
 digits.
@@ -32,7 +32,10 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?")
 
 
 class UnclearError(ValueError):
-    """A word that YAML parsers read differently. `hint` tells how to write the word clearly for all parsers."""
+    """A word that YAML parsers read differently.
+
+    `hint` tells how to write the word so that all YAML parsers read it alike.
+    """
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)

@@ -146,7 +146,7 @@ class Validation(RecipePart):
 
 
 class Calibration(RecipePart):
-    """The file of samples from which quantization takes its scales, and the most samples that quantization uses."""
+    """The file of samples from which quantization takes its scales, and the largest number of samples to use."""
 
     samples: Text
     limit: Size = 256

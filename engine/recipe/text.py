@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 from engine.errors import RecipeError
@@ -13,17 +14,17 @@ from engine.text.places import Position, Text
 MAX_BYTES = sizes.MIB
 """The largest recipe file in bytes: 1 MiB. Hand-written recipes have a few KiB."""
 _MOST_NAMES = 10_000
-"""The most names of a folder that are compared with the name of a missing file."""
+"""The largest number of file names in a folder that are compared with the name of a missing file."""
 _ALIKE = 0.5
 """The least similarity, from 0 to 1, between a missing file's name and a name that a hint offers.
 
-The least similarity of file names is low because long file names often differ in a whole word.
+The lowest similarity of file names is low because long file names often differ in a whole word.
 """
 
 _COLUMNS = 60
-"""The most characters of a text that an error shows: half a line of a terminal."""
+"""Upper limit of the number of characters of a text that an error message shows: half a line of a terminal."""
 _PATH_COLUMNS = 200
-"""The most characters of a path that an error shows."""
+"""The largest number of characters of a path that an error shows."""
 
 
 def shown(value: object, limit: int = _COLUMNS) -> str:
@@ -31,6 +32,19 @@ def shown(value: object, limit: int = _COLUMNS) -> str:
     text = str(value)
     clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[:limit])
     return clean + "…" if len(text) > limit else clean
+
+
+def described(value: object) -> str:
+    """Return a short description of a value for an error: `a list of 3`, `the text 'tiny'`, `true`."""
+    if isinstance(value, Mapping):
+        return "a mapping" if value else "an empty mapping"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}" if value else "an empty list"
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"the text {shown(value)!r}" if isinstance(value, str) else str(value)
 
 
 def shown_path(path: Path) -> str:
@@ -42,7 +56,7 @@ def shown_path(path: Path) -> str:
 
 
 def reason_of(error: OSError | ValueError) -> str:
-    """Return the system's reason for a failed access to a file, in lower case."""
+    """Return the operating system's reason for a failed access to a file, in lower case."""
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return (reason or "unknown reason").lower()
 
@@ -84,13 +98,14 @@ def _decoded(data: bytes, name: str) -> Text:
     try:
         content = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        text = Text(name, data[: error.start].decode("utf-8"))
-        raise RecipeError(
-            f"the file is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}",
-            text.position(error.start),
-            hint="save it as UTF-8",
-        ) from None
+        raise not_utf8(data, name, error, kind="file", hint="save it as UTF-8") from None
     return Text(name, content.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}"))
+
+
+def not_utf8(data: bytes, name: str, error: UnicodeDecodeError, *, kind: str, hint: str) -> RecipeError:
+    """Return the error for a file whose bytes are not UTF-8, at the place of the first wrong byte."""
+    what = f"the {kind} is not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}"
+    return RecipeError(what, Text(name, data[: error.start].decode("utf-8")).position(error.start), hint=hint)
 
 
 def _unreadable(path: Path, name: str, error: OSError | ValueError) -> RecipeError:

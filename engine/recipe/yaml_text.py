@@ -15,9 +15,12 @@ from engine.text.places import UNPRINTABLE, Position, Text
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the parser in C is six times as fast
 
 MAX_DEPTH = 32
-"""The most levels of lists and mappings inside each other: the functions that walk over nodes are recursive."""
+"""The largest depth of lists and mappings inside each other, limited because functions walk over nodes recursively."""
 MAX_VALUES = 20_000
-"""The most values of a recipe. Each alias of YAML counts as many values as the node that the alias stands for."""
+"""Upper limit of the number of values in a recipe.
+
+Each alias of YAML counts as many values as the node that the alias stands for.
+"""
 
 _HINTS = (
     ("mapping values are not allowed", "text that holds `: ` must be quoted; a list item or key may lack its space"),
@@ -32,9 +35,9 @@ _HINTS = (
 def parse(text: Text, content: str | None = None) -> Node:
     """Return the YAML document in `text` as a Node. Raises RecipeError with the place of the first error in the text.
 
-    A text is wrong if it is empty, or if it contains several documents, duplicate keys, keys that are no text, merge
-    keys, tags, an alias inside its own anchor, more than MAX_DEPTH levels, more than MAX_VALUES values, or words that
-    YAML 1.1 and 1.2 read differently.
+    A YAML text is wrong if it is empty, or if it contains several documents, duplicate keys, keys that are no text,
+    merge keys, tags, an alias inside its own anchor, more than MAX_DEPTH levels, more than MAX_VALUES values, or words
+    that YAML 1.1 and 1.2 read differently.
 
     If `content` is given, only `content`, a part of `text`, is parsed. The caller puts blanks and line breaks at the
     start of `content`, so that each character has the same line and column in `content` as in `text`.
@@ -111,7 +114,7 @@ class _Reader:
         return self.mapping(event, depth)
 
     def mapping(self, event: Any, depth: int) -> Node:
-        """Return a mapping of YAML as a Node. Raises RecipeError for a key that is no text or appears twice."""
+        """Return a mapping of YAML as a Node. Raises RecipeError for a YAML key that is no text or is a duplicate."""
         entries: dict[str, Node] = {}
         keys: dict[str, Position] = {}
         while not isinstance(key := self.next(), yaml.MappingEndEvent):
@@ -140,7 +143,10 @@ class _Reader:
         return value
 
     def scalar(self, event: Any) -> Node:
-        """Return a scalar of YAML as a Node. Quoted and block text stays text; an unquoted word may be a number."""
+        """Return a scalar of YAML as a Node.
+
+        A quoted scalar or a block scalar is always a text; an unquoted word may be a number.
+        """
         at = self.at(event)
         if not event.implicit[0]:
             return Node(event.value, at, written=event.value)
@@ -152,7 +158,7 @@ class _Reader:
     def alias(self, event: Any) -> Node:
         """Return a copy of the Node that an alias of YAML stands for.
 
-        The values of the copy count towards MAX_VALUES like the values of the original Node.
+        Each value of the copy counts as one more value of the recipe, which may have MAX_VALUES values.
         """
         node = self.anchors.get(event.anchor)
         if node is None and event.anchor in self.anchors:
@@ -165,7 +171,10 @@ class _Reader:
         return replace(node, at=self.at(event))
 
     def count(self, event: Any, size: int) -> None:
-        """Add `size` to the number of values so far. Raises RecipeError for more than MAX_VALUES values."""
+        """Add `size` to the number of YAML values that were read so far.
+
+        Raises RecipeError for more than MAX_VALUES values.
+        """
         self.values += size
         if self.values > MAX_VALUES:
             what = f"the recipe holds more than {MAX_VALUES:,} values, aliases counted in full"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine import server as serving
 from engine.errors import StepError
-from engine.known import Known, fact
+from engine.known import Known, fact, places_on_path
 from engine.server import container, on_path, packaged
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def _server(*, gpu: bool) -> str:
 
 def _places() -> Iterator[str]:
     """Yield the files and folders whose change may mean that another server would be found."""
-    for folder in os.environ.get("PATH", "").split(os.pathsep):
-        yield from (os.path.join(folder, name) for name in (on_path.PROGRAM, *container.TOOLS))
+    yield from places_on_path(on_path.PROGRAM, *container.TOOLS)
     program = shutil.which(on_path.PROGRAM)
     if program is not None:
         yield os.path.realpath(program)

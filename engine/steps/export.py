@@ -172,7 +172,7 @@ class Export(Step):
         out.mkdir(parents=True, exist_ok=True)
         for path in sorted(normal.iterdir()):
             path.rename(out / path.name)
-        size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+        size = onnx_files.folder_size(out)
         graph = graphs.each(
             lambda folder, _: _described(folder), out, out, together=lambda every: GraphReport(graphs=every)
         )

@@ -63,4 +63,4 @@ class Validate(Judged):
             runner.run, reference, checkpoint, self.task, what="the built model", takes=runner.takes
         )
         onnx_files.link(compiled, out)
-        return replace(report, bytes=sum(path.stat().st_size for path in out.rglob("*") if path.is_file()))
+        return replace(report, bytes=onnx_files.folder_size(out))

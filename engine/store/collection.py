@@ -22,9 +22,9 @@ class CollectionLimits:
     """The limits of a collection. A limit of None is no limit."""
 
     reach: Collection[Digest] | None = None
-    """Keys that are kept whatever their age.
+    """Keys whose records the collection keeps, however old the records are.
 
-    Without limits on size and age, the collection removes the records of all other keys.
+    If neither size nor age is limited, the collection removes every record whose key is not in `reach`.
     """
     max_bytes: int | None = None
     older_than_seconds: float | None = None
@@ -45,7 +45,7 @@ class Collected:
 
 
 def collect(store: Store, limits: CollectionLimits, *, dry_run: bool) -> Collected:
-    """Remove the records that the limits do not keep.
+    """Remove the records that `limits` does not allow to stay.
 
     Raises StoreError on a file system without locks, where a collection cannot see running builds.
     """
@@ -92,8 +92,8 @@ class _Collection:
     def _unrecord(self, chosen: Sequence[Digest], staging: Path) -> list[Digest]:
         """Remove the records of the chosen keys, and put back each record that a build has meanwhile named as in use.
 
-        A build names a record before reading it. The collection reads the named records after the removal, so it
-        notices each removed record that a build has read.
+        A build lists a record as in use before the build reads the record. After the removal, the collection reads the
+        builds' lists of records in use, so it notices each removed record that a build has read.
         """
         raw = {}
         with file_lock.hold(self.store.layout.gate):
@@ -111,7 +111,7 @@ class _Collection:
         return [key for key in raw if key not in named]
 
     def _clean(self, known: Mapping[Digest, Record]) -> None:
-        """Remove the files and folders that no record names any more."""
+        """Remove the files and folders of the store that no record names any more."""
         with file_lock.hold(self.store.layout.gate):
             # Builds may have added records meanwhile. While the collection holds the gate alone, builds add no records.
             now = {
@@ -150,7 +150,7 @@ class _Collection:
             yield from (path for path in at.snapshots.iterdir() if not self._is_good(path))
 
     def _is_good(self, path: Path) -> bool:
-        """Say whether a snapshot is whole and all files that it watches exist."""
+        """Say whether a snapshot is undamaged and all files that the snapshot watches exist."""
         try:
             return all(map(os.path.exists, snapshot.names_in(str(path))))
         except snapshot.UNREADABLE:
@@ -164,8 +164,8 @@ class _Collection:
 def last_uses(store: Store, records: Mapping[Digest, Record]) -> dict[Digest, float]:
     """Return when each record was last used, in seconds since the epoch.
 
-    A record is used when a job makes it, when a build finds it, and when an up-to-date build answers from a snapshot
-    that names it.
+    A record counts as used when a job makes the record, when a build finds it, and when an up-to-date build answers
+    from a snapshot that names it.
     """
     now = time.time()
     last = {key: record.made_at for key, record in records.items()}
@@ -183,7 +183,7 @@ def last_uses(store: Store, records: Mapping[Digest, Record]) -> dict[Digest, fl
 
 
 def _choice(records: Mapping[Digest, Record], last: Mapping[Digest, float], limits: CollectionLimits) -> list[Digest]:
-    """Return the keys of the records to remove, the longest unused first."""
+    """Return the keys of the records that the collection is to remove, the longest unused first."""
     reach = set(limits.reach or ())
     oldest = sorted((key for key in records if key not in reach), key=lambda key: (last[key], key))
     if limits.older_than_seconds is None and limits.max_bytes is None:
@@ -225,7 +225,10 @@ def _too_much(
 
 
 def contents(records: Iterable[Record]) -> dict[Digest, int]:
-    """Return the digest of each content in the records' files -> its size in bytes. Equal content is stored once."""
+    """Return a mapping from the digest of each file content in the records to its size in bytes.
+
+    Equal content is stored once.
+    """
     return {content: size for record in records for size, content in record.files.values()}
 
 

@@ -13,7 +13,7 @@ from engine.errors import StepError
 _CLONE = 0x40049409
 """FICLONE of linux/fs.h: make a file share the blocks of another, copy-on-write."""
 _CHUNK = 1 << 20
-"""Bytes that are copied at a time."""
+"""The number of bytes that `copy` reads and writes at a time."""
 
 
 def copy(source: Path, target: Path) -> None:

@@ -35,9 +35,9 @@ def replace(path: Path | str, data: bytes, *, fresh: Path | str, flushed: bool =
 
     Raises OSError.
 
-    The data is first written to `fresh`, a path on the same file system that no other call uses, and `fresh` is then
-    renamed to `path`. With `flushed` the data is on the disk before the file is renamed, so that a power cut leaves no
-    half-written file either.
+    `replace` first writes the data to the path `fresh`, which is on the same file system and which no other call uses,
+    and then renames `fresh` to `path`. With `flushed` the data is on the disk before `fresh` is renamed, so that a
+    power cut leaves no half-written file either.
     """
     try:
         with open(fresh, "wb", buffering=0) as file:

@@ -51,8 +51,8 @@ def take(path: Path | str) -> FileLock:
 def try_take(path: Path | str) -> FileLock | None:
     """Take the lock of the file at `path`, or return None while another process holds it. Raises OSError.
 
-    `release` removes the lock file. A process that opened the file before the removal would then lock a file without a
-    name, so it opens the path again.
+    `release` removes the lock file. If a process opened the lock file before the removal, the process would lock a file
+    without a name, so `try_take` opens the path again.
     """
     name = str(path)
     while True:
@@ -131,7 +131,7 @@ def _open(path: Path | str, flags: int = os.O_CREAT) -> int:
 def _lock(handle: int, *, shared: bool = False, wait: bool = True) -> bool:
     """Lock an open file; return False while another process holds the lock.
 
-    Returns True on a file system without locks.
+    Returns True on a file system without locks, as if the file were locked.
     """
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:

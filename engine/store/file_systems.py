@@ -13,8 +13,9 @@ _TELLING = {
 }  # fmt: skip
 """File systems for which the kernel sets the change time at every write, rename and link.
 
-Network, FUSE and FAT file systems are not in the set: the writes of another machine may show late there, or leave the
-change time as it was."""
+The set leaves out network, FUSE and FAT file systems, because the writes of another machine may show late there, or
+leave the change time as it was.
+"""
 
 
 def tells_changes(path: str | Path) -> bool:

@@ -34,9 +34,9 @@ class JobNote(TypedReport):
     The log of a job's last run is filed under the digest of the run's key.
     """
     key: Digest | None = None
-    """The key of the job's last record; None where no run passed, or the record was collected since."""
+    """The key of the job's last record; None if no run of the job passed, or if the record was collected since."""
     needs: Mapping[str, str] | None = None
-    """The jobs that made the inputs in the last build, by the parameters of `run`."""
+    """For each parameter of the step's `run`, the name of the job that made that input in the last build."""
     seconds: float | None = None
     gone: bool = False
     """Whether a verification has reported already that the record of `key` is lost."""
@@ -51,7 +51,7 @@ class Head(TypedReport):
     """The fields of the recipe, as dotted names and values."""
     jobs: Mapping[str, JobNote]
     used: float = 0.0
-    """The time of the build, in seconds since the epoch."""
+    """The time of the variant's last build, in seconds since the epoch."""
 
 
 NEVER = Head(name="", recipe={}, jobs={})
@@ -73,7 +73,8 @@ class Heads:
     def of(self, loaded: LoadedRecipe) -> Head:
         """Return the head of a variant.
 
-        A variant without a head gets the head of a recipe with the same name, or NEVER.
+        For a variant without a head, the method returns the head of a recipe with the same name, or else NEVER (never
+        built).
         """
         own = self._file(_name_of(loaded.path, loaded.project)).get(loaded.variant)
         return own if own is not None else self._named(loaded.recipe.name)
@@ -81,7 +82,7 @@ class Heads:
     def keep(self, loaded: LoadedRecipe, jobs: Mapping[str, JobNote]) -> None:
         """Put the notes of a build's jobs into the head of the variant.
 
-        A job that the build did not reach keeps the note of an earlier build.
+        A job that the build did not reach keeps the note of an earlier build in the head.
         """
         name = _name_of(loaded.path, loaded.project)
         before = self._file(name).get(loaded.variant, NEVER)
@@ -119,7 +120,7 @@ def _every(notes: Notes) -> Iterator[tuple[str, dict[str, Head]]]:
 def _read(raw: Mapping[str, object]) -> dict[str, Head]:
     """Return the heads of a note by the names of the variants.
 
-    A head that is no valid JSON of a `Head` is left out, because heads only explain builds.
+    A head that is not valid JSON of a `Head` is left out, because heads explain builds and decide nothing.
     """
     heads = {}
     for variant, each in raw.items():
@@ -129,14 +130,17 @@ def _read(raw: Mapping[str, object]) -> dict[str, Head]:
 
 
 def _write(notes: Notes, name: str, heads: Mapping[str, Head]) -> None:
-    """Write heads into a note. The note's heads of other variants stay, even if this version cannot read them."""
+    """Write heads into a note.
+
+    Heads of other variants stay in the note, even if this version of the program cannot read them.
+    """
     notes.keep(KIND, name, {**notes.get(KIND, name), **{variant: head.to_json() for variant, head in heads.items()}})
 
 
 def without_record(store: Store, lost: Collection[str]) -> list[Digest]:
     """Return the keys of jobs in heads whose record is missing, except the keys in `lost`.
 
-    A key is returned once and then marked in its head, so that a later verification does not report the key again.
+    A returned key is marked in its head, so that a later verification does not report the key again.
     """
     missing: list[Digest] = []
     for name, heads in _every(store.notes):
@@ -155,7 +159,7 @@ def forget(store: Store, keys: Collection[str]) -> None:
 
 
 def runs(store: Store) -> set[Digest]:
-    """Return the keys of all jobs' last runs, passed or failed."""
+    """Return the keys of the last runs of all jobs, whether the runs passed or failed."""
     return {job.run for _, heads in _every(store.notes) for job in _jobs(heads)}
 
 
@@ -171,7 +175,7 @@ def _jobs(heads: Mapping[str, Head]) -> Iterator[JobNote]:
 
 
 def _edited(heads: Mapping[str, Head], keys: Collection[str], edit: Callable[[JobNote], JobNote]) -> dict[str, Head]:
-    """Return the heads, with `edit` applied to the note of each job whose key is among `keys`."""
+    """Return the heads after the function `edit` has changed the note of each job whose key is in `keys`."""
     return {
         variant: replace(head, jobs={name: edit(job) if job.key in keys else job for name, job in head.jobs.items()})
         for variant, head in heads.items()
@@ -179,9 +183,9 @@ def _edited(heads: Mapping[str, Head], keys: Collection[str], edit: Callable[[Jo
 
 
 def job_note(job: Job, key: Digest, before: JobNote | None, record: Record | None) -> JobNote:
-    """Return the note of a job that ran or was found.
+    """Return the JobNote of a job that ran or that the look-up found, for the head of the job's variant.
 
-    If there is no record, only the key `run` of the job's log is new.
+    If `record` is None, the job's earlier note gets only a new `run`, the key of the job's log.
     """
     if record is not None:
         return JobNote(run=key, key=key, needs=dict(job.needs), seconds=record.seconds)

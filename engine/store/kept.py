@@ -43,7 +43,7 @@ def take(store: Store, name: str | None, place: Path) -> None:
 
 
 def damaged(store: Store) -> Iterator[Path]:
-    """Yield the damaged kept files."""
+    """Yield the paths of damaged kept files, for example of a damaged timing cache of TensorRT."""
     for path in _all(store):
         try:
             unsealed_bytes(path.read_bytes())
@@ -54,7 +54,7 @@ def damaged(store: Store) -> Iterator[Path]:
 
 
 def unused(store: Store, seconds: float) -> Iterator[Path]:
-    """Yield the kept files that no job has used in the last `seconds` seconds."""
+    """Yield the paths of kept files, such as timing caches, that no job has used in the last `seconds` seconds."""
     before = time.time() - seconds
     yield from (path for path in _all(store) if path.stat().st_mtime < before)
 

@@ -25,7 +25,7 @@ class Layout:
 
     @cached_property
     def artifacts(self) -> Path:
-        """Artifacts, a folder `<digest of the content>/` for each."""
+        """The folder of artifacts; each artifact is a folder `<digest of the content>/` in it."""
         return self.root / "artifacts"
 
     @cached_property
@@ -38,7 +38,7 @@ class Layout:
 
     @cached_property
     def records(self) -> Path:
-        """Records, a file `<digest of the key>.json` for each."""
+        """The folder of records. Each record is a file `<digest of the key>.json`."""
         return self.root / "records"
 
     @cached_property
@@ -53,7 +53,7 @@ class Layout:
 
     @cached_property
     def locks(self) -> Path:
-        """The lock files of builders."""
+        """The folder of the store that holds the lock files of builders."""
         return self.root / "locks"
 
     @cached_property
@@ -89,7 +89,7 @@ class Layout:
 def prepare(layout: Layout) -> None:
     """Make the folders of a store and the file with the version of the layout.
 
-    Raises OSError; StoreError for a store of another version.
+    Raises OSError, and StoreError if the version of the store's layout is not the version of this program.
     """
     folders = (
         layout.artifacts,

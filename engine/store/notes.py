@@ -18,7 +18,7 @@ class Notes:
     """The notes of a store. A damaged note counts as a missing note."""
 
     def __init__(self, root: Path, write: Callable[[Path, bytes], None]) -> None:
-        """`root` is the store's folder; `write(path, content)` replaces a file in one step."""
+        """`root` is the store's folder; `write(path, content)` is a function that replaces a file in one step."""
         self._root = root
         self._write = write
 
@@ -32,7 +32,8 @@ class Notes:
     def read(self, kind: str, name: str) -> dict[str, Any]:
         """Return a note.
 
-        Raises OSError for an unreadable note and ValueError for a note that is damaged or has another file's content.
+        Raises OSError for a note that cannot be read, and ValueError for a note that is damaged or was written for
+        another file name.
         """
         return unsealed(self.path(kind, name).read_bytes(), f"{kind}/{name}")
 

@@ -20,12 +20,12 @@ _USES = "uses"
 class Presence:
     """A builder's own folder under `staging/`, with a locked file that names the records in use.
 
-    The file lock shows that the builder is alive. The next builder removes the folder of a killed builder, and
+    The file is locked as long as the builder is alive. The next builder removes the folder of a killed builder, and
     collection (`recipe cache gc`) keeps the records that a living builder names.
     """
 
     def __init__(self, staging: Path, gate: Path) -> None:
-        """Make the builder's folder and lock the file in it.
+        """Make the builder's folder under `staging/`, and lock the file in the folder.
 
         Builders share the lock `gate` while they add to the store. Raises OSError.
         """
@@ -35,7 +35,10 @@ class Presence:
             self._lock = file_lock.take(self.folder / _USES)
 
     def use(self, key: Digest) -> None:
-        """Name a record as in use before reading the record. Raises OSError."""
+        """Add a record's key to the builder's list of records in use; a builder calls `use` before it reads the record.
+
+        Raises OSError.
+        """
         os.write(self._lock.handle, key.encode() + b"\n")
 
     def write(self, path: Path, data: bytes) -> None:
@@ -43,8 +46,8 @@ class Presence:
 
         Raises OSError.
 
-        The content is not flushed to the disk. `write` is for sealed files only: a file that a power cut tore no longer
-        matches its seal, and is made again.
+        `write` does not flush the content to the disk. `write` is for sealed files only: a file that a power cut tore
+        no longer matches its seal, and is made again.
         """
         replace(path, data, fresh=self._fresh())
 

@@ -20,10 +20,12 @@ _JSON = Seal(_digest, length=digest.LENGTH, head=b'{"seal": "')
 
 
 def sealed(fields: Mapping[str, object], place: str = "") -> bytes:
-    """Return the fields as a line of JSON that begins with the digest of the rest. Raises ValueError, TypeError.
+    """Return the fields as a line of JSON that begins with the digest of the text after the digest.
 
-    `place` is the name of the file that the line is for. The seal covers `place` too, so a renamed file does not match
-    its seal.
+    Raises ValueError, TypeError.
+
+    `place` is the name of the file that the sealed line of JSON is for. The seal covers the name `place` too, so the
+    seal does not match a renamed file.
     """
     text = json.dumps(fields, sort_keys=True, allow_nan=False)
     rest = f'", {text[1:]}\n'.encode() if fields else b'"}\n'
@@ -31,9 +33,9 @@ def sealed(fields: Mapping[str, object], place: str = "") -> bytes:
 
 
 def unsealed(raw: bytes, place: str = "") -> dict[str, Any]:
-    """Return the fields of a sealed line.
+    """Return the fields of a line of JSON, without its seal.
 
-    Raises ValueError where the line or `place` differs from the sealed line and place.
+    Raises ValueError if the line has changed since it was sealed, or was sealed for another `place`.
     """
     _JSON.open(raw, place.encode())
     fields: dict[str, Any] = json.loads(raw)
@@ -47,5 +49,5 @@ def sealed_bytes(content: bytes) -> bytes:
 
 
 def unsealed_bytes(raw: bytes) -> memoryview:
-    """Return the content of sealed bytes. Raises ValueError where the bytes differ from the sealed bytes."""
+    """Return the content of sealed bytes. Raises ValueError if the bytes have changed since they were sealed."""
     return _BYTES.open(raw)

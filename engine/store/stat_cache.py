@@ -18,9 +18,9 @@ TICK_NS = 20_000_000
 COARSE_NS = 2_000_000_000
 """The clock tick where time stamps have no fraction of a second: two seconds, as in FAT, the coarsest in use."""
 _MOST = 200_000
-"""The greatest number of files in the cache.
+"""The largest number of files whose digests the cache remembers.
 
-If the cache has more files, the files that this build did not use are forgotten.
+If the cache has more files than `_MOST`, the cache forgets the files that this build did not use.
 """
 
 Row = tuple[int, int, int, int, int]
@@ -31,8 +31,9 @@ class StatCache:
     """A cache that keeps the stat row and the digest of each file (inode) in the store's notes, between builds.
 
     The digest of a file that was read within a clock tick of the file's last change is not remembered, because the file
-    may change again with the same time stamp. Git has the same rule for "racily clean" files; this cache compares the
-    change time, which no program can set. On a file system that may not show every change, no digest is remembered.
+    may change again with the same time stamp. Git has this rule, too, for files that it calls "racily clean". The cache
+    compares the change time of a file, because no program can set the change time. If the time stamps of a file system
+    may not show every change, the cache remembers no digest of its files.
     """
 
     def __init__(self, notes: Notes) -> None:
@@ -70,7 +71,7 @@ class StatCache:
         self._changed |= self._entries().pop(name, None) is not None
 
     def save(self) -> None:
-        """Write the digests for the next build, together with the digests that other builds have written meanwhile."""
+        """Write the remembered digests for the next build; keep the digests that other builds wrote meanwhile."""
         if not self._changed or self._known is None:
             return
         others = {k: v for k, v in self._notes.get("stat", "files").items() if k not in self._forgotten}
@@ -104,7 +105,7 @@ def row_of(status: os.stat_result) -> Row:
 
 
 def inode(row: Row) -> str:
-    """Return the name of an inode in a table of digests."""
+    """Return the name of a file's inode, "DEVICE:INODE", under which a table of digests has the file."""
     return f"{row[0]}:{row[1]}"
 
 
@@ -114,7 +115,7 @@ def entry(row: Row, content: str) -> list[int | str]:
 
 
 def is_about(entry: Sequence[int | str] | None, row: Row) -> bool:
-    """Say whether an entry of a table of digests was made from a file with this row."""
+    """Say whether an entry of a table of digests was made from a file with the stat row `row`."""
     return entry is not None and tuple(entry[:3]) == row[2:]
 
 
@@ -133,6 +134,6 @@ def settled_row(path: str | Path) -> Row:
 
 
 def is_settled(row: Row, at_ns: int) -> bool:
-    """Say whether a change of the file after the time `at_ns` would get a change time that differs from the row's."""
+    """Say whether a change of the file after the time `at_ns` would get another change time than the row has."""
     changed = row[4]
     return at_ns - changed > (TICK_NS if changed % 1_000_000_000 else COARSE_NS)

@@ -60,15 +60,17 @@ class Record:
         return sum(size for size, _ in self.files.values())
 
     def fields(self) -> dict[str, object]:
-        """Return the fields by name, as they are written to the record's file."""
+        """Return the record's fields as a mapping from name to value, as the record's file has them."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
 class Store:
-    """A cache directory. Every file is written to `staging/` and renamed into place.
+    """A cache directory.
 
-    A stored file with a known stat row is trusted without reading it. A file with an unknown stat row is read; a file
-    whose content does not match its digest is put aside.
+    A program writes every file of the store to `staging/` first, and then renames the file into place.
+
+    A stored file with a known stat row is trusted without reading it. A stored file with an unknown stat row is read;
+    if its content does not match its digest, the file is moved to `quarantine/`.
     """
 
     def __init__(self, root: Path) -> None:
@@ -86,7 +88,7 @@ class Store:
     def find(self, key: Key) -> Record | None:
         """Return the record of a key with an undamaged artifact, or None.
 
-        A damaged artifact is mended from the pool where that is possible, and put aside otherwise.
+        A damaged artifact is mended from the pool where that is possible, and moved to `quarantine/` otherwise.
         """
         record = self.read(digest_of(key))
         if record is None or record.key != key:
@@ -181,7 +183,10 @@ class Store:
             return True  # a full or read-only store: the first write reports the error
 
     def try_lock(self, name: str) -> FileLock | None:
-        """Take the lock of a key, or return None while another builder holds it. The lock of a dead builder is free."""
+        """Take the lock of a key, or return None while another builder holds it.
+
+        If the builder that held the lock has died, the lock is free.
+        """
         with explained(self.root):
             return file_lock.try_take(self.layout.locks / name)
 
@@ -212,7 +217,7 @@ class Store:
         self.presence.write(path, data)
 
     def keep_log(self, key: Digest, log: bytes, *, failed: bool = False) -> None:
-        """Keep the log of a job's last run. Raises OSError."""
+        """Write the log of a job's last run to the store; an empty log removes the old log. Raises OSError."""
         self.log_path(key, failed=True).unlink(missing_ok=True)
         if log:
             self.write(self.log_path(key, failed=failed), log)
@@ -237,7 +242,7 @@ class Store:
     def offer(self, path: Path, content: Digest) -> bool:
         """Add an undamaged file to the pool, unless the pool has an undamaged file of the same content.
 
-        Return whether the file was added. Raises OSError.
+        Returns True if the file was added, False if the pool had the file already. Raises OSError.
         """
         pooled = self.layout.pooled(content)
         if same_file(path, pooled) or self._is(pooled, content):
@@ -269,7 +274,7 @@ class Store:
                 raise
 
     def _mended(self, record: Record) -> bool:
-        """Mend a damaged artifact with the pool's files, or put it aside; say whether it is whole now."""
+        """Mend a damaged artifact with the pool's files, or move it to `quarantine/`; say whether it is whole now."""
         place = self.artifact_path(record.artifact)
         try:
             with self.presence.workplace() as folder, file_lock.hold(self.layout.gate, shared=True):

@@ -1,4 +1,4 @@
-"""Verify a store: compare every file with its digest or seal, mend damage or put it aside."""
+"""Verify a store: compare every file with its digest or seal, and mend damaged files or move them to `quarantine/`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Damage:
     path: Path
     why: str
     mended: bool = False
-    """Whether the damage is mended already; otherwise the next build that needs the file makes it again."""
+    """Whether the damage is repaired already; if not, the next build that needs the file makes the file again."""
 
 
 @dataclass
 class Verdict:
-    """The findings of a verification."""
+    """The findings of a verification of the store (`recipe cache verify`)."""
 
     damages: list[Damage] = field(default_factory=list)
     records: int = 0
@@ -47,7 +47,7 @@ class Verdict:
 
 
 def verify(root: Path, *, parallel: int, on_progress: Callable[[int, int], None] = lambda *_: None) -> Verdict:
-    """Read every file of the store at `root`; mend damaged files or put them aside. Raises StoreError.
+    """Read every file of the store at `root`; mend damaged files or move them to `quarantine/`. Raises StoreError.
 
     Builds may run during a verification. An interrupted verification continues after the files that it has read
     already. `on_progress` gets the number of files read so far and the number of all files.
@@ -119,7 +119,7 @@ class _Contents:
             return None
 
     def finish(self) -> None:
-        """Remove the list of files that were read already, because the verification has ended."""
+        """Remove the note that lists the files which the verification has read, because the verification has ended."""
         self._store.notes.drop(*_PROGRESS)
 
     def _files(self) -> Iterator[Path]:
@@ -142,7 +142,7 @@ def _hashed(item: tuple[str, tuple[Path, Row]]) -> tuple[str, Row, str]:
 
 
 class _Inspection:
-    """One walk over the store: records, pool, artifacts, logs, notes, kept files and snapshots."""
+    """One inspection of all parts of a store: records, pool, artifacts, logs, notes, kept files and snapshots."""
 
     def __init__(self, store: Store, verdict: Verdict, contents: _Contents) -> None:
         self.store = store
@@ -150,7 +150,7 @@ class _Inspection:
         self.contents = contents
         self.records = {record.digest: record for record in store.records()}
         self.lost: set[str] = set()
-        """The keys of records that were put aside."""
+        """The keys of records that the verification moved to the folder `quarantine/`."""
 
     def run(self) -> None:
         self.verdict.records = len(self.records)
@@ -234,7 +234,7 @@ class _Inspection:
             self._say(path, "the artifact is not what its name says, and no record names it")
 
     def _drop(self, key: Digest) -> None:
-        """Put aside a record whose artifact is lost, unless a builder has made the artifact again meanwhile."""
+        """Move a record with a lost artifact to `quarantine/`, unless a builder has made the artifact again."""
         with file_lock.hold(self.store.layout.gate):
             record = self.store.read(key)
             if record is not None and not self.store.artifact_path(record.artifact).exists():

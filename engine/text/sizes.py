@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 KIB, MIB, GIB, TIB = (1024**power for power in (1, 2, 3, 4))
 """Bytes in the binary units of memory."""
-_DECIMAL = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
-_BINARY = ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
-_FACTORS = {"b": 1} | {unit.lower(): factor for factor, unit in (*_DECIMAL, *_BINARY)}
+_BINARY = ["bytes", "KiB", "MiB", "GiB", "TiB"]
+_FACTORS = {
+    "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
+    "kib": KIB, "mib": MIB, "gib": GIB, "tib": TIB,
+}  # fmt: skip
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,6})?) *([kmgt]i?)?(b)?", re.IGNORECASE)
 
 
@@ -26,16 +27,14 @@ def parse(text: str, *, letters: bool = False) -> int:
 
 def decimal(size: float) -> str:
     """Return a size on disk in decimal units: `512 bytes`, `90.9 MB`, `1.2 GB`."""
-    return _written(size, _DECIMAL)
+    from rich import filesize
+
+    return filesize.decimal(int(size))
 
 
 def binary(size: float) -> str:
     """Return a size in memory in binary units: `512 bytes`, `86.7 MiB`, `15.8 GiB`."""
-    return _written(size, _BINARY)
+    from rich import filesize
 
-
-def _written(size: float, units: Sequence[tuple[int, str]]) -> str:
-    for factor, unit in units:
-        if size >= factor:
-            return f"{size / factor:.1f} {unit}"
-    return f"{size:.0f} bytes"
+    factor, unit = filesize.pick_unit_and_suffix(int(size), _BINARY, KIB)
+    return f"{size:.0f} {unit}" if factor == 1 else f"{size / factor:.1f} {unit}"

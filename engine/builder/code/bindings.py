@@ -12,12 +12,15 @@ _SCOPES = {ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef}
 _COMPREHENSIONS = {ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp}
 _LEAVES = {ast.Name, ast.Constant, ast.Load, ast.Store, ast.Del}
 _SILENT = {ast.Constant, ast.Load, ast.Store, ast.Call, ast.Attribute, ast.Expr, ast.Tuple, ast.Assign, ast.Return}
-"""Frequent types of nodes that bind no name: the test for these types comes first to save time."""
+"""Types of frequent syntax tree nodes that bind no name; testing for these types first saves time."""
 
 
 @dataclass(frozen=True)
 class ImportTarget:
-    """The target of an import: a module, and names in it. `runs` is False for an import under `if TYPE_CHECKING:`."""
+    """The target of an import: a module, and names in it.
+
+    `runs` is False for an import statement under `if TYPE_CHECKING:`, which does not run.
+    """
 
     module: str
     names: tuple[str, ...] = ()
@@ -25,12 +28,12 @@ class ImportTarget:
 
 
 Names = Mapping[str, tuple[ImportTarget, ...]]
-"""A mapping from a name to the targets of the imports that bind it; () for a name that other statements bind."""
+"""A mapping from each name to the targets of the import statements that bind the name; () if another statement does."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The names of a scope: `here` for code in the scope itself, `below` for functions in the scope.
+    """The targets of names in a scope: `here` for code in the scope itself, `below` for functions inside the scope.
 
     The functions in a class body do not see the names of the class.
     """
@@ -123,9 +126,9 @@ def _base(node: ast.ImportFrom, package: str) -> str:
 
 
 def _in_scope(body: Iterable[ast.AST], *, runs: bool) -> Iterator[tuple[ast.AST, bool]]:
-    """Yield each node of a scope in source order, with False if only type checkers read the node.
+    """Yield pairs of a node of a scope and True, or False if only type checkers read the node, in source order.
 
-    The nodes of inner scopes are left out.
+    The result has no nodes of inner scopes, for example of functions in the body.
     """
     todo = [(node, runs) for node in body][::-1]
     while todo:
@@ -143,7 +146,7 @@ def _in_scope(body: Iterable[ast.AST], *, runs: bool) -> Iterator[tuple[ast.AST,
 
 
 def _bound_by(node: ast.AST) -> tuple[str, ...]:
-    """Return the names that a node other than an import binds; () for most nodes."""
+    """Return the names that a node of the syntax tree binds, unless the node is an import; () for most nodes."""
     match node:
         case ast.Name(id=name, ctx=context):
             return () if isinstance(context, ast.Load) else (name,)

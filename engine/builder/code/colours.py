@@ -17,7 +17,10 @@ _colours: dict[str, str] = {}
 
 
 def of(module: str) -> str:
-    """Return the colour of a module, a digest of all code that it reaches. Raises StepError for missing data files."""
+    """Return the colour of a module, a digest of all code that it reaches.
+
+    Raises StepError if a data file that the code declares is missing.
+    """
     if module not in _colours:
         for circle in _circles(module):
             _colours.update(_refined(circle))
@@ -25,7 +28,7 @@ def of(module: str) -> str:
 
 
 def reached(module: str) -> list[str]:
-    """Return the names of a module and of all modules that it leads to, each once."""
+    """Return the names of a module and of all modules that it imports directly or through other modules, each once."""
     modules = {module: None}
     todo = [module]
     while todo:
@@ -49,7 +52,7 @@ def neighbours(module: Module) -> Iterator[str]:
 def _refined(circle: Iterable[str]) -> Mapping[str, str]:
     """Return the colours (digests) of the modules in a circle of imports.
 
-    The colours of all modules that the circle imports from outside must be known already.
+    The colour (digest) of every module outside the circle that a module of the circle imports must be known already.
     """
     parts = {name: reading.read(name) for name in circle}
     colours = {name: digest.of_rows([("text", part.text)]) for name, part in parts.items()}
@@ -77,10 +80,11 @@ def _colour(part: Module, known: Mapping[str, str]) -> digest.Digest:
 def _circles(start: str) -> Iterator[list[str]]:
     """Yield the modules that `start` reaches in groups: modules that import each other form one group.
 
-    A group comes after the groups that its modules import.
+    Each group of modules comes after all groups whose modules it imports.
 
-    A module whose colour (digest) is known already is left out. The algorithm is Tarjan's for strongly connected
-    components, without recursion ("Depth-first search and linear graph algorithms", 1972).
+    The groups leave out each module whose colour (the digest of all code that the module reaches) is known already. The
+    algorithm is Tarjan's for strongly connected components, without recursion ("Depth-first search and linear graph
+    algorithms", 1972).
     """
     index: dict[str, int] = {start: 0}
     lowest: dict[str, int] = {start: 0}

@@ -23,7 +23,7 @@ _COMPILED = "__pycache__"
 class Declared:
     """The declared data of a module: a row of name and digest for each file, in the order of the declaration.
 
-    A build watches `files` and `folders` for changes.
+    A later build notices a change of the data by the stat rows of `files` and `folders`.
     """
 
     rows: tuple[tuple[str, str], ...] = ()
@@ -52,8 +52,8 @@ def declared(tree: ast.Module, module: Path) -> Declared:
 
     A declared folder stands for all files below the folder.
 
-    A row has the name of a file and the digest of its content, but not the folder of the module. Raises StepError for
-    missing files, and for a declaration that is not made of literal texts.
+    Each returned row is a pair of the file's name and the digest of its content; the folder of the module is not in the
+    row. Raises StepError if a declared file is missing, or if the value of `data` is not made of literal texts.
     """
     rows: list[tuple[str, str]] = []
     files: list[Path] = []

@@ -13,7 +13,8 @@ from engine.builder.code.bindings import ImportTarget, Scope
 PLACING = frozenset({"makes", "after", "gates"})
 """The attributes of a step's class that decide the step's place in the plan.
 
-The attributes decide the inputs of steps, and inputs have their own rows in the key.
+The attributes `makes` and `after` decide a step's inputs, and each input has a row of its own in the key; `gates` only
+decides when the job starts.
 """
 _OPENED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 """Kinds of nodes in whose bodies the order of import statements does not matter.
@@ -24,13 +25,13 @@ _PLACE_READ = re.compile(rb"\.\s*(%b)\b" % "|".join(PLACING).encode())
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
 _PLAIN = {ast.arguments, ast.arg, ast.Call, ast.keyword, ast.Expr, ast.Assign, ast.Tuple, ast.Return, ast.Subscript}
-"""Frequent types of nodes that need no special treatment: the test for these types comes first to save time."""
+"""Types of frequent syntax tree nodes that need no special treatment; testing for these types first saves time."""
 
 Led = tuple[str | None, str]
 """The target of an import, after re-exported names were followed to the module that defines the name.
 
-The pair is (module, name in the module) for a module whose code counts in keys, and (None, dotted name) for other
-code."""
+For a module whose code counts in keys, the value is the pair (module, name in the module); for any other code, it is
+the pair (None, dotted name)."""
 NOTHING: Led = (None, "")
 """The target of an import of a whole module of this package whose code does not count in keys."""
 
@@ -49,7 +50,7 @@ class Essence:
 
     @property
     def text(self) -> str:
-        """The code as text; a mark stands at each place where the code uses a module of `leads`."""
+        """The module's code as text, with a mark at each place where the code uses a module that `leads` lists."""
         return "".join(self.parts)
 
     @property
@@ -69,8 +70,8 @@ def of(
 
     `follow` returns the module and the name that an import finally leads to. `hands_on(package)` is True for a package
     that only re-exports names. A name that an import binds is replaced by a mark, so the text stays the same if the
-    name gets an alias or if its module moves. A string with the dotted name of a module whose code counts is replaced
-    by a mark, too.
+    name gets an alias or if its module moves. A string with the dotted name of a module is replaced by a mark, too, if
+    the module's code counts in keys.
     """
     mentions = _PLACE_READ.search(source) is not None
     writer = _Writer(follow, hands_on, reads_place=mentions and any(_reads_place(node) for node in ast.walk(tree)))
@@ -86,7 +87,7 @@ class _Writer:
         self.essence = Essence()
         self._follow, self._hands_on = follow, hands_on
         self._reads_place = reads_place
-        """Whether the module's code reads an attribute of PLACING, so that the values of the attributes count."""
+        """Whether the module's code reads `makes`, `after` or `gates`, so that their values count in keys."""
 
     def statement(self, node: ast.AST, scope: Scope, *, within: ast.AST) -> None:
         if isinstance(node, ast.If) and bindings.is_type_checking(node):
@@ -120,7 +121,7 @@ class _Writer:
                 self._fields(node, scope)
 
     def _fields(self, node: ast.AST, scope: Scope, body: Scope | None = None) -> None:
-        """Write the fields of a node, except empty ones, because Python versions differ in the empty fields."""
+        """Write the non-empty fields of a syntax tree node, because Python versions differ in a node's empty fields."""
         self._say(type(node).__name__ + "(")
         for name, value in ast.iter_fields(node):
             if value is None or value == [] or name in {"type_comment", "kind"}:
@@ -175,7 +176,7 @@ class _Writer:
         self._say(f"{'' if module is None else '@'}{words!r}")
 
     def _only_places(self, node: ast.AST, within: ast.AST) -> bool:
-        """Say whether a statement only sets an attribute of PLACING, or only declares data files."""
+        """Say whether a statement only sets `makes`, `after` or `gates` in a class, or only declares data files."""
         name = _assigned(node) if isinstance(within, ast.Module | ast.ClassDef) else None
         if name == data.NAME:
             return bool(data.names_of(node, within))

@@ -15,10 +15,10 @@ _COUNTED = (
 )
 """The modules of this package whose code counts in keys: the modules that do the work of steps."""
 _LOOKED_UP = ("engine.runtimes.registry", "engine.runtimes.triton_images")
-"""Modules of the packages above whose code does not count in keys.
+"""Modules whose code does not count in keys, although `_COUNTED` names their packages.
 
-The values that a recipe takes from the modules in `_LOOKED_UP` are rows of the key already, or `Step.code_used` names
-the modules.
+The code of a module in `_LOOKED_UP` need not count, because the values that a recipe takes from the module are rows of
+the key already, or because a step's `code_used` names the module.
 """
 
 
@@ -35,7 +35,8 @@ def package_of(module: str) -> str:
 def counts(module: str, asker: str) -> bool:
     """Say whether a module's code counts in keys when the module `asker` imports it.
 
-    The code of this package's steps counts, and the code of the package that `asker` belongs to.
+    Two kinds of code count: the code of this project's modules that do the work of steps, and the code of the Python
+    package that contains the module `asker`.
     """
     if is_ours(module):
         return module not in _LOOKED_UP and any(module == each or module.startswith(f"{each}.") for each in _COUNTED)

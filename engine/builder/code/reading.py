@@ -23,7 +23,7 @@ class Module:
     text: str
     """The digest of the module's own code and declared data, without the code of other modules."""
     leads: tuple[str, ...] = ()
-    """The modules that names in the code stand for, in the order of the text."""
+    """The modules that names in the code refer to, in the order in which the names appear in the code."""
     reaches: tuple[Led, ...] = ()
     """The targets of all import statements, and the packages that Python imports before the module, in any order."""
     files: tuple[Path, ...] = ()

@@ -16,7 +16,7 @@ _NAMES = {
 _PREFIXES = ("LC_", "HF_", "HUGGING_FACE_", "XDG_")
 """Variables that say where files are and who may read the files; every worker sees these variables.
 
-A step names the variables that change its result.
+If an environment variable changes the result of a step, the step names the variable in `Step.variables`.
 """
 
 _FIXED = {

@@ -23,7 +23,7 @@ _POLL_SECONDS = 0.2
 _LAST_LINES = 3
 """The number of log lines that the error about a dead worker shows."""
 _TAIL_BYTES = 8192
-"""Bytes at the end of a log that are read for its last lines."""
+"""The number of bytes that are read from the end of a log to find the last lines of the log."""
 
 
 @dataclass

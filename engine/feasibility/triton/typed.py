@@ -8,26 +8,25 @@ from typing import Any
 
 from engine.feasibility.triton.fault import Fault, Path
 from engine.recipe.model_config import ENUMS, INTEGER_BOUNDS, MESSAGES, ONE_OF
+from engine.recipe.text import described
 from engine.text import suggestions
 
 _REALS = ("float", "double")
-_SHOWN = 60
-"""The number of characters of a text that an error shows."""
 _LARGEST_FLOAT = 3.4028234663852886e38
 """The largest finite number of a 32-bit float."""
 _OTHER_NAMES = {
     "FLOAT32": "TYPE_FP32", "FLOAT": "TYPE_FP32", "FLOAT16": "TYPE_FP16", "HALF": "TYPE_FP16", "FLOAT64": "TYPE_FP64",
     "DOUBLE": "TYPE_FP64", "BFLOAT16": "TYPE_BF16", "BYTES": "TYPE_STRING", "STR": "TYPE_STRING", "INT": "TYPE_INT64",
 }  # fmt: skip
-"""Names of tensor types in other libraries, and Triton's name of each."""
+"""Names of data types in other libraries than Triton, with Triton's name of each type."""
 
 
 def typed(value: Any, kind: str = "ModelConfig", path: Path = ()) -> Any:
     """Return a value as protobuf would store it, in plain Python types and without nulls.
 
     `kind` is the type in model_config.proto: a message, an enum or a scalar; "[X]" is a list of X, "{K:V}" a map. A
-    whole number may be text, as in protobuf's JSON. Raises Fault for the first value that does not fit its type in
-    model_config.proto.
+    whole number may be written as text, as in protobuf's JSON format. Raises Fault for the first value that does not
+    fit its type in model_config.proto.
     """
     if kind.startswith("["):
         return _list(value, kind[1:-1], path)
@@ -44,7 +43,7 @@ def _scalar(value: Any, kind: str, path: Path) -> Any:
     if kind != "bool":
         return _real(value, kind, path) if kind in _REALS else _whole(value, kind, path)
     if not isinstance(value, bool):
-        raise Fault(f"{_of(path)} is {_shown(value)}; true or false is meant", path)
+        raise Fault(f"{_of(path)} is {described(value)}; true or false is meant", path)
     return value
 
 
@@ -54,7 +53,7 @@ def _message(value: Any, kind: str, path: Path) -> dict[str, object]:
         shape = f"{{{next(iter(fields))}: ...}}" if fields else "{}"
         name = f"{path[-1]}: " if isinstance(path[-1], str) else ""
         hint = f'write {{string_value: "{value}"}}' if kind == "ModelParameter" else f"as in {name}{shape}"
-        raise Fault(f"{_of(path)} is {_shown(value)}; a mapping of fields is meant", path, hint)
+        raise Fault(f"{_of(path)} is {described(value)}; a mapping of fields is meant", path, hint)
     fields_set = {}
     for name, inner in value.items():
         if name not in MESSAGES[kind]:
@@ -76,14 +75,14 @@ def _list(value: Any, kind: str, path: Path) -> list[Any]:
         return [typed(item, kind, (*path, index)) for index, item in enumerate(value)]
     plain = isinstance(value, str | int | float) and not isinstance(value, bool)
     hint = f"put it into a list: [{value if plain else '{...}'}]"
-    raise Fault(f"{_of(path)} is {_shown(value)}; a list is meant", path, hint)
+    raise Fault(f"{_of(path)} is {described(value)}; a list is meant", path, hint)
 
 
 def _map(value: Any, type_of: str, path: Path) -> dict[Any, Any]:
     key, kind = type_of[1:-1].split(":")
     if not isinstance(value, Mapping):
         hint = "as in {key: {string_value: text}}" if kind == "ModelParameter" else "as in {key: value}"
-        raise Fault(f"{_of(path)} is {_shown(value)}; a mapping is meant", path, hint)
+        raise Fault(f"{_of(path)} is {described(value)}; a mapping is meant", path, hint)
     return {
         typed(name, key, (*path, name)): typed(inner, kind, (*path, name))
         for name, inner in value.items()
@@ -100,7 +99,7 @@ def _choice(value: Any, kind: str, path: Path) -> str:
     guess = [_OTHER_NAMES[word]] if word in _OTHER_NAMES and kind == "DataType" else ends
     guess = guess or suggestions.nearest(word, choices)
     hint = suggestions.did_you_mean(guess[0]) if guess and guess[0] != value else f"one of {', '.join(choices)}"
-    raise Fault(f"{_of(path)} cannot be {_shown(value)}", path, hint.replace("one of TYPE_INVALID, ", "one of "))
+    raise Fault(f"{_of(path)} cannot be {described(value)}", path, hint.replace("one of TYPE_INVALID, ", "one of "))
 
 
 def _text(value: Any, path: Path) -> str:
@@ -108,13 +107,13 @@ def _text(value: Any, path: Path) -> str:
         return value
     plain = isinstance(value, int | float)
     written = str(value).lower() if isinstance(value, bool) else value
-    raise Fault(f"{_of(path)} is {_shown(value)}; text is meant", path, f'quote it: "{written}"' if plain else "")
+    raise Fault(f"{_of(path)} is {described(value)}; text is meant", path, f'quote it: "{written}"' if plain else "")
 
 
 def _whole(value: Any, kind: str, path: Path) -> int:
     digits = isinstance(value, str) and value.removeprefix("-").isascii() and value.removeprefix("-").isdigit()
     if isinstance(value, bool) or not (isinstance(value, int) or digits):
-        raise Fault(f"{_of(path)} is {_shown(value)}; a whole number is meant", path)
+        raise Fault(f"{_of(path)} is {described(value)}; a whole number is meant", path)
     number, (least, most) = int(value), INTEGER_BOUNDS[kind]
     if not least <= number <= most:
         limit = f"at least {least:,}" if number < least else f"at most {most:,}"
@@ -124,28 +123,16 @@ def _whole(value: Any, kind: str, path: Path) -> int:
 
 def _real(value: Any, kind: str, path: Path) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Fault(f"{_of(path)} is {_shown(value)}; a number is meant", path)
+        raise Fault(f"{_of(path)} is {described(value)}; a number is meant", path)
     if not math.isfinite(value) or (kind == "float" and abs(value) > _LARGEST_FLOAT):
         raise Fault(f"{_of(path)} is {value}; a finite number is meant", path)
     return float(value)
 
 
 def _of(path: Path) -> str:
-    """Return the name of a path in an error: its last field, with the indices that follow: `` `dims[1]` ``."""
+    """Return the words for `path` in an error: the last field's name, with the indices after it: `` `dims[1]` ``."""
     names = [index for index, segment in enumerate(path) if isinstance(segment, str)]
     if not names:
         return "the section"
     head, *numbers = path[names[-1] :]
     return f"`{head}{''.join(f'[{number}]' for number in numbers)}`"
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "a mapping" if value else "an empty mapping"
-    if isinstance(value, list | tuple):
-        return f"a list of {len(value)}" if value else "an empty list"
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"the text {value[:_SHOWN]!r}" if isinstance(value, str) else str(value)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import urlsplit
 
-from engine.errors import StepError
+from engine.errors import StepError, causes
 
 LOCAL = "copy the model to a local directory and write `source: path/to/it`"
 """A hint that helps with every failure of the hub."""
@@ -44,14 +42,14 @@ def explain(error: Exception, *, target: str, repository: str, revision: str, hu
     """Return one clear error for an exception of the hub's client, which was to fetch `target`."""
     what = f"{target} could not be fetched"
     facts = [f"endpoint: {hub.host}", f"revision: {revision}"]
-    for cause in _chain(error):
+    for cause in causes(error):
         status = getattr(getattr(cause, "response", None), "status_code", None)
         if status is not None:
             code = cause.response.headers.get("X-Error-Code", "")  # type: ignore[attr-defined]
             reason, hint = _refused(status, code, repository, revision, hub)
             return StepError(f"{what}: {reason}", [*facts, f"status: {status}{f' ({code})' if code else ''}"], hint)
-    reason, hint = _broken([name for cause in _chain(error) for name in _names(cause)], hub)
-    root = list(_chain(error))[-1]
+    reason, hint = _broken([name for cause in causes(error) for name in _names(cause)], hub)
+    root = list(causes(error))[-1]
     message = " ".join(str(root).split()) or type(error).__name__
     return StepError(f"{what}: {reason}", [*facts, hub.redacted(f"{type(root).__name__}: {message}"[:300])], hint)
 
@@ -105,16 +103,6 @@ def _broken(names: list[str], hub: Hub) -> tuple[str, str]:
     )
     unknown = ("the hub's client failed", network)
     return next(((reason, hint) for kinds, reason, hint in meanings if not kinds.isdisjoint(names)), unknown)
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and its causes, the outermost first."""
-    chain: list[Any] = []
-    current: BaseException | None = error
-    while current is not None and current not in chain:
-        chain.append(current)
-        yield current
-        current = current.__cause__ or current.__context__
 
 
 def _names(error: BaseException) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -14,6 +15,17 @@ _LARGEST = 64 << 20
 
 For a larger file, only `validate-onnx` finds an overlap.
 """
+
+
+LISTED = 5
+"""The number of samples that an error lists."""
+HINT = "a model that is validated on what it was calibrated on looks better than it is: keep them apart"
+"""The hint of an error for samples in both files."""
+
+
+def what(both: Sequence[str]) -> str:
+    """Return the text of an error for samples that are in both files."""
+    return f"{len(both)} of the samples in calibrate.samples are also in validate.samples"
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,10 +136,15 @@ def _sentencepiece_trouble() -> list[str]:
     return []
 
 
+def special_token(settings: Mapping[str, Any], name: str) -> Any:
+    """Return the text of a special token in tokenizer_config.json, which holds a text or an object with the text."""
+    token = settings.get(name)
+    return token.get("content") if isinstance(token, dict) else token
+
+
 def _pad(checkpoint: Path, backend: Any, tokenizer: dict[str, object]) -> int:
     """Return the padding token's id by tokenizer.json, tokenizer_config.json or config.json; 0 where none has it."""
-    token = tokenizer.get("pad_token")
-    token = token.get("content") if isinstance(token, dict) else token
+    token = special_token(tokenizer, "pad_token")
     config = checkpoints.config(checkpoint)
     ids = (
         (backend.padding or {}).get("pad_id"),

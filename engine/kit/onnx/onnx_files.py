@@ -174,6 +174,21 @@ def weight_bytes(model: onnx.ModelProto) -> int:
     return sum(tensor.ByteSize() for tensor in tensors(model))
 
 
+def files(model: onnx.ModelProto) -> tuple[str, ...]:
+    """Return the names of all files of a model: its graph and its external data."""
+    return (MODEL, *data_files(model))
+
+
+def size(directory: Path, model: onnx.ModelProto) -> int:
+    """Return the bytes of all files of a model in a directory."""
+    return sum((directory / name).stat().st_size for name in files(model))
+
+
+def folder_size(folder: Path) -> int:
+    """Return the bytes of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
 def data_files(model: onnx.ModelProto) -> list[str]:
     """Return the names of the external files with tensors of the model, relative to the model's directory."""
     return sorted({external_data.location(tensor) for tensor in tensors(model)} - {""})

@@ -50,8 +50,8 @@ def skeleton(model: onnx.ModelProto, directory: Path) -> onnx.ModelProto:
 def adopt(model: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
     """Add the shapes of the main graph's tensors in `inferred` to `model`; return whether any shape is new.
 
-    A dimension of `model` keeps its size, and keeps a name that an axis of the model's inputs has. Any other dimension of
-    `model` takes the size or the name that the dimension has in `inferred`, where `inferred` is more precise.
+    A dimension of `model` keeps its size, and keeps a name that an axis of the model's inputs has. Any other dimension
+    of `model` takes the size or the name that the dimension has in `inferred`, where `inferred` is more precise.
     """
     computed = {name for node in model.graph.node for name in node.output if name}
     outputs = {value.name: value for value in model.graph.output}

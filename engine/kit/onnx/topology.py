@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Container, Iterable, MutableSequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.kit.onnx import onnx_files
 
 if TYPE_CHECKING:
     import onnx
+
+T = TypeVar("T")
 
 
 def initializers(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
@@ -39,10 +41,24 @@ def consumed(model: onnx.ModelProto) -> set[str]:
 def drop_unread(model: onnx.ModelProto) -> None:
     """Remove the stored tensors of the main graph that no node reads and no output gives."""
     read = consumed(model)
-    stored = model.graph.initializer
-    for index in reversed(range(len(stored))):
-        if stored[index].name not in read:
-            del stored[index]
+    remove(model.graph.initializer, lambda tensor: tensor.name not in read)
+
+
+def remove(values: MutableSequence[T], is_unwanted: Callable[[T], bool]) -> None:
+    """Remove the unwanted values of a repeated field, such as the nodes of a graph; all others stay as they are."""
+    for index in reversed(range(len(values))):
+        if is_unwanted(values[index]):
+            del values[index]
+
+
+def remove_named(values: MutableSequence[Any], names: Container[str]) -> None:
+    """Remove the values of a repeated field that have one of the names."""
+    remove(values, lambda value: value.name in names)
+
+
+def whole_number(node: onnx.NodeProto, name: str) -> int:
+    """Return an integer attribute of a node; 0, the default of most attributes, where the node leaves it out."""
+    return next((int(attribute.i) for attribute in node.attribute if attribute.name == name), 0)
 
 
 def name_nodes(model: onnx.ModelProto, *, with_output: bool = False) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.kit.checkpoints import checkpoint as checkpoints
-from engine.kit.inputs import cases, index_ranges, random_inputs, samples, token_rows
+from engine.kit.inputs import cases, index_ranges, overlap, random_inputs, samples, token_rows
 from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import Case
 from engine.kit.inputs.token_rows import RowLimits
@@ -26,8 +26,6 @@ _SEED = 1921
 """The seed of random inputs for calibration. Random inputs for validation are drawn with a different seed."""
 _FEW = 32
 """Upper limit of the number of cases on which half precision is tried, because every try runs all of these cases."""
-_LISTED = 5
-"""Upper limit of the number of samples that an error message lists."""
 _SHOWN = 60
 """The number of characters of a sample's text that an error message shows."""
 
@@ -94,11 +92,7 @@ def refuse_overlap(
     calibrated = samples.read(path, checkpoint, inputs)[:limit]
     both = [f"{case.name}: {case.text[:_SHOWN]!r}" for case in calibrated if _identity(case) in validated]
     if both:
-        raise StepError(
-            f"{len(both)} of the samples in calibrate.samples are also in validate.samples",
-            both[:_LISTED],
-            "a model that is validated on what it was calibrated on looks better than it is: keep them apart",
-        )
+        raise StepError(overlap.what(both), both[: overlap.LISTED], overlap.HINT)
 
 
 def _identity(case: Case) -> tuple[object, ...]:

@@ -151,7 +151,7 @@ def _has_quantized_form(node: onnx.NodeProto, tensors: dict[str, onnx.TensorProt
     if node.op_type == "LSTM":
         # The quantizer drops `layout`, and reshapes weights in place, so two LSTMs must not share their weights.
         shared = any(users[node.input[index]] > 1 for index in _WEIGHTS["LSTM"])
-        return not shared and not any(attribute.name == "layout" and attribute.i for attribute in node.attribute)
+        return not shared and not topology.whole_number(node, "layout")
     # The quantizer would silently drop an attention bias, or an input with positions.
     if any(node.input[_WITHOUT_INPUTS_FROM[node.op_type] :]):
         return False

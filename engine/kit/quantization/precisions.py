@@ -39,5 +39,4 @@ def has_half_weights(model: onnx.ModelProto) -> bool:
 
 def size(directory: Path) -> int:
     """Return the size of a model and of its external data in bytes."""
-    names = [onnx_files.MODEL, *onnx_files.data_files(onnx_files.load_graph(directory))]
-    return sum((directory / name).stat().st_size for name in names)
+    return onnx_files.size(directory, onnx_files.load_graph(directory))

@@ -54,7 +54,7 @@ def _tables(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
     read: set[str] = set()
     otherwise = {value.name for value in model.graph.output}
     for node in model.graph.node:
-        rows = node.op_type == "Gather" and not any(entry.name == "axis" and entry.i for entry in node.attribute)
+        rows = node.op_type == "Gather" and not topology.whole_number(node, "axis")
         read.update(node.input[:1] if rows else ())
         otherwise.update(node.input[1:] if rows else node.input)
         otherwise |= topology.captured(node)

@@ -70,7 +70,7 @@ def write(
                 onnx_files.link_file(built.folder / file, out / name / _VERSION / file)
     names = [part.config.name for part in listed]
     print(f"a Triton repository of {', '.join(names)}")
-    return PackageReport(name=names[-1], models=tuple(names), bytes=_size(out))
+    return PackageReport(name=names[-1], models=tuple(names), bytes=onnx_files.folder_size(out))
 
 
 def _parts(serving: Serving, model: Config, signature: Signature, checkpoint: Path) -> list[Part]:
@@ -186,7 +186,7 @@ def _write_plain(out: Path, serving: Serving, model: Served, directory: Path, ch
     lines = [f"# What runs {model.files[0]}; {model.why_plain}.", *needs]
     (folder / parts.REQUIREMENTS).write_text("\n".join(lines) + "\n", "utf-8")
     print(model.why_plain)
-    return PackageReport(name=serving.model_name, models=(), bytes=_size(out))
+    return PackageReport(name=serving.model_name, models=(), bytes=onnx_files.folder_size(out))
 
 
 def _refuse_collisions(listed: Sequence[Part]) -> None:
@@ -214,7 +214,3 @@ def _write(out: Path, part: Part) -> None:
     for place, files in ((folder, part.files), (folder.parent, part.beside)):
         for name, content in files.items():
             (place / name).write_bytes(content)
-
-
-def _size(out: Path) -> int:
-    return sum(path.stat().st_size for path in out.rglob("*") if path.is_file())

@@ -53,7 +53,7 @@ def _split(graph: onnx.GraphProto, around: Mapping[str, _Weight], names: TensorN
             bodies = [attribute.g] if attribute.HasField("g") else attribute.graphs
             for body in bodies:
                 weights += _split(body, visible, names)
-        if _plain_gemm(node) and not (_attribute(node, "transB") and node.input[1] not in visible):
+        if _plain_gemm(node) and not (topology.whole_number(node, "transB") and node.input[1] not in visible):
             product, *bias = _parts(node, visible, names)
             for part in bias:
                 graph.node.insert(index + 1, part)
@@ -65,7 +65,7 @@ def _parts(node: onnx.NodeProto, visible: Mapping[str, _Weight], names: TensorNa
     """Return the MatMul and, where there is a bias, the Add that replace a plain Gemm."""
     from onnx import helper
 
-    weight = _transposed(visible[node.input[1]], names) if _attribute(node, "transB") else node.input[1]
+    weight = _transposed(visible[node.input[1]], names) if topology.whole_number(node, "transB") else node.input[1]
     bias = node.input[2] if len(node.input) > 2 else ""  # noqa: PLR2004 - input, weight, bias
     if not bias:
         return [helper.make_node("MatMul", [node.input[0], weight], list(node.output), name=node.name)]
@@ -91,28 +91,16 @@ def _transposed(weight: _Weight, names: TensorNames) -> str:
 def _drop(weight: _Weight) -> None:
     name = weight.tensor.name
     for values in (weight.graph.initializer, weight.graph.input):  # old models list weights as inputs too
-        for index in [index for index, value in enumerate(values) if value.name == name]:
-            del values[index]
+        topology.remove_named(values, {name})
 
 
 def _forget_shapes_of_weights(model: onnx.ModelProto) -> None:
     """Remove the shapes of weights from `value_info`, because transposing a weight changes the shape of the weight."""
     for graph in onnx_files.graphs(model.graph):
-        stored = {tensor.name for tensor in graph.initializer}
-        for index in reversed(range(len(graph.value_info))):
-            if graph.value_info[index].name in stored:
-                del graph.value_info[index]
+        topology.remove_named(graph.value_info, topology.initializers(graph))
 
 
 def _plain_gemm(node: onnx.NodeProto) -> bool:
     """Whether a node is a Gemm that neither scales its factors nor transposes the first of them."""
-    scaled = any(_attribute(node, name) != 1 for name in ("alpha", "beta"))
-    return node.op_type == "Gemm" and not scaled and not _attribute(node, "transA")
-
-
-def _attribute(node: onnx.NodeProto, name: str) -> float:
-    """Return the value of a Gemm's attribute, or the attribute's default where the Gemm leaves the attribute out."""
-    attribute = next((attribute for attribute in node.attribute if attribute.name == name), None)
-    if name in {"alpha", "beta"}:
-        return attribute.f if attribute else 1.0
-    return attribute.i if attribute else 0
+    scaled = any(attribute.name in {"alpha", "beta"} and attribute.f != 1 for attribute in node.attribute)
+    return node.op_type == "Gemm" and not scaled and not topology.whole_number(node, "transA")

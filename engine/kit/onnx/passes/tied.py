@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.kit.onnx import topology
+
 if TYPE_CHECKING:
     import onnx
 
@@ -25,9 +27,7 @@ def untwin(model: onnx.ModelProto) -> list[str]:
         if _is_transposed(stored[name], stored[table])
     }
     if twins:
-        others = [tensor for tensor in model.graph.initializer if tensor.name not in twins]
-        del model.graph.initializer[:]
-        model.graph.initializer.extend(others)
+        topology.remove_named(model.graph.initializer, twins)
         nodes = [_transpose(table, name) for name, table in twins.items()]
         nodes += model.graph.node
         del model.graph.node[:]

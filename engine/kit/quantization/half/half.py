@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     import onnx
 
-_SMALLEST = {"fp16": 2.0**-24, "bf16": 2.0**-133}
-"""The smallest number above 0 in fp16 and in bf16."""
 _SCALES = {"QuantizeLinear": 1, "DequantizeLinear": 1}
 """For each operator of a Q/DQ pair, the index of the input that holds the scale."""
 
@@ -130,9 +128,7 @@ class _Conversion:
                 value.CopyFrom(described[name])
             value.name = twin
             value.type.tensor_type.elem_type = self.code
-        for index in reversed(range(len(graph.value_info))):
-            if graph.value_info[index].name in self.halves and graph.value_info[index].name not in computed:
-                del graph.value_info[index]
+        topology.remove(graph.value_info, lambda value: value.name in self.halves and value.name not in computed)
 
 
 def rounded(values: np.ndarray, kind: Kind) -> np.ndarray:
@@ -161,7 +157,7 @@ def _lowered(tensor: onnx.TensorProto, name: str, kind: Kind, *, scale: bool) ->
 
     values = numpy_helper.to_array(tensor)
     if scale:
-        values = np.maximum(values, np.float32(_SMALLEST[kind]))
+        values = np.maximum(values, np.float32(signatures.SMALLEST[kind]))
     return numpy_helper.from_array(rounded(values, kind), name)
 
 
@@ -187,10 +183,5 @@ def _retype(node: onnx.NodeProto, code: int, kind: Kind) -> None:
 
 def _free_weights(model: onnx.ModelProto) -> None:
     """Remove weights from the inputs of the graph; before IR version 4 each weight had to be an input."""
-    stored = {tensor.name for tensor in model.graph.initializer}
-    fed = [value for value in model.graph.input if value.name not in stored]
-    if len(fed) < len(model.graph.input):
-        inputs = [type(value).FromString(value.SerializeToString()) for value in fed]
-        del model.graph.input[:]
-        model.graph.input.extend(inputs)
+    topology.remove_named(model.graph.input, topology.initializers(model.graph))
     model.ir_version = max(model.ir_version, opsets.WEIGHTS_NEED_NO_INPUT)

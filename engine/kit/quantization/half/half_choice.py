@@ -22,8 +22,6 @@ LARGEST: Mapping[Kind, float] = {"fp16": 65504.0, "bf16": 3.3895e38}
 """The largest numbers of fp16 (IEEE 754 binary16) and of bf16 (the upper half of IEEE 754 binary32)."""
 ROOM = 2.0
 """The factor by which a tensor may be larger on inputs outside the samples than on the samples."""
-_VANISHES: Mapping[Kind, float] = {"fp16": 2.0**-25, "bf16": 2.0**-134}
-"""Half of the smallest number above 0 in fp16 and in bf16; a number up to this size is rounded to 0."""
 
 SUMS = "adds up many numbers or takes exponentials"
 SPELLED_OUT = "part of a normalization or softmax that is spelled out"
@@ -166,7 +164,7 @@ class _Chooser:
         for name, tensor in stored:
             if not tensor.dims and self.ranges.single(name):
                 value = float(np.abs(numpy_helper.to_array(tensor)))
-                if 0 < value <= _VANISHES[self.kind]:
+                if 0 < value <= signatures.SMALLEST[self.kind] / 2:
                     vanishing.add(name)
         return vanishing
 

@@ -7,6 +7,8 @@ from collections.abc import Set as AbstractSet
 from math import prod
 from typing import TYPE_CHECKING
 
+from engine.kit.onnx import topology
+
 if TYPE_CHECKING:
     import onnx
 
@@ -47,7 +49,7 @@ def _multiplications(node: onnx.NodeProto, extents: Extents) -> int:
     if node.op_type == "Attention" and len(shapes) > 1 and len(shapes[1]) == 2:  # noqa: PLR2004  fused, with weights
         return prod(shapes[0]) * shapes[1][1] + 2 * result * shapes[0][1]
     if node.op_type == "Gemm":
-        return result * _inner(shapes[0], 0 if _is_transposed(node) else 1)
+        return result * _inner(shapes[0], 0 if topology.whole_number(node, "transA") else 1)
     if node.op_type in {"Attention", "MultiHeadAttention"}:
         return 2 * result * _inner(shapes[1], -2)
     if node.op_type == "Einsum":
@@ -58,8 +60,3 @@ def _multiplications(node: onnx.NodeProto, extents: Extents) -> int:
 def _inner(shape: tuple[int, ...], axis: int) -> int:
     """Return the extent of an axis of a shape; 1 where the shape has too few axes."""
     return shape[axis] if len(shape) > max(axis, -axis - 1) else 1
-
-
-def _is_transposed(node: onnx.NodeProto) -> bool:
-    """Whether a Gemm transposes its first factor."""
-    return any(attribute.name == "transA" and attribute.i for attribute in node.attribute)

@@ -27,9 +27,7 @@ def bypassed(model: onnx.ModelProto) -> onnx.ModelProto:
     for node in graph.node:
         if node.op_type == _DEQUANTIZE and node.input[0] in sources:
             node.CopyFrom(helper.make_node("Identity", [sources[node.input[0]]], list(node.output), node.name))
-    read = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
-    for index in reversed(range(len(graph.node))):
-        if graph.node[index].op_type == _QUANTIZE and graph.node[index].output[0] not in read:
-            del graph.node[index]
+    read = topology.consumed(copy)
+    topology.remove(graph.node, lambda node: node.op_type == _QUANTIZE and node.output[0] not in read)
     topology.drop_unread(copy)
     return copy

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import onnx
 
 Kind = Literal["fp16", "bf16"]
+SMALLEST: Mapping[Kind, float] = {"fp16": 2.0**-24, "bf16": 2.0**-133}
+"""The smallest number above 0 of each type."""
 
 _NAMES: Mapping[Kind, str] = {"fp16": "tensor(float16)", "bf16": "tensor(bfloat16)"}
 _TYPED_BY = frozenset({"dtype", "output_dtype"})

@@ -158,16 +158,16 @@ def _prune(model: onnx.ModelProto) -> None:
     """Remove unread constants, and the Identity and Transpose nodes that only such constants pass through."""
     graph = model.graph
     stored = {tensor.name for tensor in graph.initializer}
-    while True:
-        read = topology.consumed(model)
-        dead = [n for n, node in enumerate(graph.node) if node.op_type in _CONSTANTS and node.output[0] not in read]
-        if not dead:
-            break
-        for index in reversed(dead):
-            del graph.node[index]
+    count = 0
+    while count != len(graph.node):
+        count = len(graph.node)
+        _remove_unread_constants(model)
     topology.drop_unread(model)
     removed = stored - {tensor.name for tensor in graph.initializer}
     for values in (graph.input, graph.value_info):
-        for index in reversed(range(len(values))):
-            if values[index].name in removed:
-                del values[index]
+        topology.remove_named(values, removed)
+
+
+def _remove_unread_constants(model: onnx.ModelProto) -> None:
+    read = topology.consumed(model)
+    topology.remove(model.graph.node, lambda node: node.op_type in _CONSTANTS and node.output[0] not in read)

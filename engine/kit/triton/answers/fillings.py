@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.kit.checkpoints import json_files
+from engine.kit.inputs.tokenizer import special_token
 from engine.kit.triton import served
 from engine.kit.triton.parts import MASK
 from engine.tasks import answer
@@ -42,8 +43,7 @@ def make(signature: Signature, checkpoint: Path, text: ServedTokenizer) -> Answe
 
 def _mask(checkpoint: Path, backend: Any) -> int:
     """Return the id of the tokenizer's mask token. Raises answer.Unfit for a tokenizer without a mask token."""
-    own = json_files.settings(checkpoint / "tokenizer_config.json").get("mask_token")
-    own = own.get("content") if isinstance(own, dict) else own
+    own = special_token(json_files.settings(checkpoint / "tokenizer_config.json"), "mask_token")
     numbers = (backend.token_to_id(token) for token in (own, *_MASKS) if isinstance(token, str))
     for number in numbers:
         if number is not None:
