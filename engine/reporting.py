@@ -69,7 +69,7 @@ class Number:
     significant: bool = False
 
     def text(self, value: float) -> str:
-        """Return a value as text, rounded to `digits`, without the unit."""
+        """Return a value as text without the unit, rounded to `digits` decimal places or significant digits."""
         return f"{value:.{self.digits}{'g' if self.significant else 'f'}}"
 
     def line(self, value: object) -> str:
@@ -89,7 +89,7 @@ class HasLine(Protocol):
 
 
 def measured(label: str, *, unit: str = "", digits: int) -> Mapping[str, object]:
-    """Return the metadata of a field that is shown with a number of decimal places: `field(metadata=...)`."""
+    """Return the metadata (`field(metadata=...)`) of a field that is shown with `digits` decimal places."""
     return {_NUMBER: Number(label, unit, digits)}
 
 
