@@ -39,7 +39,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Ended:
-    """A job has ended."""
+    """The event that a job has ended."""
 
     recipe: str
     job: str

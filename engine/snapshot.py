@@ -92,7 +92,7 @@ class Candidate:
         data: str,
         json: str,
     ) -> None:
-        """Write the snapshot to the store with `write(path, content)`, which replaces a file in one step.
+        """Write the snapshot to the store with `write(path, content)`, which replaces a file atomically.
 
         `variables` names the environment variables that the build depends on. In the texts `talk`, `data` and `json`, a
         NUL character marks the place for the duration, in seconds, of the later run that answers from the snapshot.

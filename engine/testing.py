@@ -1,4 +1,4 @@
-"""Helpers to test steps, runtimes and tasks of other packages: run a step, plan a recipe, install an entry point."""
+"""Helpers to test steps, runtimes and tasks of other Python packages: run a step, plan a recipe, add an entry point."""
 
 from __future__ import annotations
 

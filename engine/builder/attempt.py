@@ -1,4 +1,4 @@
-"""One run of a job: its lock, its staging folder and its log, from the worker's task to the record."""
+"""One run of a job: its file lock, its staging folder and its log, from the worker's task to the record."""
 
 from __future__ import annotations
 

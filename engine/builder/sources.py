@@ -65,7 +65,10 @@ def resolve(
 
 
 def place_of(source: Source) -> Path | None:
-    """Return the path of a source, None for a hub's repository. Raises StepError for a package that is missing."""
+    """Return the path of a source, None for a hub's repository.
+
+    Raises StepError if the Python package of a source `python:PACKAGE/PATH` is missing.
+    """
     scheme, _, rest = source.uri.partition(":")
     if scheme == "python":
         return packages.locate(rest)[0]

@@ -213,12 +213,12 @@ def _has_no_room(path: str) -> bool:
 
 
 def encode_task(task: WorkerTask) -> bytes:
-    """Return a task as the line that a worker reads."""
+    """Return a task as the line of JSON that a worker reads."""
     return json.dumps(asdict(task)).encode() + b"\n"
 
 
 def encode_outcome(outcome: Outcome) -> bytes:
-    """Return an outcome as the line that a worker writes."""
+    """Return the Outcome of a task as the line of JSON that a worker writes."""
     error = None if outcome.error is None else outcome.error.fields()
     raw = {
         "report": outcome.report,
@@ -231,7 +231,7 @@ def encode_outcome(outcome: Outcome) -> bytes:
 
 
 def decode_outcome(line: bytes) -> Outcome:
-    """Return the outcome in a line that a worker wrote."""
+    """Return the Outcome of a task from the line of JSON that a worker wrote."""
     raw = json.loads(line)
     error = raw["error"] and StepError(raw["error"]["what"], raw["error"]["facts"], raw["error"]["hint"])
     files = {name: (int(size), Digest(content)) for name, (size, content) in raw["files"].items()}

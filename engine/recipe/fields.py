@@ -1,4 +1,4 @@
-"""The types of the schema's fields: names, sizes, numbers, with their bounds and short forms."""
+"""The types of the schema's fields: names, sizes, numbers, with their limits and short forms."""
 
 from __future__ import annotations
 

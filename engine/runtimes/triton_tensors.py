@@ -15,6 +15,7 @@ TYPES: Mapping[str, str] = {
 def is_batch(axis: str) -> bool:
     """Tell whether the name of an axis says that it is the batch: "batch_size", "N", "b".
 
-    The first axis of a recurrent model may be time, and Triton would join requests along it.
+    Only an axis with the name of a batch counts as the batch, because the first axis of a recurrent model may be time,
+    and Triton would join requests along the time axis.
     """
     return "batch" in axis.lower() or axis.lower() in {"n", "b"}

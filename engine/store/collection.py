@@ -200,7 +200,7 @@ def _choice(records: Mapping[Digest, Record], last: Mapping[Digest, float], limi
 def _too_much(
     records: Mapping[Digest, Record], oldest: Sequence[Digest], gone: set[Digest], max_bytes: int
 ) -> list[Digest]:
-    """Return the oldest keys whose removal brings the store below `max_bytes`.
+    """Return the keys of the records, the longest unused first, whose removal brings the store below `max_bytes`.
 
     A file that several records share frees its space with the last of these records.
     """

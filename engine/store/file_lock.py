@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
-"""Errors with which a file system without locks answers flock(2)."""
+"""The errors with which flock(2) answers on a file system without locks."""
 
 
 class FileLock:

@@ -26,7 +26,7 @@ KIND = "heads"
 
 @dataclass(frozen=True)
 class JobNote(TypedReport):
-    """A job's last run or look-up."""
+    """A note about the last run or look-up of a job."""
 
     run: Digest
     """The digest of the key of the job's last run, whether the run passed or failed.

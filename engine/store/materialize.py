@@ -1,4 +1,4 @@
-"""Copy a package to `build/`: the folder is replaced in one step, and only if its files differ from the artifact."""
+"""Copy a package to `build/`: the folder is replaced atomically, and only if its files differ from the artifact."""
 
 from __future__ import annotations
 

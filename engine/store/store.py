@@ -176,7 +176,7 @@ class Store:
 
     @cached_property
     def locks_work(self) -> bool:
-        """Whether locks work on the store's file system."""
+        """Whether file locks work on the store's file system."""
         try:
             return file_lock.work(self.layout.locks)
         except OSError:

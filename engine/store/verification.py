@@ -206,7 +206,7 @@ class _Inspection:
     def _fault(self, artifact: Digest) -> str | None:
         """Return a description of the damage of an artifact that a record names; None for an undamaged artifact.
 
-        The stat row of a damaged file is forgotten.
+        `_fault` also makes the stat cache forget the stat row of a damaged file.
         """
         record = next(record for record in self.records.values() if record.artifact == artifact)
         folder = self.store.artifact_path(artifact)

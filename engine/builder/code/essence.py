@@ -17,7 +17,7 @@ The attributes `makes` and `after` decide a step's inputs, and each input has a 
 decides when the job starts.
 """
 _OPENED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-"""Kinds of nodes in whose bodies the order of import statements does not matter.
+"""The kinds of nodes of a syntax tree in whose bodies the order of import statements does not matter.
 
 The order of import statements can matter in the body of an `if` or `try` statement.
 """

@@ -10,7 +10,8 @@ Shapes = Sequence[tuple[str, Sequence[int], Path]]
 """The tensors of one request: the name of each, its dims, and the path of the dims in the overrides."""
 
 _OF_TEXTS, _TEXT, _MOST_TEXTS = ("tokenizer", "ensemble"), "TEXT", 2
-"""The parts of a package that take texts, the input of texts, and the largest number of texts in a row (a pair)."""
+"""The parts of a package that take texts, the name of their input, and the largest number of texts in a row (a
+pair)."""
 
 
 def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
@@ -20,7 +21,7 @@ def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
 
 
 def _together(overrides: Overrides) -> Iterator[Shapes]:
-    """Yield the tensors of each request that the overrides describe: `input`, each warm-up, each CUDA graph."""
+    """Yield the tensors of each request that the overrides describe: in `input`, each warm-up and each CUDA graph."""
     inputs = overrides.get("input", ())
     yield [
         (tensor.get("name", ""), _taken(tensor), ("input", index, "reshape" if "reshape" in tensor else "dims"))
