@@ -197,8 +197,8 @@ class Step(Frozen, ABC):
     def run(self, *args: Any, **inputs: Any) -> TypedReport | Report | None:
         """Do the work, writing only under `out`: `run(self, out: Path, *, some_input: Path) -> SomeReport`.
 
-        Import slow Python packages inside `run`, not at the top of the module. Raises StepError(title, facts, hint) for
-        an error that a user can mend.
+        Import slow Python packages inside `run`, not at the top of the module. Raises StepError, with a title, lines of
+        details and a hint, for an error that the user can repair.
         """
 
     def judge(self, report: Any) -> None:
