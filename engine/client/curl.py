@@ -17,7 +17,7 @@ _EXAMPLE = ("A fine day.",)
 """The example text for a model whose task is not known."""
 _PHOTO = "photo.png"
 _INLINE = 16
-"""The most values that the curl command spells out; larger tensors come as zeros from /dev/zero."""
+"""The largest number of values that a curl command spells out; larger inputs are read as zeros from /dev/zero."""
 _BYTES = {
     "FP64": 8,
     "INT64": 8,
@@ -30,7 +30,7 @@ _BYTES = {
     "INT16": 2,
     "UINT16": 2,
 }
-"""Bytes of a value, by datatype; a value of a datatype that the table lacks has one byte."""
+"""Bytes of one value of each datatype; a value of a datatype that the table lacks has one byte."""
 
 
 def lines(http: str, entries: Sequence[ModelMetadata]) -> dict[str, str]:
@@ -42,8 +42,9 @@ def curl_line(http: str, entry: ModelMetadata, *, texts: Sequence[str] | None = 
     """Return a command for sh whose response is JSON.
 
     Texts are sent as JSON of the KServe v2 protocol; a model that generates text gets Triton's extension "generate".
-    The bytes of an image file follow the JSON, as the extension "binary tensor data" defines. `texts` and `image`
-    replace the example input. A large tensor of numbers is sent as zeros.
+    The bytes of an image file follow the JSON, as the extension "binary tensor data" defines. `texts` are sent instead
+    of the example texts, and the file `image` is sent instead of photo.png. Inputs with more than `_INLINE` numbers are
+    sent as zeros.
     """
     base = http.rstrip("/") if "://" in http else f"http://{http}"
     url = f"{base}/v2/models/{entry.name}"

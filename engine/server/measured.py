@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Tensors = Mapping[str, np.ndarray]
 
 _TIMEOUT = 300.0
-"""Seconds to wait for a response: a large model on a busy CPU may take minutes."""
+"""Seconds to wait for a response from the measured server: a large model on a busy CPU may take minutes."""
 _PAIR = 2
 """The number of texts in a row of a model that takes pairs of texts."""
 _PLAIN = "as_exported"
@@ -54,10 +54,10 @@ def started(
 ) -> Iterator[tuple[tuple[Contender, ...], ServerReport]]:
     """Serve the models until the block ends; yield a contender for each model and way, and the report on the server.
 
-    The first of `models` is the recipe's own model. `ways` holds triton-grpc, triton-http or both. The model
-    repositories are written as in packages, but without image preprocessing. On a CPU each model gets `threads`
-    threads, as a model in process does, unless the recipe's own fields set the number of threads. Raises StepError
-    where there is no server, where the server cannot serve a model, and for a model that generates text.
+    The first of `models` is the recipe's own model. `ways` holds the ways to call the server: triton-grpc, triton-http
+    or both. The model repositories are written as in packages, but without image preprocessing. On a CPU each model
+    gets `threads` threads, as a model in process does, unless the recipe's own fields set the number of threads. Raises
+    StepError where there is no server, where the server cannot serve a model, and for a model that generates text.
     """
     _refuse_generation(checkpoint, models[0].serving)
     folder = scratch / "repository"
@@ -104,7 +104,7 @@ def entry(client: Client, name: str, model: str) -> ModelMetadata:
 
 
 def arrays(model: ModelMetadata, inputs: Tensors, tokenizer: Path) -> dict[str, np.ndarray]:
-    """Return the arrays to send to a served model, made from `inputs`: the tensors for the same model in process.
+    """Return the arrays to send to a served model; `inputs` are the tensors that the same model gets in process.
 
     A model that takes texts gets as many texts as `inputs` has rows, each with as many tokens as a row of `inputs`. A
     model that takes tensors gets `inputs`. `tokenizer` is the tokenizer.json of the package. Raises StepError where no
@@ -159,7 +159,7 @@ def _tokenizer(repository_folder: Path, model: ServedModel) -> Path:
 def _served_by_tensors(options: Serving) -> Serving:
     """Return the options without image preprocessing: clients then send tensors.
 
-    The time of the preprocessing depends on the image files that clients send, and bench has no such files.
+    The time that image preprocessing takes depends on the image files that clients send, and bench has no image files.
     """
     return options.model_copy(update={"images": None})
 

@@ -79,7 +79,7 @@ def _prepared(checkpoint: Path, serving: Serving, channels: int) -> dict[str, An
 
 
 def _channels(name: str, value: Any, channels: int) -> list[float]:
-    """Return a number for each channel; a single number holds for all channels.
+    """Return a list with a number for each channel of an image; a single number in `value` holds for all channels.
 
     Raises StepError where `value` has neither one number nor a number for each channel.
     """

@@ -94,7 +94,7 @@ def _parts(serving: Serving, model: Config, signature: Signature, checkpoint: Pa
 
 
 def _around(serving: Serving, model: Config, first: Part | None, answer: Answer | None, task: str) -> list[Part]:
-    """Return the model, the python models before and after it, and the ensemble of them."""
+    """Return the model itself, the python models that run before and after it, and the ensemble of all of them."""
     middle = Part(model, names={} if answer is None else answer.names)
     chain = [middle] if first is None else [first, middle]
     taken = parts.tensors(chain[0].config.input, model)
@@ -158,7 +158,7 @@ def _generates(validated: Path, checkpoint: Path) -> bool:
 
 
 def _with_embedding(serving: Serving, validated: Path, checkpoint: Path, scratch: Path) -> Path:
-    """Return the folder of the model to serve.
+    """Return the folder with the model that Triton is to serve.
 
     For a task whose answers are sentence embeddings, `embedding.pooled` adds to the graph the nodes that compute the
     embedding, where the checkpoint has a pooling that `embedding` supports.
@@ -199,7 +199,7 @@ def _refuse_collisions(listed: Sequence[Part]) -> None:
 
 
 def _kinds(serving: Serving, listed: Sequence[Part]) -> set[str]:
-    """Return the name under `package.triton.models` of each model of the package, without the model itself."""
+    """Return the names under `package.triton.models` of the package's models, without the model itself."""
     kinds = {part.config.name.removeprefix(f"{serving.model_name}_") for part in listed}
     if len(listed) > 1:
         kinds.add("ensemble" if listed[-1].config.platform == "ensemble" else "generate")

@@ -25,7 +25,7 @@ _EXTRA = {
     "attention_mask": AnswerTensor("attention_mask", "TYPE_INT64", (-1,)),
     OFFSETS: AnswerTensor(OFFSETS, "TYPE_INT64", (-1, 2)),
 }
-"""Outputs of the tokenizer that the postprocessing may need, also where the model does not take them."""
+"""Outputs of the tokenizer that the postprocessing may need, even where the model does not take them as inputs."""
 _SIDES = ("left", "right")
 
 

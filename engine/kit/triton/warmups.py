@@ -78,7 +78,7 @@ def add(folder: Path, config: Any, files: Mapping[str, Path] | None) -> None:
 
 
 def _needed(sample: Any) -> dict[str, Any]:
-    """Return the inputs of a warm-up that are read from files, by name."""
+    """Return the inputs of a warm-up whose values are read from files, by the name of the input."""
     return {name: each for name, each in sample.inputs.items() if each.WhichOneof("input_data_type") == _FILE}
 
 

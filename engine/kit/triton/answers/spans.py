@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from engine.kit.triton.text import ServedTokenizer
 
 _LONGEST = 15
-"""The most tokens of an answer: the default of `max_answer_len` in the question-answering pipeline of transformers."""
+"""Upper limit of an answer's tokens: the default of `max_answer_len` in transformers' question-answering pipeline."""
 
 
 def make(signature: Signature, _: Path, __: ServedTokenizer) -> Answer:
