@@ -89,7 +89,7 @@ class HasLine(Protocol):
 
 
 def measured(label: str, *, unit: str = "", digits: int) -> Mapping[str, object]:
-    """Return the metadata of a field that is shown with a number of decimal places: `field(metadata=...)`."""
+    """Return the metadata (`field(metadata=...)`) of a field that is shown with `digits` decimal places."""
     return {_NUMBER: Number(label, unit, digits)}
 
 
