@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from typing_extensions import TypedDict
 
 from engine.recipe.fields import Distinct, Flag, Memory, Number, Size, Small, Text, Word, wrong
+from engine.runtimes.tensorrt_values import Compatibility, Pool, TilingLevel, Verbosity
 
-_LEVELS = ("none", "same-compute-capability", "ampere-plus")
 _VERSIONS = "version-compatible"
 
 
@@ -23,27 +23,17 @@ class TensorRTSection(TypedDict, total=False):
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
 
     version: Word
-    memory_pool: Mapping[
-        Literal[
-            "workspace",
-            "dla_managed_sram",
-            "dla_local_dram",
-            "dla_global_dram",
-            "tactic_dram",
-            "tactic_shared_memory",
-        ],
-        Memory,
-    ]
+    memory_pool: Mapping[Pool, Memory]
     optimization_level: Annotated[int, Field(strict=True, ge=0, le=5)]
     compatibility: Annotated[
-        Literal["none", "same-compute-capability", "ampere-plus"],
-        WithJsonSchema({"type": "string", "enum": [*_LEVELS, _VERSIONS]}),
+        Compatibility,
+        WithJsonSchema({"type": "string", "enum": [*get_args(Compatibility), _VERSIONS]}),
     ]
     version_compatible: Flag
     exclude_lean_runtime: Flag
     cuda_graph: Flag
-    tiling_optimization_level: Literal["none", "fast", "moderate", "full"]
-    profiling_verbosity: Literal["layer_names_only", "detailed", "none"]
+    tiling_optimization_level: TilingLevel
+    profiling_verbosity: Verbosity
     max_aux_streams: Small
     avg_timing_iterations: Annotated[int, Field(strict=True, ge=1, le=1024)]
     timing_cache: Text

@@ -6,20 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.runtimes.tensorrt.api import engine_runtime, trt
 from engine.runtimes.tensorrt.spec import NEED_GPU
+from engine.runtimes.tensorrt_values import Compatibility, Pool, TilingLevel, Verbosity
 from engine.step import Frozen
 
 if TYPE_CHECKING:
     import tensorrt
-
-Pool = Literal[
-    "workspace", "dla_managed_sram", "dla_local_dram", "dla_global_dram", "tactic_dram", "tactic_shared_memory"
-]
-Compatibility = Literal["none", "same-compute-capability", "ampere-plus"]
 
 _LEVELS = {"same-compute-capability": "SAME_COMPUTE_CAPABILITY", "ampere-plus": "AMPERE_PLUS"}
 _FLAGS = ("version_compatible", "exclude_lean_runtime", "strip_plan", "refit", "weight_streaming", "sparse_weights")
@@ -35,10 +31,10 @@ class BuilderOptions(Frozen):
     """The upper limit of each memory pool of TensorRT's builder, in bytes."""
     optimization_level: int | None = None
     """The level of optimization, 0 to 5: at a higher level TensorRT's builder searches longer for fast kernels."""
-    tiling_optimization_level: Literal["none", "fast", "moderate", "full"] | None = None
+    tiling_optimization_level: TilingLevel | None = None
     max_aux_streams: int | None = None
     avg_timing_iterations: int | None = None
-    profiling_verbosity: Literal["layer_names_only", "detailed", "none"] = "detailed"
+    profiling_verbosity: Verbosity = "detailed"
     """TensorRT's default is "layer_names_only"; the passport needs "detailed" for the precisions of the layers."""
     compatibility: Compatibility = "none"
     version_compatible: bool = False
