@@ -71,6 +71,7 @@ def _print_json(chosen: Iterable[Gpu], *, refused: bool) -> None:
 
 
 def _print_gpu(gpu: Gpu) -> None:
+    from engine.gpus import document
     from engine.report import grid
 
     rows = [
@@ -82,13 +83,13 @@ def _print_gpu(gpu: Gpu) -> None:
         rows.append(("DLA", "yes"))
     if gpu.aliases:
         rows.append(("also called", ", ".join(gpu.aliases)))
-    rows += [("source", _source(tag)) for tag in gpu.sources]
+    rows += [("source", document(tag)) for tag in gpu.sources]
     print(f"{gpu.name}: {gpu.architecture}, SM{gpu.sm}, {gpu.memory_gib} GiB")
     grid.show(rows, indent=2)
 
 
 def _print_table(chosen: Sequence[Gpu]) -> None:
-    from engine.gpus import UNSUPPORTED
+    from engine.gpus import UNSUPPORTED, document
     from engine.report import grid
 
     rows = [_TITLES, *map(_row, chosen)]
@@ -102,7 +103,7 @@ def _print_table(chosen: Sequence[Gpu]) -> None:
         [tag for gpu in chosen for tag in gpu.sources] + [tag for gpu in UNSUPPORTED for tag in gpu.sources]
     )
     print("\nsources (of one GPU: `recipe gpus NAME`):")
-    grid.show([(tag, _source(tag)) for tag in tags], indent=2)
+    grid.show([(tag, document(tag)) for tag in tags], indent=2)
 
 
 def _row(gpu: Gpu) -> tuple[str, ...]:
@@ -115,11 +116,3 @@ def _row(gpu: Gpu) -> tuple[str, ...]:
     dtypes = " ".join(dtype if dtype in gpu.dtypes else " " * len(dtype) for dtype in DTYPES)
     rtx = "yes" if gpu.tensorrt_rtx else "no"
     return (gpu.name, str(gpu.sm), str(gpu.memory_gib), dtypes, gpu.tensorrt, rtx, gpu.sold)
-
-
-def _source(tag: str) -> str:
-    """Return the title and the address of a document."""
-    from engine.gpus import SOURCES
-
-    title, address = SOURCES[tag]
-    return f"{title}: {address}"

@@ -28,7 +28,7 @@ def _image(loaded: LoadedRecipe) -> None:
     tag = triton_images.read(name)
     if tag is None:
         hint = f'write the release, "24.05", or the whole name, {REPOSITORY}:24.05-py3'
-        raise loaded.error(f"`image` is none of Triton's: {name!r}", *RECIPE_PATH, hint=hint)
+        raise loaded.error(triton_images.not_triton(name), *RECIPE_PATH, hint=hint)
     registry.of(loaded.recipe).refuse_image(loaded, tag)
 
 

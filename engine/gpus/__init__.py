@@ -1,7 +1,7 @@
 """The catalogue of GPUs: name, SM, memory, dtypes that the GPU computes in, and the sources of these facts."""
 
 from engine.gpus.catalogue import CATALOGUE, UNSUPPORTED
-from engine.gpus.gpu import AMPERE, DTYPES, SOURCES, Gpu, UnsupportedGpu
+from engine.gpus.gpu import AMPERE, DTYPES, SOURCES, Gpu, UnsupportedGpu, document
 from engine.gpus.names import called, find, matches, near, with_capability
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Gpu",
     "UnsupportedGpu",
     "called",
+    "document",
     "find",
     "matches",
     "near",

@@ -69,6 +69,12 @@ SOURCES: Mapping[str, tuple[str, str]] = {tag: (title, address) for tag, title, 
 """Tag of a document -> title and address of the document, which rows of the catalogue are taken from."""
 
 
+def document(tag: str) -> str:
+    """Return the title and the address of a document in `SOURCES`."""
+    title, address = SOURCES[tag]
+    return f"{title}: {address}"
+
+
 @dataclass(frozen=True)
 class Gpu:
     """One kind of GPU that this program can build for.

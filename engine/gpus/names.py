@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from engine.errors import UsageError
 from engine.gpus.catalogue import CATALOGUE, UNSUPPORTED
-from engine.gpus.gpu import SOURCES, Gpu
+from engine.gpus.gpu import Gpu, document
 from engine.text import suggestions
 
 _NOISE = ("nvidia", "tesla", "geforce", "gpu", "sxm", "sxm4", "sxm5", "generation", "nvgpu")
@@ -46,9 +46,8 @@ def find(name: str) -> Gpu:
     if gpu is not None:
         return gpu
     if old := _TOO_OLD.get(_simple(name)):
-        written = [f"{SOURCES[tag][0]}: {SOURCES[tag][1]}" for tag in old.sources]
         what = f"nothing is built for the {old.name} (SM{old.sm}): {old.why}"
-        raise UsageError(what, written, hint="the nearest that works is the T4 (SM75)")
+        raise UsageError(what, [document(tag) for tag in old.sources], hint="the nearest that works is the T4 (SM75)")
     raise UsageError(f"no GPU is known as {name!r}", hint=near(name))
 
 

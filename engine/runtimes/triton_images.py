@@ -94,6 +94,11 @@ class ImageTag:
         return self.flavour not in _NO_ENGINES
 
     @property
+    def without_engines(self) -> tuple[str, str]:
+        """The error message and the hint for engines and an image that does not load engines."""
+        return f"the image {self.tag} has no backend for TensorRT engines", f"use {self.release}-py3"
+
+    @property
     def image(self) -> Image | None:
         """The row of the table `IMAGES` for the image's tag; None where the table lacks the tag."""
         return next((image for image in IMAGES if image.tag == self.tag), None)
@@ -127,6 +132,11 @@ def read(name: str) -> ImageTag | None:
     """
     match = _TAG.fullmatch(name.removeprefix(f"{REPOSITORY}:"))
     return ImageTag(match[1], match[2] or "py3") if match else None
+
+
+def not_triton(name: str) -> str:
+    """Return the error message for a name that `read` does not know."""
+    return f"`image` is none of Triton's: {name!r}"
 
 
 def tensorrt_for(recipe: RecipeView) -> str | None:

@@ -30,7 +30,7 @@ def tag_for(engines: Sequence[Engine], name: str | None) -> str:
     if name is not None:
         named = triton_images.read(name)
         if named is None:
-            raise Lacking(f"`image` is none of Triton's: {name!r}")
+            raise Lacking(triton_images.not_triton(name))
         _refuse_image(named, engines)
         return named.tag
     if not engines:
@@ -48,7 +48,7 @@ def tag_for(engines: Sequence[Engine], name: str | None) -> str:
 
 def _refuse_image(named: ImageTag, engines: Sequence[Engine]) -> None:
     if engines and not named.loads_engines:
-        raise Lacking(f"the image {named.tag} has no backend for TensorRT engines", f"use {named.release}-py3")
+        raise Lacking(*named.without_engines)
     image = named.image
     for engine in engines:
         if image is not None and not loads(engine, image.tensorrt):

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def refuse(loaded: LoadedRecipeView, named: ImageTag) -> None:
     """Raise RecipeError where the image's TensorRT does not load the engines that the recipe's TensorRT builds."""
     if not named.loads_engines:
-        what = f"the image {named.tag} has no backend for TensorRT engines"
-        raise loaded.error(what, *RECIPE_PATH, hint=f"use {named.release}-py3")
+        what, hint = named.without_engines
+        raise loaded.error(what, *RECIPE_PATH, hint=hint)
     version = loaded.recipe.tensorrt.get("version")
     image = named.image
     if image is None:
