@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator
 
 from engine.errors import StepError
-from engine.runtimes import registry, versions
+from engine.runtimes import registry
 from engine.runtimes.tensorrt.spec import Engines
 
 if TYPE_CHECKING:
@@ -84,11 +84,7 @@ def use(runtime: str) -> str:
 
 def check_version(runtime: str, installed: str, requested: str | None) -> None:
     """Raise StepError where the installed TensorRT is not the version that the recipe requests ("10.x", "10.4")."""
-    if requested is None or versions.agrees(requested, installed):
-        return
-    engines = engine_runtime(runtime)
-    parts = ".".join(versions.parts(requested))
-    raise StepError(
-        f"the recipe asks for {engines.title} {requested}, and {installed} is installed",
-        hint=f"pip install '{engines.package}=={parts}.*', or change tensorrt.version",
-    )
+    refusal = engine_runtime(runtime).other_version(installed, requested)
+    if refusal is not None:
+        what, hint = refusal
+        raise StepError(what, hint=hint)

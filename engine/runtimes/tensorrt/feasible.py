@@ -11,7 +11,7 @@ from engine.gpus import AMPERE, called
 from engine.runtimes import versions
 from engine.runtimes.preparation import CONTRIBUTED
 from engine.runtimes.registry import find, of
-from engine.runtimes.tensorrt.spec import NEED_GPU, Engines, TensorRT
+from engine.runtimes.tensorrt.spec import NEED_GPU, PARTNER_HINT, WITHOUT_PARTNER, Engines, TensorRT
 from engine.runtimes.triton_images import tensorrt_for
 
 if TYPE_CHECKING:
@@ -120,9 +120,7 @@ def _compatibility(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
         what = f"ampere-plus starts at SM{AMPERE}; the target is {called(too_old)}"
         raise loaded.error(what, "tensorrt", "compatibility", hint="use same-compute-capability")
     if tensorrt.get("exclude_lean_runtime") and not tensorrt.get("version_compatible"):
-        what = "`exclude_lean_runtime` says what a version-compatible engine leaves out, and this is none"
-        hint = "add version_compatible: true, or leave it out"
-        raise loaded.error(what, "tensorrt", "exclude_lean_runtime", hint=hint)
+        raise loaded.error(WITHOUT_PARTNER, "tensorrt", "exclude_lean_runtime", hint=PARTNER_HINT)
 
 
 def _dla(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:

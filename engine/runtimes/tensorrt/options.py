@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import StepError
 from engine.runtimes.tensorrt.api import engine_runtime, trt
-from engine.runtimes.tensorrt.spec import NEED_GPU
+from engine.runtimes.tensorrt.spec import NEED_GPU, PARTNER_HINT, WITHOUT_PARTNER
 from engine.runtimes.tensorrt_values import Compatibility, Pool, TilingLevel, Verbosity
 from engine.step import Frozen
 
@@ -52,10 +52,7 @@ class BuilderOptions(Frozen):
 def refuse(options: BuilderOptions, runtime: str) -> None:
     """Raise StepError for builder options that contradict each other, or that the runtime does not support."""
     if options.exclude_lean_runtime and not options.version_compatible:
-        raise StepError(
-            "exclude_lean_runtime says what a version-compatible engine leaves out, and this is none",
-            hint="say version_compatible: true, or leave exclude_lean_runtime out",
-        )
+        raise StepError(WITHOUT_PARTNER, hint=PARTNER_HINT)
     if not engine_runtime(runtime).anywhere:
         return
     refused = [name for name in NEED_GPU if getattr(options, name)]

@@ -7,7 +7,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from engine.runtimes import triton_images
+from engine.runtimes import triton_images, versions
 from engine.runtimes.backends import Backend
 from engine.runtimes.preparation import Lowering
 from engine.runtimes.runtime import GPU_FACTS, Runtime, Way
@@ -24,6 +24,9 @@ CUDA_BINDINGS = ("cuda-bindings", "cuda.bindings")
 
 NEED_GPU = ("version_compatible", "exclude_lean_runtime", "refit", "strip_plan")
 """Options that TensorRT-RTX supports only with a GPU during the build, or with libraries that it does not ship."""
+WITHOUT_PARTNER = "`exclude_lean_runtime` says what a version-compatible engine leaves out, and this is none"
+"""The error message for `exclude_lean_runtime` without `version_compatible`."""
+PARTNER_HINT = "add version_compatible: true, or leave exclude_lean_runtime out"
 
 
 def _feasible() -> ModuleType:
@@ -58,6 +61,19 @@ class Engines(Runtime):
 
     def kernels(self, target: TargetView) -> None:
         """Return None, because the GPU alone decides the precisions of an engine."""
+
+    def other_version(self, installed: str, requested: str | None) -> tuple[str, str] | None:
+        """Return the error message and the hint where the installed version does not agree with the requested version.
+
+        `requested` is a version such as "10.x" or "10.4"; None agrees with every version.
+        """
+        if requested is None or versions.agrees(requested, installed):
+            return None
+        parts = ".".join(versions.parts(requested))
+        return (
+            f"the recipe asks for {self.title} {requested}, and {installed} is installed",
+            f'pip install "{self.package}=={parts}.*", or say version: "{installed}"',
+        )
 
     def sections(self, target: TargetView) -> Sequence[str]:
         """Return `tensorrt`, the section with the options of the builder."""

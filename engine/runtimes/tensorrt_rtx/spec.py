@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from engine import gpus
-from engine.runtimes import triton_images, versions
+from engine.runtimes import triton_images
 from engine.runtimes.runtime import Way
 from engine.runtimes.tensorrt.spec import CUDA_BINDINGS, Engines
 from engine.text import distribution
@@ -72,8 +72,7 @@ class TensorRTRTX(Engines):
         version.
         """
         requested, version = loaded.recipe.tensorrt.get("version"), installed(self.module)
-        if requested is not None and version and not versions.agrees(requested, version):
-            parts = ".".join(versions.parts(requested))
-            what = f"the recipe asks for TensorRT-RTX {requested}, and {version} is installed"
-            hint = f'pip install "{self.package}=={parts}.*", or say version: "{version}"'
+        refusal = self.other_version(version, requested) if version else None
+        if refusal is not None:
+            what, hint = refusal
             raise loaded.error(what, "tensorrt", "version", hint=hint)
