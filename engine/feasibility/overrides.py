@@ -11,7 +11,7 @@ from engine.feasibility.facts import ModelFacts
 from engine.feasibility.triton import known
 from engine.feasibility.triton.fault import About, Fault
 from engine.runtimes import triton_images
-from engine.text import suggestions
+from engine.text import lists, suggestions
 
 if TYPE_CHECKING:
     from engine.errors import RecipeError
@@ -67,7 +67,7 @@ def _refuse_fixed_batch(loaded: LoadedRecipe, axes: Mapping[str, Sequence[int | 
     for name, shape in axes.items():
         if batch and not (shape and isinstance(shape[0], str)):
             what = f"the model takes no batches of {batch}: the first axis of its input {name} is not free"
-            facts = [f"{name}: {' x '.join(map(str, shape)) or 'a number'}"]
+            facts = [f"{name}: {lists.extents(shape)}"]
             raise loaded.error(what, "package", "triton", "max_batch_size", facts=facts, hint="use max_batch_size: 0")
 
 

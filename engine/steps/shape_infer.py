@@ -13,14 +13,12 @@ from engine.errors import StepError
 from engine.kit.onnx import graphs, onnx_files, shapes
 from engine.runtimes.onnxruntime import session as ort
 from engine.step import Step, TypedReport
+from engine.text import lines
 
 if TYPE_CHECKING:
     import onnx
 
     from engine.recipe.schema import Recipe
-
-_LONGEST = 300
-"""The largest number of characters of a library's error message that the log shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +144,5 @@ _INFERENCES: dict[Literal["symbolic", "onnx"], Callable[[onnx.ModelProto], onnx.
 
 
 def _short(error: Exception) -> str:
-    """Return an error's text in one line, shortened to 300 characters."""
-    words = " ".join(str(error).split()) or type(error).__name__
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
+    """Return an error's text on one line; the name of its class where the error has no text."""
+    return lines.one_line(str(error), lines.ERROR) or type(error).__name__

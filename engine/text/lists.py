@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 
 def counted(count: int, noun: str) -> str:
@@ -19,3 +19,8 @@ def first_of(names: Sequence[str], most: int) -> str:
     """Return the first names of a list, `most` of them, and the number of further names: "a, b and 3 more"."""
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+def extents(shape: Iterable[int | str]) -> str:
+    """Return a tensor's shape: "batch x 128"; "a number" for a shape without axes."""
+    return " x ".join(map(str, shape)) or "a number"

@@ -17,3 +17,8 @@ def test_counts_stand_before_their_names():
 def test_a_long_list_ends_with_the_number_of_further_names():
     assert lists.first_of(["a", "b"], 2) == "a, b"
     assert lists.first_of(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+
+
+def test_a_shape_without_axes_is_a_number():
+    assert lists.extents(["batch", 128]) == "batch x 128"
+    assert lists.extents([]) == "a number"

@@ -10,6 +10,7 @@ from engine.errors import StepError
 from engine.kit.inputs import index_ranges, synthetic
 from engine.kit.onnx import onnx_files
 from engine.runtimes.onnxruntime import session as ort
+from engine.text import lines
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +51,7 @@ def difference(original: Path, changed: Path) -> str | None:
                 if distance:
                     return f"{name} differs by {distance:.2g} of its largest value with {kind} inputs"
     except StepError as error:
-        return f"it could not be tried on random inputs: {' '.join(str(error).split())[:300]}"
+        return f"it could not be tried on random inputs: {lines.one_line(str(error), lines.ERROR)}"
     return None
 
 

@@ -12,6 +12,7 @@ from engine.kit.inputs.token_rows import Vocabulary
 from engine.kit.onnx import onnx_files
 from engine.kit.onnx.onnx_files import Input
 from engine.recipe.schema import Range
+from engine.text import lists
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +65,7 @@ def _refuse_misfits(specs: Mapping[str, Input], axes: Mapping[str, int]) -> None
     unknown, open_ended = sorted(set(axes) - dynamic), sorted(dynamic - set(axes))
     if not unknown and not open_ended:
         return
-    shapes = [f"{name}: {' x '.join(map(str, value.shape)) or 'a number'}" for name, value in specs.items()]
+    shapes = [f"{name}: {lists.extents(value.shape)}" for name, value in specs.items()]
     example = ", ".join(f"{axis}: {axes.get(axis, 1)}" for axis in sorted(dynamic)) or "nothing: every axis is fixed"
     what = (
         f"bench.shapes names an axis that the model does not have: {', '.join(unknown)}"

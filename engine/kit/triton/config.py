@@ -10,6 +10,7 @@ from typing import Any
 from engine.errors import StepError
 from engine.kit.onnx.onnx_files import Input
 from engine.runtimes.triton_tensors import TYPES, is_batch
+from engine.text import lists
 
 Config = Any
 """A `ModelConfig`, the protobuf message that Triton reads as config.pbtxt."""
@@ -69,7 +70,7 @@ def max_batch(signature: Signature, requested: int | None, largest: Mapping[str,
         tensors = (*signature.inputs.values(), *signature.outputs.values())
         raise StepError(
             f"the model cannot be served with max_batch_size: {requested}",
-            [f"{tensor.name}: {' x '.join(map(str, tensor.shape)) or 'a number'}" for tensor in tensors],
+            [f"{tensor.name}: {lists.extents(tensor.shape)}" for tensor in tensors],
             "batches need a free first axis in every input and output; use max_batch_size: 0",
         )
     return requested

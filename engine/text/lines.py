@@ -1,0 +1,14 @@
+"""Lines: a long text on one short line."""
+
+from __future__ import annotations
+
+ERROR = 300
+"""The most characters of an error of another program in a report or a log."""
+_CUT = "..."
+"""The end of a shortened text."""
+
+
+def one_line(text: str, most: int) -> str:
+    """Return a text on one line, with single spaces; a longer text is cut to `most` characters and ends with "..."."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - len(_CUT)]}{_CUT}"
