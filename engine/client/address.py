@@ -101,7 +101,7 @@ def _connected(address: Address) -> socket.socket:
 
 
 def _listening(address: Address) -> Protocol | None:
-    """Return the protocol of a server, by its response to a request of HTTP/1.1; None for neither HTTP nor gRPC.
+    """Return the protocol of the server at `address`, found by an HTTP/1.1 request; None for neither HTTP nor gRPC.
 
     A gRPC server sends its HTTP/2 settings as soon as a client connects, without waiting for a request.
     """

@@ -1,4 +1,4 @@
-"""Facts of a model: `fetch` reports them, and feasibility checks a recipe against them."""
+"""Properties of a model, which `fetch` reports and against which `engine.feasibility` checks a recipe."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Axes = tuple[int | str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class GraphFacts(TypedReport):
-    """Facts that come from weights and config of a checkpoint, or from an ONNX graph."""
+    """Properties of a model that come from the weights and the config of a checkpoint, or from an ONNX graph."""
 
     architecture: str = field(default="unknown", metadata=WRITTEN)
     parameters: int | None = field(default=None, metadata=WRITTEN)
@@ -31,7 +31,7 @@ class GraphFacts(TypedReport):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFacts(GraphFacts):
-    """All facts of a model; none of them needs a tensor's values."""
+    """All properties of a model that are known without the values of any tensor."""
 
     kind: str
     """The kind of checkpoint: transformers, timm or onnx."""
@@ -40,13 +40,13 @@ class ModelFacts(GraphFacts):
     max_sequence: int | None = field(default=None, metadata=WRITTEN)
     """The largest number of tokens that the model has position embeddings for; None for no limit."""
     bytes: int = field(default=0, metadata=WRITTEN)
-    """The size of the weights in bytes."""
+    """The size of the model's weights in bytes."""
     source: str | None = None
-    """Where the model was fetched from; None for a model that was inspected and not fetched."""
+    """The source from which the model was fetched; None for a model that was inspected and not fetched."""
 
     @property
     def dynamic(self) -> tuple[str, ...] | None:
-        """The names of the axes that may have any size; None where the inputs are not known."""
+        """The names of the input axes that may have any size; None where the inputs are not known."""
         if not self.axes:
             return None
         return tuple(dict.fromkeys(axis for shape in self.axes.values() for axis in shape if isinstance(axis, str)))

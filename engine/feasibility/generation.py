@@ -37,7 +37,7 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
 def _room(loaded: LoadedRecipe, task: str, longest: int | None) -> None:
     """Raise RecipeError where a text would have more tokens than the model has positions.
 
-    In a model that continues a text, the prompt and the new tokens share the positions.
+    In a model that continues a text, the prompt and the new tokens together must fit into the model's positions.
     """
     new = loaded.recipe.generate.get("max_new_tokens")
     if longest is None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _BYTES = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0, "int8": 1.0, "fp8": 1.0, "int4": 0.5}
 """Bytes of one parameter by precision."""
 _WORKING = {"fp32": 4}
-"""Bytes of one number of an activation by precision; a precision that is not listed has 2."""
+"""The number of bytes of one number of an activation, by precision; 2 for a precision that is not listed."""
 
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
@@ -61,10 +61,10 @@ def _weights(loaded: LoadedRecipe, facts: ModelFacts) -> float:
 
 
 def _least(loaded: LoadedRecipe, profile: Profile, facts: ModelFacts) -> float:
-    """Return the bytes that a profile's largest shape needs at least, besides the weights.
+    """Return the least number of bytes that a profile's largest shape needs besides the weights.
 
-    Each number of the inputs is counted as four bytes. Where the model's hidden size is known, the input and output of
-    one layer are counted, too.
+    The estimate counts four bytes for each number of the inputs. Where the model's hidden size is known, the estimate
+    also counts the input and the output of one layer.
     """
     largest = {axis: extents.max for axis, extents in profile.items()}
     inputs = sum(

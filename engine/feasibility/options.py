@@ -16,7 +16,7 @@ _SECTIONS = ("tensorrt",)
 
 
 def check(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> None:
-    """Raise RecipeError at the first option that has no effect, or that the runtime does not allow."""
+    """Raise RecipeError at the first option of the recipe that its runtime ignores or does not allow."""
     recipe, runtime = loaded.recipe, registry.of(loaded.recipe)
     for section in _SECTIONS:
         if getattr(recipe, section) and section not in runtime.sections(recipe.target):

@@ -19,11 +19,17 @@ if TYPE_CHECKING:
 
 _LATER_FIELDS = (("model_metrics",), ("ensemble_scheduling", "max_inflight_requests"))
 _LAST_WITHOUT = "24.10"
-"""The last release of Triton that is known to lack `_LATER_FIELDS`. Source: model_config.proto of tritonclient 2.51."""
+"""The last release of Triton that is known to lack the fields in `_LATER_FIELDS`.
+
+Source: model_config.proto of tritonclient 2.51.
+"""
 
 
 def check(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError for an override that Triton would refuse. Only the recipe is checked, not the model."""
+    """Raise RecipeError for an override that Triton would refuse.
+
+    The check reads only the recipe, not the model's files.
+    """
     for part, path, overrides in known.sections(loaded.recipe):
         if part != "model":
             _refuse_missing_part(loaded, part, path)
@@ -43,7 +49,7 @@ def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
 
 
 def _refuse_later_fields(loaded: LoadedRecipe, path: tuple[str | int, ...], overrides: Mapping[str, Any]) -> None:
-    """Raise RecipeError for a field that the recipe's Triton release lacks: Triton could not read config.pbtxt."""
+    """Raise RecipeError for a field that the recipe's Triton release lacks, and so could not read in config.pbtxt."""
     tag = triton_images.read(loaded.recipe.package.triton.image or "")
     for field in _LATER_FIELDS if tag is not None and tag.release <= _LAST_WITHOUT else ():
         value: Any = overrides
@@ -77,7 +83,7 @@ def _error(loaded: LoadedRecipe, path: tuple[str | int, ...], fault: Fault) -> R
 
 
 def _refuse_missing_part(loaded: LoadedRecipe, part: str, path: tuple[str | int, ...]) -> None:
-    """Raise RecipeError for overrides of a part that the package will not have."""
+    """Raise RecipeError for overrides of a part that the package will not contain."""
     triton_section, task = loaded.recipe.package.triton, loaded.recipe.model.task
     if part == "tokenizer" and not triton_section.tokenizer:
         what, hint = "the package has no tokenizer: the recipe says tokenizer: false", "leave one of them out"

@@ -1,4 +1,4 @@
-"""Precision: refuses precisions that a device or its runtime does not compute in, and useless calibration."""
+"""Precision: refuses a precision in which the device or its runtime does not compute, and calibration without use."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _refuse(
 ) -> None:
     """Raise RecipeError where the recipe's precision is not in `able`, the precisions that are possible.
 
-    `nearest` limits the precisions that the hint may propose; `more` is a further hint.
+    `nearest` limits the precisions that the hint may propose; `more` is text that is added to the hint.
     """
     requested = loaded.recipe.precision
     if requested in able:

@@ -21,7 +21,7 @@ def check(loaded: LoadedRecipe) -> None:
 
 
 def _image(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError for a name that is no image of Triton, or an image that does not load what is built."""
+    """Raise RecipeError for a name that is no image of Triton, or an image that does not load the built model."""
     name = loaded.recipe.package.triton.image
     if name is None:
         return

@@ -1,4 +1,4 @@
-"""Shapes: checks the shapes of `bench` against the profiles, and both against the axes of the model."""
+"""Shapes: checks the shapes of `bench` against the profiles, and shapes and profiles against the model's axes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check(loaded: LoadedRecipe) -> None:
-    """Raise RecipeError for a shape of `bench` that no profile takes, where models take only shapes of profiles."""
+    """Raise RecipeError for a shape of `bench` outside all profiles, if the model takes only shapes of profiles."""
     _within(loaded, loaded.recipe.profiles)
 
 
@@ -37,7 +37,7 @@ def _takes(profile: Mapping[str, Range], axes: Mapping[str, int]) -> bool:
 
 
 def check_model(loaded: LoadedRecipe, facts: ModelFacts) -> None:
-    """Raise RecipeError for axes that the model lacks, for axes without a size, and for too many tokens."""
+    """Raise RecipeError for profiles and shapes of `bench` that do not fit the model's axes or its limit of tokens."""
     dynamic = facts.dynamic
     if dynamic is None:
         return
@@ -75,15 +75,15 @@ def _served(loaded: LoadedRecipe, profiles: Sequence[Profile]) -> None:
 def profiles(recipe: Recipe | LoadedRecipe, facts: ModelFacts) -> tuple[Profile, ...]:
     """Return the profiles of a recipe. A recipe without profiles gets the usual profile of a text or image model.
 
-    The usual profile takes 1 to 8 inputs at once, of 1 token up to 512 or to the model's limit. An ONNX file has no
-    usual profile: its axes may mean anything.
+    The usual profile takes 1 to 8 inputs at once, each of 1 to 512 tokens, or of fewer tokens where the model's limit
+    is lower. An ONNX file has no usual profile, because its axes may mean anything.
     """
     own = recipe.profiles if isinstance(recipe, Recipe) else recipe.recipe.profiles
     return own or usual(facts)
 
 
 def usual(facts: ModelFacts) -> tuple[Profile, ...]:
-    """Return the profile of a recipe without profiles, by the facts of the model; empty for an ONNX file."""
+    """Return the usual profile for a model, used by a recipe without profiles; empty for an ONNX file."""
     return () if facts.kind == "onnx" else usual_profiles(facts.dynamic or (), facts.max_sequence)
 
 

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def check(loaded: LoadedRecipe) -> tuple[Gpu, ...]:
-    """Return the GPUs that the recipe names, none for a cpu. Raises RecipeError for a target that is not possible."""
+    """Return the GPUs that the recipe names, none for a cpu.
+
+    Raises RecipeError for fields of `target` that do not fit together.
+    """
     recipe = loaded.recipe
     target = recipe.target
     runtime = registry.of(recipe)

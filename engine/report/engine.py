@@ -73,7 +73,7 @@ def _counted(layers: Mapping[str, int] | None) -> str:
 
 
 def _profile(profile: Mapping[str, Extents]) -> str:
-    """Return the least, usual and greatest shape of each input: "input_ids 1x1 / 1x16 / 1x128"."""
+    """Return the smallest, usual and largest shape of each input in a profile: "input_ids 1x1 / 1x16 / 1x128"."""
     return profiles.by_input({name: (ends.min, ends.opt, ends.max) for name, ends in profile.items()})
 
 

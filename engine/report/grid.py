@@ -12,7 +12,7 @@ _UNLIMITED = 1_000_000_000
 
 @dataclass(frozen=True)
 class Column:
-    """The layout of a column: `right` aligns its cells to the right, `width` is its least width in characters."""
+    """The layout of a column: `right` aligns its cells to the right, `width` is its smallest width in characters."""
 
     right: bool = False
     width: int = 0

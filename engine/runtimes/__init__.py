@@ -1,4 +1,4 @@
-"""Runtimes execute models: each is a package here, or comes from another distribution by an entry point."""
+"""Runtimes execute models. A runtime is a package of engine/runtimes, or an entry point of a distribution names it."""
 
 from engine.runtimes.backends import Accelerator, Backend
 from engine.runtimes.preparation import Lowering, Residual

@@ -1,4 +1,4 @@
-"""Triton's backends and accelerators by their names in configurations. Some runtimes of recipes share a name."""
+"""Names of Triton's backends and accelerators in configurations. Some runtimes have the same name as a backend."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Backend(Enum):
 
     @classmethod
     def of_platform(cls, platform: str) -> Backend:
-        """Return the backend of a platform; PYTHON for an unknown platform, as python models have no platform."""
+        """Return the backend with the given `platform`; PYTHON for an unknown platform, as Python models have none."""
         return next((each for each in cls if each.platform == platform), cls.PYTHON)
 
 

@@ -13,9 +13,9 @@ from engine.step import Frozen, Hardware
 
 
 class Execution(Frozen):
-    """A runtime with its options.
+    """How a built model is run: a runtime, its options, and the GPU.
 
-    Options that belong to a runtime other than `runtime` are left out, so that they change no key.
+    `options` has no option of a runtime other than `runtime`, since every option changes keys.
     """
 
     runtime: str = "onnxruntime"
@@ -23,7 +23,7 @@ class Execution(Frozen):
     hardware: Hardware | None = None
     """The GPU that runs the model; None for a CPU, and for a job whose result is the same on every GPU."""
     options: Mapping[str, Any] = {"provider": "cpu"}
-    """The options that the runtime's method `execution` returns."""
+    """The options of the runtime as JSON values, as the method `execution` of its class returns them."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
@@ -48,12 +48,12 @@ class Execution(Frozen):
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The distributions that outputs of the model depend on."""
+        """The names of the distributions that the model's outputs depend on."""
         return self.by.tools(self)
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """The facts of the machine that outputs of the model depend on: they choose the kernels."""
+        """The names of the facts of the machine that choose kernels, and so affect the model's outputs."""
         return self.by.facts(self)
 
     @property

@@ -15,7 +15,7 @@ _DRIVER = "an NVIDIA driver that shows a GPU (libcuda.so.1)"
 def missing(way: Way, installed: Callable[[str], bool]) -> list[str]:
     """Return the list of things that a way to run models lacks on this machine.
 
-    `installed` tells whether a distribution is installed.
+    The function `installed` tells whether a distribution is installed.
     """
     absent = [name for name in way.distributions if not installed(name)]
     absent += [name for name, module in way.modules if not _can_import(module)]
@@ -24,7 +24,7 @@ def missing(way: Way, installed: Callable[[str], bool]) -> list[str]:
 
 
 def table(installed: Callable[[str], bool]) -> Mapping[str, list[str]]:
-    """Return, by the name of each way to run models on a GPU, the list of things that this machine lacks for it."""
+    """Return, for the name of each way to run models on a GPU, the things that the way lacks on this machine."""
     ways = (way for runtime in registry.runtimes().values() for way in runtime.ways)
     return {way.name: missing(way, installed) for way in ways}
 

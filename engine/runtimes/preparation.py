@@ -16,7 +16,7 @@ class Lowering(Enum):
 
 
 class Residual(Enum):
-    """Whether a residual addition is fused into the normalization behind it."""
+    """Whether a residual addition is fused into the normalization that follows the addition."""
 
     APART = "apart"
     FUSED = "fused"

@@ -1,4 +1,4 @@
-"""Optimization profiles as in TensorRT: from the sizes of axes to the min, opt and max shape of every input."""
+"""Optimization profiles of TensorRT: turns the sizes of axes into the min, opt and max shape of every input."""
 
 from __future__ import annotations
 
@@ -17,17 +17,23 @@ _BATCH = Range(min=1, opt=1, max=8)
 _USUAL_TOKENS, _MOST_TOKENS = 128, 512
 """The usual range of the axis `sequence`: opt is 128, as most texts have fewer tokens; max is 512, BERT's limit."""
 _EXAMPLE = Range(min=1, opt=8, max=32)
-"""The extents that an error shows for an axis that a profile leaves open."""
+"""An example of min, opt and max, which an error message shows for an axis that a profile leaves out."""
 
 Shape = tuple[int, ...]
 Shapes = Mapping[str, tuple[Shape, Shape, Shape]]
-"""The shapes of one profile: input -> (min, opt, max). Inputs whose axes are all fixed are left out."""
+"""The shapes of one profile: input -> (min, opt, max).
+
+`Shapes` leaves out an input whose axes all have a fixed size.
+"""
 
 
 def shapes(inputs: Mapping[str, Input], profiles: Sequence[Profile]) -> list[Shapes]:
-    """Return the shapes of each profile. Without profiles, a model whose axes are all fixed gives one empty mapping.
+    """Return the shapes of each profile.
 
-    Raises StepError where a profile leaves out a free axis of the model, or names an axis that the model lacks.
+    Without profiles, the result for a model whose axes all have a fixed size is a list with one empty mapping.
+
+    Raises StepError where a profile leaves out an axis of the model that may have any size, or names an axis that the
+    model lacks.
     """
     return [_shapes(inputs, profile) for profile in profiles or ({},)]
 
@@ -44,7 +50,8 @@ def greatest(profiles: Sequence[Profile]) -> dict[str, int]:
 def usual(free: Sequence[str], longest: int | None) -> tuple[Profile, ...]:
     """Return the usual profile for the axes `batch` and `sequence`; no profile where another axis is free.
 
-    The usual profile takes 1 to 8 inputs at once, of 1 token up to 512, or up to `longest` where that is less.
+    The usual profile takes 1 to 8 inputs at once, each of 1 to 512 tokens, or of 1 to `longest` tokens where `longest`
+    is less than 512.
     """
     if not free or not set(free) <= {"batch", "sequence"}:
         return ()
@@ -59,7 +66,7 @@ def usual_ranges(longest: int | None) -> Profile:
 
 
 def in_words(extent: Range) -> str:
-    """Return a range as a recipe writes it: `[1, 8, 32]`."""
+    """Return a range of sizes (min, opt, max) as a recipe writes it, for example `[1, 8, 32]`."""
     return f"[{extent.min}, {extent.opt}, {extent.max}]"
 
 

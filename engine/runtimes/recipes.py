@@ -1,4 +1,4 @@
-"""Views: protocols with the fields that a runtime reads of a recipe, since the recipe's classes import the runtimes."""
+"""Views of a recipe: protocols with the fields that runtimes read; importing the recipe's classes would be circular."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TargetView(Protocol):
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The names of all devices, also where `device` is a single name."""
+        """The names of all devices: a tuple of one name where `device` is a single name."""
 
     @property
     def runtime(self) -> str:
@@ -49,7 +49,7 @@ class RecipeView(Protocol):
 
     @property
     def profiles(self) -> Sequence[Mapping[str, Any]]:
-        """The profiles: each maps an axis to its min, opt and max."""
+        """The profiles of the recipe: each profile maps the name of an axis to its min, opt and max."""
 
     @property
     def runtimes(self) -> Mapping[str, Mapping[str, Any]]:
@@ -61,7 +61,7 @@ class RecipeView(Protocol):
 
     @property
     def bench(self) -> Any:
-        """The section `bench`; None where nothing is measured."""
+        """The section `bench` of the recipe; None where the recipe measures nothing."""
 
     @property
     def package(self) -> Any:
@@ -78,7 +78,7 @@ class LoadedRecipeView(Protocol):
     def error(
         self, what: str, *path: str | int, facts: Sequence[str] = (), hint: str = "", at_key: bool = False
     ) -> RecipeError:
-        """Return an error about a field.
+        """Return a RecipeError about a field of the recipe, with the place of the field in the file.
 
         The error names the line of the field; where the recipe does not set the field, the line of the nearest section
         around the field.
@@ -101,11 +101,11 @@ class ExecutionView(Protocol):
 
     @property
     def hardware(self) -> Any:
-        """The GPU; None for a CPU, and for a job whose result is the same on every GPU."""
+        """The GPU that runs the model; None for a CPU, and for a job whose result is the same on every GPU."""
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The options that the runtime's method `execution` returns."""
+        """The options of the runtime as JSON values, as the method `execution` of its class returns them."""
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy of the execution in which the fields of `update` have new values."""

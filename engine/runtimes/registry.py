@@ -46,7 +46,7 @@ def runtimes() -> Mapping[str, Runtime]:
 
 
 def find(name: str) -> Runtime:
-    """Return the runtime of a name. Raises StepError where no runtime has the name."""
+    """Return the runtime with the given name. Raises StepError where no runtime has the name."""
     try:
         return runtimes()[name]
     except KeyError:
@@ -68,7 +68,7 @@ def targets() -> tuple[str, ...]:
 
 
 def rivals() -> tuple[str, ...]:
-    """Return the runtimes that `bench.against` may name."""
+    """Return the names of the runtimes that `bench.against` may name."""
     return tuple(name for name, each in runtimes().items() if each.rival_of is not None)
 
 

@@ -1,4 +1,4 @@
-"""The model of a rival: a rival is a model as a user would run it without a recipe, measured beside the built model."""
+"""RivalModel: the model as a user would run it without a recipe, measured beside the built model."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def refuse_missing(names: Iterable[str], inputs: Tensors) -> None:
-    """Raise StepError where inputs of the model are missing."""
+    """Raise StepError where `inputs` lacks an input of the model."""
     missing = [name for name in names if name not in inputs]
     if missing:
         raise StepError(
@@ -26,11 +26,11 @@ def refuse_missing(names: Iterable[str], inputs: Tensors) -> None:
 
 @dataclass(frozen=True)
 class Runner:
-    """A model that is ready to run.
+    """A model that is ready to run, with the functions that run and measure it.
 
     `run` takes inputs by name and returns outputs by name. `prepare` takes inputs, does all work that is not timed, and
-    returns a call that computes the outputs of those inputs and waits for them. `active` returns a context manager;
-    prepared calls are made in its `with` block.
+    returns a call that computes the outputs of those inputs and waits for them. Prepared calls are made inside the
+    context manager that `active` returns.
     """
 
     name: str

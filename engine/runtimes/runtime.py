@@ -1,4 +1,4 @@
-"""Runtime: executes models. Runtimes are packages of engine/runtimes, or join by the entry point `recipe.runtimes`."""
+"""Runtime: executes models. A runtime is a package of engine/runtimes, or an entry point `recipe.runtimes` names it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ E = TypeVar("E", bound="ExecutionView")
 GPU_FACTS = ("cuda.runtime", "device.name", "device.sm", "gpu.driver")
 """Facts in the key of every job that runs on a GPU.
 
-The GPU's driver is among these facts, as the driver has compilers and libraries of its own.
+The driver of the GPU is part of the key, because the driver brings its own compilers and libraries.
 """
 
 
@@ -38,13 +38,13 @@ The GPU's driver is among these facts, as the driver has compilers and libraries
 class Kernels:
     """Precisions that a runtime computes in on every device.
 
-    An error lists the precisions behind the words of `fact`.
+    An error message names the precisions after the text `fact`, for example "onnxruntime computes in fp32".
     """
 
     precisions: tuple[str, ...]
     fact: str
     instead: str = ""
-    """The setting that a hint proposes for a precision that the devices support and this runtime does not support."""
+    """The setting that a hint proposes where the devices support the recipe's precision and this runtime does not."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ class Way:
     name: str
     distributions: tuple[str, ...]
     modules: tuple[tuple[str, str], ...] = ()
-    """Pairs (distribution, module): for `recipe doctor` the distribution is installed where Python finds the module."""
+    """Pairs (distribution, module). `recipe doctor` takes a distribution as installed if Python finds the module."""
     libraries: tuple[str, ...] = ()
-    """Shared libraries that must load; each belongs to a distribution that `distributions` does not list."""
+    """Shared libraries that must load. Each library comes from a distribution that is not listed in `distributions`."""
 
 
 @dataclass(frozen=True)
 class Unsupported:
-    """A value that recipes may have, and that no step supports yet."""
+    """A value of a recipe's field that recipes may have and that no step supports yet."""
 
     field: str
     """The path of the field in the recipe, for example `target.runtime`."""
@@ -74,8 +74,8 @@ class Runtime:
 
     The module of a runtime's class imports no tool (onnxruntime, tensorrt, ...), as checks of recipes import the
     module. The code that runs models is in the module that `work` names; that module is imported when a model runs. A
-    runtime with a single module overrides the method `runner` and leaves `work` empty; a runtime that is also a rival
-    overrides the method `rival`, too.
+    runtime whose code is in a single module leaves `work` empty and overrides the method `runner`, and also the method
+    `rival` if the runtime can be a rival.
     """
 
     name: ClassVar[str]
@@ -83,16 +83,20 @@ class Runtime:
     title: ClassVar[str] = ""
     """The runtime's name in messages, as "ONNX Runtime"."""
     work: ClassVar[str] = ""
-    """The module with `runner` and `rival`, relative to this module's package: `.runner`."""
+    """The module with the functions `runner` and `rival`, relative to the package of the runtime's class: `.runner`."""
     serving: ClassVar[str] = ""
-    """The module with `served`, relative to this module's package; without it a package is a plain folder."""
+    """The module with the function `served`, relative to the package of the runtime's class.
+
+    A runtime without this module gives plain folders instead of Triton model repositories.
+    """
     options_model: ClassVar[type[Any] | None] = None
     """The pydantic model of the options under `runtimes: {NAME: {...}}`; None for a runtime without options."""
 
     targets: ClassVar[bool] = True
     """Whether the runtime can be `target.runtime`; if not, it only runs rivals."""
     planned: ClassVar[Unsupported | None] = None
-    """Set for a runtime that recipes may name and that no step builds for yet."""
+    """The unsupported value, for a runtime that recipes may name and that no step builds for yet; None for any other
+    runtime."""
     providers: ClassVar[tuple[str, ...]] = ()
     """The values of `target.provider` that belong to this runtime."""
     on_cpus: ClassVar[bool] = True
@@ -100,9 +104,10 @@ class Runtime:
     several: ClassVar[bool] = False
     """Whether one built model can be for several devices."""
     compile_step: ClassVar[str | None] = None
-    """The name of the step that compiles models for the runtime; None for no such step."""
+    """The name of the step that compiles models for the runtime; None where models need no compilation."""
     rival_of: ClassVar[str | None] = None
-    """The output that the runtime runs as a rival: `exported` or `checkpoint`; None where it cannot be a rival."""
+    """The form of the original model that the runtime runs as a rival: `exported` (an ONNX file) or `checkpoint`; None
+    for a runtime that cannot be a rival."""
     rival_precisions: ClassVar[tuple[str, ...]] = ()
     rival_served: ClassVar[bool] = False
     """Whether the rival is measured through a server, too, if the built model is measured through a server."""
@@ -110,7 +115,7 @@ class Runtime:
     """Triton's backend for the built model, used to check overrides; None where Triton has no backend for it."""
     loads_in_triton: ClassVar[bool] = False
     not_triton: ClassVar[str] = "no Triton repository: Triton has no backend for it"
-    """Why a package is a plain folder, where `loads_in_triton` is false."""
+    """The reason why the runtime's packages are plain folders, where `loads_in_triton` is false."""
     threads_in_triton: ClassVar[str | None] = None
     """The parameter of Triton's backend with the number of threads of an operator on a CPU; None for no parameter."""
     ways: ClassVar[tuple[Way, ...]] = ()
@@ -127,7 +132,7 @@ class Runtime:
     def refuse_cpu(self, loaded: LoadedRecipeView) -> None:
         """Raise RecipeError where the runtime does not run on CPUs.
 
-        The method is called only for a target that is a CPU.
+        `refuse_cpu` is called only where the recipe's target is a CPU.
         """
         if not self.on_cpus:
             what = f"{self.name} runs on NVIDIA GPUs; the target is a cpu"
@@ -143,11 +148,11 @@ class Runtime:
             raise loaded.error(what, "target", "runtime", hint="use tensorrt, or device: cpu")
 
     def builds_for(self, gpu: Gpu) -> bool:
-        """Say whether the runtime builds for a kind of GPU."""
+        """Return True if the runtime builds models for a kind of GPU."""
         return self.on_gpus
 
     def kernels(self, target: TargetView) -> Kernels | None:
-        """Return the precisions of the runtime on a target; None where they are the precisions of the GPU."""
+        """Return the precisions that the runtime computes in on a target; None where the GPU alone decides."""
         return Kernels(("fp32",), f"{self.name} computes in") if self.runs_on_cpu(target) else None
 
     def lacks(self, gpu: Gpu) -> Sequence[str]:
@@ -159,10 +164,10 @@ class Runtime:
         return ()
 
     def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
-        """Raise RecipeError at the first option that has no effect, or that the runtime does not allow."""
+        """Raise RecipeError at the first option of the recipe that the runtime would ignore or does not allow."""
 
     def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
-        """Raise RecipeError where the Triton image of the recipe cannot load what is built."""
+        """Raise RecipeError where the Triton image of the recipe cannot load the built model."""
         if not self.loads_in_triton:
             what = f"no image of Triton loads what {self.name} runs"
             hint = "use another runtime, or leave the image out"
@@ -171,7 +176,7 @@ class Runtime:
     def refuse_operators(self, loaded: LoadedRecipeView, operators: Mapping[str, Sequence[str]]) -> None:
         """Raise RecipeError for operators that the runtime lacks.
 
-        `operators` are those of the model that are not ONNX's own, by domain.
+        `operators` maps each domain other than ONNX's own to the names of the model's operators in that domain.
         """
 
     def refuse_installed(self, loaded: LoadedRecipeView, installed: Callable[[str], str | None]) -> None:
@@ -216,23 +221,23 @@ class Runtime:
         return {} if self.options_model is None else self.options_model.model_validate(options).model_dump(mode="json")
 
     def tool(self, target: TargetView) -> str | None:
-        """Return the distribution that runs models on the GPU; None on a CPU."""
+        """Return the name of the Python distribution that runs models on the GPU; None on a CPU."""
         return None
 
     def tool_version(self, recipe: RecipeView) -> str | None:
-        """Return the versions of `tool` that are allowed, as recipes write them: "10.x"; None for any version."""
+        """Return the versions of the distribution `tool` that the recipe allows, as "10.x"; None for any version."""
         return None
 
     def tools(self, execution: ExecutionView) -> tuple[str, ...]:
-        """Return the distributions that outputs of the model depend on."""
+        """Return the names of the distributions that the model's outputs depend on."""
         return ("numpy",)
 
     def facts(self, execution: ExecutionView) -> tuple[str, ...]:
-        """Return the facts of the machine that outputs of the model depend on."""
+        """Return the names of the facts of the machine that the model's outputs depend on."""
         return ("cpu.isa",)
 
     def latency_facts(self, execution: ExecutionView) -> tuple[str, ...]:
-        """Return further facts of the machine, on which only the latency depends."""
+        """Return the names of further facts of the machine, on which only the model's latency depends."""
         return ()
 
     def rival_tools(self, *, library: str) -> tuple[str, ...]:
@@ -265,7 +270,8 @@ class Runtime:
         """Return the runner of the built model in `directory`.
 
         `new_tokens` is the number of tokens that a prepared call generates, None for a model that generates no text.
-        Raises StepError where the model cannot run on the device that it is built for: another device is never used.
+        Raises StepError where the model cannot run on the device that it is built for, since no other device takes its
+        place.
         """
         return self._module(self.work).runner(directory, execution, name=name, threads=threads, new_tokens=new_tokens)  # type: ignore[no-any-return]
 
@@ -274,7 +280,7 @@ class Runtime:
     ) -> Runner:
         """Return the runner of the original model, as a user would run it without a recipe.
 
-        The rival runs on the device of `execution`. Raises StepError as `runner` does.
+        The rival runs on the device of `execution`. Raises StepError where the original model cannot run on the device.
         """
         work = self._module(self.work)
         return work.rival(  # type: ignore[no-any-return]
@@ -290,13 +296,13 @@ class Runtime:
     def built_by(self, folder: Path) -> tuple[str, bool]:
         """Return the runtime's version that built the model in a folder, and whether later versions load the model.
 
-        `folder` belongs to a model repository. The returned version is an empty text where no file of the folder tells
-        the version.
+        `folder` is the model's folder in a Triton model repository. The returned version is an empty text where no file
+        of the folder tells the runtime's version.
         """
         return self._module(self.serving).built_by(folder)  # type: ignore[no-any-return]
 
     def _modules(self, relative: str) -> tuple[str, ...]:
-        """Return the modules of this runtime's class, of its base classes, and the module that `relative` names."""
+        """Return the names of the modules of this runtime's class and base classes, and of the module in `relative`."""
         homes = (kind.__module__ for kind in type(self).__mro__ if issubclass(kind, Runtime))
         return tuple(dict.fromkeys((*homes, *([self._absolute(relative)] if relative else ()))))
 
@@ -304,9 +310,9 @@ class Runtime:
         return importlib.import_module(self._absolute(relative))
 
     def _absolute(self, relative: str) -> str:
-        """Return the full name of the module that `work` or `serving` names.
+        """Return the absolute name of a module, for a relative name in the attribute `work` or `serving`.
 
-        The value of `work` or `serving` is relative to the package of the class that sets the attribute.
+        A relative name starts at the package of the class that sets the attribute `work` or `serving`.
         """
         own = next(
             kind for kind in type(self).__mro__ if relative in (vars(kind).get("work"), vars(kind).get("serving"))
@@ -316,6 +322,6 @@ class Runtime:
     def beside(self, name: str) -> ModuleType:
         """Import a module of this runtime's package by its name, for checks of recipes.
 
-        The code of checks is part of no key.
+        Keys do not contain the code of the checks of recipes.
         """
         return importlib.import_module(f"{type(self).__module__.rpartition('.')[0]}.{name}")

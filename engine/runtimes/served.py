@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
 
 Shapes = Mapping[str, Sequence[int]]
-"""The shape of each input."""
+"""The shape of each input by the input's name."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Served:
     cuda_graphs: Sequence[Shapes] | None = None
     """The opt shapes of each profile, for which Triton captures CUDA graphs; None for no CUDA graphs."""
     accelerator: Callable[[str], tuple[str, Mapping[str, str]]] | None = None
-    """Returns, for the model's name in the repository, the accelerator of Triton's ONNX Runtime backend and its
-    parameters; None for no accelerator."""
+    """A function from the model's name in the repository to the accelerator of Triton's ONNX Runtime backend and the
+    accelerator's parameters; None for no accelerator."""
     why_plain: str = ""
     """The reason, for the log, why no backend of Triton runs the model; empty where a backend runs the model."""
     needs: tuple[str, ...] = ()

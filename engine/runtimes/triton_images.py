@@ -1,4 +1,4 @@
-"""Triton's container images, with the TensorRT version of each: an image loads engines of its own version only."""
+"""Triton's container images. Each image has one version of TensorRT, and loads only engines of this version."""
 
 # NVIDIA's full table is the "Frameworks Support Matrix" (docs.nvidia.com/deeplearning/frameworks/support-matrix). The
 # table here has only what the documents in SOURCES say. For any other image, the recipe must set the version.
@@ -63,12 +63,12 @@ SOURCES: Mapping[str, tuple[str, str]] = {
 }
 """Short name of a document -> the document's title and address.
 
-Rows of `IMAGES` name their sources by these short names.
+The rows of `IMAGES` name their documents by the short names in `SOURCES`.
 """
 
 
 _NO_ENGINES = ("trtllm-python-py3", "vllm-python-py3", "py3-sdk", "py3-min")
-"""Flavours without Triton's backend for TensorRT engines."""
+"""Flavours of Triton's images (the last part of the tag) that lack Triton's backend for TensorRT engines."""
 _TAG = re.compile(r"([0-9]{2}\.[0-9]{2})(?:-([a-z0-9-]+))?")
 
 
@@ -88,20 +88,20 @@ class ImageTag:
     def loads_engines(self) -> bool:
         """Whether the image has Triton's backend for TensorRT engines.
 
-        Images for language models have two backends, neither of them for TensorRT engines; images for clients have no
-        backend. Source: "backends-401".
+        In Triton's images for language models neither of the two backends loads TensorRT engines; images for clients
+        have no backend. Source: "backends-401".
         """
         return self.flavour not in _NO_ENGINES
 
     @property
     def image(self) -> Image | None:
-        """The row of `IMAGES` with the image's tag; None where no row has the tag."""
+        """The row of the table `IMAGES` for the image's tag; None where the table lacks the tag."""
         return next((image for image in IMAGES if image.tag == self.tag), None)
 
 
 @dataclass(frozen=True)
 class Image(ImageTag):
-    """The software in an image: the versions of TensorRT, CUDA and Python, and the documents that say so."""
+    """The versions of TensorRT, CUDA and Python in an image of Triton, and the documents that state the versions."""
 
     tensorrt: str
     cuda: str | None
@@ -132,7 +132,7 @@ def read(name: str) -> ImageTag | None:
 def tensorrt_for(recipe: RecipeView) -> str | None:
     """Return the version of TensorRT that a recipe asks for: `tensorrt.version`, else the version of its Triton image.
 
-    The answer is None where the recipe has neither `tensorrt.version` nor an image that `IMAGES` lists.
+    The returned version is None where the recipe has neither `tensorrt.version` nor an image of the table `IMAGES`.
     """
     name = recipe.package.triton.image
     tag = read(name) if name is not None else None

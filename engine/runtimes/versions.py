@@ -19,7 +19,7 @@ def numbers(version: str) -> tuple[int, ...]:
 def agrees(requested: str, version: str) -> bool:
     """Tell whether `version` is a version that a recipe requests ("10.x", "10.9", "10.9.0.34").
 
-    Only the parts that both versions have are compared: "10.9.0.34" and "10.9" agree.
+    Only the parts that both versions have are compared, so "10.9.0.34" and "10.9" agree.
     """
     fixed, actual = parts(requested), tuple(version.split("."))
     return actual[: len(fixed)] == fixed[: len(actual)]

@@ -21,7 +21,10 @@ TOOLS = ("docker", "podman")
 _GPUS: Mapping[str, Sequence[str]] = {"docker": ("--gpus", "all"), "podman": ("--device", "nvidia.com/gpu=all")}
 _DERIVED = "recipe-triton"
 _SHARED_MEMORY = "1g"
-"""The size of /dev/shm, where the python backend passes tensors. docker's default of 64 MB is too small for it."""
+"""The size of the container's /dev/shm, through which the python backend passes tensors.
+
+The default size in docker, 64 MB, is too small for the tensors.
+"""
 _MODELS = "/models"
 _ANSWER_SECONDS, _PULL_SECONDS = 20, 7200
 """Seconds that docker may take for a query, and for pulling or building an image of several gigabytes."""
@@ -39,7 +42,7 @@ class InContainer(Installation):
     image: str = ""
 
     def launch(self, place: Place) -> Launch:
-        """Return the command that runs the image.
+        """Return the command that runs the server in a container of the image.
 
         The container can read the model repository and nothing else of this machine. docker or podman publishes the
         server's ports at the address of `place.ports`.

@@ -23,25 +23,25 @@ from engine.server.ports import Ports
 from engine.server.scratch import Scratch
 
 STOP_SECONDS = 20.0
-"""How many seconds a server may take to end after it was asked to; then the keeper kills the server."""
+"""How many seconds a server may take to end after it was asked to end; then the keeper kills the server."""
 _CLEARED_SECONDS = 90.0
 """How many seconds the keeper may take to clean up after the server."""
 _POLL_SECONDS = 0.05
 _TRIES = 3
-"""The most attempts to start a server; an attempt fails where another program takes one of the server's ports."""
+"""Upper limit of the attempts to start a server; an attempt fails where another program takes a port of the server."""
 _LOG = "server.log"
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server whose models are ready. `http`, `grpc` and `metrics` are ADDRESS:PORT."""
+    """A server whose models are ready. `http`, `grpc` and `metrics` are addresses of the form ADDRESS:PORT."""
 
     http: str
     grpc: str
     metrics: str
     kind: Kind
     version: str
-    """Triton's version, from the running server."""
+    """Triton's version, as the running server reports it."""
     stand_in: bool
     """Whether a stand-in for Triton's onnxruntime backend answers for ONNX models."""
     models: Mapping[str, ModelState]
@@ -54,7 +54,7 @@ class Server:
         return self._keeping.process.poll()
 
     def last_words(self) -> list[str]:
-        """Return the last lines of the log, also when the log file is removed already."""
+        """Return the last lines of the server's log, even where the log file is removed already."""
         return diagnosis.tail(self._keeping.text())
 
 
@@ -70,7 +70,7 @@ class Keeping:
     log: BinaryIO
 
     def text(self) -> str:
-        """Return the end of the log."""
+        """Return the end of the server's log as text."""
         size = os.fstat(self.log.fileno()).st_size
         return os.pread(self.log.fileno(), diagnosis.TAIL_BYTES, max(0, size - diagnosis.TAIL_BYTES)).decode(
             "utf-8", "replace"
@@ -103,7 +103,7 @@ class Keeping:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A server to start: the installation of Triton, and the arguments of `start`."""
+    """What is needed to start a server: the installation of Triton, and the arguments of `start`."""
 
     installation: Installation
     repository: Path

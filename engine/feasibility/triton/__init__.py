@@ -1,4 +1,4 @@
-"""Checks of a recipe's overrides of Triton's configuration: what Triton refuses, or accepts and then ignores."""
+"""Checks for overrides of Triton's configuration in a recipe that Triton refuses, or accepts and then ignores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RULES: tuple[Rule, ...] = (
     sizes.rule,
 )
 _NEEDED = ("input", "output", "platform", "backend", "name", "ensemble_scheduling", "model_transaction_policy")
-"""Fields that every package needs: `null` must not remove them."""
+"""Fields of Triton's configuration that every package needs; an override with `null` must not remove them."""
 _SCHEDULE, _REFUSED = "its schedule is the ensemble itself", "Triton refuses it"
 _NOT_OF_ENSEMBLES = {
     "dynamic_batching": _SCHEDULE,
@@ -31,7 +31,7 @@ _NOT_OF_ENSEMBLES = {
     "optimization": _REFUSED,
     "model_warmup": _REFUSED,
 }
-"""Fields that an ensemble cannot have, with the reason."""
+"""Fields of Triton's configuration that an ensemble cannot have, each with the reason."""
 
 
 def check(overrides: Mapping[str, Any], about: About) -> None:
@@ -76,7 +76,7 @@ def _parameters(parameters: Mapping[str, Any] | None, about: About) -> Iterator[
 
 
 def _batches(size: int, about: About) -> Iterator[Fault]:
-    """Yield a fault where a part has another max_batch_size than the model: an ensemble passes whole batches on."""
+    """Yield a fault where a part has another max_batch_size than the model, as an ensemble passes on whole batches."""
     if size < 0 or (about.most is not None and size > about.most) or about.batch not in (None, size):
         most = about.batch if about.batch is not None else f"at most {about.most}"
         what = f"max_batch_size: {size} for the {about.part}, and the package is made for {most}"

@@ -1,4 +1,4 @@
-"""Fault: an error in a recipe's overrides of Triton's configuration; About: the model that the overrides are for."""
+"""`Fault`, an error in a recipe's overrides of Triton's configuration, and `About`, the overridden model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.runtimes.backends import Accelerator, Backend
 from engine.text import suggestions
 
 Path = tuple[str | int, ...]
-"""The keys and indices that lead to a value."""
+"""The names of fields and the indices of list items that lead to a value in the overrides."""
 FREE = -1
 """A dimension of any size, as config.pbtxt writes it."""
 
@@ -18,8 +18,8 @@ FREE = -1
 class Fault(Exception):  # noqa: N818 - it becomes an error of the recipe or of the step
     """An override that Triton refuses, or accepts without doing what the override says.
 
-    `path` leads from the model's overrides to the value. `at_key` is true where the key at the end of `path` is wrong,
-    not the value.
+    `path` leads from the model's overrides to the wrong value. `at_key` is true where the name of the field at the end
+    of `path` is wrong, and not the field's value.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class ConfigTensor:
 
     data_type: str | None = None
     dims: tuple[int, ...] | None = None
-    """The shape that the model takes."""
+    """The tensor's shape in the model, without the batch axis."""
     sent: tuple[int, ...] | None = None
     """The shape that clients send, where Triton reshapes it to `dims`."""
     optional: bool = False
@@ -47,7 +47,7 @@ class ConfigTensor:
     """The model's name of each axis in `dims` that may have any size; empty where the names are not known."""
 
     def takes(self, dims: Sequence[int]) -> bool:
-        """Tell whether the tensor takes `dims`: each size must be the tensor's own, or the tensor's size is free."""
+        """Tell whether the tensor takes the sizes `dims`; an axis of free size takes every size."""
         if self.dims is None:
             return True
         return len(dims) == len(self.dims) and all(
@@ -57,7 +57,7 @@ class ConfigTensor:
 
 @dataclass(frozen=True)
 class About:
-    """The model that overrides are for; a field is None where only the model's files tell its value."""
+    """Properties of the model that overrides configure; a field is None where only the model's files tell its value."""
 
     backend: Backend
     part: str = "model"
@@ -77,9 +77,9 @@ class About:
     inputs: Mapping[str, ConfigTensor] | None = None
     outputs: Mapping[str, ConfigTensor] | None = None
     sizes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """By axis: the smallest and the largest size in any profile."""
+    """The smallest and the largest size in any profile, by the name of the axis."""
     parameters: Mapping[str, str] = field(default_factory=dict)
-    """Parameters that the package itself needs: clients read some, and models of the package read others."""
+    """Parameters that the package itself needs, because its clients or its models read them."""
 
     @property
     def largest(self) -> int | None:
@@ -88,23 +88,23 @@ class About:
 
     @property
     def batch_limit(self) -> str:
-        """Words for an error: the setting that limits the batch, and the largest batch, as in "max_batch_size is 8"."""
+        """The setting that limits the batch, and the largest batch, as words for an error: "max_batch_size is 8"."""
         source = "max_batch_size" if self.batch is not None else "the largest of the profiles"
         return f"{source} is {self.largest}"
 
 
 Overrides = Mapping[str, Any]
-"""Overrides of one model, after `typed` has checked their types and dropped nulls."""
+"""The overrides of one model, after `typed` has checked their types and removed nulls."""
 Rule = Callable[[Overrides, About], Iterator[Fault]]
 
 
 def tensor_names(tensors: Iterable[str]) -> str:
-    """Return a fact for an error: the names of the model's tensors."""
+    """Return a line for an error: the names of the model's tensors."""
     return f"it has: {', '.join(tensors)}"
 
 
 def unknown_tensor(kind: str, name: str, path: Path, tensors: Iterable[str], *, at_key: bool = False) -> Fault:
-    """Return the fault of a name that no input or output (`kind`) of the model has."""
+    """Return a fault for a name that no input or output (`kind`) of the model has."""
     what = f"the model has no {kind} {name!r}"
     return Fault(what, path, suggestions.hint(name, tensors), facts=[tensor_names(tensors)], at_key=at_key)
 

@@ -10,7 +10,7 @@ from engine.runtimes.backends import Backend
 VERSION = 1
 """The only version of each model in a package."""
 _STEPS = ("step",)
-"""Fields of `ensemble_scheduling` that the package decides."""
+"""Fields of `ensemble_scheduling` whose values the package itself sets."""
 
 
 def rule(overrides: Overrides, about: About) -> Iterator[Fault]:

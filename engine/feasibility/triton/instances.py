@@ -12,7 +12,7 @@ _GROUPS = "instance_group"
 
 
 def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
-    """Yield a fault for each group that Triton refuses, or whose device is not that of the package."""
+    """Yield a fault for each instance group that Triton refuses, or whose device differs from the package's device."""
     groups = overrides.get(_GROUPS)
     if groups is None or about.backend is Backend.ENSEMBLE:
         return

@@ -1,4 +1,4 @@
-"""Where `About` comes from: the recipe, and the facts of the model once it is fetched."""
+"""Makes `About`, the description of a model, from the recipe and, after `fetch`, from the model's properties."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from engine.recipe.schema import Profile, Recipe
 
 _USUAL = {"transformers": "int64", "timm": "float32"}
-"""The type of the inputs by the kind of checkpoint: token ids (int64) or images (float32)."""
+"""The data type of a model's inputs by the kind of checkpoint: int64 for token ids, float32 for images."""
 
 
 def sections(recipe: Recipe) -> Iterator[tuple[str, tuple[str | int, ...], Mapping[str, Any]]]:
-    """Yield for each part of the package its name, the path of its overrides in the recipe, and the overrides."""
+    """Yield the name, the path in the recipe and the overrides of each part of the package that has overrides."""
     triton = recipe.package.triton
     above = ("package", "triton")
     if triton.model_extra:
@@ -34,7 +34,7 @@ def sections(recipe: Recipe) -> Iterator[tuple[str, tuple[str | int, ...], Mappi
 
 
 def of_recipe(recipe: Recipe, part: str) -> About:
-    """Return the description of a part from the recipe alone, before the model is fetched."""
+    """Return `About` for a part of the package from the recipe alone, before the model is fetched."""
     triton, target = recipe.package.triton, recipe.target
     runtime = registry.of(recipe)
     by_engine = runtime.backend is Backend.TENSORRT
@@ -55,7 +55,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
 
 
 def of_model(recipe: Recipe, facts: ModelFacts) -> About | None:
-    """Return the description of the fetched model from its facts; None where the facts list no inputs."""
+    """Return `About` for the fetched model; None if its inputs are not known, or if it generates text."""
     if not facts.axes or tasks.generates(recipe.model.task or facts.task):
         return None
     about = of_recipe(recipe, "model")
@@ -78,7 +78,7 @@ def _sizes(profiles: Sequence[Profile]) -> dict[str, tuple[int, int]]:
 
 
 def _batch(recipe: Recipe, facts: ModelFacts) -> int | None:
-    """Return the max_batch_size that the package will have; None where only the graph can tell."""
+    """Return the max_batch_size that the package will have; None where only the exported graph can tell its value."""
     axis = (next(iter(facts.axes.values())) or (0,))[0]
     if not isinstance(axis, str) or not is_batch(axis):
         return 0

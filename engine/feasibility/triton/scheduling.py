@@ -14,7 +14,7 @@ _DYNAMIC, _SEQUENCE = "dynamic_batching", "sequence_batching"
 
 
 def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
-    """Yield a fault for each setting that no scheduler of Triton accepts, or that requests to a package cannot use."""
+    """Yield a fault for each setting of scheduling that Triton refuses, or that requests to a package cannot use."""
     yield from _fits_kind(overrides, about)
     if _DYNAMIC in overrides:
         yield from _dynamic(overrides[_DYNAMIC], about)
@@ -110,9 +110,9 @@ def _state(state: Mapping[str, Any], path: Path, about: About) -> Iterator[Fault
 
 
 _CORRELATIONS = ("TYPE_UINT64", "TYPE_INT64", "TYPE_UINT32", "TYPE_INT32", "TYPE_STRING")
-"""Types of the input that holds the number or name of a sequence."""
+"""The data types of an input that takes a sequence's number or name."""
 _PAIRS = ("int32_false_true", "fp32_false_true", "bool_false_true")
-"""Fields of a control input that give its values for false and for true, one field per type."""
+"""The fields of a control input with the input's values for false and true; each field is for one data type."""
 
 
 def _control(control_input: Mapping[str, Any], path: Path, about: About) -> Iterator[Fault]:

@@ -127,10 +127,10 @@ def _flags(tensor: Mapping[str, Any], path: Path, own: ConfigTensor, about: Abou
 
 
 def _takes_ragged(own: ConfigTensor, about: About) -> bool:
-    """Tell whether a model may take the rows of several requests as one row.
+    """Tell whether Triton may join the rows of several requests into a single row for the model.
 
-    The answer is True for a model that runs no graph, and where the input's dims or the model's max_batch_size are not
-    known.
+    The answer is also True for a model that runs no graph, and where the dims of the input or the model's
+    max_batch_size are not known.
     """
     if about.batch == 0:
         return False
@@ -142,9 +142,10 @@ def _takes_ragged(own: ConfigTensor, about: About) -> bool:
 def _all_there(
     field: str, names: Sequence[str], tensors: Mapping[str, ConfigTensor] | None, overrides: Overrides, about: About
 ) -> Iterator[Fault]:
-    """Yield a fault for each tensor that a list under `input` or `output` lacks.
+    """Yield a fault for each tensor of the model that is missing in a list under `input` or `output`.
 
-    The list of outputs of an ONNX model or an engine may be incomplete: Triton then returns only the listed outputs.
+    For an ONNX model or an engine the list of outputs may be incomplete, because Triton then returns only the outputs
+    in the list.
     """
     if tensors is None or not names or (field == "output" and about.backend in _ENGINES):
         return

@@ -18,15 +18,15 @@ _OTHER_NAMES = {
     "FLOAT32": "TYPE_FP32", "FLOAT": "TYPE_FP32", "FLOAT16": "TYPE_FP16", "HALF": "TYPE_FP16", "FLOAT64": "TYPE_FP64",
     "DOUBLE": "TYPE_FP64", "BFLOAT16": "TYPE_BF16", "BYTES": "TYPE_STRING", "STR": "TYPE_STRING", "INT": "TYPE_INT64",
 }  # fmt: skip
-"""Names of tensor types in other libraries, and Triton's name of each."""
+"""Names of data types in other libraries than Triton, with Triton's name of each type."""
 
 
 def typed(value: Any, kind: str = "ModelConfig", path: Path = ()) -> Any:
     """Return a value as protobuf would store it, in plain Python types and without nulls.
 
     `kind` is the type in model_config.proto: a message, an enum or a scalar; "[X]" is a list of X, "{K:V}" a map. A
-    whole number may be text, as in protobuf's JSON. Raises Fault for the first value that does not fit its type in
-    model_config.proto.
+    whole number may be written as text, as in protobuf's JSON format. Raises Fault for the first value that does not
+    fit its type in model_config.proto.
     """
     if kind.startswith("["):
         return _list(value, kind[1:-1], path)
@@ -130,7 +130,7 @@ def _real(value: Any, kind: str, path: Path) -> float:
 
 
 def _of(path: Path) -> str:
-    """Return the name of a path in an error: its last field, with the indices that follow: `` `dims[1]` ``."""
+    """Return the words for `path` in an error: the last field's name, with the indices after it: `` `dims[1]` ``."""
     names = [index for index, segment in enumerate(path) if isinstance(segment, str)]
     if not names:
         return "the section"

@@ -19,12 +19,13 @@ from engine.runtimes.backends import Backend
 
 _FIELD = "model_warmup"
 _ASKING = ("generate", "stream")
-"""Parts of a package that cannot be warmed up: they call models of the package, which Triton forbids during warm-up."""
+"""Parts of a package that cannot be warmed up, because they call models of the package, and Triton forbids such calls
+during warm-up."""
 _DATA = ("zero_data", "random_data", "input_data_file")
 
 
 def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
-    """Yield a fault for each warm-up request that the model would not take: Triton then refuses to load the model."""
+    """Yield a fault for each warm-up request that the model would not take; Triton then refuses to load the model."""
     samples = overrides.get(_FIELD)
     if samples is None or about.backend is Backend.ENSEMBLE:
         return

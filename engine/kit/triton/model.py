@@ -17,7 +17,7 @@ from engine.runtimes.served import Served
 
 
 def served(serving: Serving, directory: Path, scratch: Path) -> Served:
-    """Return the package's built model in `directory` as its runtime serves it: files, backend, inputs and outputs.
+    """Return how the runtime serves the package's built model in `directory`: files, backend, inputs and outputs.
 
     Where the runtime does not know the inputs and outputs of the model, they are read from the ONNX graph.
     """

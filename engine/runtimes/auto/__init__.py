@@ -1,1 +1,1 @@
-"""Auto: stands for a runtime that is chosen by the target. Recipes may name `auto`, but no runtime is chosen yet."""
+"""Auto: a name in recipes for the runtime that fits the target. No code chooses a runtime for `auto` yet."""

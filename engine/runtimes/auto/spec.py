@@ -1,4 +1,4 @@
-"""Auto: stands for a runtime that is chosen by the target. Recipes may name `auto`, but no runtime is chosen yet."""
+"""Auto: a name in recipes for the runtime that fits the target. No code chooses a runtime for `auto` yet."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Auto(Runtime):
     )
 
     def builds_for(self, gpu: Gpu) -> bool:
-        """Return True: every GPU of the catalogue has a runtime that builds for it."""
+        """Return True, because for every GPU of the catalogue some runtime builds models."""
         return True
 
     def kernels(self, target: TargetView) -> Kernels | None:
-        """Return the precisions of ONNX Runtime on a CPU, the only runtime for CPUs; None on a GPU."""
+        """Return ONNX Runtime's precisions on a CPU, as no step builds for another runtime on CPUs; None on a GPU."""
         return Kernels(("fp32", "int8"), "onnxruntime computes there in") if target.device == "cpu" else None
 
     def sections(self, target: TargetView) -> Sequence[str]:
-        """Return the sections of all runtimes, as `auto` may stand for any runtime."""
+        """Return the names of the sections that any runtime reads, as `auto` may stand for any runtime."""
         return ("tensorrt",)
 
     def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:

@@ -25,9 +25,9 @@ def fuse(model: Path, scratch: Path, *, skip_layer_norm: bool) -> onnx.ModelProt
     """Return the model of a directory with its attention, embedding and activation operators fused.
 
     Attention masks stay raw: by default the optimizer turns masks into sequence lengths, which is wrong for every mask
-    that is not right-padded. `skip_layer_norm` also fuses residual additions and biases into the operators behind them.
-    The folder `scratch` receives a temporary copy of the model with folded constants. Where the optimizer cannot handle
-    the graph, the optimizer's own exception is raised.
+    that is not right-padded. With `skip_layer_norm` the optimizer also fuses residual additions and biases into the
+    operators that follow the additions. The folder `scratch` receives a temporary copy of the model with folded
+    constants. If ONNX Runtime's optimizer cannot handle the graph, the optimizer's own exception is raised.
     """
     from onnxruntime.transformers.fusion_options import FusionOptions
     from onnxruntime.transformers.optimizer import optimize_by_fusion
@@ -59,10 +59,11 @@ def fused_operators(before: onnx.ModelProto, after: onnx.ModelProto) -> dict[str
 
 
 def attention_sizes(model: onnx.ModelProto) -> tuple[int, int]:
-    """Return the number of attention heads and the hidden size; (0, 0) where the graph has no pair or several pairs.
+    """Return the pair (attention heads, hidden size) of the graph; (0, 0) where the graph has several pairs or none.
 
-    An export may reshape to (batch, sequence, -1, head size) and so leave the number of heads open. An open number of
-    heads is computed from the weight of the projection, whose shape is [input, heads x head size].
+    An export may reshape to (batch, sequence, -1, head size) and so leave the number of heads open. Where a Reshape
+    leaves the number of heads open, the number is computed from the weight of the projection, of shape [input, heads x
+    head size].
     """
     constants = topology.initializers(model.graph)
     makers = topology.producers(model.graph)
@@ -71,10 +72,10 @@ def attention_sizes(model: onnx.ModelProto) -> tuple[int, int]:
 
 
 def _drop_counted_positions(model: onnx.ModelProto) -> None:
-    """Remove the input `position_ids` of fused embeddings where the positions are 0, 1, 2, ...
+    """Remove the input `position_ids` of each operator EmbedLayerNormalization whose positions are 0, 1, 2, ...
 
-    Without `position_ids` the operator EmbedLayerNormalization counts positions by itself. DistilBERT is exported with
-    explicit positions, and ONNX Runtime cannot quantize a fused embedding that has them.
+    Without `position_ids` the operator EmbedLayerNormalization counts positions by itself. DistilBERT's export has
+    explicit positions, and ONNX Runtime cannot quantize a fused embedding with explicit positions.
     """
     import numpy as np
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Step = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 _FIRST = 0
-"""The first token of a decoder where only time is measured: any token would give the same latency."""
+"""The first token that a decoder gets where only time is measured, as the latency is the same for every token."""
 
 
 def runner(artifact: Path, *, name: str, threads: int, new_tokens: int = 0, level: str | None = None) -> Runner:
@@ -27,8 +27,8 @@ def runner(artifact: Path, *, name: str, threads: int, new_tokens: int = 0, leve
 
     `run` takes `input_ids` and `attention_mask` [batch, sequence], for a model with encoder and decoder also
     `decoder_input_ids` [batch, target], and returns `logits` as one pass of the original model would. A prepared call
-    generates exactly `new_tokens` for each row of `input_ids`: end tokens do not stop it. Raises StepError where ONNX
-    Runtime refuses a graph.
+    generates exactly `new_tokens` for each row of `input_ids`, because end tokens do not end the call. Raises StepError
+    where ONNX Runtime refuses a graph.
     """
     sessions = [ort.session(artifact / folder, threads=threads, level=level) for folder in graphs.folders(artifact)]
     return Runner(
@@ -63,8 +63,9 @@ def generate(
 def _logits(sessions: list[onnxruntime.InferenceSession], inputs: Tensors) -> np.ndarray:
     """Return the logits of every position, [batch, tokens, vocabulary].
 
-    Three calls compute the logits: the first half of the tokens with an empty past, then a single token as in
-    generation, then the rest. Later calls use the past of earlier calls, so a comparison of logits also tests the past.
+    Three calls compute the logits: the first call takes the first half of the tokens and an empty past, the second call
+    a single token as in generation, the third call all remaining tokens. Later calls use the past of earlier calls, so
+    a comparison of logits also tests the past.
     """
     import numpy as np
 
@@ -78,7 +79,7 @@ def _logits(sessions: list[onnxruntime.InferenceSession], inputs: Tensors) -> np
 
 
 def _start(sessions: list[onnxruntime.InferenceSession], inputs: Tensors) -> tuple[Step, np.ndarray, np.ndarray]:
-    """Return the function of `_continuing`, which runs the model on new tokens, and the prompt with its mask."""
+    """Return a function that runs the model on new tokens, the token ids of the prompt, and the attention mask."""
     ids, mask = inputs["input_ids"], inputs["attention_mask"]
     if len(sessions) == 1:
         return _continuing(sessions[0], len(ids), {}), ids, mask
@@ -93,7 +94,8 @@ def _start(sessions: list[onnxruntime.InferenceSession], inputs: Tensors) -> tup
 def _continuing(session: onnxruntime.InferenceSession, rows: int, fixed: Tensors) -> Step:
     """Return a function that takes new tokens and their mask, [rows, new], and returns logits [rows, new, vocabulary].
 
-    The returned function keeps the past from call to call. `fixed` are inputs that every call gets.
+    The returned function keeps the past (KV cache) of each call for the next call. `fixed` are inputs with the same
+    values in every call, for example the encoder's attention mask.
     """
     import numpy as np
 

@@ -37,7 +37,7 @@ HINT = (
 
 @dataclass(frozen=True)
 class SessionProvider:
-    """The provider of a session: its name in ONNX Runtime, its options, and providers for the remaining nodes."""
+    """The execution provider of a session, its options, and providers for the nodes that it cannot run."""
 
     name: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -58,13 +58,17 @@ ON_CPU = SessionProvider(CPU)
 
 
 def cuda(gpu: CudaGpu, *, graph: bool = False) -> SessionProvider:
-    """Return the CUDA provider. With `graph` a session replays a CUDA graph: inputs must be bound, shapes fixed."""
+    """Return the CUDA provider's name and options for a session.
+
+    With `graph` the session captures and replays a CUDA graph, so inputs must be bound to memory and shapes must stay
+    the same.
+    """
     captured = {"enable_cuda_graph": "1"} if graph else {}
     return SessionProvider(CUDA, {"device_id": str(gpu.index), **captured})
 
 
 def tensorrt(gpu: CudaGpu, options: Mapping[str, str]) -> SessionProvider:
-    """Return the TensorRT provider with the options of `tensorrt_provider`; CUDA takes the remaining nodes."""
+    """Return the TensorRT provider with `options`; the CUDA provider runs the nodes that TensorRT cannot run."""
     device = {"device_id": str(gpu.index)}
     return SessionProvider(TENSORRT, {**device, **options}, ((CUDA, device),))
 
@@ -81,8 +85,8 @@ def expect_available(provider: SessionProvider) -> None:
 def expect_used(session: onnxruntime.InferenceSession, provider: SessionProvider) -> None:
     """Raise StepError where a session does not run on its provider.
 
-    ONNX Runtime only warns, and opens the session without the provider, where libraries or the driver are missing. ONNX
-    Runtime may also open the session with the provider, and still run expensive nodes on the CPU.
+    Where libraries or the driver of a provider are missing, ONNX Runtime only warns, and opens the session without the
+    provider. ONNX Runtime may also run expensive nodes on the CPU in a session that has a provider for GPUs.
     """
     if provider.name not in session.get_providers():
         raise _fallback(provider, [f"the session runs on: {', '.join(session.get_providers())}"])

@@ -56,7 +56,8 @@ def runner(
 def rival(original: RivalModel, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:  # noqa: ARG001 - it has one
     """Return the runner of an exported model with ONNX Runtime's defaults, as a user would open the model.
 
-    On a GPU the CUDA provider runs the model. Raises StepError as `runner` does.
+    On a GPU the CUDA provider runs the model. Raises StepError where this machine lacks the GPU, or where ONNX Runtime
+    would run the model on another provider.
     """
     plain = spec.OnnxRuntime().as_rival(execution)
     return runner(original.exported, plain, name=name, threads=threads, new_tokens=original.new_tokens)
@@ -83,10 +84,10 @@ def _plain(session: onnxruntime.InferenceSession, inputs: Tensors) -> Callable[[
 def bound(
     session: onnxruntime.InferenceSession, inputs: Tensors, *, memory: tuple[str, int], graph: int | None
 ) -> Callable[[], object]:
-    """Return a call whose inputs and outputs stay in a device's memory, and which waits until the device has finished.
+    """Return a function that runs the model and waits for the device; inputs and outputs stay in the device's memory.
 
-    `memory` is a kind of device and its number, as ("cuda", 0). `graph` is the number of the CUDA graph that captures
-    the call; None for no graph.
+    `memory` is the kind and the number of the device, for example ("cuda", 0). `graph` is the number of the CUDA graph
+    that captures the call; None for no graph.
     """
     import onnxruntime
 

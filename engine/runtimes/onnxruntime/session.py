@@ -24,7 +24,7 @@ OPTIONS = "session.json"
 """The file beside a model with the session options that the model needs."""
 
 _SAVED = ("disabled_optimizers", "graph_optimization_level")
-"""The options that `session.json` may have."""
+"""The names of the options that `session.json`, the file with a model's session options, may have."""
 _LEVELS = {
     "disabled": "ORT_DISABLE_ALL",
     "basic": "ORT_ENABLE_BASIC",
@@ -32,7 +32,7 @@ _LEVELS = {
     "all": "ORT_ENABLE_ALL",
 }
 _SILENT = 4
-"""Log level "fatal": ONNX Runtime prints no other messages, as exceptions hold the same text."""
+"""ONNX Runtime's log level "fatal". Messages of lower levels are not printed, as exceptions hold the same text."""
 
 
 def session(
@@ -47,8 +47,8 @@ def session(
 
     `threads` is the number of threads inside an operator; 0 lets ONNX Runtime choose. `level` (`disabled`, `basic`,
     `extended`, `all`) takes the place of the optimization level in `session.json`; where neither is set, the level is
-    `all`. `in_order` runs nodes in the order of the file, as far as ONNX Runtime can choose. Raises StepError where
-    ONNX Runtime refuses the model, or would run it on another provider.
+    `all`. With `in_order` the nodes run in the order of the file, as far as ONNX Runtime lets its caller choose the
+    order. Raises StepError where ONNX Runtime refuses the model, or would run it on another provider.
     """
     import onnxruntime
 
@@ -67,10 +67,10 @@ def session(
 
 
 def unoptimized(directory: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:
-    """Open `directory/model.onnx` on one CPU thread and without optimizations: the same inputs give the same bits.
+    """Open `directory/model.onnx` on one CPU thread and without optimizations, so that equal inputs give equal bits.
 
-    `in_order` runs nodes in the order of the file, as the function `session` does. Raises StepError where ONNX Runtime
-    refuses the model.
+    With `in_order` the nodes run in the order of the file, as far as ONNX Runtime lets its caller choose the order.
+    Raises StepError where ONNX Runtime refuses the model.
     """
     return session(directory, threads=1, level="disabled", in_order=in_order)
 
@@ -78,7 +78,8 @@ def unoptimized(directory: Path, *, in_order: bool = False) -> onnxruntime.Infer
 def unoptimized_graph(model: onnx.ModelProto, scratch: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:
     """Open a model that is in memory, on one CPU thread and without optimizations.
 
-    A folder in `scratch` holds the model's files while it is opened. Large weights move from `model` to a file.
+    A folder in `scratch` holds the model's files while ONNX Runtime opens the model. Large weights are moved from
+    `model` to a file, so `model` lacks these weights afterwards.
     """
     with TemporaryDirectory(dir=scratch) as folder:
         onnx_files.save(model, Path(folder))
@@ -86,10 +87,10 @@ def unoptimized_graph(model: onnx.ModelProto, scratch: Path, *, in_order: bool =
 
 
 def optimize(source: Path, out: Path, *, level: str, disabled: tuple[str, ...] = ()) -> None:
-    """Write ONNX Runtime's own optimization of `source/model.onnx` to `out`.
+    """Let ONNX Runtime optimize the graph `source/model.onnx`, and write the optimized graph to the folder `out`.
 
-    Only the levels `basic` and `extended` give the same model on every machine: `all` chooses memory layouts for the
-    CPU of this machine. Raises StepError where ONNX Runtime refuses the model.
+    Only the levels `basic` and `extended` give the same model on every machine, because `all` chooses memory layouts
+    for the CPU of this machine. Raises StepError where ONNX Runtime refuses the model.
     """
     out.mkdir(parents=True, exist_ok=True)
     settings = _settings(level, threads=1)  # folded constants then have the same bits on any number of cores
@@ -102,7 +103,10 @@ def optimize(source: Path, out: Path, *, level: str, disabled: tuple[str, ...] =
 
 
 def options(directory: Path) -> dict[str, Any]:
-    """Return the options in `session.json`; empty without the file. Raises StepError for unknown options or levels."""
+    """Return the session options in `session.json`; an empty mapping where the file is missing.
+
+    Raises StepError for unknown options or levels.
+    """
     path = directory / OPTIONS
     if not path.is_file():
         return {}
@@ -120,12 +124,12 @@ def options(directory: Path) -> dict[str, Any]:
 
 
 def _is_known(saved: Mapping[str, Any]) -> bool:
-    """Tell whether all options are those of `_SAVED`, with a level of `_LEVELS`."""
+    """Tell whether `session.json` has only options in `_SAVED` and an optimization level in `_LEVELS`."""
     return all(name in _SAVED for name in saved) and saved.get("graph_optimization_level", "all") in _LEVELS
 
 
 def save_options(directory: Path, *, level: str, disabled: tuple[str, ...] = ()) -> None:
-    """Write `session.json`: the level and the disabled optimizers that the model must be served with."""
+    """Write `session.json`: the optimization level and the disabled optimizers with which the model must be served."""
     saved = {"disabled_optimizers": list(disabled), "graph_optimization_level": level}
     (directory / OPTIONS).write_text(json.dumps(saved, indent=2) + "\n", "utf-8")
 
@@ -135,8 +139,8 @@ def run(
 ) -> dict[str, np.ndarray]:
     """Run a session and return every output by name; `options` are ONNX Runtime's `RunOptions`.
 
-    `feed` chooses and casts the inputs. Raises StepError where an input is missing, or where ONNX Runtime cannot run
-    the model on these inputs.
+    The function `feed` chooses the model's inputs among `inputs` and casts the chosen inputs. Raises StepError where an
+    input is missing, or where ONNX Runtime cannot run the model on these inputs.
     """
     fed = feed(session, inputs)
     names = [value.name for value in session.get_outputs()]
@@ -150,7 +154,7 @@ def run(
 def feed(session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the inputs that the model has, cast to the width of the model's own integers or floats.
 
-    Raises StepError where an input is missing.
+    Raises StepError where `inputs` lacks an input of the model.
     """
     model_inputs = session.get_inputs()
     refuse_missing((value.name for value in model_inputs), inputs)
@@ -158,7 +162,7 @@ def feed(session: onnxruntime.InferenceSession, inputs: Mapping[str, np.ndarray]
 
 
 def _settings(level: str, threads: int) -> onnxruntime.SessionOptions:
-    """Return the options that every session has; `level` is a key of `_LEVELS`."""
+    """Return the session options that every session has; `level` is an optimization level, a key of `_LEVELS`."""
     import onnxruntime
 
     settings = onnxruntime.SessionOptions()
@@ -191,7 +195,9 @@ def _open(
 
 
 def _cast(array: np.ndarray, onnx_type: str) -> np.ndarray:
-    """Cast an array within its kind (int64 -> int32, float32 -> float16); ONNX Runtime refuses any other mismatch.
+    """Cast an array to an ONNX type of the same kind (int64 -> int32, float32 -> float16).
+
+    ONNX Runtime refuses an array of another kind.
 
     `onnx_type` is the type as ONNX Runtime writes it: "tensor(float16)".
     """

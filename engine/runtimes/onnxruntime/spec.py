@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Provider(StrEnum):
-    """The values of `target.provider`."""
+    """The values of `target.provider`, each for an execution provider of ONNX Runtime."""
 
     CPU = "cpu"
     CUDA = "cuda"
@@ -111,7 +111,7 @@ class OnnxRuntime(Runtime):
                 return None
 
     def sections(self, target: TargetView) -> Sequence[str]:
-        """Return the section `tensorrt` for the TensorRT provider, which builds engines; no section for the others."""
+        """Return the section `tensorrt` for the TensorRT provider, which builds engines; no section otherwise."""
         return ("tensorrt",) if target.provider == Provider.TENSORRT else ()
 
     def refuse_options(self, loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
@@ -133,7 +133,7 @@ class OnnxRuntime(Runtime):
             _tensorrt().operators(loaded, operators)
 
     def unsupported(self, recipe: RecipeView) -> Iterator[Unsupported]:
-        """Yield the recipe's fp8 or CUDA graphs, which no step supports with the TensorRT provider."""
+        """Yield fp8 with the TensorRT provider, and `tensorrt.cuda_graph`, which no step supports for ONNX Runtime."""
         if recipe.precision == "fp8" and recipe.target.provider == Provider.TENSORRT:
             what = "fp8 behind ONNX Runtime, whose optimizer takes such a graph apart"
             yield Unsupported("precision", what, "runtime: tensorrt, or precision: fp16")
@@ -146,7 +146,7 @@ class OnnxRuntime(Runtime):
         return Accelerator.TENSORRT if target.provider == Provider.TENSORRT else None
 
     def generates(self, target: TargetView) -> bool:
-        """Say whether the runtime generates text on this target: only on a CPU."""
+        """Say whether ONNX Runtime generates text on this target, as it does only with the CPU provider."""
         return self.runs_on_cpu(target)
 
     def fixes_profiles(self, target: TargetView) -> bool:
@@ -164,8 +164,8 @@ class OnnxRuntime(Runtime):
 
         On a CPU, SkipLayerNormalization (a residual addition fused into the normalization) is slower than the two
         operators in ONNX Runtime 1.30 and 1.31, above all for int8. In ONNX Runtime 1.24 SkipLayerNormalization was not
-        slower than the two operators: measure again when onnxruntime is upgraded. On a GPU, SkipLayerNormalization
-        saves a kernel launch and a round trip through memory.
+        slower than a separate addition and normalization, so measure again when onnxruntime is upgraded. On a GPU,
+        SkipLayerNormalization saves a kernel launch and a round trip through memory.
         """
         match provider_of(target):
             case Provider.CPU:
@@ -176,7 +176,7 @@ class OnnxRuntime(Runtime):
                 return None
 
     def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
-        """Return the provider; for the TensorRT provider also the options and profiles of its engine."""
+        """Return the provider's name; for the TensorRT provider also the options and profiles of its engines."""
         provider, tensorrt = provider_of(recipe.target), recipe.tensorrt
         options: dict[str, object] = {"provider": provider.value}
         if provider is Provider.TENSORRT:
@@ -192,15 +192,15 @@ class OnnxRuntime(Runtime):
         return options
 
     def tool(self, target: TargetView) -> str | None:
-        """Return the distribution of ONNX Runtime for GPUs; None on a CPU."""
+        """Return the name of the distribution with ONNX Runtime for GPUs, `onnxruntime-gpu`; None on a CPU."""
         return None if self.runs_on_cpu(target) else _GPU
 
     def tools(self, execution: ExecutionView) -> tuple[str, ...]:
-        """Return numpy and the distribution of ONNX Runtime that runs the model."""
+        """Return the names of the distributions that run the model: `numpy`, and `onnxruntime` or `onnxruntime-gpu`."""
         return ("numpy", self.name if execution.hardware is None else execution.hardware.tool)
 
     def facts(self, execution: ExecutionView) -> tuple[str, ...]:
-        """Return the facts that choose kernels: the CPU's instructions and ONNX Runtime's build, or GPU and driver."""
+        """Return the names of the facts that choose kernels: CPU and ONNX Runtime's build, or GPU and driver."""
         if execution.hardware is None:
             return _CPU_FACTS
         # TensorRT's version is a fact, not a tool: a machine without the GPU looks up results of a machine with one,
@@ -209,14 +209,14 @@ class OnnxRuntime(Runtime):
         return (*GPU_FACTS, "tensorrt.version") if by_tensorrt else GPU_FACTS
 
     def latency_facts(self, execution: ExecutionView) -> tuple[str, ...]:
-        """Return the fact of the installed build of ONNX Runtime."""
+        """Return the name of the fact that tells which distribution of ONNX Runtime is installed."""
         return ("onnxruntime.build",)
 
     def as_rival(self, execution: E) -> E:
-        """Return how a rival is run: by the CPU provider, or on a GPU by the CUDA provider, as a user would choose."""
+        """Return how ONNX Runtime runs a rival: with the CPU provider, or on a GPU with the CUDA provider."""
         provider = Provider.CUDA if execution.on_gpu else Provider.CPU
         return execution.model_copy(update={"runtime": self.name, "options": {"provider": provider.value}})
 
     def rival_tools(self, *, library: str) -> tuple[str, ...]:
-        """Return numpy and ONNX Runtime, which run the exported model."""
+        """Return the names of the distributions that run the exported model: `numpy` and `onnxruntime`."""
         return ("numpy", self.name)

@@ -17,11 +17,11 @@ from engine.runtimes.profiles import Shapes
 
 
 def options(inputs: Mapping[str, Input], execution: Execution) -> dict[str, str]:
-    """Return the provider's options for the engine of a model.
+    """Return the options of ONNX Runtime's TensorRT provider for a model, by the option's name.
 
-    None of the returned options sets a precision. Without `trt_fp16_enable` and similar options the provider builds a
-    strongly typed network, which computes in the types of the ONNX graph (`kSTRONGLY_TYPED` in
-    tensorrt_execution_provider.cc). Raises StepError where a profile does not fit the model.
+    The returned options set no precision. Without `trt_fp16_enable` and similar options the provider builds a strongly
+    typed network, which computes in the types of the ONNX graph (`kSTRONGLY_TYPED` in tensorrt_execution_provider.cc).
+    Raises StepError where a profile does not fit the model.
     """
     settings, provider_options = execution.options, {}
     if shapes := _spanning(trt_profiles.shapes(inputs, _profiles(settings))):
@@ -43,10 +43,10 @@ def _profiles(settings: Mapping[str, Any]) -> tuple[Profile, ...]:
 
 
 def cached(directory: Path | str, *, prefix: str) -> dict[str, str]:
-    """Return the options that store engines and timings in a directory, for later sessions.
+    """Return the TensorRT provider's options to store engines and kernel timings in a directory, for later sessions.
 
-    Files of engines begin with `prefix`. The provider reuses an engine of the same graph, precision, GPU and version of
-    the provider.
+    The names of the engine files begin with `prefix`. The provider reuses an engine of the same graph, precision, GPU
+    and version of the provider.
     """
     return {
         "trt_engine_cache_enable": "1",
@@ -58,10 +58,10 @@ def cached(directory: Path | str, *, prefix: str) -> dict[str, str]:
 
 
 def _spanning(shapes: Sequence[Shapes]) -> Shapes:
-    """Return one profile that covers all profiles: the least min, the opt of the first profile, the greatest max.
+    """Return one profile that covers all: each input's least min, its opt in the first profile, and its greatest max.
 
-    The provider accepts several profiles, but runs only the first, so the shapes of the others fail (pull request 31624
-    of microsoft/onnxruntime is to change this).
+    ONNX Runtime's TensorRT provider accepts several profiles but runs only the first, so inputs in the shapes of any
+    other profile fail (pull request 31624 of microsoft/onnxruntime is meant to fix the failure).
     """
     return {
         name: (

@@ -24,7 +24,10 @@ _TRITONS_NAMES = {"trt_max_workspace_size": "max_workspace_size_bytes"}
 
 
 def served(directory: Path, execution: Execution, scratch: Path) -> Served:
-    """Return how an ONNX model is served. Raises StepError where Triton cannot run the model as it was validated."""
+    """Return the properties of an ONNX model that Triton's ONNX Runtime backend needs to serve the model.
+
+    Raises StepError where Triton cannot run the model as it was validated.
+    """
     graph = onnx_files.load_graph(directory)
     inputs = onnx_files.inputs(graph)
     by_tensorrt = execution.options["provider"] == Provider.TENSORRT
@@ -42,8 +45,9 @@ def served(directory: Path, execution: Execution, scratch: Path) -> Served:
 def _accelerator(name: str, inputs: Mapping[str, Input], execution: Execution) -> tuple[str, Mapping[str, str]]:
     """Return the TensorRT accelerator with its parameters, so that a restarted server reuses its engines.
 
-    Engines are stored in a folder on the server's own disk, since a model repository may be read-only. The parameter
-    `precision_mode` is not set: with any value but the default the provider chooses precisions by itself.
+    Engines are stored in a folder on the server's own disk, since a model repository may be read-only. The
+    accelerator's parameter `precision_mode` stays unset, since with any value but the default the TensorRT provider
+    chooses precisions by itself.
     """
     cache = ort_tensorrt.cached(f"/tmp/{name}-tensorrt-engines", prefix=name)  # noqa: S108 - see above
     options = {**ort_tensorrt.options(inputs, execution), **cache}
@@ -53,9 +57,9 @@ def _accelerator(name: str, inputs: Mapping[str, Input], execution: Execution) -
 def _level(model: Path, scratch: Path) -> str:
     """Return the optimization level that Triton must use.
 
-    Triton cannot disable single optimizers. Where `session.json` disables optimizers, these optimizers must not change
-    the model: at the level `basic`, for example, the fusions of higher levels never run. Raises StepError where a
-    disabled optimizer would change the model.
+    Triton cannot disable single optimizers of ONNX Runtime. An optimizer that `session.json` disables must be one that
+    would not change the model; for example, the fusions of higher levels never run at the level `basic`. Raises
+    StepError where an optimizer that `session.json` disables would change the model.
     """
     saved = ort.options(model)
     level = str(saved.get("graph_optimization_level", "all"))

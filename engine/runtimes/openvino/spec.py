@@ -19,5 +19,5 @@ class OpenVino(Runtime):
     planned: ClassVar[Unsupported | None] = Unsupported("target.runtime", "openvino", "onnxruntime")
 
     def kernels(self, target: TargetView) -> Kernels | None:
-        """Return the precisions of ONNX Runtime on a CPU, the only runtime that is built for CPUs."""
+        """Return the precisions of ONNX Runtime on a CPU, as no step builds for another runtime on CPUs."""
         return Kernels(("fp32", "int8"), "onnxruntime computes there in")

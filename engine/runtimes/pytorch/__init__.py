@@ -1,1 +1,1 @@
-"""PyTorch: runs the original model as a rival in `bench`. Recipes cannot have PyTorch as their target."""
+"""PyTorch: runs the original model as a rival in `bench`. A recipe cannot name PyTorch as `target.runtime`."""

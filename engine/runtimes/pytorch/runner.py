@@ -32,7 +32,7 @@ def rival(original: RivalModel, *, name: str, precision: str, execution: Executi
 
     The model runs on the GPU of `execution`, or on the CPU where `execution` has no GPU. For a model that generates
     text, a prepared call is a greedy `generate()` of exactly `original.new_tokens` tokens. Raises StepError where there
-    is no PyTorch model, torch is not installed, or torch cannot use the GPU: a CPU never stands in for a GPU.
+    is no PyTorch model, torch is not installed, or torch cannot use the GPU, as a CPU never takes the place of a GPU.
     """
     directory, images, new_tokens = original.checkpoint, original.images, original.new_tokens
     if directory is None or checkpoint.kind(directory) == "onnx":
@@ -103,7 +103,7 @@ def _generate(model: Any, tensors: Mapping[str, torch.Tensor], new_tokens: int) 
 
 
 def _device(hardware: Hardware | None) -> torch.device:
-    """Return PyTorch's object for the device.
+    """Return the `torch.device` on which the model runs.
 
     Raises StepError where this machine lacks the GPU, or where PyTorch is built without CUDA.
     """

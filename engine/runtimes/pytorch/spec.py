@@ -1,4 +1,4 @@
-"""PyTorch: runs the original model as a rival in `bench`. Recipes cannot have PyTorch as their target."""
+"""PyTorch: runs the original model as a rival in `bench`. A recipe cannot name PyTorch as `target.runtime`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.runtimes.runtime import Runtime
 
 
 class PyTorch(Runtime):
-    """PyTorch in eager mode."""
+    """The runtime `pytorch`: PyTorch in eager mode."""
 
     name: ClassVar[str] = "pytorch"
     title: ClassVar[str] = "PyTorch"
@@ -21,5 +21,5 @@ class PyTorch(Runtime):
     tools_for: ClassVar[Mapping[str, str]] = {"torch": "export and reference of PyTorch models"}
 
     def rival_tools(self, *, library: str) -> tuple[str, ...]:
-        """Return PyTorch and `library`, which defines the model: transformers or timm."""
+        """Return the names of the distributions that run the model: `torch`, and `library` (transformers or timm)."""
         return ("torch", library)

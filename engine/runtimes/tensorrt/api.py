@@ -1,4 +1,4 @@
-"""`trt`: a name for the module `tensorrt` or `tensorrt_rtx`, whichever the runtime needs, with TensorRT 10's types."""
+"""API of TensorRT: the name `trt` stands for the module `tensorrt` or `tensorrt_rtx`, whichever the runtime needs."""
 
 # Both modules have the same classes. TensorRT-RTX has additional classes and methods, which `builder` and `runner` look
 # up by name. The types are those of the package `tensorrt-stubs`, which tests/runtimes/tensorrt/test_types.py checks;
@@ -22,7 +22,10 @@ __all__ = ["EngineRuntime", "check_version", "engine_runtime", "trt", "use"]
 
 
 class _ActiveModule:
-    """Takes each attribute from the module that `use` chose last, as one worker may build with both modules in turn."""
+    """Stands for TensorRT's module: each attribute comes from `tensorrt` or `tensorrt_rtx`, whichever `use` chose last.
+
+    One worker may build with `tensorrt` and `tensorrt_rtx` in turn.
+    """
 
     module: Any = None
 
@@ -53,16 +56,16 @@ def _known(runtime: str) -> str:
 
 
 EngineRuntime = Annotated[str, AfterValidator(_known)]
-"""A pydantic field: the name of a runtime with TensorRT engines."""
+"""The type of a pydantic field that holds the name of a runtime with TensorRT engines."""
 
 
 def package(runtime: str) -> str:
-    """Return the distribution that pip installs for a runtime."""
+    """Return the name of the distribution that pip installs for a runtime."""
     return engine_runtime(runtime).package
 
 
 def use(runtime: str) -> str:
-    """Make `trt` stand for this runtime's module; return the module's version, as "10.13.0.35".
+    """Make `trt` stand for the module of a runtime, and return the module's version, for example "10.13.0.35".
 
     Raises StepError where the runtime's module is not installed.
     """

@@ -34,7 +34,10 @@ class Bindings:
         inputs: Mapping[str, np.ndarray],
         gives: Sequence[str],
     ) -> None:
-        """Copy the inputs to the GPU. Raises StepError for a shape that the context refuses, or too little memory."""
+        """Copy the inputs to the GPU.
+
+        Raises StepError where the execution context refuses an input's shape, or the GPU has too little memory.
+        """
         self._of, self._stream = context, stream
         self._context, self._engine = context.handle, context.engine
         self._host: dict[str, np.ndarray] = {}
@@ -66,7 +69,7 @@ class Bindings:
             raise StepError("TensorRT could not run the engine", ["its messages are above"])
 
     def outputs(self) -> dict[str, np.ndarray]:
-        """Wait for the last run, and return copies of its outputs by name."""
+        """Wait until the engine's last run has ended, and return copies of the run's outputs by name."""
         import numpy as np
 
         copies: dict[str, np.ndarray] = {}

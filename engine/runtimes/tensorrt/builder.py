@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Order:
-    """The order of a build: an ONNX file, the shapes of each profile, and the options."""
+    """The input of one build of an engine: an ONNX file, the shapes of each profile, and the builder's options."""
 
     model: Path
     shapes: Sequence[Shapes]
@@ -45,7 +45,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Built:
-    """An engine, the number of layers of its network by type, and the timing cache after the build."""
+    """The result of a build: the engine, the number of layers of its network by type, and the timing cache."""
 
     plan: bytes
     network: Mapping[str, int] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Built:
 
 
 def build(order: Order) -> Built:
-    """Build an engine with the module that `api.use` chose.
+    """Build an engine with TensorRT or TensorRT-RTX, whichever `api.use` chose.
 
     Raises StepError with cause and hint where the build fails.
     """
@@ -148,7 +148,7 @@ def _circumstances(order: Order, network: tensorrt.INetworkDefinition) -> trt_fa
 def _accepted(log: Log, what: str) -> Iterator[None]:
     """Context manager: raise StepError where TensorRT logged an error in the `with` block.
 
-    TensorRT itself ignores bad options.
+    For a bad option TensorRT only logs an error, and then goes on.
     """
     before = len(log.problems)
     yield

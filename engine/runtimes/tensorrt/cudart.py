@@ -66,13 +66,16 @@ class CudaStream:
         _free_with(self, runtime().cudaStreamDestroy, self.handle)
 
     def wait(self) -> None:
-        """Wait until all work on the stream is done. Raises StepError where any work on the stream failed."""
+        """Wait until the GPU has done all work on the CUDA stream.
+
+        Raises StepError where any work on the stream failed.
+        """
         checked(runtime().cudaStreamSynchronize(self.handle))
 
     def captured(self, work: Callable[[], object]) -> CudaGraph:
         """Return the calls that `work` enqueues on this stream as a CUDA graph, without running them.
 
-        Raises StepError where CUDA cannot capture the calls.
+        Raises StepError where CUDA cannot capture the calls in a graph.
         """
         mode = runtime().cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal
         checked(runtime().cudaStreamBeginCapture(self.handle, mode))
@@ -84,7 +87,7 @@ class CudaStream:
 
 
 class CudaGraph:
-    """A CUDA graph: captured work that one call starts."""
+    """A CUDA graph: a recorded series of GPU operations that one call starts."""
 
     def __init__(self, captured: Any) -> None:
         self.handle = checked(runtime().cudaGraphInstantiate(captured, 0))
@@ -92,19 +95,19 @@ class CudaGraph:
         _free_with(self, runtime().cudaGraphExecDestroy, self.handle)
 
     def launch(self, stream: CudaStream) -> None:
-        """Enqueue the graph on a stream."""
+        """Enqueue the CUDA graph on a stream."""
         checked(runtime().cudaGraphLaunch(self.handle, stream.handle))
 
 
 def use(index: int) -> None:
-    """Make a GPU the current GPU of this thread. Raises StepError where the GPU cannot be used."""
+    """Make a GPU the current GPU of this thread. Raises StepError where CUDA cannot use the GPU."""
     checked(runtime().cudaSetDevice(index))
 
 
 def _free_with(owner: object, free: Callable[[Any], Any], handle: Any) -> None:
-    """Free a handle together with the Python object that owns it.
+    """Free a CUDA handle (memory, stream or graph) when the Python object that owns the handle is deleted.
 
-    At the end of the process no handle is freed, as CUDA may be shut down already.
+    CUDA handles that are alive at the end of the process are not freed, as CUDA may be shut down already.
     """
     weakref.finalize(owner, free, handle).atexit = False
 

@@ -1,4 +1,4 @@
-"""Facts of the machine for TensorRT: the installed version, whole and as its major number alone."""
+"""Facts of the machine for TensorRT: the installed version of TensorRT, and the major number of this version."""
 
 from engine.known import FACTS, Fact, Known
 from engine.machine import tools

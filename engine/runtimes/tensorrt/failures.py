@@ -22,12 +22,15 @@ if TYPE_CHECKING:
 _SHOWN = 8
 """The largest number of messages or names in one error."""
 _NOISE = re.compile(r"catchCudaError.*cudaError 35|Begin node|End node")
-"""A pattern of messages that explain nothing. On a machine without a GPU, `cudaError 35` follows every other error."""
+"""A pattern of TensorRT's log messages that explain nothing about a failure.
+
+On a machine without a GPU, the log has the message `cudaError 35` after every other error.
+"""
 
 
 @dataclass(frozen=True)
 class Circumstances:
-    """Facts about a build that an error may show besides TensorRT's messages."""
+    """Details of a build that an error may show besides TensorRT's log messages."""
 
     forecast: Forecast | None = None
     floats: Sequence[str] = ()
@@ -43,7 +46,7 @@ def reasons(problems: Sequence[str]) -> list[str]:
 
 
 def refuse_fused(model: onnx.ModelProto) -> None:
-    """Raise StepError for ONNX Runtime's fused operators: TensorRT would read them as ONNX operators of equal name."""
+    """Raise StepError for ONNX Runtime's fused operators, which TensorRT would read as ONNX operators of equal name."""
     fused = [node for node in _nodes(model) if node.domain == CONTRIBUTED and node.op_type not in READ_AS_STANDARD]
     if fused:
         names = sorted({node.op_type for node in fused})
@@ -79,7 +82,7 @@ def refused(what: str, problems: Sequence[str], hint: str = "") -> StepError:
 
 
 def unbuilt(problems: Sequence[str], circumstances: Circumstances) -> StepError:
-    """Return the error for a network that was parsed and not built, by the first pattern of `_CAUSES` in the log."""
+    """Return the error for a parsed network that TensorRT could not build; the log tells the cause."""
     text = "\n".join(problems)
     for pattern, what, hint, shown in _CAUSES:
         if match := re.search(pattern, text, re.IGNORECASE):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,3}(\.[x*])?")
 _LAST_WITH_DLA, _AGAIN_WITH_DLA = "10.7", "11.4.1"
-"""The TensorRT versions between which deep-learning accelerators are not supported: see `_dla`."""
+"""The last TensorRT version with deep-learning accelerators (DLA) before a gap, and the first version after the gap."""
 _IsSet = Callable[[Any], object]
 _NEED_GPU: tuple[tuple[str, _IsSet, str], ...] = (
     ("compatibility", lambda tensorrt: tensorrt.get("compatibility", "none") != "none",
@@ -28,11 +28,12 @@ _NEED_GPU: tuple[tuple[str, _IsSet, str], ...] = (
     *((name, methodcaller("get", name), "leave it out, or use runtime: tensorrt") for name in NEED_GPU),
     ("timing_cache", lambda tensorrt: tensorrt.get("timing_cache"), "leave it out: it keeps nothing there"),
 )  # fmt: skip
-"""Options that TensorRT-RTX refuses or ignores where it builds without a GPU (tensorrt-rtx 1.7): name, test, hint."""
+"""Rows (name, test, hint) of options that TensorRT-RTX (tensorrt-rtx 1.7) refuses or ignores where it builds without a
+GPU."""
 
 
 def options(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
-    """Raise RecipeError at the first option that has no effect, or that TensorRT or the GPUs do not allow."""
+    """Raise RecipeError at the first option under `tensorrt` that TensorRT or the GPUs would ignore or do not allow."""
     tensorrt = loaded.recipe.tensorrt
     if not tensorrt:
         _architecture(loaded, devices)  # the image may say the version
@@ -49,7 +50,10 @@ def options(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
 
 
 def operators(loaded: LoadedRecipeView, by_domain: Mapping[str, Sequence[str]]) -> None:
-    """Raise RecipeError for operators that TensorRT does not have. Plugins may add operators of other domains."""
+    """Raise RecipeError for operators that TensorRT does not have.
+
+    Plugins (`tensorrt.plugins`) may add operators of domains other than ONNX's own.
+    """
     if fused := by_domain.get(CONTRIBUTED):
         what = f"the graph was fused for ONNX Runtime, and TensorRT does not know its operators: {', '.join(fused)}"
         hint = "name the ONNX file as it was exported, TensorRT fuses on its own; or use onnxruntime, provider: cuda"
@@ -62,7 +66,7 @@ def operators(loaded: LoadedRecipeView, by_domain: Mapping[str, Sequence[str]]) 
 
 
 def _engines(loaded: LoadedRecipeView) -> Engines:
-    """Return the runtime that reads the options: the recipe's own, or TensorRT behind ONNX Runtime's provider."""
+    """Return the recipe's runtime if it builds engines; else TensorRT, which ONNX Runtime's provider uses."""
     runtime = of(loaded.recipe)
     return runtime if isinstance(runtime, Engines) else cast("Engines", find(TensorRT.name))
 
@@ -124,8 +128,8 @@ def _compatibility(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
 def _dla(loaded: LoadedRecipeView, devices: Sequence[Gpu]) -> None:
     """Raise RecipeError for memory of deep-learning accelerators (DLA) that the GPU or the TensorRT version lacks.
 
-    AGX Orin and Orin NX have DLA. TensorRT 10.7 was the last version to support DLA until 11.4.1 (NVIDIA, "Migrating
-    TensorRT from 10.x to 11.x on Jetson/JetPack"; release notes of 11.4.1).
+    Jetson AGX Orin and Orin NX have deep-learning accelerators (DLA). TensorRT 10.7 was the last version to support DLA
+    until 11.4.1 (NVIDIA, "Migrating TensorRT from 10.x to 11.x on Jetson/JetPack"; release notes of 11.4.1).
     """
     pool = next((name for name in loaded.recipe.tensorrt.get("memory_pool", {}) if name.startswith("dla")), None)
     if pool is None:

@@ -1,4 +1,4 @@
-"""Checks of Triton's image: it must have the TensorRT that builds the engine."""
+"""Checks of Triton's image: the TensorRT in the image must load the engines that the recipe's TensorRT builds."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _is_supported(image: Image) -> bool:
 
 
 def _needs_version(loaded: LoadedRecipeView, named: ImageTag, version: str | None) -> None:
-    """Raise RecipeError for an image that is not in the table, where the recipe does not fix TensorRT's version itself.
+    """Raise RecipeError for an image that the table `IMAGES` lacks, if the recipe does not fix TensorRT's version.
 
     For a version-compatible engine `tensorrt.version` must contain the major version; for any other engine it must
     contain the minor version, too.

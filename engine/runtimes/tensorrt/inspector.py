@@ -1,4 +1,4 @@
-"""Inspector: the types that the layers of an engine compute in, by TensorRT's engine inspector on the GPU."""
+"""Inspector: the types that the layers of an engine compute in, as TensorRT's engine inspector reports them."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _WORDS = {
 }
 """Patterns of type names in the engine inspector's report, each with the type's name in recipes.
 
-TensorRT 10 writes "Row major linear FP16 format", TensorRT 11 writes "Half".
+For fp16, TensorRT 10 reports "Row major linear FP16 format", and TensorRT 11 reports "Half".
 """
 _SHOWN = 2
-"""The number of log messages in the reason why the types of the layers are not known."""
+"""The largest number of TensorRT's log messages in the reason why the types of an engine's layers are not known."""
 
 
 def layer_types(plan: bytes) -> tuple[dict[str, int] | None, str]:
     """Return the number of layers by the type of their output; or None, and the reason why the types are not known.
 
-    The engine must be built with `profiling_verbosity: detailed`, on this GPU, by this process's TensorRT.
+    The engine must be built with `profiling_verbosity: detailed`, on this machine's GPU, with this process's TensorRT.
     """
     logger, log = trt_log.begin()
     runtime = trt.Runtime(logger)
@@ -49,7 +49,7 @@ def layer_types(plan: bytes) -> tuple[dict[str, int] | None, str]:
 
 
 def counts(report: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of layers by the type of their first output, from the inspector's report.
+    """Return the number of layers by the type of their first output, from the engine inspector's report.
 
     Source: NVIDIA, TensorRT documentation, "Engine Inspector", and for TensorRT 11 "Migrating IEngineInspector Usage".
     """

@@ -1,4 +1,4 @@
-"""Log: one logger per process for TensorRT's messages, with the errors and warnings since the last `begin`."""
+"""Log: one logger per process for TensorRT's messages, with the errors and warnings since the last call of `begin`."""
 
 # TensorRT uses the first logger of a process until the process ends, and ignores all later loggers. A worker may build
 # several times, so one logger is used for all builds.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Log(Protocol):
-    """TensorRT's errors and warnings since the last `begin`."""
+    """TensorRT's error messages and warnings since the last call of `begin`."""
 
     problems: list[str]
     """TensorRT's error messages."""
@@ -23,7 +23,7 @@ class Log(Protocol):
 
 
 def begin() -> tuple[tensorrt.ILogger, Log]:
-    """Clear this process's logger for `trt`, and return it twice: typed for TensorRT, and typed as a `Log`."""
+    """Clear the logger of the active TensorRT module, and return it twice: typed for TensorRT, and typed as a `Log`."""
     logger = _logger(trt.__name__)
     logger.problems.clear()
     logger.warnings.clear()

@@ -1,4 +1,4 @@
-"""Forecast of the memory that a model needs at its largest shapes: weights, and tensors that are alive together."""
+"""Forecast of a model's memory at its largest shapes: weights, and the tensors that exist at the same time."""
 
 # The forecast is too high where a builder fuses layers: their inner tensors are never written. The workspace of
 # kernels is not counted.
@@ -30,18 +30,21 @@ _CALLS: Mapping[str, Callable[..., int]] = {"floor": int, "Max": max, "Min": min
 
 @dataclass(frozen=True)
 class Forecast:
-    """Bytes that a model needs. `unknown` counts the tensors whose shape the graph lacks; their bytes are left out."""
+    """The number of bytes that a model needs for its weights and its activations.
+
+    `unknown` is the number of tensors whose shape the graph lacks; the bytes of these tensors are left out.
+    """
 
     weights: int
     activations: int
-    """The largest sum of tensors that are alive at the same time."""
+    """The largest number of bytes of tensors that exist at the same time."""
     unknown: int
     at: Mapping[str, int]
     """The size of each axis for which the memory is forecast."""
 
     @property
     def total(self) -> int:
-        """The bytes of weights and activations together."""
+        """The number of bytes of the weights and the activations together."""
         return self.weights + self.activations
 
     def __str__(self) -> str:
@@ -53,7 +56,7 @@ class Forecast:
 
 
 def forecast(model: onnx.ModelProto, extents: Mapping[str, int]) -> Forecast:
-    """Return the memory of the main graph for these sizes of its axes; external data need not be loaded."""
+    """Return the memory that the main graph needs at these sizes of its axes; external data need not be loaded."""
     graph = model.graph
     weights = sum(external_data.stored_bytes(tensor) for tensor in onnx_files.tensors(model))
     sizes = {value.name: _bytes(value, extents) for value in (*graph.input, *graph.value_info, *graph.output)}

@@ -36,7 +36,7 @@ def products_in_fp32(network: tensorrt.INetworkDefinition) -> list[str]:
 
 
 def named(dtype: str) -> str:
-    """Return the name in recipes of one of TensorRT's types."""
+    """Return the name that recipes use for one of TensorRT's data types."""
     return _NAMES.get(dtype, dtype.lower())
 
 

@@ -26,13 +26,13 @@ _FLAGS = ("version_compatible", "exclude_lean_runtime", "strip_plan", "refit", "
 
 
 class BuilderOptions(Frozen):
-    """The options of a build.
+    """The options of TensorRT's builder for one build.
 
     Options that a recipe leaves out have TensorRT's defaults, except `profiling_verbosity`.
     """
 
     memory_pool: Mapping[Pool, int] = {}
-    """The limit of each memory pool in bytes."""
+    """The upper limit of each memory pool of TensorRT's builder, in bytes."""
     optimization_level: int | None = None
     """The level of optimization, 0 to 5: at a higher level TensorRT's builder searches longer for fast kernels."""
     tiling_optimization_level: Literal["none", "fast", "moderate", "full"] | None = None
@@ -49,12 +49,12 @@ class BuilderOptions(Frozen):
     sparse_weights: bool = False
 
     def as_dict(self) -> dict[str, object]:
-        """Return every option with its value, for the passport."""
+        """Return the value of every option by the option's name, for the engine's passport."""
         return {name: getattr(self, name) for name in BuilderOptions.model_fields}
 
 
 def refuse(options: BuilderOptions, runtime: str) -> None:
-    """Raise StepError for options that contradict each other, or that the runtime lacks."""
+    """Raise StepError for builder options that contradict each other, or that the runtime does not support."""
     if options.exclude_lean_runtime and not options.version_compatible:
         raise StepError(
             "exclude_lean_runtime says what a version-compatible engine leaves out, and this is none",
@@ -74,7 +74,10 @@ def refuse(options: BuilderOptions, runtime: str) -> None:
 
 
 def apply(options: BuilderOptions, config: tensorrt.IBuilderConfig) -> None:
-    """Set the options in TensorRT's config. TensorRT logs an error for an option that it does not accept."""
+    """Set `options` in the config of TensorRT's builder.
+
+    TensorRT logs an error for an option that it does not accept.
+    """
     for pool, size in options.memory_pool.items():
         config.set_memory_pool_limit(getattr(trt.MemoryPoolType, pool.upper()), size)
     if options.optimization_level is not None:

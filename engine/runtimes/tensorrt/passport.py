@@ -22,7 +22,10 @@ PLAN = "model.plan"
 FILE = "passport.json"
 """The file of an engine's passport, in the engine's directory."""
 _MOST_BYTES = 1 << 50
-"""1 PiB, above any engine: a larger number in a passport is damage."""
+"""The largest size of an engine that a passport may state.
+
+No engine has 1 PiB, so a larger number means that the passport is damaged.
+"""
 _SHOWN = 4
 """The largest number of complaints in one error."""
 
@@ -43,7 +46,7 @@ class Extents(Frozen):
 
 
 class Precision(Frozen):
-    """The precision in the recipe, and the number of layers by type: in the parsed network, and in the built engine."""
+    """The recipe's precision, and the number of layers per type in the parsed network and in the built engine."""
 
     asked: str
     network: Mapping[str, int]
@@ -60,14 +63,14 @@ class Onnx(Frozen):
 
 
 class Passport(Frozen):
-    """All facts about an engine: the content of its passport."""
+    """The content of an engine's passport: GPU, versions, options, profiles, tensors and graph."""
 
     format: Literal[1] = 1
     kind: EngineRuntime
     gpu: tuple[str, ...] = Field(min_length=1)
     """The GPU that built the engine, as its driver names it; for TensorRT-RTX the GPUs in the recipe."""
     sms: tuple[int, ...] = Field(min_length=1)
-    """The compute capabilities of the GPUs, times ten."""
+    """The compute capabilities of the GPUs in `gpu`, times ten: 75 for 7.5."""
     tensorrt: str
     cuda_runtime: str | None = None
     driver: str | None = None
@@ -91,7 +94,7 @@ class Passport(Frozen):
 
     @property
     def input_list(self) -> dict[str, Input]:
-        """The inputs of the engine, in the type that describes inputs of ONNX files."""
+        """The inputs of the engine by name, each as `Input`, the class that describes tensors of ONNX files."""
         return _inputs(self.inputs)
 
     @property
@@ -114,7 +117,7 @@ class Passport(Frozen):
 
     @property
     def output_list(self) -> dict[str, Input]:
-        """The outputs of the engine, in the same type as `input_list`."""
+        """The outputs of the engine by name, each as `Input`, the class that describes tensors of ONNX files."""
         return _inputs(self.outputs)
 
 
@@ -163,7 +166,7 @@ def _complaints(error: Exception) -> list[str]:
 
 
 def refuse_other_bytes(place: Path, passport: Passport) -> None:
-    """Raise StepError where the engine is missing, or its size is not the size in its passport."""
+    """Raise StepError where the engine's file is missing, or its size differs from the size in the passport."""
     plan = place / PLAN if place.is_dir() else place
     if not plan.is_file():
         raise StepError(f"there is no engine at {plan}", hint="its passport is there: build the engine again")

@@ -1,4 +1,4 @@
-"""Passport writer: makes the passport of a new engine from the order and the result of its build."""
+"""Passport writer: makes the passport of a new engine from the builder's `Order` and its result `Built`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def write(
     targets: tuple[str, ...],
     gpu: CudaGpu | None,
 ) -> Passport:
-    """Return the passport. `gpu` built the engine; None for TensorRT-RTX, which builds for `targets` without a GPU."""
+    """Return the passport.
+
+    `gpu` is the GPU that built the engine; None for TensorRT-RTX, which builds for the GPUs `targets` without a GPU.
+    """
     return Passport(
         kind=runtime,
         gpu=targets if gpu is None else (gpu.name,),

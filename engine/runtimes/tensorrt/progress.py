@@ -25,7 +25,7 @@ class _Phase:
 
 @dataclass
 class Progress:
-    """The current phases of a build, the outermost first, with their steps.
+    """The current phases of TensorRT's builder, the outermost first, with the number of steps that each phase has done.
 
     Several threads may call the methods of Progress.
     """
@@ -36,20 +36,20 @@ class Progress:
     lock: Lock = field(default_factory=Lock)
 
     def start(self, name: str, parent: str | None, steps: int) -> None:
-        """Enter a phase of the build that has `steps` steps."""
+        """Enter a phase of TensorRT's builder; `steps` is the number of steps in the phase."""
         with self.lock:
             self.phases[name] = _Phase(parent, max(1, steps))
             self._say(name)
 
     def step(self, name: str, number: int) -> None:
-        """Count a step of a phase as done."""
+        """Register that TensorRT's builder has done one step of a phase."""
         with self.lock:
             if name in self.phases:
                 self.phases[name].done = max(self.phases[name].done, number + 1)
                 self._say(name)
 
     def finish(self, name: str) -> None:
-        """Leave a phase, perhaps before all of its steps are done."""
+        """Leave a phase of TensorRT's builder, perhaps before all steps of the phase are done."""
         with self.lock:
             phase = self.phases.pop(name, None)
             if phase is not None and phase.parent is None:
@@ -59,8 +59,9 @@ class Progress:
     def share(self) -> float:
         """Return the share of the build that is done, from 0 to 1.
 
-        An unfinished step counts by the finished share of the phase inside the step. The returned share never falls,
-        although phases inside one step follow each other and each begins at 0.
+        A step of TensorRT's builder that is not finished counts by the finished share of the phase inside the step. The
+        returned share never falls, although the phases inside one step come one after the other and each phase begins
+        at 0.
         """
         outermost = next((name for name, phase in self.phases.items() if phase.parent is None), None)
         self.furthest = max(self.furthest, self._share(outermost))
@@ -82,9 +83,9 @@ class Progress:
 
 
 def monitor(progress: Progress) -> tensorrt.IProgressMonitor:
-    """Return a monitor for TensorRT's builder.
+    """Return a progress monitor for TensorRT's builder; the monitor passes each phase and step to `progress`.
 
-    The caller must hold a reference to the monitor as long as the builder's config exists.
+    The caller must hold a reference to the returned progress monitor as long as the builder's config exists.
     """
 
     class Monitor(trt.IProgressMonitor):

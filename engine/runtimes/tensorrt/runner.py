@@ -69,7 +69,7 @@ class _Engine:
     """A loaded engine, with an execution context for each profile that has been used."""
 
     def __init__(self, plan: bytes, *, cuda_graph: bool, host_code: bool = False) -> None:
-        """Load an engine. `host_code` allows libraries inside the engine to run.
+        """Load an engine. With `host_code`, libraries inside the engine may run.
 
         Raises StepError where TensorRT refuses the engine.
         """
@@ -92,13 +92,13 @@ class _Engine:
         self._captures_itself = hasattr(trt, "CudaGraphStrategy")
 
     def run(self, inputs: Tensors) -> dict[str, np.ndarray]:
-        """Return every output by name, copied to the host's memory."""
+        """Run the engine, and return every output by name, copied to the host's memory."""
         bindings = self._bindings(inputs)
         bindings.execute()
         return bindings.outputs()
 
     def prepare(self, inputs: Tensors) -> Callable[[], object]:
-        """Return a call that waits for the GPU; its inputs and outputs stay in the GPU's memory."""
+        """Return a function that runs the engine and waits for the GPU; inputs and outputs stay in the GPU's memory."""
         bindings = self._bindings(inputs)
         bindings.execute()  # raises errors, and does the one-time work that must not happen during a capture
         self._stream.wait()
@@ -127,8 +127,8 @@ class _Engine:
     def _profile(self, shapes: Mapping[str, tuple[int, ...]]) -> int:
         """Return the number of the profile that takes these shapes; of several, the one whose opt shapes are nearest.
 
-        Triton's TensorRT backend, too, chooses the profile whose opt shapes are nearest ("Model Configuration",
-        "TensorRT Optimization Profile").
+        Where several profiles take the inputs, Triton's TensorRT backend also chooses the profile whose opt shapes are
+        nearest ("Model Configuration", "TensorRT Optimization Profile").
         """
         fitting: dict[int, int] = {}
         ranges: list[str] = []

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.runtimes.triton_images import ImageTag
 
 CUDA_BINDINGS = ("cuda-bindings", "cuda.bindings")
-"""The distribution and the module with which engines are run."""
+"""The names of the distribution and the module with which TensorRT engines are run."""
 
 
 NEED_GPU = ("version_compatible", "exclude_lean_runtime", "refit", "strip_plan")
@@ -42,22 +42,22 @@ class Engines(Runtime):
     backend: ClassVar[Backend | None] = Backend.TENSORRT
 
     module: ClassVar[str]
-    """The Python module that builds and runs engines; the name of the installed distribution is the same."""
+    """The name of the Python module that builds and runs engines, and of the distribution with this module."""
     package: ClassVar[str]
     """The package that pip installs for this runtime."""
     install: ClassVar[str]
-    """A hint that tells how to install the package."""
+    """A hint that tells how to install the distribution in `package`."""
     majors: ClassVar[tuple[str, ...]]
-    """The major versions that are supported."""
+    """The major versions of TensorRT or TensorRT-RTX that this project supports."""
     anywhere: ClassVar[bool] = False
     """Whether engines are built without the GPU that they run on."""
 
     def runs_on_cpu(self, target: TargetView) -> bool:
-        """Return whether the target is a CPU; `refuse_cpu` then refuses it, as engines run on GPUs alone."""
+        """Return whether the target is a CPU; engines run only on GPUs, so `refuse_cpu` then raises RecipeError."""
         return target.device == "cpu"
 
     def kernels(self, target: TargetView) -> None:
-        """Return None: engines have the precisions of the GPU."""
+        """Return None, because the GPU alone decides the precisions of an engine."""
 
     def sections(self, target: TargetView) -> Sequence[str]:
         """Return `tensorrt`, the section with the options of the builder."""
@@ -72,15 +72,15 @@ class Engines(Runtime):
         _feasible().operators(loaded, operators)
 
     def fixes_profiles(self, target: TargetView) -> bool:
-        """Return True: an engine takes only the shapes of its profiles."""
+        """Return True, because an engine takes only the shapes of its profiles."""
         return True
 
     def lowering(self, recipe: RecipeView) -> Lowering | None:
-        """Return how the graph gets the precision: TensorRT 11 and TensorRT-RTX read precisions only from the graph."""
+        """Return how the graph gets the precision; TensorRT 11 and TensorRT-RTX read precisions only from the graph."""
         return Lowering.IN_THE_GRAPH if recipe.precision != "fp32" else None
 
     def execution(self, recipe: RecipeView) -> Mapping[str, Any]:
-        """Return whether calls are captured into CUDA graphs."""
+        """Return the option `cuda_graph`: whether each prepared call is captured into a CUDA graph."""
         return {"cuda_graph": bool(recipe.tensorrt.get("cuda_graph", False))}
 
     def tool(self, target: TargetView) -> str | None:
@@ -88,11 +88,11 @@ class Engines(Runtime):
         return self.module
 
     def tools(self, execution: ExecutionView) -> tuple[str, ...]:
-        """Return numpy and the module that runs engines."""
+        """Return the names of the distributions that run engines: `numpy`, and `tensorrt` or `tensorrt_rtx`."""
         return ("numpy", self.module)
 
     def facts(self, execution: ExecutionView) -> tuple[str, ...]:
-        """Return the facts of the GPU and its driver, on which outputs of an engine depend."""
+        """Return the names of the facts on which an engine's outputs depend: GPU, driver and CUDA runtime."""
         return GPU_FACTS
 
 

@@ -53,14 +53,14 @@ class TensorRTRTX(Engines):
         raise loaded.error(what, "target", "runtime", facts=facts, hint=hint)
 
     def lacks(self, gpu: Gpu) -> Sequence[str]:
-        """Return fp32 for SM75: TensorRT-RTX has no kernels for fp32 matrix products on SM75.
+        """Return fp32 for SM75, as TensorRT-RTX has no kernels for fp32 matrix products on SM75.
 
         Source: the error "FP32 GEMM is not supported" of TensorRT-RTX 1.7.
         """
         return ("fp32",) if gpu.sm == _TURING else ()
 
     def refuse_image(self, loaded: LoadedRecipeView, named: ImageTag) -> None:
-        """Raise RecipeError: no image of Triton has a backend for engines of TensorRT-RTX."""
+        """Raise RecipeError, because no image of Triton has a backend for engines of TensorRT-RTX."""
         what = "no image of Triton loads the engines of TensorRT-RTX: its backend is TensorRT's"
         hint = "use runtime: tensorrt, or leave the image out"
         raise loaded.error(what, *triton_images.RECIPE_PATH, hint=hint)

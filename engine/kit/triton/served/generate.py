@@ -24,7 +24,7 @@ class TritonPythonModel:
     """
 
     def initialize(self, args: dict[str, str]) -> None:
-        """Load the tokenizer and the settings. Triton calls `initialize` once, when it loads the model."""
+        """Load tokenizer.json and generation.json. Triton calls `initialize` once, when it loads the model."""
         import tokenizers
         import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
 
