@@ -31,10 +31,10 @@ WRITTEN: Mapping[str, object] = {_WRITTEN: True}
 class TypedReport:
     """A report of a step, a build or a load test: a frozen dataclass of JSON values, dataclasses, tuples and mappings.
 
-    A field whose value is the field's default is left out of the JSON; reading the JSON gives the default again. A
-    new field with a default does not raise `version`, because older JSON without the field can still be read. Renaming
-    a field, dropping a field or changing its meaning raises `version`, and `migrated` then converts older reports. A
-    job with an unreadable report is built again.
+    A field whose value is the field's default is left out of the JSON; reading the JSON gives the default again. If a
+    report gets a new field with a default, `version` stays, because older JSON without the field can still be read.
+    Renaming a field, dropping a field or changing its meaning raises `version`, and `migrated` then converts older
+    reports. A job with an unreadable report is built again.
     """
 
     version: ClassVar[int] = 1
@@ -89,7 +89,7 @@ class HasLine(Protocol):
 
 
 def measured(label: str, *, unit: str = "", digits: int) -> Mapping[str, object]:
-    """Return the metadata of a field that is shown with a number of decimal places: `field(metadata=...)`."""
+    """Return the metadata (`field(metadata=...)`) of a field that is shown with `digits` decimal places."""
     return {_NUMBER: Number(label, unit, digits)}
 
 

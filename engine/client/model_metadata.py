@@ -9,10 +9,9 @@ from typing import Any
 from engine import tasks
 from engine.errors import StepError, UsageError
 from engine.kit.triton.parts import MASK, TASK
+from engine.runtimes.triton_tensors import TEXT
 from engine.text import suggestions
 
-TEXT, IMAGE = "TEXT", "IMAGE"
-MAX_NEW_TOKENS, STOP = "MAX_NEW_TOKENS", "STOP"
 _READY = "READY"
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import cycle, groupby, islice
 from typing import TYPE_CHECKING, Any
 
-from engine.client.model_metadata import IMAGE, MAX_NEW_TOKENS, STOP, TEXT, ModelMetadata, TensorMetadata
+from engine.client.model_metadata import ModelMetadata, TensorMetadata
 from engine.client.rows import QueryInput, QueryRow
 from engine.errors import UsageError
+from engine.runtimes.triton_tensors import IMAGE, MAX_NEW_TOKENS, STOP, TEXT
 from engine.text import lists
 
 if TYPE_CHECKING:

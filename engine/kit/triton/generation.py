@@ -23,6 +23,7 @@ from engine.kit.triton.parts import Files, Part
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import GraphPart
 from engine.runtimes.served import Served
+from engine.runtimes.triton_tensors import MAX_NEW_TOKENS, STOP, TEXT
 from engine.tasks import AnswerTensor
 
 Graphs = Mapping[str, tuple[Config, Signature]]
@@ -32,9 +33,9 @@ A built model has one folder, `graphs.WHOLE`, or the two folders `graphs.ENCODER
 """
 
 _TAKES = (
-    AnswerTensor("TEXT", "TYPE_STRING", (1,)),
-    AnswerTensor("MAX_NEW_TOKENS", "TYPE_INT32", (1,)),
-    AnswerTensor("STOP", "TYPE_STRING", (-1,)),
+    AnswerTensor(TEXT, "TYPE_STRING", (1,)),
+    AnswerTensor(MAX_NEW_TOKENS, "TYPE_INT32", (1,)),
+    AnswerTensor(STOP, "TYPE_STRING", (-1,)),
 )
 """The inputs of the two models that generate text for clients: TEXT is required, the other inputs are optional."""
 _GIVES = (

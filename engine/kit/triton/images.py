@@ -12,9 +12,10 @@ from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
+from engine.runtimes.triton_tensors import IMAGE
 from engine.tasks import AnswerTensor
 
-FILE = AnswerTensor("IMAGE", "TYPE_STRING", (1,))
+_FILE = AnswerTensor(IMAGE, "TYPE_STRING", (1,))
 """The input of the ensemble: the bytes of an image file, in any format that Pillow reads."""
 _MODES = {1: "L", 3: "RGB"}
 _CROPS = ("center", "squash", "border")
@@ -46,7 +47,7 @@ def part(name: str, model: Config, signature: Signature, serving: Serving, check
         **_prepared(checkpoint, serving, channels),
     }  # fmt: skip
     return parts.python(
-        name, model, takes=[FILE], gives=parts.tensors(model.input, model), work=served.IMAGE, settings=settings,
+        name, model, takes=[_FILE], gives=parts.tensors(model.input, model), work=served.IMAGE, settings=settings,
         needs=("pillow",),
     )  # fmt: skip
 

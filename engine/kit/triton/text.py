@@ -15,11 +15,12 @@ from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
+from engine.runtimes.triton_tensors import TEXT
 from engine.tasks import AnswerTensor, Task
 
-NAME = "TEXT"
-"""The input of the tokenizer and of the ensemble: texts in UTF-8."""
 OFFSETS = "offsets"
+TOKENIZER = "tokenizer.json"
+"""The file of a tokenizer in a package."""
 _EXTRA = {
     "input_ids": AnswerTensor("input_ids", "TYPE_INT64", (-1,)),
     "attention_mask": AnswerTensor("attention_mask", "TYPE_INT64", (-1,)),
@@ -51,7 +52,7 @@ def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) ->
         print("the model has no tokenizer: the package takes tokens")
         return None
     definition = tasks.find(task)
-    row = AnswerTensor(NAME, "TYPE_STRING", (definition.texts,))
+    row = AnswerTensor(TEXT, "TYPE_STRING", (definition.texts,))
     return ServedTokenizer(tokenizer, row, _file(tokenizer, checkpoint, fixed, definition), definition.context)
 
 
@@ -66,7 +67,7 @@ def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[st
     }
     return parts.python(
         name, model, takes=[text.row], gives=gives, work=served.TOKENIZER, settings=settings, needs=("tokenizers",),
-        files={"tokenizer.json": text.file.encode("utf-8")},
+        files={TOKENIZER: text.file.encode("utf-8")},
     )  # fmt: skip
 
 
