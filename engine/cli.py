@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def _leave_own_folder() -> None:
-    """Remove the folder that Python puts first on the import path.
+    """Remove the first folder of the import path (`sys.path`), which Python itself puts there.
 
     The first folder on the import path is the working directory for `python -m engine`, and the script's folder for
     `recipe`. With different folders on the import path, `python -m engine` and `recipe` could import different versions

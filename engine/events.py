@@ -30,7 +30,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Started:
-    """A job has started in a worker, which writes the log."""
+    """The event that a job has started in a worker, which writes the job's log."""
 
     recipe: str
     job: str
@@ -39,7 +39,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Ended:
-    """A job has ended."""
+    """The event that a job has ended."""
 
     recipe: str
     job: str

@@ -30,7 +30,7 @@ def places_on_path(*programs: str) -> Iterator[str]:
 
 
 Tell = Callable[[Any], Known]
-"""A function that returns a fact of this machine.
+"""The type of a function that returns a fact of this machine.
 
 The argument of a `Tell` function is the `Hardware` that a job needs, or None.
 
@@ -40,7 +40,7 @@ A `Tell` function raises KeyError if this machine lacks the hardware that the jo
 
 @dataclass(frozen=True)
 class Fact:
-    """The function that reads a fact.
+    """A declared fact: the function that returns the value of the fact.
 
     Each record of the store holds the values of all facts for which `describes_machine` is true.
     """

@@ -31,17 +31,17 @@ WRITTEN: Mapping[str, object] = {_WRITTEN: True}
 class TypedReport:
     """A report of a step, a build or a load test: a frozen dataclass of JSON values, dataclasses, tuples and mappings.
 
-    A field whose value is the field's default is left out of the JSON; reading the JSON gives the default again. A
-    new field with a default does not raise `version`, because older JSON without the field can still be read. Renaming
-    a field, dropping a field or changing its meaning raises `version`, and `migrated` then converts older reports. A
-    job with an unreadable report is built again.
+    A field whose value is the field's default is left out of the JSON; reading the JSON gives the default again. If a
+    report gets a new field with a default, `version` stays, because older JSON without the field can still be read.
+    Renaming a field, dropping a field or changing its meaning raises `version`, and `migrated` then converts older
+    reports. A job with an unreadable report is built again.
     """
 
     version: ClassVar[int] = 1
 
     @classmethod
     def migrated(cls, raw: Mapping[str, object], version: int) -> Mapping[str, object] | None:
-        """Return the JSON of an older version in the form of this version; None where it cannot be converted."""
+        """Return JSON of an older version in the form of the current version; None where no conversion is possible."""
         return raw if version == cls.version else None
 
     def to_json(self) -> dict[str, object]:
@@ -69,7 +69,7 @@ class Number:
     significant: bool = False
 
     def text(self, value: float) -> str:
-        """Return a value as text, rounded to `digits`, without the unit."""
+        """Return `value` as text, rounded to `digits`, without its unit."""
         return f"{value:.{self.digits}{'g' if self.significant else 'f'}}"
 
     def line(self, value: object) -> str:
@@ -89,7 +89,7 @@ class HasLine(Protocol):
 
 
 def measured(label: str, *, unit: str = "", digits: int) -> Mapping[str, object]:
-    """Return the metadata of a field that is shown with a number of decimal places: `field(metadata=...)`."""
+    """Return the metadata (`field(metadata=...)`) of a field that is shown with `digits` decimal places."""
     return {_NUMBER: Number(label, unit, digits)}
 
 
@@ -99,7 +99,7 @@ def significant(label: str, *, unit: str = "", digits: int) -> Mapping[str, obje
 
 
 def numbers(kind: type) -> dict[str, Number]:
-    """Return the fields of a dataclass that are shown as numbers, in their order."""
+    """Return the fields of a dataclass that are shown as numbers: name of the field -> how its number is shown."""
     return {each.name: each.metadata[_NUMBER] for each in fields(kind) if _NUMBER in each.metadata}
 
 
@@ -164,7 +164,7 @@ def _read(hint: Any, raw: Any) -> object:
 
 
 def _is_plain(hint: Any, raw: object) -> bool:
-    """Say whether a value is JSON of a type without parts: a text, number, boolean, None or literal."""
+    """Tell whether the JSON value `raw` fits `hint`, a type without parts: text, number, boolean, None or literal."""
     hint = getattr(hint, "__supertype__", hint)  # of a NewType
     if get_origin(hint) is Literal:
         return raw in get_args(hint)

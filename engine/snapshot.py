@@ -28,7 +28,7 @@ _FLAGS = {"--json"}
 _FILE_TYPE, _FOLDER = 0o170000, 0o040000
 """The constants S_IFMT and S_IFDIR of the module `stat`, which would be slow to import."""
 stat_fields = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
-"""Returns the stat row of a file from its stat result: a file that changes gets another row."""
+"""A function that returns the stat row for an `os.stat` result; a file that changes gets another stat row."""
 _place = attrgetter("st_dev", "st_ino")
 UNREADABLE = (OSError, ValueError, EOFError, TypeError, KeyError)
 """The errors that reading a missing, damaged or older snapshot may raise."""
@@ -92,7 +92,7 @@ class Candidate:
         data: str,
         json: str,
     ) -> None:
-        """Write the snapshot to the store with `write(path, content)`, which replaces a file in one step.
+        """Write the snapshot to the store with `write(path, content)`, which replaces a file atomically.
 
         `variables` names the environment variables that the build depends on. In the texts `talk`, `data` and `json`, a
         NUL character marks the place for the duration, in seconds, of the later run that answers from the snapshot.

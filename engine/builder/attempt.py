@@ -1,4 +1,4 @@
-"""One run of a job: its lock, its staging folder and its log, from the worker's task to the record."""
+"""One run of a job: its file lock, its staging folder and its log, from the worker's task to the record."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Attempt:
 
     @property
     def log(self) -> Path:
-        """The log of the running job."""
+        """The path of the running job's log."""
         return Path(self.task.log)
 
     def record(self, outcome: Outcome) -> Record:

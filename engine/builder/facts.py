@@ -39,13 +39,13 @@ def describing() -> Mapping[str, str]:
 
 
 def needed_by(hardware: Hardware) -> Iterator[Known]:
-    """Yield the facts that decide whether this machine has the required GPU, and the package that drives the GPU."""
+    """Yield the facts that say whether this machine has a required GPU, and the Python package that drives the GPU."""
     yield tools.known(hardware.tool)
     yield local_gpus.known(local_gpus.names())
 
 
 def can_run(hardware: Hardware) -> bool:
-    """Say whether this machine has a required GPU, and a suitable version of the package that drives the GPU."""
+    """Say whether this machine has a required GPU, and a suitable version of the Python package that drives the GPU."""
     version = tools.version_of(hardware.tool)
     return (
         version != tools.MISSING and agrees(hardware.version or "", version) and local_gpus.local(hardware) is not None
@@ -54,7 +54,7 @@ def can_run(hardware: Hardware) -> bool:
 
 @cache
 def _homes() -> tuple[str, ...]:
-    """Return the modules that declare this package's facts: of the machine, and of each runtime.
+    """Return the modules that declare the facts of `engine`: a module for the machine, and one for each runtime.
 
     A package of another project declares its facts where it declares its steps and runtimes.
     """

@@ -1,4 +1,4 @@
-"""All steps: one in each module of `engine.steps`, and the steps of other packages by their entry points."""
+"""All steps: one in each module of `engine.steps`, and the steps of other Python packages by their entry points."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _first_names() -> tuple[str, ...]:
 
 
 def ours() -> list[str]:
-    """Return the names of the modules with this package's steps."""
+    """Return the names of the modules in `engine.steps`, which define one step each."""
     return [module.name for module in pkgutil.iter_modules(engine.steps.__path__)]
 
 
@@ -51,7 +51,7 @@ def _names() -> tuple[str, ...]:
 def steps() -> Mapping[str, type[Step]]:
     """Return all step classes by name: the name of the module or, for another package, of the entry point.
 
-    Raises StepError if the step of another package cannot be loaded, or has the name of another step.
+    Raises StepError if the step of another Python package cannot be loaded, or has the name of another step.
     """
     _first_names()
     kinds: dict[str, type[Step]] = {}

@@ -20,7 +20,7 @@ _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 @dataclass(frozen=True)
 class Resolved:
-    """The location and content of a source.
+    """The location of a source, and the digest or commit of the source's content.
 
     `row` is the source's value in the key: the digest of the content, or `hf:REPO@COMMIT`. `location` is the path or
     name that `Step.run` receives. `files` are the files and folders that were read to compute `row`; `row` stays valid
@@ -65,7 +65,10 @@ def resolve(
 
 
 def place_of(source: Source) -> Path | None:
-    """Return the path of a source, None for a hub's repository. Raises StepError for a package that is missing."""
+    """Return the path of a source, None for a hub's repository.
+
+    Raises StepError if the Python package of a source `python:PACKAGE/PATH` is missing.
+    """
     scheme, _, rest = source.uri.partition(":")
     if scheme == "python":
         return packages.locate(rest)[0]

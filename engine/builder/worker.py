@@ -40,7 +40,7 @@ class WorkerTask:
     name: str
     options: Mapping[str, Any]
     inputs: Mapping[str, str]
-    """For each parameter of `run`, an absolute path or a hub location such as `hf:REPO@COMMIT`."""
+    """The value of each parameter of the step's `run`: an absolute path, or a hub location such as `hf:REPO@COMMIT`."""
     out: str
     log: str
     key: str = ""
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def command() -> list[str]:
-    """Return the command line of a worker: this interpreter, with this process's import path."""
+    """Return the command line that starts a worker, with the Python interpreter and the import path of this process."""
     code = "import sys,json; sys.path[:] = json.loads(sys.argv[1]); from engine.builder.worker import main; main()"
     return [sys.executable, "-P", "-s", "-c", code, json.dumps([os.path.abspath(entry) for entry in sys.path])]
 
@@ -213,12 +213,12 @@ def _has_no_room(path: str) -> bool:
 
 
 def encode_task(task: WorkerTask) -> bytes:
-    """Return a task as the line that a worker reads."""
+    """Return a task as the line of JSON that a worker reads."""
     return json.dumps(asdict(task)).encode() + b"\n"
 
 
 def encode_outcome(outcome: Outcome) -> bytes:
-    """Return an outcome as the line that a worker writes."""
+    """Return the Outcome of a task as the line of JSON that a worker writes."""
     error = None if outcome.error is None else outcome.error.fields()
     raw = {
         "report": outcome.report,
@@ -231,7 +231,7 @@ def encode_outcome(outcome: Outcome) -> bytes:
 
 
 def decode_outcome(line: bytes) -> Outcome:
-    """Return the outcome in a line that a worker wrote."""
+    """Return the Outcome of a task from the line of JSON that a worker wrote."""
     raw = json.loads(line)
     error = raw["error"] and StepError(raw["error"]["what"], raw["error"]["facts"], raw["error"]["hint"])
     files = {name: (int(size), Digest(content)) for name, (size, content) in raw["files"].items()}

@@ -1,4 +1,4 @@
-"""Answers: a model's outputs row by row, as JSON for programs and as a few lines for people."""
+"""Answers: the rows of a model's outputs, as JSON for programs and as a few lines for people."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ if TYPE_CHECKING:
     import numpy as np
 
 _MOST_LABELS = 5
-"""The most labels that people see. A line below the labels tells how many labels are left out."""
+"""The largest number of labels of one row that are printed for people.
+
+A line below the labels tells how many labels are left out.
+"""
 _MOST_VALUES = 6
-"""The most values of a tensor that people see."""
+"""The largest number of values of one tensor that are printed for people."""
 _OUTSIDE = "O"
 """The label of a token that belongs to no entity (the IOB schemes)."""
 
 
 def rows(outputs: Mapping[str, np.ndarray], count: int) -> list[dict[str, np.ndarray]]:
-    """Return the outputs of each of `count` rows; for a count of 0, all outputs as one row."""
+    """Return a dictionary of outputs for each of `count` rows; for a `count` of 0, one dictionary with all outputs."""
     split = count > 0 and all(array.ndim and array.shape[0] == count for array in outputs.values())
     if not split:
         return [dict(outputs)]
@@ -109,7 +112,7 @@ def _generated(row: Mapping[str, np.ndarray]) -> Iterator[str]:
 
 
 def tokens_in(token_ids: np.ndarray) -> int:
-    """Return the number of generated tokens. Padding tokens, which are -1, do not count."""
+    """Return the number of generated tokens in `token_ids`. Padding tokens, which are -1, do not count."""
     return int((token_ids >= 0).sum())
 
 
@@ -128,7 +131,7 @@ def _texts(array: np.ndarray) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON can hold it."""
+    """Return a value of an output as JSON can hold it: bytes become text, NaN and infinities become null."""
     if isinstance(value, list):
         return [_plain(each) for each in value]
     if isinstance(value, bytes):

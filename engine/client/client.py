@@ -35,10 +35,10 @@ class TimedResponse:
 class Client:
     """A connection to one server, opened by the server's URL.
 
-    `http://HOST:PORT` and `grpc://HOST:PORT` say the protocol; for `HOST:PORT` the client finds out the protocol. Every
-    method raises `failures.ServerGoneError` where the server went away or sends nothing for `timeout` seconds, and
-    `failures.RequestRefusedError` with the server's message where the server answers with an error. ServerGoneError and
-    RequestRefusedError are StepErrors.
+    `http://HOST:PORT` and `grpc://HOST:PORT` name the protocol; for `HOST:PORT` the client finds out which protocol the
+    server speaks. Every method raises `failures.ServerGoneError` where the server went away or sends nothing for
+    `timeout` seconds, and `failures.RequestRefusedError` with the server's message where the server answers with an
+    error. ServerGoneError and RequestRefusedError are StepErrors.
     """
 
     def __init__(self, url: str, *, timeout: float = TIMEOUT) -> None:
@@ -73,7 +73,7 @@ class Client:
     def models(self) -> list[ModelMetadata]:
         """Return the metadata of every model that is ready.
 
-        The client asks the server for its models only once, and keeps their metadata.
+        The client asks the server for its models only once, and keeps the metadata of the models.
         """
         if self._models is None:
             self._states = self.states()
@@ -83,15 +83,15 @@ class Client:
         return self._models
 
     def entries(self) -> list[ModelMetadata]:
-        """Return the models that clients call."""
+        """Return the metadata of the server's models that clients call."""
         return model_metadata.entries(self.models())
 
     def choose(self, name: str | None = None, *, stream: bool = False) -> ModelMetadata:
         """Return the model `name`; where `name` is None, the only model that clients call.
 
         Where a package has a streaming model and a whole-answer model, `stream` chooses between the two models. A
-        streaming model whose name is given is returned without `stream`, too. Raises UsageError for a name that the
-        server lacks, and for several models without a name; StepError for a model that is not ready.
+        streaming model whose name is given is returned even where `stream` is false. Raises UsageError for a name that
+        the server lacks, and for several models without a name; StepError for a model that is not ready.
         """
         try:
             models = self.models()
@@ -112,7 +112,7 @@ class Client:
     def infer(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Send one request and return all outputs of the response by name.
 
-        Texts are arrays of bytes objects. Inputs that `arrays` lacks must be optional.
+        Texts are arrays of bytes objects. An input that `arrays` lacks must be optional for the model.
         """
         with self._translated(f"the request to {model.name}"):
             return self._line.outputs(self._line.infer(model, self._line.inputs(model, arrays)))
@@ -134,12 +134,12 @@ class Client:
         return send
 
     def stream(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
-        """Send one request to a streaming model and yield the outputs of each piece of the answer when it comes."""
+        """Send one request to a streaming model; yield the outputs of each piece of the answer when the piece comes."""
         with self._translated(f"the request to {model.name}"):
             yield from self._line.stream(model, arrays)
 
     def statistics(self) -> dict[str, counters.Counters]:
-        """Return the server's counters by model, as they stand now."""
+        """Return the server's counters of each model as they stand now, by the model's name."""
         with self._translated("to tell its statistics"):
             return counters.read(self._line.statistics())
 

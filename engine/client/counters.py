@@ -21,7 +21,7 @@ _NANOSECONDS_PER_MS = 1e6
 
 @dataclass(frozen=True)
 class Counters:
-    """The counters of one model: requests, executions, rows, and the nanoseconds of all requests together."""
+    """One model's counters on the server: requests, runs, rows, and times in nanoseconds, summed over all requests."""
 
     requests: int = 0
     failed: int = 0
@@ -34,20 +34,21 @@ class Counters:
     compute_output: int = 0
 
     def since(self, earlier: Counters) -> Counters:
-        """Return the counters minus the counters `earlier`.
+        """Return the counters of the time since the counters `earlier` were read.
 
-        Where the server restarted since `earlier`, the counters began again at zero, and nothing is subtracted.
+        Where the server restarted after `earlier` was read, the server's counters began again at zero, and nothing is
+        subtracted.
         """
         if self.requests < earlier.requests:
             return self
         return Counters(*(getattr(self, name) - getattr(earlier, name) for name in self.__dataclass_fields__))
 
     def plus(self, other: Counters) -> Counters:
-        """Return the sum of two counters."""
+        """Return the sum of the counters `self` and `other`, field by field."""
         return Counters(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
     def per_request(self, requests: int) -> ModelTimes:
-        """Return the times per request, in milliseconds, and the numbers of requests, rows and runs undivided."""
+        """Return the times per request, in milliseconds, and the total numbers of requests, rows and runs."""
         count = max(requests, 1)
         times = {
             f"{part}_ms": round(getattr(self, part) / count / _NANOSECONDS_PER_MS, MS_DIGITS)

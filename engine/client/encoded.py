@@ -18,7 +18,7 @@ TOKENS = "token_ids"
 
 
 def request(address: Address, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Return a request as bytes: head and body of HTTP/1.1, or gRPC's message ModelInferRequest."""
+    """Return a request as bytes: the head and the body for HTTP/1.1, or gRPC's message ModelInferRequest."""
     return _http(address, model, arrays) if address.protocol == "http" else _grpc(model, arrays)
 
 

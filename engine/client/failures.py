@@ -1,4 +1,4 @@
-"""Failures: errors of a server, and of the connection to it, as errors that a user can act on."""
+"""Failures: turns errors of a server, and of the connection to the server, into errors that a user can act on."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _CONNECTION_MODULES = {"geventhttpclient", "gevent", "http", "urllib3", "grpc"}
 
 
 class ServerGoneError(StepError):
-    """The server no longer answers (exit 1)."""
+    """The server no longer answers; the program ends with exit code 1."""
 
 
 class RequestRefusedError(StepError):
-    """The server answered a request with an error (exit 1)."""
+    """The server answered a request with an error; the program ends with exit code 1."""
 
 
 @contextmanager

@@ -12,13 +12,13 @@ from engine.reporting import TypedReport, measured, significant
 
 
 def milliseconds(seconds: float) -> float:
-    """Return seconds as milliseconds, rounded as reports keep them."""
+    """Return seconds as milliseconds, rounded to the decimal places that reports keep."""
     return round(1e3 * seconds, stats.MS_DIGITS)
 
 
 @dataclass(frozen=True)
 class NotMeasured:
-    """Stands for missing figures: no request was answered, or perf_analyzer does not report the figures."""
+    """Takes the place of figures that are missing: no request was answered, or perf_analyzer does not report them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +54,8 @@ class Latencies:
 class ModelTimes:
     """The server's counters of one model; times are milliseconds per request to the model that the client calls.
 
-    `rows` counts the rows of all requests, `executions` the runs of the model. Dynamic batching puts several requests
-    into one run.
+    `rows` counts the rows of all requests, and `executions` counts how many times the model ran. Dynamic batching joins
+    several requests into one run of the model.
     """
 
     requests: int = field(metadata=measured("requests", digits=0))
@@ -70,7 +70,7 @@ class ModelTimes:
 
     @property
     def compute_ms(self) -> float:
-        """The compute time: preparing the inputs, running the model and preparing the outputs."""
+        """The compute time per request: preparing the inputs, running the model and preparing the outputs."""
         return self.compute_input_ms + self.compute_infer_ms + self.compute_output_ms
 
 
@@ -79,14 +79,14 @@ class Statistics:
     """The time of repeated requests in parts: the server's times of each model, and the rest of the client's time."""
 
     models: Mapping[str, ModelTimes]
-    """The model that the client calls comes first, then the models that an ensemble runs."""
+    """The server's times by name of the model: first the called model, then the models that an ensemble runs."""
     client_ms: float = field(metadata=measured("as the client saw", unit="ms", digits=3))
     network_and_client_ms: float = field(metadata=measured("network and client", unit="ms", digits=3))
 
 
 @dataclass(frozen=True)
 class QueryFigures(TypedReport):
-    """The times of a query: of the first requests, and of the repeated requests where the user asks for them."""
+    """The latencies of a query: of its first requests, and of the repeated requests where the user asks for them."""
 
     first_ms: float = field(metadata=measured("first", unit="ms", digits=3))
     latency: Latencies | None = None
@@ -95,7 +95,7 @@ class QueryFigures(TypedReport):
 
 @dataclass(frozen=True)
 class Errors:
-    """The requests that failed, and the most frequent error messages with their counts."""
+    """The number and the share of failed requests, and the most frequent error messages with their counts."""
 
     count: int = field(metadata=measured("errors", digits=0))
     share: float
@@ -104,13 +104,16 @@ class Errors:
 
 @dataclass(frozen=True)
 class ClientFigures:
-    """The load on the client's own machine. A saturated client adds its own delays to the latencies."""
+    """The CPU use and the delays of the client's own processes during a load.
+
+    A client whose processes are too busy or wake up too late adds its own delays to the latencies.
+    """
 
     processes: int
     busy: float
     """The share of a CPU that the busiest process used."""
     late_p95_ms: float
-    """The 95th percentile of the delays with which the client's processes woke up."""
+    """The 95th percentile of the delays with which the client's processes woke up, in milliseconds."""
     saturated: bool
 
 
@@ -119,9 +122,9 @@ class LoadFigures(TypedReport):
     """One point of a load test: the load on the server, and the measurements under that load."""
 
     concurrency: int | None = field(default=None, metadata=measured("clients", digits=0))
-    """The concurrent clients of a closed loop."""
+    """The number of concurrent clients in a closed loop; None in an open loop."""
     rate: float | None = field(default=None, metadata=significant("rate/s", digits=6))
-    """The requests per second of an open loop."""
+    """The number of requests that start per second in an open loop; None in a closed loop."""
     by: str
     """The program that made the load: `recipe`, or perf_analyzer with its version."""
     throughput: float = field(metadata=measured("requests/s", digits=1))

@@ -15,17 +15,17 @@ from engine.client.address import Address
 from engine.client.wires import GrpcWire, HttpWire, WireError, prepare
 
 AT_ONCE = 512
-"""The most requests under way in an open loop.
+"""The largest number of requests that are in progress at the same time in an open loop.
 
-A request that exceeds the limit waits, and its latency counts from its planned start time.
+A request that exceeds the limit waits, and the latency of the request counts from its planned start time.
 """
 _SELECT_LIMIT = 900
-"""The most connections that are watched by `select`; more connections are watched by `epoll`.
+"""The largest number of connections that `select` watches; `epoll` watches larger numbers of connections.
 
-Timeouts of `select` are exact; those of epoll are whole milliseconds.
+Timeouts of `select` are exact, and timeouts of `epoll` are whole milliseconds.
 """
 _MOST_GRPC_REQUESTS = 64
-"""The most concurrent requests for which gRPC connections are opened."""
+"""The number of concurrent requests above which no further gRPC connections are opened."""
 _TICK = 0.01
 """Seconds between two measurements of the process's own delay."""
 _PAUSE_AFTER_ERROR = 0.02
@@ -34,7 +34,7 @@ _PAUSE_AFTER_ERROR = 0.02
 
 @dataclass(frozen=True)
 class Load:
-    """The load that one process makes.
+    """The part of a load that one process makes.
 
     Times are in seconds: `start` is a reading of time.monotonic, and the times in `arrivals` count from `start`.
     """
@@ -46,7 +46,7 @@ class Load:
     duration: float
     timeout: float
     callers: int = 0
-    """The concurrent clients of a closed loop.
+    """The number of concurrent clients in a closed loop; 0 in an open loop.
 
     Each client sends its next request when its previous request is answered.
     """
@@ -58,7 +58,7 @@ class Load:
 
     @property
     def end(self) -> float:
-        """The time after which no request begins."""
+        """The time after which no request begins, in seconds from the start of the load."""
         return self.warm_up + self.duration
 
 
@@ -71,9 +71,12 @@ class LoadOutcome:
     tokens: array[int] = field(default_factory=lambda: array("q"))
     errors: Counter[str] = field(default_factory=Counter)
     delays: array[float] = field(default_factory=lambda: array("d"))
-    """Seconds by which the process woke up too late. The delays of the process add to the measured latencies."""
+    """For each measurement of the delay, the seconds by which the process woke up later than planned.
+
+    The delays of the process add to the measured latencies.
+    """
     busy: float = 0.0
-    """The share of one CPU that the process used."""
+    """The share of one CPU that the process used during the load."""
 
 
 def serve(pipe: Any) -> None:
@@ -95,7 +98,7 @@ def serve(pipe: Any) -> None:
 
 
 def run(load: Load) -> LoadOutcome:
-    """Put a load on a server and return the outcome."""
+    """Send the requests of a load to its server until the load ends; return the outcome."""
     connections = max(load.callers, AT_ONCE if load.arrivals else 0)
     selector = selectors.SelectSelector() if connections <= _SELECT_LIMIT else selectors.DefaultSelector()
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
@@ -155,7 +158,7 @@ async def _open_loop(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome
 
 
 async def _send(load: Load, wire: HttpWire | GrpcWire, outcome: LoadOutcome, request: bytes, begun: float) -> bool:
-    """Send one request, whose latency counts from `begun`; return whether a response came.
+    """Send one request, whose latency counts from the time `begun`; return whether a response came.
 
     Errors of requests that begin in the warm-up are not counted.
     """

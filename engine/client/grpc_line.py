@@ -48,7 +48,7 @@ class GrpcLine:
         return list(statistics.get("model_stats", ()))
 
     def inputs(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> list[Any]:
-        """Return the inputs of a request, encoded."""
+        """Return the arrays as encoded inputs of a request over gRPC."""
         from tritonclient import grpc as triton
 
         return infer_inputs(triton.InferInput, model, arrays)
@@ -62,7 +62,7 @@ class GrpcLine:
         return {output.name: response.as_numpy(output.name) for output in response.get_response().outputs}
 
     def stream(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
-        """Send one row and yield the outputs of each piece of the answer.
+        """Send one row to a streaming model and yield the outputs of each piece of the answer.
 
         Raises TimeoutError where no piece of the answer comes in time.
         """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _ABOUT_THE_MODEL = ("model_name", "model_version", "sequence_id", "sequence_start", "sequence_end")
-"""Fields of a generate_stream event that are no outputs."""
+"""Fields of an event of Triton's extension "generate" that are no outputs of the model."""
 _DATA = b"data:"
 
 
@@ -56,7 +56,7 @@ class HttpLine:
         return list(self._client.get_inference_statistics()["model_stats"])
 
     def inputs(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> list[Any]:
-        """Return the inputs of a request, encoded: tensors in binary."""
+        """Return the arrays as encoded inputs of a request over HTTP: tensors in binary."""
         from tritonclient import http as triton
 
         return infer_inputs(triton.InferInput, model, arrays)
@@ -70,7 +70,7 @@ class HttpLine:
         return {output["name"]: response.as_numpy(output["name"]) for output in response.get_response()["outputs"]}
 
     def stream(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
-        """Send one row and yield the outputs of each piece of the answer.
+        """Send one row to a streaming model and yield the outputs of each piece of the answer.
 
         Triton's extension "generate" sends server-sent events. Each server-sent event holds the outputs of one piece of
         the answer as JSON.
@@ -108,7 +108,7 @@ def _plain(array: np.ndarray) -> Any:
 
 
 def _piece(model: ModelMetadata, event: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return the outputs of one event, each as an array of one row."""
+    """Return the outputs in one server-sent event, each as an array of one row."""
     import numpy as np
 
     if "error" in event:

@@ -1,4 +1,4 @@
-"""Load: measures one point of a load test with several processes, and reads the server's counters around it."""
+"""Load: measures a point of a load test with several processes; reads the server's counters before and after it."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from engine.errors import StepError
 from engine.kit.bench import stats
 
 _LEAD = 0.3
-"""Seconds before a load starts, in which every process receives its share of the load."""
+"""Seconds before the start of a load in which every process receives its part of the load."""
 _LATE_SHARE = 0.1
-"""A client counts as too slow if its processes wake up later than this share of the median latency."""
+"""A client counts as too slow if the 95th percentile of its delays exceeds this share of the median latency."""
 _LATE_SECONDS = 0.001
-"""Seconds of delay with which a client never counts as too slow."""
+"""Delays of at most this many seconds never make a client count as too slow."""
 _CPUS_PER_PROCESS = 4
-"""CPUs for each process that makes load: a server on the same machine needs CPUs, too."""
+"""The number of CPUs for each process that makes load, because a server on the same machine needs CPUs, too."""
 _MOST_PROCESSES = 8
-"""The most processes by default, however many CPUs the machine has."""
+"""Upper limit of the number of processes that make a load, where the user names no limit."""
 _EXIT_SECONDS = 0.5
-"""Seconds that a process gets to end before it is killed."""
+"""Seconds that a process which makes load gets to end before it is killed."""
 _MOST_MESSAGES = 3
-"""The most different error messages in a report."""
+"""The largest number of different error messages in a report."""
 _DIGITS = 3
-"""Decimal places of throughputs, delays and the CPU use."""
+"""Decimal places of throughputs, delays and the CPU use in a report."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def process_count(point: Point, limit: int | None) -> int:
 
 
 class Generators:
-    """Processes that put loads on a server, for one point of a load test after the other."""
+    """Processes that put loads on a server: the loads of all points of a load test, one after the other."""
 
     def __init__(self, count: int, protocol: Protocol, *, count_tokens: bool) -> None:
         from multiprocessing import get_context
@@ -97,7 +97,7 @@ class Generators:
     def put(
         self, client: Client, model: ModelMetadata, requests: Sequence[bytes], point: Point, settings: LoadSettings
     ) -> LoadFigures:
-        """Put one load on the server and return its figures.
+        """Put one load on the server and return the figures of the load.
 
         Raises failures.ServerGoneError, and StepError where a process died.
         """
@@ -132,7 +132,7 @@ def _shares(load: Load, point: Point, settings: LoadSettings, count: int) -> lis
 
 
 def _counters_at(moment: float, client: Client) -> dict[str, counters.Counters] | None:
-    """Return the server's counters at a moment; None where the server has no counters or no longer answers."""
+    """Wait until `moment`; return the server's counters then, or None where the server gives none."""
     time.sleep(max(0.0, moment - time.monotonic()))
     with suppress(failures.RequestRefusedError, failures.ServerGoneError):
         return client.statistics()
@@ -142,10 +142,10 @@ def _counters_at(moment: float, client: Client) -> dict[str, counters.Counters] 
 def _figures(
     point: Point, load: Load, outcomes: Sequence[LoadOutcome], server: Mapping[str, ModelTimes]
 ) -> LoadFigures:
-    """Return the figures of a point, without its warm-up.
+    """Return the figures of a point of a load test; its warm-up is left out.
 
-    The throughput counts the responses that came after the warm-up and before the end. The latencies cover only
-    requests that began after the warm-up.
+    The throughput counts the responses that came after the warm-up and before the end of the load. The latencies cover
+    only requests that began after the warm-up.
     """
     answered = [each for one in outcomes for each in zip(one.begun, one.ended, one.tokens, strict=True)]
     seconds = [ended - begun for begun, ended, _ in answered if begun >= load.warm_up]
@@ -173,7 +173,7 @@ def _figures(
 
 
 def _client(outcomes: Sequence[LoadOutcome], median: float) -> ClientFigures:
-    """Return the CPU use of the busiest process, the delays of waking up, and whether the client was too slow."""
+    """Return how busy and how late the client's processes were, and whether the client was too slow."""
     busy = max(one.busy for one in outcomes)
     late = max(stats.percentile(one.delays, 0.95) if one.delays else 0.0 for one in outcomes)
     saturated = busy >= FULL or late > max(_LATE_SECONDS, _LATE_SHARE * median)

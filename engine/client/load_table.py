@@ -1,4 +1,4 @@
-"""Load table: the figures of a load test for people, a row for each point."""
+"""Load table: the figures of a load test as a table for people, with a row for each point."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.reporting import Number, measured, numbers
 
 _NOTHING = "-"
 FULL = 0.9
-"""The share of a CPU from which a process of the client counts as overloaded."""
+"""The CPU use from which on a process of the client counts as overloaded, as a share of one CPU."""
 
 
 @dataclass(frozen=True)
@@ -22,17 +22,20 @@ class _ServerTimes:
 
 
 def titles(figures: LoadFigures) -> list[str]:
-    """Return the titles of the columns. Latencies, queue and compute time are milliseconds of a request."""
+    """Return the titles of the load table's columns.
+
+    The latencies, the queue time and the compute time in the table are milliseconds per request.
+    """
     return [number.label for number, _ in _cells(figures, entry="")]
 
 
 def row(figures: LoadFigures, *, entry: str) -> list[str]:
-    """Return the cells of a point's row; `entry` is the model that the client calls."""
+    """Return the cells of a point's row in the load table; `entry` is the model that the client calls."""
     return [_NOTHING if value is None else number.text(value) for number, value in _cells(figures, entry=entry)]
 
 
 def notes(figures: LoadFigures) -> list[str]:
-    """Return the notes under a point: error messages, and the warning that the client itself was too slow."""
+    """Return the lines below a point's row: error messages, and the warning that the client itself was too slow."""
     lines = [f"{count} x {message}" for message, count in figures.errors.messages.items()]
     if isinstance(figures.latency, NotMeasured) and not lines:
         lines.append("no request began and was answered: use a longer --duration")
@@ -51,7 +54,7 @@ def _warning(client: ClientFigures) -> str:
 def _cells(figures: LoadFigures, *, entry: str) -> Iterator[tuple[Number, float | None]]:
     """Yield each column of the load table with its value.
 
-    A field of the load itself, such as its rate, is a column only where the field has a value.
+    A field that describes the load, such as its rate, is a column only where the field has a value.
     """
     yield from ((number, value) for number, value in _of(type(figures), figures) if value is not None)
     yield from _of(Latencies, figures.latency)

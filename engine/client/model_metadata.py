@@ -9,10 +9,9 @@ from typing import Any
 from engine import tasks
 from engine.errors import StepError, UsageError
 from engine.kit.triton.parts import MASK, TASK
+from engine.runtimes.triton_tensors import TEXT
 from engine.text import suggestions
 
-TEXT, IMAGE = "TEXT", "IMAGE"
-MAX_NEW_TOKENS, STOP = "MAX_NEW_TOKENS", "STOP"
 _READY = "READY"
 
 
@@ -25,7 +24,7 @@ class ModelState:
 
     @property
     def ready(self) -> bool:
-        """Whether the model answers requests."""
+        """Whether the model is ready to answer requests."""
         return self.state == _READY
 
 
@@ -52,18 +51,18 @@ class ModelMetadata:
     outputs: tuple[TensorMetadata, ...]
     task: str | None = None
     max_batch_size: int = 0
-    """The most rows of a request; 0 where the model's configuration has no batch axis."""
+    """The largest number of rows that one request may have; 0 where the model's configuration has no batch axis."""
     decoupled: bool = False
     """Whether the model answers in pieces, over a stream."""
     ensemble: bool = False
     composing_models: tuple[str, ...] = ()
-    """The models that an ensemble runs, in their order."""
+    """The names of the models that an ensemble runs, in the order in which the ensemble runs them."""
     mask: str | None = None
     """The mask token of the tokenizer, where the model fills masks."""
 
     @classmethod
     def of_config(cls, config: Mapping[str, Any]) -> ModelMetadata:
-        """Return the metadata that a ModelConfig holds; `config` is its JSON."""
+        """Return the metadata that a ModelConfig holds; `config` is the ModelConfig as JSON."""
         max_batch_size = int(config.get("max_batch_size") or 0)
         policy = config.get("model_transaction_policy") or {}
         parameters = config.get("parameters") or {}
@@ -83,7 +82,7 @@ class ModelMetadata:
 
     @classmethod
     def of_metadata(cls, metadata: Mapping[str, Any]) -> ModelMetadata:
-        """Return the metadata that a KServe v2 server without Triton's extensions gives; `metadata` is its JSON."""
+        """Return metadata from a KServe v2 server without Triton's extensions; `metadata` is the server's JSON."""
         return cls(
             name=metadata["name"],
             inputs=tuple(_of_metadata(tensor) for tensor in metadata.get("inputs") or ()),
@@ -105,7 +104,7 @@ class ModelMetadata:
 
 
 def entries(models: Sequence[ModelMetadata]) -> list[ModelMetadata]:
-    """Return the models that clients call.
+    """Return the metadata of those of `models` that clients call.
 
     In a package that recipe built, the models that clients call are marked with a task. On a server without marked
     models, clients call the ensembles, and the models that take texts and belong to no ensemble. On a server without
@@ -120,8 +119,8 @@ def entries(models: Sequence[ModelMetadata]) -> list[ModelMetadata]:
 def choose(models: Sequence[ModelMetadata], name: str | None, *, stream: bool) -> ModelMetadata:
     """Return the model `name`; where `name` is None, the only model that clients call.
 
-    Where two models differ only in streaming, `stream` decides. Raises UsageError for an unknown name and where several
-    models fit, StepError where the server has no model that is ready.
+    Where two models differ only in whether they stream, `stream` chooses one of the two. Raises UsageError for an
+    unknown name and where several models fit, StepError where the server has no model that is ready.
     """
     if name is not None:
         return _named(models, name)
@@ -163,7 +162,10 @@ def _stem(model: ModelMetadata) -> str:
 
 
 def _of_config(tensor: Mapping[str, Any], *, batched: bool) -> TensorMetadata:
-    """Return an input or output of a ModelConfig. A batched model's config leaves the batch axis out of `dims`."""
+    """Return the metadata of an input or output, read from the JSON of a ModelConfig.
+
+    A batched model's config leaves the batch axis out of `dims`.
+    """
     datatype = str(tensor["data_type"]).removeprefix("TYPE_")
     dims = tuple(int(size) for size in tensor.get("dims") or ())
     shape = (-1, *dims) if batched else dims

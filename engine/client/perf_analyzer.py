@@ -46,7 +46,7 @@ _VERSION_SECONDS = 30
 _BASE_SECONDS, _DURATIONS = 60, 20
 """perf_analyzer is stopped after `_BASE_SECONDS`, `_DURATIONS` times the load's duration and one request's timeout."""
 _LAST_LINES = 6
-"""The most lines of perf_analyzer's output that an error shows."""
+"""The largest number of lines of perf_analyzer's output that an error shows."""
 _MICROSECONDS_PER_MS = 1e3
 _FIGURES = {"mean_ms": "Avg latency", **{f"p{share}_ms": f"p{share} latency" for share in (50, 90, 95, 99)}}
 
@@ -54,7 +54,7 @@ _FIGURES = {"mean_ms": "Avg latency", **{f"p{share}_ms": f"p{share} latency" for
 def find(named: str | None) -> tuple[Path | None, str]:
     """Return perf_analyzer's path, and its name with the version; where perf_analyzer cannot run, None and the reason.
 
-    `named` is the user's own path to the program.
+    `named` is the path of perf_analyzer that the user gives.
     """
     path = shutil.which(named or NAME)
     if path is None:
@@ -73,7 +73,7 @@ def find(named: str | None) -> tuple[Path | None, str]:
 
 
 def hint(reason: str) -> str:
-    """Return how to install the program, or the library that the reason names as missing."""
+    """Return how to install perf_analyzer, or the library that the reason of its failure names as missing."""
     if "libcudart" in reason:
         brings = "pip install nvidia-cuda-runtime-cu12 brings libcudart; add its folder lib to LD_LIBRARY_PATH"
     elif "libb64" in reason:
@@ -93,7 +93,7 @@ def put(
     point: Point,
     settings: LoadSettings,
 ) -> LoadFigures:
-    """Put one load on the server by perf_analyzer; return its figures with the server's times.
+    """Put one load on the server by perf_analyzer; return the load's figures together with the server's own times.
 
     perf_analyzer measures three windows, together about as many requests as fit into the duration, after a warm-up of
     its own. Raises StepError with perf_analyzer's error message.
@@ -122,7 +122,7 @@ def _rows_of(request: InferRequest) -> int:
 
 
 def _expected_rate(client: Client, model: ModelMetadata, request: InferRequest, point: Point) -> float:
-    """Return the requests per second to expect: the rate of one client, times the clients, at most one per CPU."""
+    """Return the requests per second to expect: one client's rate times the number of clients, at most one per CPU."""
     if point.rate:
         return point.rate
     send = client.prepare(model, request.arrays)
@@ -174,7 +174,10 @@ def _figures(
 
 
 def _rows(model: ModelMetadata, request: InferRequest, batch: int) -> list[dict[str, object]]:
-    """Return the tensors of a request as perf_analyzer reads them: row by row for a model with batches, else whole."""
+    """Return the tensors of a request as perf_analyzer reads them.
+
+    The list has an entry for each row if the model has a batch axis, and one entry for the whole request otherwise.
+    """
     tensors = [tensor for tensor in model.inputs if tensor.name in request.arrays]
     if not model.max_batch_size:
         return [{tensor.name: _content(tensor, request.arrays[tensor.name]) for tensor in tensors}]
@@ -185,7 +188,7 @@ def _rows(model: ModelMetadata, request: InferRequest, batch: int) -> list[dict[
 
 
 def _content(tensor: TensorMetadata, array: np.ndarray) -> dict[str, object]:
-    """Return one tensor: UTF-8 texts as they are, any other tensor as raw bytes in base64."""
+    """Return one tensor as perf_analyzer reads it: UTF-8 texts as they are, other tensors as raw bytes in base64."""
     shape = list(array.shape)
     if tensor.datatype == "BYTES":
         with suppress(UnicodeDecodeError):

@@ -22,14 +22,17 @@ if TYPE_CHECKING:
     import numpy as np
 
 _PAUSE = 0.01
-"""Seconds between two readings of the counters."""
+"""Seconds between two readings of the server's counters."""
 _READINGS = 20
-"""The most readings of the counters. Under the load of other clients the counters never stop growing."""
+"""The largest number of readings of the server's counters.
+
+Under the load of other clients the counters never stop growing.
+"""
 
 
 @dataclass(frozen=True)
 class Response:
-    """The outputs of a response by name, its request, and the seconds from the request to the response."""
+    """A response: its outputs by name, its request, and the seconds from the request to the response."""
 
     request: InferRequest
     outputs: Mapping[str, np.ndarray]
@@ -44,9 +47,9 @@ def first(client: Client, model: ModelMetadata, requests: Sequence[InferRequest]
 
 
 def again(client: Client, model: ModelMetadata, requests: Sequence[InferRequest], times: int) -> list[float]:
-    """Send all requests `times` more times; return the seconds of each.
+    """Send all requests `times` times again; return the seconds that each request took.
 
-    Raises failures.ServerGoneError with the number of requests that were answered before.
+    Raises failures.ServerGoneError with the number of requests that were answered before the server went away.
     """
     sends = [client.prepare(model, request.arrays) for request in requests]
     seconds: list[float] = []
@@ -77,7 +80,7 @@ def statistics(
     after: Mapping[str, counters.Counters],
     seconds: Sequence[float],
 ) -> Statistics:
-    """Return the server's times of each model, and the rest of the client's mean time: network and client."""
+    """Return the server's mean times of each model, and what remains of the client's mean time: network and client."""
     models = counters.between(model, before, after)
     mean_ms = 1e3 * fsum(seconds) / max(len(seconds), 1)
     server_ms = models[model.name].total_ms if model.name in models else 0.0
@@ -87,7 +90,7 @@ def statistics(
 
 
 def table(model: ModelMetadata, statistics: Statistics) -> Iterator[tuple[str, ...]]:
-    """Yield the rows of the table for people: a row for each model, then the network, and the client's time last."""
+    """Yield the rows of the table of times: a row for each model, then the network, and last the client's time."""
     columns = sorted(numbers(ModelTimes).items(), key=lambda column: not column[1].unit)
     yield ("ms of a request", *(number.label for _, number in columns))
     for name, times in statistics.models.items():

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from itertools import cycle, groupby, islice
 from typing import TYPE_CHECKING, Any
 
-from engine.client.model_metadata import IMAGE, MAX_NEW_TOKENS, STOP, TEXT, ModelMetadata, TensorMetadata
+from engine.client.model_metadata import ModelMetadata, TensorMetadata
 from engine.client.rows import QueryInput, QueryRow
 from engine.errors import UsageError
+from engine.runtimes.triton_tensors import IMAGE, MAX_NEW_TOKENS, STOP, TEXT
 from engine.text import lists
 
 if TYPE_CHECKING:
     import numpy as np
 
 _SHOWN = 80
-"""The most characters of a user's input that an error shows."""
+"""The largest number of characters of a user's input that an error shows."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +63,13 @@ def build(
 
 
 def _option_for(tensor: TensorMetadata) -> str:
-    """Return the hint that names the command-line option of an input."""
+    """Return the hint that names the command-line option for giving an input of the model."""
     options = {TEXT: "--text TEXT or --file FILE", IMAGE: "--image FILE"}
     return f"give it by {options.get(tensor.name, f'--input {tensor.name}=JSON, or --file FILE.npz')}"
 
 
 def _most_rows(model: ModelMetadata) -> int:
-    """Return the most rows of a request: 1 for a streaming model and for an input without a batch axis."""
+    """Return how many rows a request may have: 1 for a streaming model and for an input without a batch axis."""
     first = next((tensor for tensor in model.inputs if tensor.name in (TEXT, IMAGE)), None)
     if model.decoupled or (first is not None and len(first.shape) == 1):
         return 1
@@ -91,7 +92,10 @@ def _batches(rows: Sequence[QueryRow], limit: int) -> Iterator[tuple[QueryRow, .
 
 
 def _of_rows(model: ModelMetadata, rows: Sequence[QueryRow]) -> dict[str, np.ndarray]:
-    """Return the array of the input TEXT or IMAGE. Raises UsageError where the model lacks the input."""
+    """Return the rows as the array for the model's input TEXT or IMAGE.
+
+    Raises UsageError where the model lacks the input.
+    """
     import numpy as np
 
     name, noun = (IMAGE, "images") if rows[0].image is not None else (TEXT, "texts")
@@ -119,7 +123,7 @@ def _of_rows(model: ModelMetadata, rows: Sequence[QueryRow]) -> dict[str, np.nda
 def _settings(
     model: ModelMetadata, request: InferRequest, max_new_tokens: int | None, stop: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """Return the inputs that control generation, repeated for each row."""
+    """Return the arrays of the inputs that control text generation, with the same values for each row."""
     import numpy as np
 
     settings: dict[str, np.ndarray] = {}
@@ -160,7 +164,7 @@ def _of_json(tensor: TensorMetadata, value: Any) -> np.ndarray:
 
 
 def _of_array(tensor: TensorMetadata, array: np.ndarray) -> np.ndarray:
-    """Return an array in the datatype and shape of an input.
+    """Return an array in the datatype and the shape that a model's input expects.
 
     Raises UsageError for a value that the datatype or the shape cannot hold.
     """
@@ -184,7 +188,7 @@ def _of_array(tensor: TensorMetadata, array: np.ndarray) -> np.ndarray:
 
 
 def _shaped(tensor: TensorMetadata, array: np.ndarray) -> np.ndarray:
-    """Return the array, with an axis of one row in front where the array lacks only the axis of rows.
+    """Return the array; where the array lacks only the axis of rows, it gets an axis of size 1 in front.
 
     Raises UsageError.
     """

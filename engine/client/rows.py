@@ -21,14 +21,14 @@ _FORMS = 'each line is {"text"}, {"text", "pair"}, {"question", "context"} or {"
 _FIELDS = ({"text"}, {"text", "pair"}, {"question", "context"}, {"image"})
 _FILES = f"a file is .jsonl, .txt, .npz or an image ({', '.join(IMAGES)})"
 _SHOWN = 80
-"""The most characters of a line that an error shows."""
+"""The largest number of characters of a line that an error shows."""
 _SHOWN_TEXT = 200
-"""The most characters of a text that an error shows."""
+"""The largest number of characters of a text that an error shows."""
 
 
 @dataclass(frozen=True)
 class QueryRow:
-    """One row of the input: a text, two texts that belong together, or the bytes of an image file."""
+    """One row of the user's input: a text, two texts that belong together, or the bytes of an image file."""
 
     texts: tuple[str, ...] = ()
     image: bytes | None = None
@@ -100,7 +100,7 @@ def _image(path: Path) -> QueryRow:
 
 
 def _file(name: str) -> list[QueryRow]:
-    """Return the rows of a file, or of stdin: an image, samples or lines."""
+    """Return the rows of a file or of standard input: one row for an image, else a row for each sample or line."""
     path = Path(name)
     suffix = path.suffix.lower()
     if suffix in IMAGES:
@@ -126,7 +126,7 @@ def _lines(text: str) -> Iterator[QueryRow]:
 
 
 def _samples(text: str, name: str, folder: Path) -> Iterator[QueryRow]:
-    """Yield the samples of a .jsonl, in the form that recipes use; paths of images are relative to `folder`."""
+    """Yield the samples of a .jsonl file, in the form that recipes use; paths of images are relative to `folder`."""
     for number, line in enumerate(text.split("\n"), 1):  # not splitlines(): JSON allows U+2028 within a string
         if not line.strip():
             continue

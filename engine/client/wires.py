@@ -11,7 +11,7 @@ from engine.client import encoded, failures
 from engine.client.address import Address, Protocol
 
 _REQUESTS_PER_CONNECTION = 8
-"""The number of concurrent requests for which one gRPC connection is opened.
+"""The number of concurrent requests that share one gRPC connection.
 
 Client and server each use one thread for a connection.
 """
@@ -20,11 +20,14 @@ _READ_LIMIT = 1 << 20
 
 
 class WireError(Exception):
-    """A request without a response, or with an error as its response. Users read the text of a WireError."""
+    """The error of a request that got no response, or whose response is an error.
+
+    Users read the text of a WireError.
+    """
 
 
 def prepare(protocol: Protocol, count_tokens: bool) -> None:  # noqa: FBT001 - both come as one message
-    """Import the modules that sending needs, so that no request waits for an import."""
+    """Import the modules that sending requests needs, so that no request waits for an import."""
     modules = ["grpc.aio"] if protocol == "grpc" else []
     if count_tokens:
         modules.append(f"tritonclient.{protocol}")
@@ -43,7 +46,7 @@ class HttpWire:
     async def send(self, request: bytes) -> int:
         """Send an HTTP request and wait for the whole response; return the number of generated tokens.
 
-        Where tokens are not counted (`count_tokens`), the number of tokens is 0. Raises WireError.
+        Where `count_tokens` is false, the returned number is 0. Raises WireError.
         """
         try:
             connection = self._free.pop() if self._free else await self._open()
@@ -96,7 +99,7 @@ class GrpcWire:
     async def send(self, request: bytes) -> int:
         """Send a ModelInferRequest and wait for the response; return the number of generated tokens.
 
-        Where tokens are not counted (`count_tokens`), the number of tokens is 0. Raises WireError.
+        Where `count_tokens` is false, the returned number is 0. Raises WireError.
         """
         from grpc.aio import AioRpcError  # type: ignore[import-untyped]
 
@@ -114,7 +117,7 @@ class GrpcWire:
 
 
 async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> tuple[bytes, bytes]:
-    """Send a request and return head and body of the response."""
+    """Send a request over HTTP and return the head and the body of the response."""
     writer.write(request)
     await writer.drain()
     head = await reader.readuntil(b"\r\n\r\n")
@@ -124,7 +127,7 @@ async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
 
 
 async def _chunks(reader: asyncio.StreamReader) -> bytes:
-    """Return the body of a response that is sent in chunks (RFC 9112, 7.1)."""
+    """Return the body of an HTTP response that is sent in chunks (RFC 9112, 7.1)."""
     body = b""
     while size := int((await reader.readline()).split(b";")[0], 16):
         body += (await reader.readexactly(size + 2))[:-2]

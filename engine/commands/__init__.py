@@ -34,7 +34,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """Return the parsed arguments of a command line; `run` among them is the function of the command.
+    """Return the parsed arguments of a command line; their field `run` is the function that executes the command.
 
     Raises UsageError for a wrong command line. The option `--help` prints a help text and ends the program.
     """

@@ -10,12 +10,12 @@ from engine.text import sizes
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _MOST_JOBS = 1024
-"""The greatest value of the option `--jobs`, larger than the number of CPUs of any machine."""
+"""Upper limit of the value of the option `--jobs`, larger than the number of CPUs of any machine."""
 _LAST_PORT = 65535
 
 
 def size(text: str) -> int:
-    """Return the bytes of a size: `20GB`, `512MiB`, `1.5g`. Raises ArgumentTypeError."""
+    """Return the number of bytes that a text means: `20GB`, `512MiB`, `1.5g`. Raises ArgumentTypeError."""
     try:
         return sizes.parse(text.strip(), letters=True)
     except ValueError as error:
@@ -39,19 +39,19 @@ def count(text: str) -> int:
 
 
 def port(text: str) -> int:
-    """Return the number of a port. Raises ArgumentTypeError."""
+    """Return the number of a port that a user's text holds. Raises ArgumentTypeError."""
     return _within(text, _LAST_PORT)
 
 
 def positive(text: str) -> int:
-    """Return a whole number of at least 1. Raises ArgumentTypeError."""
+    """Return the whole number that `text` holds, at least 1. Raises ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
     return int(text)
 
 
 def seconds(text: str) -> float:
-    """Return a number of seconds above 0: `60`, `0.5`. Raises ArgumentTypeError."""
+    """Return a number of seconds above 0, as a user writes it: `60`, `0.5`. Raises ArgumentTypeError."""
     try:
         number = float(text)
     except ValueError:
@@ -62,7 +62,7 @@ def seconds(text: str) -> float:
 
 
 def share(text: str) -> float:
-    """Return a share from 0 to 1: `0.01`. Raises ArgumentTypeError."""
+    """Return a share from 0 to 1, as a user writes it: `0.01`. Raises ArgumentTypeError."""
     try:
         number = float(text)
     except ValueError:
@@ -73,7 +73,7 @@ def share(text: str) -> float:
 
 
 def since(moment: float) -> str:
-    """Return in words how long ago a time stamp was, in the largest unit that fits: "3 days"."""
+    """Return in words how much time has passed since the time stamp `moment`, in the largest fitting unit: "3 days"."""
     seconds = max(0.0, time.time() - moment)
     unit = next((unit for unit in ("w", "d", "h", "m") if seconds >= _SECONDS[unit]), "s")
     names = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
@@ -81,7 +81,7 @@ def since(moment: float) -> str:
 
 
 def _within(text: str, most: int) -> int:
-    """Return a whole number from 1 to `most`. Raises ArgumentTypeError."""
+    """Return the whole number that `text` holds, from 1 to `most`. Raises ArgumentTypeError."""
     number = int(text)
     if not 1 <= number <= most:
         raise argparse.ArgumentTypeError(f"{number} is not from 1 to {most}")

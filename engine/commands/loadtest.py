@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 _MOST_ERRORS = 0.01
 """The share of requests that may fail by default."""
 _COLUMN_WIDTH = 8
-"""The least width of a column in characters.
+"""The smallest width of a column in the table of a load test, in characters.
 
-The width cannot follow from the cells: each row is printed at once, before the cells of later rows are measured.
+The cells do not decide the width, because each row is printed before the cells of later rows are measured.
 """
 
 

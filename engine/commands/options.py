@@ -20,8 +20,8 @@ def add_recipes(
 ) -> None:
     """Add the argument RECIPE and the options for reading recipes.
 
-    With `whole`, the command handles whole recipes: the options `--set` (change fields) and `--only` (choose variants)
-    are left out.
+    With `whole`, the command handles recipes with all their variants: the options `--set` (change fields) and `--only`
+    (choose variants) are left out.
     """
     count = ("+" if needed else "*") if many else 1
     parser.add_argument("recipes", metavar="RECIPE", nargs=count, type=Path, help=about)
@@ -37,7 +37,7 @@ def add_recipes(
 
 
 def add_cache(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the folder of the store."""
+    """Add the option that names the folder of the store."""
     parser.add_argument(
         "--cache", metavar="DIR", type=Path, help="the store (default: RECIPE_CACHE, or the project's cache/)"
     )
@@ -49,7 +49,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def reading(arguments: argparse.Namespace) -> Reading:
-    """Return the command line's options for reading recipes, as keyword arguments of functions of `engine.api`."""
+    """Return the values of the options for reading recipes, as keyword arguments for the functions of `engine.api`."""
     return {
         "set": getattr(arguments, "set", ()),
         "only": getattr(arguments, "only", ()),

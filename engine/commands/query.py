@@ -27,7 +27,7 @@ _TIMEOUT = 60.0
 `client.TIMEOUT` is not imported, because the parser of the command line must not import `engine.client`.
 """
 _LABEL = 100
-"""The greatest number of characters that are printed of a row's label; a longer label is cut."""
+"""Upper limit of the characters that are printed of a row's label; a longer label is cut."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +78,7 @@ def add_input(parser: argparse.ArgumentParser) -> None:
 def requests_of(
     arguments: argparse.Namespace, model: ModelMetadata, *, rows_each: int | None = None
 ) -> list[InferRequest]:
-    """Return the requests of a command line, with `rows_each` rows in each. Raises UsageError."""
+    """Return the requests that a command line describes, with `rows_each` rows in each request. Raises UsageError."""
     from engine.client import requests, rows
 
     query = rows.collect(
@@ -116,7 +116,7 @@ def _wants_stream(arguments: argparse.Namespace) -> bool:
 
 
 def _ask(client: Client, model: ModelMetadata, requests: Sequence[InferRequest], arguments: argparse.Namespace) -> None:
-    """Send the requests, and print the answers and the times."""
+    """Send the requests of a query, and print the answers and the times."""
     from engine.client import repeating
     from engine.client.figures import Latencies, QueryFigures, milliseconds
 
@@ -141,7 +141,7 @@ def _ask(client: Client, model: ModelMetadata, requests: Sequence[InferRequest],
 def _answers(
     client: Client, model: ModelMetadata, requests: Sequence[InferRequest], *, as_json: bool
 ) -> tuple[list[Mapping[str, object]], list[float]]:
-    """Send each request once; return the answers row by row and the seconds of each request.
+    """Send each request once; return the answers, one for each row, and the seconds that each request took.
 
     With `as_json`, the answers are returned as JSON. Without `as_json`, each answer is printed for people as soon as
     the answer comes, and no answers are returned.

@@ -103,7 +103,7 @@ def _serve(arguments: argparse.Namespace) -> Exit:
 
 
 def _refuse(variants: Sequence[PlannedVariant]) -> None:
-    """Refuse, before anything is built, recipes that Triton cannot serve, or cannot serve together."""
+    """Before anything is built, refuse recipes that Triton cannot serve, or cannot serve together on one server."""
     from engine.runtimes import registry
 
     owners: dict[str, PlannedVariant] = {}
@@ -139,7 +139,7 @@ def _image(variants: Sequence[PlannedVariant]) -> str | None:
 
 
 def _build(arguments: argparse.Namespace, session: Session) -> Finished:
-    """Build the packages that are not built yet. Progress goes to standard error; cached jobs are not listed."""
+    """Build the packages that are not built yet. Progress is printed to standard error, without cached jobs."""
     from engine.commands.build import report_for
     from engine.events import Ended
     from engine.report.plain import PlainReport
@@ -172,7 +172,7 @@ def _unbuilt(arguments: argparse.Namespace, finished: Finished) -> Exit:
 def _packages(
     variants: Sequence[PlannedVariant], built: Mapping[str, Path], *, allow_waiting: bool
 ) -> list[BuiltPackage]:
-    """Return the packages that can be served on this machine.
+    """Return those packages of the recipes that can be served on this machine.
 
     Raises HardwareError where a package waits for hardware; with `allow_waiting`, only where all packages wait for
     hardware.

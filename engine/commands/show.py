@@ -75,7 +75,7 @@ def _show_recipes(arguments: argparse.Namespace) -> Exit:
 
 
 def _row(job: str, record: Record | None) -> tuple[str, ...]:
-    """Return the cells of a job's row in the table: its name, and the size, seconds and digest of its artifact."""
+    """Return the cells of a job's row: the job's name, its artifact's size, its seconds, and its artifact's digest."""
     if record is None:
         return (job, "not built")
     return (job, sizes.decimal(record.size), f"{record.seconds:.1f} s", record.artifact)

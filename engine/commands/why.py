@@ -25,7 +25,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print the state of each job, and the changes of its key. Raises UsageError for a job that the plan lacks."""
+    """Print the state of each job, and what changed in each job's key.
+
+    Raises UsageError for a job that the plan lacks.
+    """
     from engine import api
 
     findings = api.why(arguments.recipes, **options.reading(arguments))

@@ -11,7 +11,10 @@ from engine.gpus.gpu import Gpu, UnsupportedGpu
 
 
 def _geforce(sm: int, memory_by_name: str, *, laptop: bool = False) -> Iterator[Gpu]:
-    """Yield GeForce RTX GPUs from `name=GiB, ...`. Laptop GPUs share the names of desktop GPUs and are other chips."""
+    """Yield GeForce RTX GPUs from a text of names and memory sizes: `name=GiB, ...`.
+
+    Laptop GPUs share the names of desktop GPUs and are other chips.
+    """
     for name, memory_gib in _pairs(memory_by_name):
         if laptop:
             yield Gpu(f"RTX {name} Laptop", sm, memory_gib, "laptop")
@@ -20,7 +23,10 @@ def _geforce(sm: int, memory_by_name: str, *, laptop: bool = False) -> Iterator[
 
 
 def _workstation(sm: int, memory_by_name: str, form: str) -> Iterator[Gpu]:
-    """Yield workstation GPUs from `name=GiB, ...`. `form` is the pattern of the full name, for example `RTX {} Ada`."""
+    """Yield workstation GPUs from a text of names and memory sizes: `name=GiB, ...`.
+
+    `form` is the pattern of a GPU's full name, for example `RTX {} Ada`.
+    """
     for name, memory_gib in _pairs(memory_by_name):
         yield Gpu(form.format(name), sm, memory_gib, "workstation")
 

@@ -1,4 +1,4 @@
-"""One row of the catalogue of GPUs, and the documents behind the rows."""
+"""One row of the catalogue of GPUs, and the documents that the rows are taken from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 DTYPES = ("fp32", "tf32", "fp16", "bf16", "int8", "fp8", "fp4", "int4")
-"""Number types of matrix products. For int4, the weights have 4 bits and the multiplication is in fp16."""
+"""Number types of matrix products that a GPU may compute.
+
+For int4, the weights have 4 bits and the multiplication is in fp16.
+"""
 
 AMPERE = 80
 """The SM (compute capability times ten) of the first GPUs of the Ampere architecture."""
@@ -63,18 +66,18 @@ _DOCUMENTS = (
     ),
 )
 SOURCES: Mapping[str, tuple[str, str]] = {tag: (title, address) for tag, title, address in _DOCUMENTS}
-"""Tag -> title and address of a document that rows of the catalogue are taken from."""
+"""Tag of a document -> title and address of the document, which rows of the catalogue are taken from."""
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One kind of GPU.
+    """One kind of GPU that this program can build for.
 
-    `sm` is the compute capability times ten. `memory_gib` is the memory of one GPU as sold; the driver reports a little
-    less. Where cards of one name have different memory, `memory_gib` is the largest: a model that is too large for the
-    largest card is too large for every card of that name. `sold` is the tag of the document that states the memory.
-    `aliases` are other names of the GPU, from NVML or from people. `dla` tells whether the GPU has deep-learning
-    accelerators.
+    `sm` is the compute capability of the GPU times ten: 75 for compute capability 7.5. `memory_gib` is the memory of
+    one GPU as sold; the driver reports a little less. Where cards of one name have different memory, `memory_gib` is
+    the largest: a model that is too large for the largest card is too large for every card of that name. `sold` is the
+    tag of the document that states the memory. `aliases` are other names of the GPU, from NVML or from people. `dla`
+    tells whether the GPU has deep-learning accelerators.
     """
 
     name: str
@@ -91,7 +94,7 @@ class Gpu:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """The number types that TensorRT computes in on this GPU.
+        """The number types in which TensorRT computes matrix products on the GPU.
 
         tf32 and bf16 came with Ampere (SM80), fp8 with Ada (SM89), and fp4 with Blackwell (SM100). Weights of 4 bits
         need SM80. Sources: the support matrices of TensorRT and TensorRT-RTX ("Hardware and Precision"), the support
@@ -101,7 +104,10 @@ class Gpu:
 
     @property
     def tensorrt(self) -> str:
-        """The first version of TensorRT, from 10 on, that builds for this GPU. Source: TensorRT's release notes."""
+        """The first version of TensorRT, counted from 10.0, that builds engines for the GPU.
+
+        Source: TensorRT's release notes.
+        """
         return _TENSORRT_FROM.get(self.sm, "10.0")
 
     @property

@@ -14,14 +14,20 @@ from engine.text import suggestions
 _NOISE = ("nvidia", "tesla", "geforce", "gpu", "sxm", "sxm4", "sxm5", "generation", "nvgpu")
 _MIG = re.compile(r"[\s-]+MIG[\s-]+([0-9]+g)\.([0-9]+)gb((?:\+[a-z.]+)?)$", re.IGNORECASE)
 _DIVISIBLE = (80, 90, 100, 103)
-"""The SMs of the data center GPUs with MIG: A30, A100, and all from Hopper on. Source: NVIDIA, MIG User Guide."""
+"""The SMs of the data center GPUs that MIG can split: A30, A100, and all from Hopper on.
+
+Source: NVIDIA, MIG User Guide.
+"""
 _ALSO_DIVISIBLE = "RTX PRO 6000 Blackwell"
 _FAMILIES = {"orin": 87, "thor": 110}
-"""Name of a Jetson family -> the SM of its modules. NVML reports only the name of the family for each module."""
+"""Name of a Jetson family -> the SM of the family's modules.
+
+For every module of a Jetson family, NVML reports only the name of the family.
+"""
 
 
 def find(name: str) -> Gpu:
-    """Return the GPU with this name: "T4", "Tesla T4", "NVIDIA GeForce RTX 3090".
+    """Return the GPU with the name `name`: "T4", "Tesla T4", "NVIDIA GeForce RTX 3090".
 
     For a part of a GPU, such as "NVIDIA A100-SXM4-40GB MIG 1g.5gb", `memory_gib` is the memory of the part. Raises
     UsageError for an unknown name, with similar names, and for an unsupported GPU, with the reason.
@@ -71,7 +77,7 @@ def matches(local: str, target: str) -> bool:
 
 
 def _simple(name: str) -> str:
-    """Return a name in lower case, without brands and punctuation: `NVIDIA A100-SXM4-40GB` -> `a100-40gb`."""
+    """Return a GPU's name in lower case, without brands and punctuation: `NVIDIA A100-SXM4-40GB` -> `a100-40gb`."""
     words = re.split(r"[^a-z0-9]+", name.lower().replace("with max-q design", "laptop"))
     return "-".join(word for word in words if word and word not in _NOISE)
 
@@ -86,5 +92,5 @@ def with_capability(name: str, sm: int) -> str:
 
 
 def called(named: Sequence[Gpu]) -> str:
-    """Return a text with the names of GPUs: `the T4 (SM75) and the A10 (SM86)`."""
+    """Return the names and SMs of GPUs as a text: `the T4 (SM75) and the A10 (SM86)`."""
     return " and ".join(f"the {gpu.name} (SM{gpu.sm})" for gpu in named)

@@ -57,7 +57,7 @@ def devices() -> tuple[CudaDevice, ...]:
 
 
 def runtime() -> Known:
-    """Return the version of the CUDA runtime as a fact, with the files of the packages that have the version."""
+    """Return the version of the CUDA runtime as a fact, with the files of the Python packages that have the version."""
     packages = [tools.known(name) for name in _RUNTIME_PACKAGES]
     return Known(runtime_version(), tuple(path for each in packages for path in each.paths))
 

@@ -62,7 +62,7 @@ def _tell(name: str, hardware: Hardware | None) -> Known:
 
 
 def has(rows: Mapping[str, str]) -> bool:
-    """Say whether this machine has a GPU with these facts. Raises KeyError for an unknown fact."""
+    """Say whether a GPU of this machine has the facts in `rows`. Raises KeyError for an unknown fact."""
     return any(all(_FACTS[name](gpu) == value for name, value in rows.items()) for gpu in gpus())
 
 

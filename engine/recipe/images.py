@@ -57,5 +57,5 @@ def modality(images: Images | None) -> Modality:
 
 
 def library(images: Images | None) -> str:
-    """Return the distribution that builds a checkpoint's model: timm for images, transformers for text."""
+    """Return the name of the library that builds a checkpoint's model: timm for images, transformers for text."""
     return "timm" if modality(images) is Modality.IMAGE else "transformers"

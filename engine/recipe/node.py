@@ -10,7 +10,7 @@ from engine.text.places import Position
 
 Scalar = str | int | float | bool | None
 Path = Sequence[str | int]
-"""The path from the root of a document to a value: keys of mappings and indices of lists."""
+"""The path from the root of a YAML document to a value: keys of mappings and indices of lists."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,10 @@ from engine.recipe.yaml_text import parse
 from engine.text.places import Position, Text
 
 SET, ONLY = "--set", "--only"
-"""The options whose arguments K=V are assignments. In errors, the name of an option stands in place of a file name, and
-the number of an argument in place of a line number.
+"""The options of the command line whose arguments K=V are assignments.
+
+In an error about an argument of `--set` or `--only`, the name of the option takes the place of a file name, and the
+number of the argument takes the place of a line number.
 """
 
 

@@ -1,4 +1,4 @@
-"""The schema of a recipe: a frozen pydantic model for each section, with the bounds of each field."""
+"""The schema of a recipe: a frozen pydantic model for each section, with the limits of each field."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class BuildReport(Protocol):
-    """A receiver of a build's events, used as a context manager: the end of the context restores the terminal."""
+    """Receives and shows the events of a build; a context manager whose end restores the terminal."""
 
     def __enter__(self) -> Self: ...
 
@@ -21,4 +21,4 @@ class BuildReport(Protocol):
         """Show the next event of a build."""
 
     def finish(self, summaries: Sequence[Summary]) -> None:
-        """Show the results of the build, after its last event."""
+        """Show the results of the build; called after the last event."""

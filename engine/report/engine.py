@@ -23,7 +23,7 @@ def text(passport: Passport) -> str:
 
 
 def _rows(passport: Passport) -> Iterator[tuple[str, str]]:
-    """Yield the title and the text of each field."""
+    """Yield the title and the text of each field of a passport."""
     sms = ", ".join(f"sm_{sm}" for sm in passport.sms)
     yield "engine", f"{registry.find(passport.kind).title} {passport.tensorrt}, {sizes.decimal(passport.bytes)}"
     yield ("for" if _anywhere(passport) else "built on"), f"{' and '.join(passport.gpu)} ({sms})"
@@ -73,7 +73,7 @@ def _counted(layers: Mapping[str, int] | None) -> str:
 
 
 def _profile(profile: Mapping[str, Extents]) -> str:
-    """Return the least, usual and greatest shape of each input: "input_ids 1x1 / 1x16 / 1x128"."""
+    """Return the smallest, usual and largest shape of each input in a profile: "input_ids 1x1 / 1x16 / 1x128"."""
     return profiles.by_input({name: (ends.min, ends.opt, ends.max) for name, ends in profile.items()})
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from engine.builder.summary import Summary
 
 VERSION = 1
-"""The version of the JSON lines, which the first line of each recipe holds (docs/stability.md)."""
+"""The version of the format of the JSON lines, which the first line about each recipe holds (docs/stability.md)."""
 
 
 class JsonReport:
@@ -31,7 +31,7 @@ class JsonReport:
         print(line(event), flush=True)
 
     def finish(self, summaries: Sequence[Summary]) -> None:
-        """Print nothing: programs read the measured numbers with `recipe show --json`."""
+        """Print no results, because programs read the measured numbers with `recipe show --json`."""
 
 
 def line(event: Event) -> str:

@@ -31,12 +31,12 @@ _MARKS = {
 }
 _FRAMES_PER_SECOND = 8
 _OTHER_LINES, _LEAST_LINES = 4, 4
-"""The number of lines that the view leaves free on the screen, and the least number of lines of the view."""
+"""Lines of the screen that the view of the jobs leaves free, and the smallest number of lines that the view has."""
 
 
 @dataclass
 class _Line:
-    """The line of a job in the view."""
+    """The line about one job in the view of all jobs."""
 
     recipe: str
     job: str
@@ -47,7 +47,7 @@ class _Line:
 
 
 class LiveReport:
-    """Shows every job with its state, its time and the last line of its log.
+    """Shows every job of a build with its state, its time and the last line of its log.
 
     Errors and tables are printed outside the changing view of the jobs, and stay on the screen.
     """
@@ -106,7 +106,7 @@ class LiveReport:
         return Group(grid)
 
     def _visible(self) -> Iterator[_Line]:
-        """Yield the lines of all jobs; on a small screen, only lines of jobs that run, failed or wait for hardware."""
+        """Yield the lines to show: of all jobs, or on a small screen of jobs that run, failed or wait for hardware."""
         room = max(_LEAST_LINES, self._console.height - _OTHER_LINES)
         lines = list(self._lines.values())
         if len(lines) > room:
@@ -129,7 +129,7 @@ class LiveReport:
 
 
 def _is_news(line: _Line) -> bool:
-    """Tell whether a job runs, failed or waits for hardware."""
+    """Tell whether a line is about a job that runs, failed or waits for hardware."""
     if line.ended is not None:
         return line.ended.state in ("failed", "waiting")
     return line.started is not None

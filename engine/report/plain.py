@@ -18,7 +18,7 @@ _WIDTH = 9
 
 
 class PlainReport:
-    """Prints events to standard error, and the tables and the places of packages to standard output."""
+    """Prints events to standard error, and at the end the tables and the packages' folders to standard output."""
 
     def __init__(self, *, many: bool) -> None:
         self._many = many
@@ -32,20 +32,20 @@ class PlainReport:
         return
 
     def on_event(self, event: Event) -> None:
-        """Print the lines of an event."""
+        """Print the lines about an event."""
         if isinstance(event, Finished):
             self._finished = event
         for line in lines(event, many=self._many, reasons=self._reasons):
             print(line, file=sys.stderr, flush=True)
 
     def finish(self, summaries: Sequence[Summary]) -> None:
-        """Print the tables and the packages."""
+        """Print the tables, and a line with the folder of each package."""
         if self._finished is not None:
             print(data(self._finished, summaries), end="", flush=True)
 
 
 def data(finished: Finished, summaries: Sequence[Summary]) -> str:
-    """Return the standard output of a build: tables, then a line for each package."""
+    """Return what a build prints to standard output: tables, then for each package a line with its folder."""
     places = [f"{name} -> {shown(path)}\n" for name, path in finished.packages.items()]
     return tables(summaries) + "".join(places)
 
@@ -53,7 +53,7 @@ def data(finished: Finished, summaries: Sequence[Summary]) -> str:
 def lines(event: Event, *, many: bool, reasons: Reasons | None = None) -> list[str]:
     """Return the lines of an event; with `many` recipes each line names its recipe.
 
-    `reasons` are the errors that were printed before.
+    `reasons` remembers the errors that were printed before.
     """
     match event:
         case Noticed():
@@ -74,7 +74,7 @@ def last_line(state: str, seconds: str, code: int) -> str:
 
 
 def how_to_continue(waits_for: str) -> str:
-    """Return a remark that says how to continue with a job that waits for hardware."""
+    """Return a remark that says how to continue with a job that waits for the hardware `waits_for`."""
     return f"waits for: {waits_for}; run the same command there with this cache (copy cache/ along, or share it)"
 
 

@@ -1,4 +1,4 @@
-"""Reports of quantize as text: the share of the work in the lower precision, and the reasons for the rest."""
+"""Reports of the step `quantize` as text: the share of work in the lower precision, and why other nodes keep theirs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engine.kit.quantization.report import HalfReport, Kept, QdqReport, Quantize
 from engine.text import lists
 
 _NAMED = 3
-"""The greatest number of nodes that a line of the report names."""
+"""Upper limit of the nodes that one line of the report names."""
 
 
 def lines(report: QuantizeReport) -> list[str]:
@@ -43,7 +43,7 @@ def _kept(group: Kept) -> str:
 
 
 def _names(nodes: Mapping[str, float | str]) -> str:
-    """Return names and values of the nodes with the largest values, at most three, and the number of further nodes."""
+    """Return names and values of at most three nodes with the largest values, and how many more nodes there are."""
     furthest: Sequence[str] = sorted(nodes, key=lambda name: -_size(nodes[name]))[:_NAMED]
     more = f" and {len(nodes) - _NAMED} more" if len(nodes) > _NAMED else ""
     return ", ".join(f"{name} {_number(nodes[name])}" for name in furthest) + more

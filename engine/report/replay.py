@@ -27,10 +27,10 @@ from engine.store.stat_cache import TICK_NS
 def keep(
     argv: Sequence[str], session: Session, events: Sequence[Event], summaries: Sequence[Summary], began_ns: int
 ) -> None:
-    """Keep a snapshot of a build that ended without a failure, with the text that an up-to-date run prints.
+    """Keep a snapshot of a build that ended without a failure; the snapshot holds the text that a no-op build prints.
 
-    `began_ns` is the time of the first read of an input. No snapshot is kept where an input changed after `began_ns`,
-    or where a file system may not report changes.
+    `began_ns` is the time at which the build first read an input, in nanoseconds. No snapshot is kept where an input
+    changed after `began_ns`, or where a file system may not report changes.
     """
     finished = events[-1]
     if not isinstance(finished, Finished) or finished.exit not in (Exit.OK, Exit.WAITING) or _changed_meanwhile():
@@ -77,7 +77,7 @@ def _keep(
 
 
 def _changed_meanwhile() -> bool:
-    """Tell whether tools, steps or plugins changed during the build, so that no snapshot may be kept.
+    """Tell whether tools, steps or plugins changed during the build; after such a change no snapshot may be kept.
 
     A snapshot would hold the stat rows of the changed files, although the build used the files before the change.
     """
@@ -104,7 +104,7 @@ def _repeated(finished: Finished) -> Finished:
 
 
 def _again(event: Event) -> Event | None:
-    """Return the event that replaces `event` in a run with nothing to build; None where the run leaves `event` out."""
+    """Return the event to report in place of `event` where nothing has to be built; None where `event` is left out."""
     match event:
         case Ended(state="built"):
             return replace(event, state="cached", seconds=0.0)

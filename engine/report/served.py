@@ -17,7 +17,7 @@ STAND_IN = (
 
 
 def lines(server: Server, why: str, curl: Mapping[str, str]) -> list[str]:
-    """Return the lines that people read once all models are ready; `curl` maps each model to its curl command."""
+    """Return the lines that are printed for people once all models are ready; `curl` has each model's curl command."""
     models = [(name, state.state) for name, state in sorted(server.models.items())]
     addresses = [
         ("HTTP", f"http://{server.http}"),
@@ -35,7 +35,7 @@ def lines(server: Server, why: str, curl: Mapping[str, str]) -> list[str]:
 
 
 def fields(server: Server, why: str, curl: Mapping[str, str]) -> dict[str, object]:
-    """Return the JSON fields of the line that programs read once all models are ready."""
+    """Return the fields of the JSON line about a server that programs read once all models are ready."""
     return {
         "event": "serve",
         "state": "ready",

@@ -18,12 +18,12 @@ from engine.step import Section
 from engine.text import sizes
 
 _NOISY = 0.5
-"""The noise above which the table calls the machine busy.
+"""The noise, as a share of the median, above which the table calls the machine busy.
 
-Noise is the spread of the middle half of the rounds, as a share of the median.
+Noise is the width of the middle half of the rounds' medians, divided by the median of those medians.
 """
 _BEFORE, _BEHIND = ("shape", "runtime", "via", "size", "cosine"), ("speed-up",)
-"""The columns of the table before the measured numbers, and the columns after the measured numbers."""
+"""The columns of the table that stand before the measured numbers, and the columns that stand after them."""
 _USUAL = "ms"
 """The unit of all columns without a unit in their title; the line below the table names this unit."""
 
@@ -61,7 +61,7 @@ def table(summary: Summary) -> str:
 
 
 def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | None) -> list[str]:
-    """Return the rows of bench, aligned, and the lines below them: the device, the noise and the server."""
+    """Return the aligned rows of a bench report, and the lines below the rows: the device, the noise and the server."""
     columns = {name: number for row in bench.rows for name, number in reporting.numbers(type(row)).items()}
     header = (*_BEFORE, *map(_title_of, columns.values()), *_BEHIND)
     rows = [_row(summary, bench, row, columns, validated) for row in bench.rows]
@@ -147,7 +147,7 @@ def _generated(rows: Sequence[BenchRow]) -> list[str]:
 
 
 def _without_one_way(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Leave out the column `via` where all rows were measured in process."""
+    """Return the rows of the table; the column `via` is left out where all rows were measured in process."""
     place = _BEFORE.index("via")
     if any(row[place] != IN_PROCESS for row in rows[1:]):
         return list(rows)
@@ -155,7 +155,7 @@ def _without_one_way(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _grouped(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Leave a shape out where the row above has the same shape."""
+    """Return the rows of the table; a row's shape is left out where the row above has the same shape."""
     shown: list[tuple[str, ...]] = []
     last = ""
     for row in rows:
@@ -171,7 +171,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _on_the_cpu(report: AccuracyReport) -> list[str]:
-    """Return the accuracy of the ONNX graph on the CPU, for a model that its device has not run yet."""
+    """Return the accuracy of the ONNX graph on the CPU as lines, for a built model that its device has not run yet."""
     emulated = f", {report.emulated} emulated" if report.emulated else ""
     return [f"not validated on the device yet; ONNX on the CPU{emulated}:", *_validation(report)]
 

@@ -21,14 +21,17 @@ TOOLS = ("docker", "podman")
 _GPUS: Mapping[str, Sequence[str]] = {"docker": ("--gpus", "all"), "podman": ("--device", "nvidia.com/gpu=all")}
 _DERIVED = "recipe-triton"
 _SHARED_MEMORY = "1g"
-"""The size of /dev/shm, where the python backend passes tensors. docker's default of 64 MB is too small for it."""
+"""The size of the container's /dev/shm, through which the python backend passes tensors.
+
+The default size in docker, 64 MB, is too small for the tensors.
+"""
 _MODELS = "/models"
 _ANSWER_SECONDS, _PULL_SECONDS = 20, 7200
 """Seconds that docker may take for a query, and for pulling or building an image of several gigabytes."""
 _TIMED_OUT, _CANNOT_RUN = 124, 126
 """Exit codes of a command that takes too long (124, as in timeout(1)) or cannot run (126, as in shells)."""
 _DIGEST_LENGTH = 12
-"""How many characters of a digest are in the tag of a derived image."""
+"""The number of characters that the tag of a derived image takes from a digest."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class InContainer(Installation):
     image: str = ""
 
     def launch(self, place: Place) -> Launch:
-        """Return the command that runs the image.
+        """Return the command that runs the server in a container of the image.
 
         The container can read the model repository and nothing else of this machine. docker or podman publishes the
         server's ports at the address of `place.ports`.
@@ -136,7 +139,8 @@ def _fetch(tool: str, base: str, image: str, dockerfile: str) -> None:
 def _run(command: Sequence[str], *, seconds: float, text: str = "") -> subprocess.CompletedProcess[str]:
     """Run a command with `text` on its standard input.
 
-    Where the command cannot run or takes too long, the exit code is not 0 and the error output says why.
+    Where the command cannot run or takes too long, the returned exit code is not 0 and the returned error output says
+    why.
     """
     try:
         return subprocess.run(  # noqa: S603 - docker or podman, found on the PATH

@@ -6,17 +6,17 @@ import re
 from collections.abc import Sequence
 
 TAIL_BYTES = 200_000
-"""How many bytes at the end of a log are read."""
+"""How many bytes at the end of a server's log are read."""
 _SHOWN = 12
-"""The most lines of a log that an error shows."""
+"""The largest number of lines of a server's log that an error shows."""
 _SIGNALLED = 128
 """A shell's exit code of a process that signal n ended is 128 + n."""
 _KILLED = _SIGNALLED + 9
-"""The exit code after SIGKILL."""
+"""The exit code of a process that SIGKILL ended."""
 _POLLED = re.compile(r"Poll failed for model directory '([^']+)': (.+)")
 _TAKEN = re.compile(r"(?i)already in use|port is already allocated")
 _SILENT = re.compile(r"^\s*[+|]|\.cc:\d+\]\s*$")
-"""Lines of a log that say nothing: rows of tables, and the empty log lines above them."""
+"""Lines of a server's log without a message: rows of tables, and the empty log lines above the tables."""
 _MEANINGS = (
     (re.compile(r"No module named '([\w.]+)'"), "the Python of the server lacks {}: install it there"),
     (_TAKEN, "another program took the port"),
@@ -35,7 +35,7 @@ _MEANINGS = (
 
 
 def tail(text: str) -> list[str]:
-    """Return the last lines of a log, without tables and empty lines."""
+    """Return the last lines of a server's log, without rows of tables and empty lines."""
     lines = [line.rstrip() for line in text.splitlines()]
     return [line for line in lines if line and not _SILENT.search(line)][-_SHOWN:]
 
@@ -46,7 +46,7 @@ def unreadable_models(text: str) -> dict[str, str]:
 
 
 def meaning(lines: Sequence[str]) -> str:
-    """Return in plain words what lines of a log mean; empty where no known message is among them."""
+    """Return in plain words what lines of a server's log mean; empty where no line holds a known message."""
     for pattern, plain in _MEANINGS:
         for line in lines:
             match = pattern.search(line)
@@ -68,5 +68,5 @@ def port_is_taken(text: str) -> bool:
 
 
 def ending(code: int) -> str:
-    """Return how a process ended, in words: "exit 1" or "killed by signal 9"."""
+    """Return in words how a process with the exit code `code` ended: "exit 1" or "killed by signal 9"."""
     return f"killed by signal {code - _SIGNALLED}" if code > _SIGNALLED else f"exit {code}"

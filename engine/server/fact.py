@@ -42,7 +42,7 @@ def _server(*, gpu: bool) -> str:
 
 
 def _places() -> Iterator[str]:
-    """Yield the files and folders whose change may mean that another server would be found."""
+    """Yield the files and folders whose change may mean that a search would find another server."""
     yield from places_on_path(on_path.PROGRAM, *container.TOOLS)
     program = shutil.which(on_path.PROGRAM)
     if program is not None:

@@ -11,17 +11,17 @@ from engine.server.installation import KIND_NAMES, Installation, Kind, Lacking
 from engine.server.needs import Needs
 
 KINDS: tuple[Kind, ...] = ("path", "container", "pip")
-"""The kinds of servers, in the order in which `find` tries them."""
+"""The kinds of servers, in the order in which `find` looks for them."""
 
 
 def find(
     needs: Needs | None = None, *, only: Kind | None = None, image: str | None = None, pull: bool = True
 ) -> Installation:
-    """Return the first server that can serve models with these needs.
+    """Return the first server that can serve models with the needs `needs`.
 
-    `only` restricts the search to one kind of server. `image` is the container image that the recipe names. With
-    `pull`, an image that is not on this machine yet is fetched. Raises StepError where no server fits, with a reason
-    for each kind of server.
+    `only` names the one kind of server to look for. `image` is the container image that the recipe names. With `pull`,
+    an image that is not on this machine yet is fetched. Raises StepError where no server fits, with a reason for each
+    kind of server.
     """
     needs = needs or Needs()
     ways: dict[Kind, Callable[[], Installation]] = {

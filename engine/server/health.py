@@ -9,13 +9,14 @@ from engine.client.model_metadata import ModelState
 from engine.errors import StepError
 
 _TIMEOUT = 5.0
-"""Seconds to wait for a response; few are enough, because the server runs on this machine."""
+"""Seconds to wait for a response of the server; few are enough, because the server runs on this machine."""
 
 
 def is_there(address: str, name: str) -> bool:
-    """Return whether the server `name` answers HTTP at ADDRESS:PORT. Triton answers once its models are loaded.
+    """Return whether the server called `name` answers over HTTP at ADDRESS:PORT.
 
-    Before Triton listens, another server may take the port and answer with another name.
+    Triton answers once its models are loaded. Another server may take the port before Triton listens, and then answers
+    with another name.
     """
     try:
         with _client(address) as client:
@@ -33,7 +34,7 @@ def version(address: str) -> str:
 def states(address: str, expected: Sequence[str], unread: Mapping[str, str]) -> dict[str, ModelState]:
     """Return the state of each model of the server, and of each `expected` model that the server does not list.
 
-    `unread` maps the models that the server could not read to the reasons in its log. Raises StepError.
+    `unread` maps each model that the server could not read to the reason that the server's log gives. Raises StepError.
     """
     with _client(address) as client:
         states = client.states()

@@ -17,7 +17,7 @@ Every image of Triton has the backends for ONNX and Python models.
 
 
 def loads(engine: Engine, tensorrt: str) -> bool:
-    """Tell whether a version of TensorRT loads an engine of a package."""
+    """Tell whether the TensorRT of version `tensorrt` loads an engine of a package."""
     return versions.loads_engine(tensorrt, built_by=engine.tensorrt, version_compatible=engine.version_compatible)
 
 
@@ -60,17 +60,17 @@ def _refuse_image(named: ImageTag, engines: Sequence[Engine]) -> None:
 
 
 def _other(engine: Engine) -> str:
-    """Return the hint for an engine that the image of the recipe does not load."""
+    """Return the hint for an engine that does not load in the image that the recipe names."""
     image = _latest([engine])
     return f"the image {image.tag} fits" if image is not None else "build the engine by the image's version"
 
 
 def _latest(engines: Sequence[Engine]) -> Image | None:
-    """Return the latest image that loads all `engines`; None where no known image loads all of them."""
+    """Return the latest known image of Triton that loads all `engines`; None where no known image loads all of them."""
     fitting = (image for image in reversed(IMAGES) if all(loads(engine, image.tensorrt) for engine in engines))
     return next(fitting, None)
 
 
 def address_of(tag: str) -> str:
-    """Return the whole name of the image with a tag, as docker pulls it."""
+    """Return the whole name of Triton's image with a tag, as docker pulls the image."""
     return f"{REPOSITORY}:{tag}"

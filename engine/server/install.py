@@ -16,15 +16,15 @@ from engine.server.installation import Lacking
 from engine.store import file_lock
 
 NUMPY = "numpy==1.26.4"
-"""numpy 1: with numpy 2 the python backend of this server loads models, and then fails on every request."""
+"""Version 1 of numpy, because the python backend of the pip-installed Triton fails on every request with numpy 2."""
 _LIKE_HERE = dict(pin.split("==") for pin in ("onnxruntime==1.31.1", "tokenizers==0.23.3", "pillow==13.0.0"))
 """Packages that python models need, and the version that Triton gets where this Python environment lacks the package.
 
-Where this environment has the package, Triton gets the same version, because the requirements.txt of a built package
-names that version.
+Where this Python environment has one of the packages, Triton gets the version that is installed here, because the
+requirements.txt of a built package names that version.
 """
 _SECONDS = 1800
-"""How many seconds one command may take: half an hour."""
+"""How many seconds one command of the installation may take: half an hour."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def pins() -> list[str]:
 
 
 def _version_here(name: str) -> str | None:
-    """Return the version of a package in this environment; None where it is not installed."""
+    """Return the version of the package `name` in this Python environment; None where the package is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

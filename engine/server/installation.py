@@ -21,7 +21,7 @@ _EXIT_SECONDS = 10
 
 
 class Lacking(Exception):  # noqa: N818 - a reason to look further, not an error yet
-    """The reason why a kind of server cannot be used on this machine; `hint` says what would help."""
+    """Raised with the reason why a kind of server cannot be used on this machine; `hint` says what would help."""
 
     def __init__(self, why: str, hint: str = "") -> None:
         super().__init__(why)
@@ -52,8 +52,8 @@ class Launch:
 class Installation(ABC):
     """A Triton server that can be started on this machine.
 
-    `version` is Triton's version or the tag of the image, and empty where only the running server knows its version.
-    `why` says in words where the server was found.
+    `version` is Triton's version or, for a container, the tag of the image; it is empty where only the running server
+    knows its version. `why` says in words where the server was found.
     """
 
     kind: Kind
@@ -67,7 +67,7 @@ class Installation(ABC):
 
     @abstractmethod
     def launch(self, place: Place) -> Launch:
-        """Write the files that the server needs into its folder, and return the command that starts it.
+        """Write the files that the server needs into the server's folder, and return the command that starts it.
 
         Raises Lacking or OSError where the server's files cannot be written.
         """

@@ -25,7 +25,7 @@ PLAN = "plan.json"
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where Triton's python backend keeps its regions
 _POLL_SECONDS = 0.1
 _CLEANING_SECONDS = 60
-"""How many seconds each command that cleans up may take."""
+"""How many seconds each command may take that cleans up after a server."""
 _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
 """The numbers of the options PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of Linux's prctl(2)."""
 

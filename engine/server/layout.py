@@ -1,4 +1,4 @@
-"""Layout: one model repository made of several packages, for as long as a server needs it."""
+"""Layout: joins several packages into one model repository, which exists as long as a server needs it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ def together(packages: Sequence[BuiltPackage], beside: Path) -> Iterator[Path]:
 
     The repository is a new folder in the directory `beside`. The files of the repository are links to the files of the
     packages: nothing is copied. The folders of the repository are new, so that a file which a server writes beside a
-    model, such as compiled Python, gets into no package. Repositories of killed processes are removed. Raises
-    UsageError where two packages hold a model of one name, StepError for a package that Triton cannot load.
+    model, such as compiled Python, gets into no package. Model repositories that killed processes left behind are
+    removed. Raises UsageError where two packages hold a model of one name, StepError for a package that Triton cannot
+    load.
     """
     _refuse_collisions(packages)
     _refuse_plain(packages)

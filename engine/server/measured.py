@@ -13,7 +13,7 @@ from engine import server as serving
 from engine import tasks
 from engine.client.client import Client
 from engine.client.failures import RequestRefusedError, ServerGoneError
-from engine.client.model_metadata import TEXT, ModelMetadata
+from engine.client.model_metadata import ModelMetadata
 from engine.errors import StepError
 from engine.kit.bench.interleaving import Contender
 from engine.kit.bench.report import ServerReport
@@ -23,6 +23,7 @@ from engine.kit.inputs.tokenizer import Tokenizer
 from engine.kit.triton import repository
 from engine.kit.triton.serving import Serving
 from engine.runtimes.runtime import Runtime
+from engine.runtimes.triton_tensors import TEXT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     Tensors = Mapping[str, np.ndarray]
 
 _TIMEOUT = 300.0
-"""Seconds to wait for a response: a large model on a busy CPU may take minutes."""
+"""Seconds to wait for a response from the measured server: a large model on a busy CPU may take minutes."""
 _PAIR = 2
 """The number of texts in a row of a model that takes pairs of texts."""
 _PLAIN = "as_exported"
@@ -54,10 +55,10 @@ def started(
 ) -> Iterator[tuple[tuple[Contender, ...], ServerReport]]:
     """Serve the models until the block ends; yield a contender for each model and way, and the report on the server.
 
-    The first of `models` is the recipe's own model. `ways` holds triton-grpc, triton-http or both. The model
-    repositories are written as in packages, but without image preprocessing. On a CPU each model gets `threads`
-    threads, as a model in process does, unless the recipe's own fields set the number of threads. Raises StepError
-    where there is no server, where the server cannot serve a model, and for a model that generates text.
+    The first of `models` is the recipe's own model. `ways` holds the ways to call the server: triton-grpc, triton-http
+    or both. The model repositories are written as in packages, but without image preprocessing. On a CPU each model
+    gets `threads` threads, as a model in process does, unless the recipe's own fields set the number of threads. Raises
+    StepError where there is no server, where the server cannot serve a model, and for a model that generates text.
     """
     _refuse_generation(checkpoint, models[0].serving)
     folder = scratch / "repository"
@@ -77,7 +78,7 @@ def started(
                 runtime=model.runtime,
                 via=way,
                 ours=model.ours,
-                prepare=partial(_prepare, client, called, _tokenizer(folder, model)),
+                prepare=partial(_prepare, client, called, repository.tokenizer_of(folder, model.serving.model_name)),
             )
             for way, client in clients.items()
             for model, called in zip(models, metadata, strict=True)
@@ -104,7 +105,7 @@ def entry(client: Client, name: str, model: str) -> ModelMetadata:
 
 
 def arrays(model: ModelMetadata, inputs: Tensors, tokenizer: Path) -> dict[str, np.ndarray]:
-    """Return the arrays to send to a served model, made from `inputs`: the tensors for the same model in process.
+    """Return the arrays to send to a served model; `inputs` are the tensors that the same model gets in process.
 
     A model that takes texts gets as many texts as `inputs` has rows, each with as many tokens as a row of `inputs`. A
     model that takes tensors gets `inputs`. `tokenizer` is the tokenizer.json of the package. Raises StepError where no
@@ -152,14 +153,10 @@ def _url(way: str, server: Server) -> str:
     return f"grpc://{server.grpc}" if way == "triton-grpc" else f"http://{server.http}"
 
 
-def _tokenizer(repository_folder: Path, model: ServedModel) -> Path:
-    return repository_folder / f"{model.serving.model_name}_tokenizer" / "1" / "tokenizer.json"
-
-
 def _served_by_tensors(options: Serving) -> Serving:
     """Return the options without image preprocessing: clients then send tensors.
 
-    The time of the preprocessing depends on the image files that clients send, and bench has no such files.
+    The time that image preprocessing takes depends on the image files that clients send, and bench has no image files.
     """
     return options.model_copy(update={"images": None})
 

@@ -18,7 +18,7 @@ _PLATFORMS = {**{each.platform: each.backend for each in Backend if each.platfor
 
 @dataclass(frozen=True)
 class Engine:
-    """A TensorRT engine of a repository: the version that built it, and whether later minor versions load it."""
+    """A TensorRT engine of a model repository: its TensorRT version, and whether later minor versions load it."""
 
     model: str
     tensorrt: str
@@ -27,17 +27,17 @@ class Engine:
 
 @dataclass(frozen=True)
 class Needs:
-    """The needs of all models of a repository together: backends, GPUs, TensorRT engines, packages, response cache."""
+    """What the models of a repository need together: backends, GPUs, TensorRT engines, packages, a response cache."""
 
     models: tuple[str, ...] = ()
     backends: frozenset[str] = frozenset()
     gpu: tuple[str, ...] = ()
-    """The models that need a GPU."""
+    """The names of the models that need a GPU."""
     engines: tuple[Engine, ...] = ()
     requirements: Mapping[str, str] = field(default_factory=dict)
     """Package of a python model, as in requirements.txt -> the model that needs it."""
     cached: tuple[str, ...] = ()
-    """The models whose responses go into the server's cache."""
+    """The names of the models whose responses the server keeps in its cache."""
 
 
 def needs_of(repository: Path) -> Needs:
@@ -87,7 +87,7 @@ def _engine(folder: Path) -> Engine:
 
 
 def _requirements(folder: Path) -> list[str]:
-    """Return the lines of a model's requirements.txt without comments; none where the model has no requirements.txt."""
+    """Return a model's requirements.txt as lines without comments; an empty list without such a file."""
     try:
         lines = (folder / REQUIREMENTS).read_text("utf-8").splitlines()
     except OSError:

@@ -69,10 +69,10 @@ def _version(home: Path) -> str:
 
 
 def _tensorrt() -> str:
-    """Return the version of the TensorRT beside the server, the latest of several; empty where no TensorRT is found.
+    """Return the version of TensorRT where the server is installed, the latest of several; empty where none is found.
 
-    In an image of NVIDIA that recipe knows, the version comes from recipe's table of images; elsewhere from the
-    library's file name.
+    In an image of NVIDIA that recipe knows, the version comes from recipe's table of images; elsewhere from the file
+    name of TensorRT's library.
     """
     named = triton_images.read(os.environ.get(_RELEASE, ""))
     if named is not None and named.image is not None:

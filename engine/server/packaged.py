@@ -16,7 +16,7 @@ from engine.server.needs import Needs
 
 SERVER = "nvidia-pytriton==0.7.0"
 VERSION = "2.51.0"
-"""The version of Triton in `SERVER`."""
+"""The version of the Triton that the package `SERVER` installs."""
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 INSTALL = "recipe serve --install"
 _LAST_PYTHON = (3, 12)
@@ -37,7 +37,7 @@ class Packaged(Installation):
     stand_in = True
 
     def launch(self, place: Place) -> Launch:
-        """Write the backends into the server's folder; return the command.
+        """Write the backends into the server's folder; return the command that starts the server.
 
         Of this process's environment variables the server gets only HOME.
         """
@@ -112,7 +112,7 @@ def packages(environment: Path) -> Path:
 
 
 def lacks(environment: Path, needs: Needs) -> list[str]:
-    """Return the packages of the python models that the environment lacks, or has in another version."""
+    """Return the Python packages for python models that the environment lacks or has in another version."""
     site = packages(environment)
     stub = site / "pytriton" / "tritonserver" / "python_backend_stubs" / PYTHON
     installed = {dist.name.lower().replace("_", "-"): dist.version for dist in metadata.distributions(path=[str(site)])}

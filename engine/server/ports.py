@@ -1,4 +1,4 @@
-"""The ports of a server: ports that the user names, and free ports that are chosen for the rest."""
+"""The ports of a server: ports that the user names, and free ports for those that the user does not name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engine.errors import UsageError
 USUAL = (8000, 8001, 8002)
 """Triton's default ports for HTTP, gRPC and metrics."""
 _TRIES = 20
-"""How many groups of ports are tried: 8000 to 8002, then 8010 to 8012, and so on."""
+"""How many groups of three ports are tried: 8000 to 8002, then 8010 to 8012, and so on."""
 _STRIDE = 10
 
 
@@ -27,7 +27,10 @@ class Ports:
 
 
 def free(address: str = "127.0.0.1") -> Ports:
-    """Return three ports that are free now. Raises UsageError where the address does not belong to this machine."""
+    """Return three ports that no program uses now, for HTTP, gRPC and metrics.
+
+    Raises UsageError where the address does not belong to this machine.
+    """
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(_bound(address, 0)) for _ in USUAL]
         numbers = [each.getsockname()[1] for each in sockets]

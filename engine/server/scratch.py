@@ -45,7 +45,7 @@ class Scratch:
         disk.replace(self.folder / keeper.PLAN, json.dumps(plan).encode(), fresh=self.folder / "fresh")
 
     def drop(self) -> None:
-        """Remove the folder, and release the lock."""
+        """Remove the server's folder, and release the lock of the folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
         with contextlib.suppress(OSError):
             self.lock.release()

@@ -23,25 +23,25 @@ from engine.server.ports import Ports
 from engine.server.scratch import Scratch
 
 STOP_SECONDS = 20.0
-"""How many seconds a server may take to end after it was asked to; then the keeper kills the server."""
+"""How many seconds a server may take to end after it was asked to end; then the keeper kills the server."""
 _CLEARED_SECONDS = 90.0
 """How many seconds the keeper may take to clean up after the server."""
 _POLL_SECONDS = 0.05
 _TRIES = 3
-"""The most attempts to start a server; an attempt fails where another program takes one of the server's ports."""
+"""Upper limit of the attempts to start a server; an attempt fails where another program takes a port of the server."""
 _LOG = "server.log"
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server whose models are ready. `http`, `grpc` and `metrics` are ADDRESS:PORT."""
+    """A server whose models are ready. `http`, `grpc` and `metrics` are addresses of the form ADDRESS:PORT."""
 
     http: str
     grpc: str
     metrics: str
     kind: Kind
     version: str
-    """Triton's version, from the running server."""
+    """Triton's version, as the running server reports it."""
     stand_in: bool
     """Whether a stand-in for Triton's onnxruntime backend answers for ONNX models."""
     models: Mapping[str, ModelState]
@@ -50,11 +50,11 @@ class Server:
     _keeping: Keeping = field(repr=False, compare=False)
 
     def ended(self) -> int | None:
-        """Return the server's exit code, 128 + n where signal n ended it; None while it runs."""
+        """Return the server's exit code, 128 + n where signal n ended the server; None while the server runs."""
         return self._keeping.process.poll()
 
     def last_words(self) -> list[str]:
-        """Return the last lines of the log, also when the log file is removed already."""
+        """Return the last lines of the server's log, even where the log file is removed already."""
         return diagnosis.tail(self._keeping.text())
 
 
@@ -62,7 +62,7 @@ class Server:
 class Keeping:
     """The keeper process of a server, the instructions by which the keeper cleans up, and the log.
 
-    The log is open, so that it can be read after its file was removed.
+    The log file stays open, so that the log can be read after the file was removed.
     """
 
     process: subprocess.Popen[bytes]
@@ -70,7 +70,7 @@ class Keeping:
     log: BinaryIO
 
     def text(self) -> str:
-        """Return the end of the log."""
+        """Return the end of the server's log as text."""
         size = os.fstat(self.log.fileno()).st_size
         return os.pread(self.log.fileno(), diagnosis.TAIL_BYTES, max(0, size - diagnosis.TAIL_BYTES)).decode(
             "utf-8", "replace"
@@ -103,7 +103,7 @@ class Keeping:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A server to start: the installation of Triton, and the arguments of `start`."""
+    """What is needed to start a server: the installation of Triton, and the arguments of `start`."""
 
     installation: Installation
     repository: Path
@@ -205,7 +205,7 @@ def _start_keeper(plan: _Plan, own: Scratch, ports: Ports, log: Path) -> Keeping
 def _ready(plan: _Plan, name: str, keeping: Keeping, ports: Ports, log: Path) -> Server:
     """Wait until the server has loaded its models. Raises StepError where the server ends or a model fails to load.
 
-    `name` is the name that the server itself returns: another server on the port has another name.
+    `name` is the name that the started server gives to clients; another server on the port has another name.
     """
     pid = int((keeping.process.stdout.readline() if keeping.process.stdout else b"") or 0)
     host = "127.0.0.1" if ports.address == "0.0.0.0" else ports.address  # noqa: S104 - where to ask, not to listen

@@ -19,7 +19,7 @@ from engine.store.store import Record, Store
 
 @dataclass(frozen=True)
 class CollectionLimits:
-    """The limits of a collection. A limit of None is no limit."""
+    """The limits of a collection. A limit with the value None does not restrict the collection."""
 
     reach: Collection[Digest] | None = None
     """Keys whose records the collection keeps, however old the records are.
@@ -200,7 +200,7 @@ def _choice(records: Mapping[Digest, Record], last: Mapping[Digest, float], limi
 def _too_much(
     records: Mapping[Digest, Record], oldest: Sequence[Digest], gone: set[Digest], max_bytes: int
 ) -> list[Digest]:
-    """Return the oldest keys whose removal brings the store below `max_bytes`.
+    """Return the keys of the records, the longest unused first, whose removal brings the store below `max_bytes`.
 
     A file that several records share frees its space with the last of these records.
     """

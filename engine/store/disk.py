@@ -31,7 +31,7 @@ def explained(root: Path) -> Iterator[None]:
 
 
 def replace(path: Path | str, data: bytes, *, fresh: Path | str, flushed: bool = False) -> None:
-    """Replace a file in one step: a reader sees the old or the new content, even if the writer is killed.
+    """Replace a file atomically: a reader sees the old or the new content, even if the writer is killed.
 
     Raises OSError.
 

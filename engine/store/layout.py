@@ -25,7 +25,7 @@ class Layout:
 
     @cached_property
     def artifacts(self) -> Path:
-        """The folder of artifacts; each artifact is a folder `<digest of the content>/` in it."""
+        """The folder of artifacts; each artifact is a subfolder that has the digest of its content as its name."""
         return self.root / "artifacts"
 
     @cached_property

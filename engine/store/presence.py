@@ -42,7 +42,7 @@ class Presence:
         os.write(self._lock.handle, key.encode() + b"\n")
 
     def write(self, path: Path, data: bytes) -> None:
-        """Replace a file in one step: a reader sees the old or the new content, even if the writer is killed.
+        """Replace a file atomically: a reader sees the old or the new content, even if the writer is killed.
 
         Raises OSError.
 

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _SHOWN_COLUMNS = 160
-"""The most characters of a line that an error shows. For a place beyond column 160, the error shows no line."""
+"""Upper limit of the characters of a source line that an error shows.
+
+For a place beyond column 160, the error shows no line.
+"""
 
 # The line breaks of YAML 1.1, as libyaml counts them.
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
@@ -32,7 +35,7 @@ class Text:
         return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", self.raw_line(number)).replace("\t", " ")
 
     def position(self, index: int) -> Position:
-        """Return the place of the character at `index`."""
+        """Return the place of the character at `index` in the text."""
         lines = _BREAK.split(self.content[:index])
         return Position(self, len(lines), len(lines[-1]) + 1)
 

@@ -17,7 +17,7 @@ _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,6})?) *([kmgt]i?)?(b)?", re.IGNORE
 def parse(text: str, *, letters: bool = False) -> int:
     """Return the number of bytes in a text: `20GB` is decimal, `512MiB` is binary, and `4096` is a number of bytes.
 
-    With `letters`, the letter of a unit alone is understood: `1.5g` is `1.5GB`, `2Gi` is `2GiB`. Raises ValueError.
+    With `letters`, a unit may be written without its B: `1.5g` is `1.5GB`, `2Gi` is `2GiB`. Raises ValueError.
     """
     match = _SIZE.fullmatch(text)
     if match is None or (match[2] and not match[3] and not letters):

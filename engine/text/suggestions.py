@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 ALIKE = 0.6
-"""The least similarity from 0 to 1 that makes two words look alike.
+"""The similarity, from 0 to 1, from which on two words count as alike.
 
-Source of the number: the default cutoff of difflib.get_close_matches.
+The number is the default cutoff of difflib.get_close_matches.
 """
 
 

@@ -126,7 +126,7 @@ def _base(node: ast.ImportFrom, package: str) -> str:
 
 
 def _in_scope(body: Iterable[ast.AST], *, runs: bool) -> Iterator[tuple[ast.AST, bool]]:
-    """Yield pairs of a node of a scope and True, or False if only type checkers read the node, in source order.
+    """Yield each node of a scope in the order of the text, with True, or with False if only type checkers read it.
 
     The result has no nodes of inner scopes, for example of functions in the body.
     """

@@ -17,7 +17,7 @@ The attributes `makes` and `after` decide a step's inputs, and each input has a 
 decides when the job starts.
 """
 _OPENED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-"""Kinds of nodes in whose bodies the order of import statements does not matter.
+"""The kinds of nodes of a syntax tree in whose bodies the order of import statements does not matter.
 
 The order of import statements can matter in the body of an `if` or `try` statement.
 """
@@ -33,7 +33,7 @@ Led = tuple[str | None, str]
 For a module whose code counts in keys, the value is the pair (module, name in the module); for any other code, it is
 the pair (None, dotted name)."""
 NOTHING: Led = (None, "")
-"""The target of an import of a whole module of this package whose code does not count in keys."""
+"""The value for an import of a whole module of the package `engine` whose code does not count in keys."""
 
 
 @dataclass

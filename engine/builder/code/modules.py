@@ -15,7 +15,7 @@ _COUNTED = (
 )
 """The modules of this package whose code counts in keys: the modules that do the work of steps."""
 _LOOKED_UP = ("engine.runtimes.registry", "engine.runtimes.triton_images")
-"""Modules whose code does not count in keys, although `_COUNTED` names their packages.
+"""Modules whose code does not count in keys, although `_COUNTED` names their Python packages.
 
 The code of a module in `_LOOKED_UP` need not count, because the values that a recipe takes from the module are rows of
 the key already, or because a step's `code_used` names the module.
@@ -23,7 +23,7 @@ the key already, or because a step's `code_used` names the module.
 
 
 def is_ours(module: str) -> bool:
-    """Say whether a module belongs to this package."""
+    """Say whether a module belongs to the Python package `engine`."""
     return package_of(module) == OURS
 
 
@@ -44,7 +44,7 @@ def counts(module: str, asker: str) -> bool:
 
 
 def is_known(module: str, asker: str) -> bool:
-    """Say whether a module belongs to this package or to the package of `asker`.
+    """Say whether a module belongs to the Python package `engine` or to the Python package of `asker`.
 
     All other modules are libraries, whose code is never read.
     """

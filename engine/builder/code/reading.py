@@ -78,7 +78,7 @@ def forget() -> None:
 
 @cache
 def _source(path: Path, module: str) -> _Source:
-    """Return a module's source, its tree and the names that its imports bind."""
+    """Return the text of a module, its syntax tree and the names that its imports bind."""
     before = os.stat(path)
     text = path.read_bytes()
     tree = ast.parse(text)

@@ -25,10 +25,10 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
-    """A model that is timed, and the way to it: in this process or through a server.
+    """A model that is timed, and how it is called: in this process or through a server.
 
-    `prepare` takes the inputs, does all work that is not timed, and returns the call that is timed. The call runs
-    inside the context that `active` returns.
+    `prepare` takes the inputs, does all work that is not timed, and returns the function that is timed. The timed
+    function runs inside the context that `active` returns.
     """
 
     runtime: str
@@ -49,9 +49,10 @@ class Contender:
 
 @dataclass(frozen=True)
 class Budget:
-    """The time of a measurement, in seconds for all contenders together, and its number of rounds.
+    """The seconds that a measurement of all contenders together may take, and its number of rounds.
 
-    A p99 needs at least a hundred runs. A slow model gets fewer runs, but at least one in each round.
+    A p99 needs at least a hundred runs. A slow model gets fewer runs than a fast model, but at least one run in each
+    round.
     """
 
     seconds: float = 8.0
@@ -61,12 +62,12 @@ class Budget:
 
 
 _SETTLING = 2
-"""Calls at the start of a turn that are not timed: the caches still hold the weights of another model."""
+"""Calls at the start of a turn that are not timed, because the caches still hold another model's weights."""
 _STABLE = 0.05
 """The warm-up ends with a batch whose median is less than 5 % below the best median so far, and whose p75 lies at
 most 10 % above its p25."""
 _BATCH = 5
-"""Calls in a batch of the warm-up, which compares the latencies of each batch of calls with the batches before."""
+"""Calls in a batch of the warm-up; the warm-up compares each batch's latencies with those of the batches before."""
 _RAW_DIGITS = 3
 """Decimal places of each single latency in milliseconds in latencies.json: whole microseconds."""
 
@@ -76,9 +77,9 @@ def bench_rows(
 ) -> list[tuple[BenchRow, list[list[float]]]]:
     """Return the row and the latencies of each contender: for each round a list of milliseconds.
 
-    In the row of the recipe's own model, `ratio_to` says how many times longer each rival with the same `via`
-    (for example triton-grpc) takes. Contenders behind a server lengthen the measurement, so that they take no time from
-    the contenders in process.
+    In the row of the recipe's own model, `ratio_to` says how many times longer each rival with the same `via` (for
+    example triton-grpc) takes. The measurement takes longer where some contenders run on a server, so that the
+    contenders in process keep their time.
     """
     in_process = sum(each.via == IN_PROCESS for each in contenders)
     share = len(contenders) / max(1, in_process)
@@ -107,7 +108,7 @@ def bench_rows(
 def measure(
     contenders: Sequence[Contender], inputs: Tensors, budget: Budget, *, clock: Clock = time.perf_counter
 ) -> list[list[list[float]]]:
-    """Return for each contender its latencies in seconds, a list for each round.
+    """Return for each contender a list of rounds; each round is a list of latencies in seconds.
 
     The order of the turns changes from round to round: A B C, then B C A, then C A B. Before the first round each
     contender is warmed up until its latency is stable.
@@ -134,7 +135,7 @@ def measure(
 
 
 def _warm_up(call: Call, seconds: float, clock: Clock) -> float:
-    """Call until the latency is stable or `seconds` are over; return the median of the last calls."""
+    """Call a model until its latency is stable or `seconds` are over; return the median latency of the last calls."""
     end = clock() + seconds
     batch = _times(call, 1, clock)
     best = stats.median(batch)

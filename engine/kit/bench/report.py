@@ -1,4 +1,4 @@
-"""Bench report: a row of latencies for each model, shape and way, and the machine that measured them."""
+"""Bench report: a row of latencies for each model, shape and way of calling, and the machine that measured them."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class BenchRow:
     p99_ms: float = field(metadata=measured("p99", unit="ms", digits=3))
     runs: int
     noise: float
-    """The interquartile range of the rounds' medians, divided by their median."""
+    """The noise of the row: the interquartile range of the rounds' medians, divided by the median of those medians."""
     shape: Mapping[str, int]
     via: str
     runtime: str
     ours: bool
     """Whether the recipe builds the model. A model that the recipe does not build is a rival."""
     ratio_to: Mapping[str, float]
-    """For the recipe's own model: how many times longer each rival with the same `via` takes (median over rounds)."""
+    """For the recipe's own model: how many times longer each rival takes that is called in the same way (`via`)."""
     new_tokens: int | None = None
-    """How many tokens a call generates, where the model generates text."""
+    """How many tokens one call generates; None where the model generates no text."""
     tokens_per_s: float | None = None
     """Generated tokens per second, of all rows of a batch together."""
 
@@ -50,7 +50,7 @@ class BenchRow:
         ours: bool,
         ratio_to: Mapping[str, float],
     ) -> Self:
-        """Return the row of latencies in milliseconds, a list for each round."""
+        """Return the row made from latencies in milliseconds, a list for each round."""
         every = [value for values in rounds_ms for value in values]
         return cls(
             mean_ms=round(math.fsum(every) / len(every), stats.MS_DIGITS),
@@ -69,7 +69,10 @@ class BenchRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerReport:
-    """The Triton server of a measurement. `asked` is the model that got the requests."""
+    """The Triton server that served the models in a measurement.
+
+    `asked` is the name of the model that got the requests.
+    """
 
     kind: str
     version: str
@@ -79,7 +82,7 @@ class ServerReport:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchReport(TypedReport):
-    """The rows of one run of bench, in which all models took turns."""
+    """The rows of latencies from one run of bench, in which all models took turns."""
 
     threads: int
     cpu: str
@@ -90,15 +93,15 @@ class BenchReport(TypedReport):
 
     @property
     def noise(self) -> float:
-        """The largest noise of any row."""
+        """The largest noise among the rows of the report; 0 for a report without rows."""
         return max((row.noise for row in self.rows), default=0.0)
 
     @property
     def processor(self) -> str:
-        """The CPU of the run and the number of threads: "Xeon, 8 threads"."""
+        """The name of the CPU and the number of threads that were used: "Xeon, 8 threads"."""
         return f"{self.cpu}, {lists.counted(self.threads, 'thread')}"
 
     def ours_beside(self, rival: BenchRow) -> BenchRow | None:
-        """Return the row of the recipe's own model that has the rival's shape and `via`; None without such a row."""
+        """Return the row of the recipe's own model with the shape and the `via` of `rival`; None without such a row."""
         same = (row for row in self.rows if row.ours and row.shape == rival.shape and row.via == rival.via)
         return next(same, None)

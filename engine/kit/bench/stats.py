@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 MS_DIGITS = 4
-"""Decimal places of milliseconds in a report: tenths of a microsecond."""
+"""Decimal places of times in milliseconds in a report; the last place is a tenth of a microsecond."""
 RATIO_DIGITS = 4
 """Decimal places of ratios and shares in a report."""
 
@@ -26,12 +26,12 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def median(values: Sequence[float]) -> float:
-    """Return the median: the middle value, or the mean of the two middle values."""
+    """Return the median of the values: the middle one, or the mean of the two in the middle."""
     return percentile(values, 0.5)
 
 
 def spread(values: Sequence[float]) -> float:
-    """Return the interquartile range of the values, divided by their median.
+    """Return the interquartile range of the values, divided by the median of the values.
 
     The spread of the rounds' medians is the noise of a measurement: 0 on a quiet machine. A single disturbed round
     changes the noise little.
@@ -41,10 +41,11 @@ def spread(values: Sequence[float]) -> float:
 
 
 def ratio(rival: Sequence[Sequence[float]], ours: Sequence[Sequence[float]]) -> float:
-    """Return how many times longer the rival takes: the median over rounds of the ratio of a round's medians.
+    """Return how many times longer the rival takes than the recipe's own model.
 
-    The rival and the recipe's own model run in each round. A machine that slows down for a while slows down both
-    models, and their ratio stays the same.
+    Each round gives one ratio: the rival's median latency divided by the own model's median latency. The result is the
+    median of the ratios of all rounds. A machine that slows down for a while slows down both models in a round, and the
+    ratio of the round stays the same.
     """
     pairs = zip(rival, ours, strict=True)
     return round(median([median(theirs) / median(mine) for theirs, mine in pairs]), RATIO_DIGITS)

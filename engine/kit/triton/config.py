@@ -16,9 +16,10 @@ Config = Any
 FILE = "config.pbtxt"
 
 _GRAPH_LEVELS = {"basic": -1, "extended": 1, "disabled": 2}
-"""ONNX Runtime's optimization levels as `optimization.graph.level`; Triton's default is `all`.
+"""Name of ONNX Runtime's optimization level -> its number in `optimization.graph.level`.
 
-Source: README of triton-inference-server/onnxruntime_backend, "Model Config Options".
+Triton's default is the level `all`. Source: README of triton-inference-server/onnxruntime_backend, "Model Config
+Options".
 """
 
 
@@ -31,7 +32,7 @@ class Signature:
 
     @property
     def batch_axis(self) -> str | None:
-        """The free axis that comes first in every input and output; None without such an axis.
+        """The axis without a fixed size that comes first in every input and output; None without such an axis.
 
         The name of the axis must say that the axis is a batch. The first axis of a recurrent model may be time, and
         Triton must not join requests along the time axis.
@@ -46,7 +47,7 @@ class Signature:
 
     @property
     def can_batch(self) -> bool:
-        """Whether every input and output begins with a free axis, of any name."""
+        """Whether every input and output begins with an axis without a fixed size, whatever the name of the axis is."""
         return all(
             tensor.shape and isinstance(tensor.shape[0], str)
             for tensor in (*self.inputs.values(), *self.outputs.values())
@@ -56,7 +57,7 @@ class Signature:
 def max_batch(signature: Signature, requested: int | None, largest: Mapping[str, int]) -> int:
     """Return Triton's max_batch_size; 0 means that Triton joins no requests.
 
-    With max_batch_size 0 the shapes in the configuration have all axes; otherwise they leave out the batch axis.
+    With max_batch_size 0 the shapes in the configuration have all axes; otherwise the shapes leave out the batch axis.
 
     `requested` is the recipe's `max_batch_size`. `largest` is the greatest extent of each axis in the profiles.
     Raises StepError where the recipe requests batches of a model without a free first axis.
@@ -83,7 +84,7 @@ def model_config(
     level: str = "all",
     gpu: bool = False,
 ) -> Config:
-    """Return the configuration of the model itself.
+    """Return the configuration of the built model itself, without the models around it.
 
     `platform` is Triton's name for the kind of model, such as `onnxruntime_onnx`. `batch` is the max_batch_size,
     `level` ONNX Runtime's optimization level, and `gpu` tells whether the instances run on GPUs. Raises StepError for a
@@ -115,7 +116,7 @@ def as_text(config: Config) -> str:
 def read(folder: Path, *, allow_unknown_field: bool = False) -> Config:
     """Return the configuration in a model's folder of a repository.
 
-    With `allow_unknown_field`, fields that the installed version of tritonclient does not know are left out. Raises
+    With `allow_unknown_field`, fields of the file that the installed tritonclient does not know are left out. Raises
     OSError for a file that cannot be read, and ValueError for a text that is no configuration.
     """
     from google.protobuf import text_format
@@ -136,12 +137,12 @@ def named(name: str, batch: int) -> Config:
 
 
 def dtype(triton_type: str) -> str:
-    """Return numpy's name of one of Triton's types: "int64" for TYPE_INT64."""
+    """Return numpy's name of one of Triton's datatypes: "int64" for TYPE_INT64."""
     return next(name for name, triton_name in TYPES.items() if triton_name == triton_type)
 
 
 def _describe(field: Any, tensor: Input, *, batched: bool) -> None:
-    """Write a tensor's name, type and shape into `field`; with `batched` the shape leaves out the first axis.
+    """Write a tensor's name, type and shape into `field`; with `batched` the written shape leaves out the first axis.
 
     `field` is an input or output of a configuration. Raises StepError for a tensor that Triton cannot describe.
     """

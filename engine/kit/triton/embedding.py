@@ -18,7 +18,7 @@ NAME = "sentence_embedding"
 """The name that sentence-transformers gives to the embedding: an output [batch, hidden], float32."""
 STATES, MASK = "last_hidden_state", "attention_mask"
 _OPSET = 18
-"""From this opset on, every reduction of ONNX takes its axes as an input."""
+"""From this opset on, every reduction operator of ONNX takes its axes as an input, not as an attribute."""
 _RANK = 3
 """The axes of the hidden states: batch, tokens, hidden."""
 
@@ -44,7 +44,7 @@ def pooled(model: Path, checkpoint: Path, out: Path) -> Path:
 
 
 def _modules(checkpoint: Path) -> Sentences | None:
-    """Return the pooling of a checkpoint; None for a checkpoint whose pooling is neither `mean` nor `cls`."""
+    """Return how a checkpoint pools hidden states; None where the pooling is neither `mean` nor `cls`."""
     try:
         modules = sentences.load(checkpoint)
     except sentences.UnsupportedModules:

@@ -67,9 +67,9 @@ def refuse_unused(serving: Serving, parts: Collection[str]) -> None:
 def merge(config: Config, overrides: Mapping[str, Any]) -> None:
     """Merge `overrides`, fields of a recipe, into `config`.
 
-    A message (`optimization`, `dynamic_batching`) is merged field by field, and a map (`parameters`) key by key. A list
-    of the recipe (`instance_group`) replaces the list in `config`. A field that is `null` in the recipe is removed from
-    `config`. Raises StepError where protobuf refuses a value.
+    A message of the recipe (`optimization`, `dynamic_batching`) is merged into `config` field by field, and a map
+    (`parameters`) key by key. A list of the recipe (`instance_group`) replaces the list in `config`. A field that is
+    `null` in the recipe is removed from `config`. Raises StepError where protobuf refuses a value.
     """
     from google.protobuf import json_format
 

@@ -1,4 +1,4 @@
-"""Generation: the parts of a model that generates text: its graphs, and two python models that clients call."""
+"""Generation: the parts of a package that generates text, namely graphs and the two python models that clients call."""
 
 # Sources: Triton's documentation: "Business Logic Scripting" and "Decoupled mode" of the python backend, "Generate
 # Extension", "Optional inputs" of the model configuration. The first past has tensors of extent 0; Triton's own test
@@ -23,18 +23,19 @@ from engine.kit.triton.parts import Files, Part
 from engine.kit.triton.serving import Serving
 from engine.recipe.model_config import GraphPart
 from engine.runtimes.served import Served
+from engine.runtimes.triton_tensors import MAX_NEW_TOKENS, STOP, TEXT
 from engine.tasks import AnswerTensor
 
 Graphs = Mapping[str, tuple[Config, Signature]]
-"""The configuration and the signature of each graph, by its folder in a built model.
+"""The configuration and the signature (inputs and outputs) of each graph, by the graph's folder in a built model.
 
 A built model has one folder, `graphs.WHOLE`, or the two folders `graphs.ENCODER` and `graphs.DECODER`.
 """
 
 _TAKES = (
-    AnswerTensor("TEXT", "TYPE_STRING", (1,)),
-    AnswerTensor("MAX_NEW_TOKENS", "TYPE_INT32", (1,)),
-    AnswerTensor("STOP", "TYPE_STRING", (-1,)),
+    AnswerTensor(TEXT, "TYPE_STRING", (1,)),
+    AnswerTensor(MAX_NEW_TOKENS, "TYPE_INT32", (1,)),
+    AnswerTensor(STOP, "TYPE_STRING", (-1,)),
 )
 """The inputs of the two models that generate text for clients: TEXT is required, the other inputs are optional."""
 _GIVES = (
@@ -44,13 +45,13 @@ _GIVES = (
 )
 data = ("../generation/greedy.py",)  # packages carry this file unchanged
 _KINDS: Mapping[str, GraphPart] = {graphs.WHOLE: "model", graphs.ENCODER: "encoder", graphs.DECODER: "decoder"}
-"""The folder of a graph -> its name under `package.triton.models`; a single graph is the model itself."""
+"""Folder of a graph -> the graph's name under `package.triton.models`; a graph without others is called "model"."""
 
 
 def parts(
     serving: Serving, validated: Path, checkpoint: Path, scratch: Path, *, task: str
 ) -> tuple[list[Part], dict[str, Files]]:
-    """Return the models of the repository, and the files of each graph by the name of the graph's model.
+    """Return the models of the repository, and for each graph the files of its model, by the model's name.
 
     Clients call the last of the returned models.
 
@@ -80,7 +81,7 @@ def parts(
 
 
 def _graph(serving: Serving, model: Served, kind: GraphPart) -> tuple[Config, Signature]:
-    """Return the configuration and the signature of a graph.
+    """Return the configuration and the signature (inputs and outputs) of a graph.
 
     The configuration has no dynamic batching: Triton could not join requests whose texts have different lengths, and
     joining would copy the large KV cache of each request. A python model joins the rows of several requests itself,
@@ -95,7 +96,7 @@ def _graph(serving: Serving, model: Served, kind: GraphPart) -> tuple[Config, Si
 def _entry(name: str, by_folder: Graphs, files: Mapping[str, bytes], *, task: str, streams: bool) -> Part:
     """Return one of the two python models that generate text for clients.
 
-    With `streams` the model returns text piece by piece, otherwise as a whole.
+    With `streams` the model returns its text piece by piece, otherwise in one response.
     """
     graph, _ = by_folder[graphs.DECODER if graphs.DECODER in by_folder else graphs.WHOLE]
     part = python_models.python(
@@ -110,7 +111,7 @@ def _entry(name: str, by_folder: Graphs, files: Mapping[str, bytes], *, task: st
 
 
 def _files(tokenizer: Any, generation_json: Mapping[str, Any]) -> dict[str, bytes]:
-    """Return the files in the folder of the version of a model that clients call, by name."""
+    """Return name -> content of the files in the version folder of a python model that clients call."""
     loop = Path(__file__).parent / data[0]
     return {
         "model.py": served.code(served.GENERATE[0]),
@@ -122,7 +123,7 @@ def _files(tokenizer: Any, generation_json: Mapping[str, Any]) -> dict[str, byte
 
 
 def _generation_json(generation_settings: Settings, by_folder: Graphs, largest: Mapping[str, int]) -> dict[str, object]:
-    """Return the content of generation.json: what the served code must know of the model and its graphs."""
+    """Return the content of generation.json: what the python models must know of the graphs and their settings."""
     has_encoder = graphs.ENCODER in by_folder
     decoder, signature = by_folder[graphs.DECODER if has_encoder else graphs.WHOLE]
     # A decoder after an encoder also takes the encoder's past. Only the decoder's own past begins empty.

@@ -1,4 +1,4 @@
-"""Configuration of a model on a GPU: profiles, CUDA graphs and accelerators."""
+"""Configuration of a model that Triton runs on a GPU: profiles, CUDA graphs and accelerators."""
 
 # Sources: Triton's documentation, "Model Configuration" and "Optimization"; README of the repository
 # triton-inference-server/onnxruntime_backend, "ONNX Runtime with TensorRT optimization". No Triton server has served
@@ -23,8 +23,8 @@ def accelerated(config: Config, name: str, parameters: Mapping[str, str]) -> Non
 def cuda_graphs(config: Config, usual: Sequence[Mapping[str, Sequence[int]]]) -> None:
     """Let Triton's TensorRT backend capture a CUDA graph for the usual shapes of each profile.
 
-    `usual` has a mapping from inputs to shapes for each profile. A request whose shapes are not in `usual` runs without
-    a CUDA graph.
+    `usual` has for each profile a mapping from each input to the input's usual shape. A request whose shapes are not in
+    `usual` runs without a CUDA graph.
     """
     config.optimization.cuda.graphs = True
     for shapes in usual:
@@ -36,11 +36,11 @@ def cuda_graphs(config: Config, usual: Sequence[Mapping[str, Sequence[int]]]) ->
 
 
 def finish(config: Config, *, profiles: int) -> None:
-    """Put every instance group on GPUs and let the group use all profiles of the engine.
+    """Put every instance group on GPUs and let the group use all profiles of the TensorRT engine.
 
     In Triton, an instance group that lists no profiles uses only the first profile of a TensorRT engine. An instance
-    group of the recipe is put on GPUs, too, and keeps the profiles that it lists. Raises StepError for an instance
-    group on a CPU, because the model was validated and measured on a GPU.
+    group that the recipe configures is put on GPUs, too, and keeps the profiles that it lists. Raises StepError for an
+    instance group on a CPU, because the model was validated and measured on a GPU.
     """
     for group in config.instance_group:
         if group.kind == group.KIND_CPU:

@@ -1,4 +1,4 @@
-"""Parts: the models of a repository, each a configuration with files, and the ensemble that joins them."""
+"""Parts: the models of a repository, each of which is a configuration with files, and the ensemble of the models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.kit.triton.config import Config, named
 from engine.tasks import AnswerTensor
 
 TASK = "recipe_task"
-"""The parameter of a configuration that marks the model which clients call; its value is the task."""
+"""The parameter of a configuration that marks a model as one that clients call; the value is the model's task."""
 MASK = "recipe_mask"
 """The parameter of a configuration that holds the mask token, for clients of a model that fills masks."""
 _EMPTY = b"An ensemble has no files of its own, but Triton looks for the folder of its version.\n"
@@ -24,7 +24,7 @@ _SETTINGS, REQUIREMENTS = "settings.json", "requirements.txt"
 
 @dataclass(frozen=True)
 class Files:
-    """Files of a built model for the folder of the model's version: the folder where they are, and their names."""
+    """Files to copy into the folder of a model's version: the folder where the files are, and the files' names."""
 
     folder: Path
     names: tuple[str, ...]
@@ -38,9 +38,9 @@ class Part:
     files: Mapping[str, bytes] = field(default_factory=dict)
     """The name of each file in the folder of the model's version -> the content of the file."""
     beside: Mapping[str, bytes] = field(default_factory=dict)
-    """The name of each file in the model's folder, beside the folder of the model's version -> the file's content."""
+    """Name -> content of each file that lies in the model's folder beside the folder of the version."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """The model's own name of a tensor -> the tensor's name in the ensemble, where the two names differ."""
+    """Name of a tensor in the model -> name of the tensor in the ensemble, for tensors whose two names differ."""
 
 
 def python(
@@ -54,7 +54,7 @@ def python(
     files: Mapping[str, bytes] | None = None,
     needs: Sequence[str] = (),
 ) -> Part:
-    """Return a model of the python backend, with the same max_batch_size as `model`.
+    """Return a model of the python backend, which has the max_batch_size of `model`.
 
     `work` is the file with the code of the python model: a file of `kit/triton/served`, or one of `files`. `takes` are
     the inputs of the python model, and `gives` are its outputs. `needs` names the Python packages, besides numpy, that
@@ -83,9 +83,10 @@ def ensemble(
 ) -> Part:
     """Return the ensemble that clients call, with the inputs `takes` and the outputs `gives`.
 
-    Where an input and an output of the last model have the same name, the ensemble calls the input `{name}_before`.
-    With the same name in the ensemble, the last model would wait forever for its input when a client does not request
-    the output: Triton drops an unrequested tensor everywhere in the ensemble.
+    Where an input and an output of the last model have the same name, the ensemble calls the input `{name}_before`. If
+    an input and an output of the last model had one name in the ensemble, the last model would wait forever for the
+    input when a client does not request the output, because Triton drops an unrequested tensor everywhere in the
+    ensemble.
     """
     model = parts[0].config
     config = named(name, model.max_batch_size)

@@ -1,4 +1,4 @@
-"""Serving: the options of a recipe that decide how its model is served, in a package and by bench."""
+"""Serving: the options of a recipe that decide how Triton serves its model, in a package and in a measurement."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from engine.step import Frozen
 
 
 class Serving(Frozen):
-    """The options with which a job writes a model repository: rows of the job's key."""
+    """The options with which a job writes a model repository; the options are rows of the job's key."""
 
     model_name: str
     ensemble: str
     tokenizer: bool = True
     postprocess: bool = True
-    """Whether clients get answers to the model's task; otherwise clients get the model's own outputs."""
+    """Whether clients get answers to the model's task, such as labels; otherwise clients get the model's outputs."""
     max_batch_size: int | None = None
     largest: Mapping[str, int] = {}
-    """Axis -> its greatest extent in any profile."""
+    """Name of an axis -> the greatest extent of the axis in any profile."""
     task: str | None = None
     images: Images | None = None
-    """How images become tensors, for a model of timm."""
+    """For a model of timm: how image files become the model's input tensor."""
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
-    """Mean and standard deviation of each channel of the images, where the recipe has them."""
+    """Mean and standard deviation of each channel of the images; empty where the recipe does not name them."""
     execution: Execution = Execution()
-    """How the model is run: the runtime and its options, for any device of the same kind."""
+    """How the built model is run: its runtime and the runtime's options, equal for all devices of one kind."""
     fields: Mapping[str, Any] = {}
-    """Fields of Triton's ModelConfig for the model itself, verbatim."""
+    """Fields of Triton's ModelConfig for the model itself, as the recipe writes the fields."""
     models: Mapping[PartName, Mapping[str, Any]] = {}
-    """Fields of Triton's ModelConfig for the other models of the package, verbatim."""
+    """Fields of Triton's ModelConfig for the other models of the package, as the recipe writes the fields."""
     max_new_tokens: int | None = None
-    """The most tokens of a generated answer; None where the recipe does not say."""
+    """Upper limit of the tokens of a generated answer; None where the recipe names no limit."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self:
@@ -72,7 +72,7 @@ class Serving(Frozen):
 
 
 def _kind(recipe: Recipe) -> str:
-    """Return the kind of data that clients send, for the name of the ensemble: "text", "image" or "tensors"."""
+    """Return the kind of data that clients send, which names the ensemble: "text", "image" or "tensors"."""
     task = tasks.known(recipe.model.task)
     modality = images.modality(images.of_recipe(recipe)) if task is None else task.modality
     return modality.value

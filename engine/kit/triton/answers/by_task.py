@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def of(task: str, signature: Signature, checkpoint: Path, text: ServedTokenizer | None) -> Answer | None:
     """Return the postprocessing that computes answers to a task; None where clients get the model's own outputs.
 
-    Where the task has answers but the outputs of the model do not fit the task, the log says why.
+    Where the task has answers but the model's outputs do not fit the task, the log says why clients get the model's own
+    outputs.
     """
     definition = tasks.find(task)
     if definition.answers is None or (text is None and definition.modality is Modality.TEXT):

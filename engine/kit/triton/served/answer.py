@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Work:
-    """Finds the most probable span of the context; the setting `longest` is the greatest number of tokens of a span.
+    """Finds the most probable answer span; the setting `longest` is the largest number of tokens of a span.
 
     Spans are chosen as in the question-answering pipeline of transformers (until 5.2). The softmax of the start logits
     over the context gives the probability that a span starts at a token; the softmax of the end logits gives the
@@ -57,7 +57,8 @@ class Work:
 def _log_shares(logits: np.ndarray, inside: np.ndarray) -> np.ndarray:
     """Return each token's log-softmax over the tokens inside the context, float64; -inf for tokens outside.
 
-    Logarithms avoid underflow: the product of two small probabilities may round to 0.
+    Logarithms are added where probabilities would be multiplied, because the product of two small probabilities may
+    round to 0.
     """
     import numpy as np
 

@@ -15,19 +15,19 @@ class Row:
     """One text of a request and the answer that was generated for it so far."""
 
     def __init__(self, prompt: list[int], most: int, pieces: Pieces) -> None:
-        """Begin an empty answer; `prompt` holds tokens, `most` is the largest number of new tokens."""
+        """Begin an empty answer to a prompt; `prompt` holds its tokens, and `most` limits the number of new tokens."""
         self.prompt = prompt
         self.most = most
         self.reason: str | None = None
         """The reason why the answer ended, "stop" or "length"; None while the answer grows."""
         self.text = ""
-        """The end of the answer that was not sent yet; `tokens` are the tokens of this text."""
+        """The end of the answer's text that was not sent to the client yet; `tokens` are the tokens of this end."""
         self.tokens: list[int] = []
         self._pieces = pieces
         self._seen = 0
 
     def grow(self, made: Sequence[int], reason: str | None) -> None:
-        """Store all tokens of the answer so far, and the reason why the answer ended, or None while it grows."""
+        """Store all tokens of the answer so far, and the reason why the answer ended; None while the answer grows."""
         if self.reason is not None:
             return
         self.text += self._pieces.next(made, finished=reason is not None)
@@ -43,13 +43,13 @@ class Asked:
         """Store a request of Triton's python backend; with `streams` its answer is sent piece by piece."""
         self.rows: list[Row] = []
         self.error: Any = None
-        """The request's error, a TritonError, or None."""
+        """The error of the request, a `TritonError` of Triton's python backend, or None."""
         self._request = request
         self._sender = request.get_response_sender() if streams else None
         self._ended = False
 
     def texts(self, most: int) -> Iterator[tuple[str, int, list[str]]]:
-        """Yield each row's text, its number of new tokens (`most` by default) and its stop strings.
+        """Yield for each row the text, the limit of new tokens (`most` by default) and the stop strings.
 
         Raises ValueError for inputs of a wrong shape or value.
         """
@@ -68,13 +68,13 @@ class Asked:
             yield _text(text, "TEXT"), new, own
 
     def fail(self, why: str) -> None:
-        """Turn the response into an error with the message `why`."""
+        """Make the response to the request an error with the message `why`."""
         import triton_python_backend_utils as triton  # type: ignore[import-not-found]  # only inside the server
 
         self.error = triton.TritonError(why)
 
     def look(self) -> None:
-        """End the rows of a request that its client cancelled."""
+        """End the rows of a request whose client cancelled the request."""
         import triton_python_backend_utils as triton
 
         if self.error is None and not self._finished and self._request.is_cancelled():
@@ -96,7 +96,7 @@ class Asked:
             row.text, row.tokens = "", []
 
     def response(self) -> Any:
-        """Return the part not sent yet as `text`, `token_ids` (padded with -1) and `finish_reason`, one per row."""
+        """Return what is not sent yet, for each row: `text`, `token_ids` (padded with -1) and `finish_reason`."""
         import numpy as np
         import triton_python_backend_utils as triton
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Work:
-    """The setting `labels` names the classes; `scores` names the function from logits to scores."""
+    """The setting `labels` names the classes; the setting `scores` names the function that turns logits into scores."""
 
     def __init__(self, _: Path, settings: dict[str, Any]) -> None:
         import numpy as np

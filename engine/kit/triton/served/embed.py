@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 class Work:
     """Pooling as in sentence-transformers (`modules/pooling.py`, `modules/normalize.py`).
 
-    The setting `modes` lists pooling modes, whose vectors are concatenated; `normalise` scales vectors to length 1.
+    The setting `modes` lists pooling modes, whose vectors are concatenated; with the setting `normalise` each vector is
+    scaled to length 1.
     """
 
     def __init__(self, _: Path, settings: dict[str, Any]) -> None:
@@ -36,14 +37,14 @@ class Work:
 
 
 def _weighed(states: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weighted sum of each row's states, as one matrix product, without a copy of the states."""
+    """Return each row's weighted sum of hidden states, as one matrix product, without a copy of the states."""
     import numpy as np
 
     return np.asarray((weights.astype(np.float32)[:, None, :] @ states)[:, 0])
 
 
 def _divided(vectors: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Return each vector divided by its number in `by`; a number below 1 counts as 1.
+    """Return each row of `vectors` divided by the row's number in `by`; a number below 1 counts as 1.
 
     A row that has only padding becomes a vector of zeros.
     """

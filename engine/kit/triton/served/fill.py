@@ -21,7 +21,7 @@ class Work:
         self.mask, self.count = settings["mask"], settings["count"]
 
     def __call__(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return `tokens`, `token_ids` and `scores`, each [rows, masks, count], best first.
+        """Return `tokens`, `token_ids` and `scores`, each [rows, masks, count], the best words of each mask first.
 
         Inputs: `logits` [rows, tokens, vocabulary] and `input_ids` [rows, tokens]. A score is the softmax
         probability over the vocabulary. Rows with fewer masks than others are padded with "", -1 and 0. Raises

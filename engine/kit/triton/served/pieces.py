@@ -31,7 +31,7 @@ class Pieces:
         With `whole`, the answer is one single piece, returned at the end: the text as the tokenizer decodes it.
         """
         self.stopped = False
-        """Whether the answer reached a stop string."""
+        """Whether the answer ended at a stop string."""
         self._decode = decode
         self._context = list(context)
         self._before = len(decode(self._context)) if context else 0
@@ -58,7 +58,7 @@ class Pieces:
         return piece
 
     def _done(self, text: str) -> int:
-        """Return the number of letters at the beginning of `text` that were already sent.
+        """Return how many letters at the beginning of `text`, the decoded answer, were already sent.
 
         A character that was sent and has become U+FFFD since then counts as one letter for each of its bytes.
         """
@@ -67,5 +67,5 @@ class Pieces:
 
 
 def _begun(text: str, stop: str) -> int:
-    """Return how many letters at the end of the text may be the beginning of the stop string."""
+    """Return how many letters at the end of `text` may be the beginning of the stop string `stop`."""
     return next((count for count in range(len(stop) - 1, 0, -1) if text.endswith(stop[:count])), 0)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 _CONTEXT = 8
-"""The number of prompt tokens that are decoded together with the answer, to get the space before the answer right."""
+"""How many of the prompt's last tokens are decoded with the answer, so that the answer keeps a space at its start."""
 
 
 class Prompts:
-    """A tokenizer that cuts texts to the length that the model can take.
+    """A tokenizer that cuts texts to the length that the generating model can take.
 
     A decoder-only model continues the end of its prompt, so the beginning of a too long prompt is cut off. An encoder
     reads its text from the start, so the end of a too long text is cut off. Special tokens are never cut off.
