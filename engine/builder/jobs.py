@@ -126,7 +126,10 @@ class _Wiring:
             self.slotted[place] = name
 
     def needs(self, name: str) -> dict[str, str]:
-        """Return the job that fills each input of a step. Raises StepError for a required input that no step makes."""
+        """Return, for each input of a step, the job whose output the input gets.
+
+        Raises StepError for a required input that no step makes.
+        """
         kind = self.steps[name]
         used = self.planned[name].inputs_used()
         filled = {}

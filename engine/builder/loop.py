@@ -51,7 +51,7 @@ def run(
 ) -> Iterator[Event]:
     """Build all variants, each common job once; the last event has the state of the build.
 
-    Closes the executor. On an interrupt all workers are ended, and no unfinished output is left.
+    Closes the executor. If the user interrupts the build, all workers are ended, and no unfinished output is left.
     """
     build = _Build(variants, lookup, executor, options)
     try:

@@ -1,4 +1,4 @@
-"""Tasks: what models are for. Each task is a module of `engine.tasks`, or an entry point of another package."""
+"""Tasks: the purposes of models; each is a module of `engine.tasks`, or an entry point of another Python package."""
 
 from engine.tasks.answer import Answer, AnswerTensor, Tensor, Unfit
 from engine.tasks.registry import either, every, find, generates, known, makers, modules, names
@@ -27,4 +27,4 @@ __all__ = [
 ]
 
 VERSION = 1
-"""The version of this interface for tasks of other packages: see docs/stability.md."""
+"""The version of the interface through which other Python packages define tasks (docs/stability.md)."""

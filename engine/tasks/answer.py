@@ -35,12 +35,12 @@ class Answer:
     work: str | None
     """The file with the postprocessing code: one of `kit/triton/served` or of `files`.
 
-    None where the graph of the model computes the answer itself.
+    `work` is None where the graph of the model computes the answer itself.
     """
     takes: tuple[str, ...]
     """The tensors that the postprocessing reads: outputs of the model or of the tokenizer."""
     gives: tuple[AnswerTensor, ...]
-    """The tensors that the postprocessing makes."""
+    """The tensors that the postprocessing returns."""
     outputs: tuple[str, ...]
     """The outputs that clients get, which may include outputs of the tokenizer."""
     settings: Mapping[str, Any]
@@ -48,9 +48,9 @@ class Answer:
     names: Mapping[str, str] = field(default_factory=dict)
     """The model's own name of an output -> the name of the output in `takes`, where the two names differ."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Further files of the postprocessing, by name."""
+    """The name of each further file of the postprocessing -> the file's content."""
     parameters: Mapping[str, str] = field(default_factory=dict)
-    """Parameters of the Triton configuration that clients read, besides the task."""
+    """Parameters of the entry's `config.pbtxt` that clients read, in addition to the parameter with the task's name."""
 
 
 class Unfit(Exception):  # noqa: N818 - a reason to say
@@ -58,10 +58,10 @@ class Unfit(Exception):  # noqa: N818 - a reason to say
 
 
 def output(signature: Signature, name: str, *, axes: int, alone: bool = True) -> tuple[Input, dict[str, str]]:
-    """Return the model's output `name` and a value for `Answer.names`: {} or {the output's own name: `name`}.
+    """Return the model's output `name`, and for `Answer.names` {the output's own name: `name`}, or {} for equal names.
 
-    With `alone`, the output of a model with a single output is returned whatever its name. Raises Unfit where the model
-    has no output `name`, or where the output does not hold floats or does not have `axes` axes.
+    With `alone`, the only output of a model is returned even where it has another name than `name`. Raises Unfit where
+    the model has no output `name`, or where the output does not hold floats or does not have `axes` axes.
     """
     outputs = signature.outputs
     chosen = outputs.get(name)
@@ -75,14 +75,17 @@ def output(signature: Signature, name: str, *, axes: int, alone: bool = True) ->
 
 
 def __getattr__(name: str) -> object:
-    """Return the function `output` for its old name `found`, kept for tasks of other packages (docs/stability.md)."""
+    """Return the function `output` for its old name `found`, which other Python packages may use (stability.md)."""
     if name == "found":
         return output
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def extent(logits: Input) -> int:
-    """Return the number of classes: the extent of the last axis of logits. Raises Unfit where the axis is dynamic."""
+    """Return the number of classes: the extent of the last axis of logits.
+
+    Raises Unfit where the last axis of the logits is dynamic.
+    """
     classes = logits.shape[-1]
     if not isinstance(classes, int):
         raise Unfit(f"how many classes it tells apart is not known: {logits.name} ends with {classes}")

@@ -1,4 +1,4 @@
-"""Fill mask: the likeliest words in the place of each mask."""
+"""Fill mask: the likeliest words in the place of each mask token."""
 
 from engine.tasks.task import Task
 

@@ -19,7 +19,7 @@ _ENDINGS = {
 }
 """The ending of the name of a transformers class -> the task of its head."""
 TIMM = "image-classification"
-"""The task of every model of timm."""
+"""The name of the task that every model of timm has."""
 _SENTENCES = "feature-extraction"
 """The task of sentence-transformers' models."""
 _BEHIND_AN_ENCODER = {"text-generation": "text2text-generation"}
@@ -45,7 +45,7 @@ def named(architectures: Sequence[str], *, encoder_decoder: bool, vocabulary: bo
 
 
 def _headless(*, encoder_decoder: bool, vocabulary: bool) -> str:
-    """Return the task of a model without a head: text generation, image classification or features."""
+    """Return the task of a model without a head: text2text-generation, feature-extraction or image-classification."""
     if encoder_decoder:
         return "text2text-generation"
     return _SENTENCES if vocabulary else TIMM

@@ -21,7 +21,7 @@ _VALUE = "TASK"
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all tasks for recipes, sorted, without loading a task.
+    """Return the sorted names of all tasks that a recipe may name, without importing the modules of the tasks.
 
     Raises StepError where two tasks have the same name.
     """
@@ -38,7 +38,7 @@ def known(name: str | None) -> Task | None:
 
 
 def find(name: str) -> Task:
-    """Return the task called `name`.
+    """Return the task whose name is `name`.
 
     Raises StepError where no installed task has the name, or its module cannot be loaded.
     """
@@ -57,7 +57,7 @@ def every() -> tuple[Task, ...]:
 
 
 def generates(name: str | None) -> bool:
-    """Whether the models of a task generate text; False for None and for a name that no installed task has."""
+    """Whether models of the task `name` generate text; False where `name` is None or no installed task has the name."""
     task = known(name)
     return task is not None and task.generates is not None
 
@@ -68,10 +68,11 @@ def either(suits: Callable[[Task], object]) -> str:
 
 
 def modules(name: str | None) -> tuple[str, ...]:
-    """Return the modules that define a task: their code counts in the keys of jobs that depend on the task.
+    """Return the names of the modules that define a task.
 
-    For a `name` of None, the result is the modules of all tasks that a checkpoint can name, because the job reads the
-    task from the checkpoint only when the job runs.
+    The code of the modules is in the keys of jobs that depend on the task. For a `name` of None, the result is the
+    modules of all tasks that a checkpoint can name, because the job reads the task from the checkpoint only when the
+    job runs.
     """
     places = (_ours().get(each) or _theirs().get(each) for each in ((name,) if name is not None else heads.NAMED))
     return tuple(place if isinstance(place, str) else place.module for place in places if place is not None)
@@ -92,7 +93,7 @@ def _ours() -> Mapping[str, str]:
 
 @cache
 def _theirs() -> Mapping[str, EntryPoint]:
-    """Return the name of each task of another package -> its entry point.
+    """Return the name of each task that another Python package defines -> the task's entry point.
 
     Raises StepError where two tasks share a name.
     """

@@ -20,14 +20,14 @@ class Modality(Enum):
     IMAGE = "image"
     AUDIO = "audio"
     TENSORS = "tensors"
-    """Tensors of unknown meaning, as a plain ONNX file takes them."""
+    """Tensors whose meaning is unknown, such as the inputs of a plain ONNX file."""
 
 
 class Generates(Enum):
     """How a model generates text, token by token: as a decoder-only model or as an encoder-decoder model."""
 
     CONTINUES = "continues a text"
-    """A decoder-only model: the prompt and the generated tokens share one row."""
+    """A decoder-only model: the prompt and the generated tokens form one sequence."""
     REWRITES = "turns one text into another"
     """An encoder-decoder model: the encoder reads a text, and the decoder writes a new text."""
 
@@ -44,7 +44,7 @@ class Classes(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """The purpose of a model.
+    """The purpose of a model, such as text classification, and everything in a package that depends on the purpose.
 
     Code that depends on the task reads a field of `Task` and never compares the names of tasks.
 
@@ -54,17 +54,18 @@ class Task:
     name: str
     modality: Modality = Modality.TEXT
     auto_class: str | None = None
-    """The class of transformers that loads a model for the task; None for a task that transformers does not load."""
+    """The name of the transformers class that loads a model for the task; None where transformers loads none for it."""
     encoder_class: str | None = None
-    """The class of transformers that loads only the encoder of a family that also has decoders, such as T5."""
+    """The name of the transformers class that loads only the encoder of an encoder-decoder model, such as T5."""
     outputs: tuple[str, ...] = ("logits",)
-    """The names of the outputs that are exported, in this order."""
+    """The names of the exported graph's outputs, in their order."""
     texts: int = -1
     """The number of texts in a row of the input TEXT: 1, 2, or -1 where a row may have one or two."""
     context: bool = False
     """Whether the second text of a row is a context that holds the answer.
 
-    With a context, the tokenizer truncates only the context, and offsets count the characters of the context.
+    Where a row has a context, the tokenizer truncates only the context, and the answer's offsets count the characters
+    of the context.
     """
     generates: Generates | None = None
     """How the model generates text; None for a model that generates none."""
@@ -76,11 +77,11 @@ class Task:
     For a task with embeddings, validation compares nearest neighbours, and a checkpoint may lack the pooler's weights.
     """
     parts: tuple[str, ...] = ("tokenizer", "postprocess", "ensemble")
-    """The models of a package besides the model itself, by their names under `package.triton.models`."""
+    """The further Triton models of a package, such as the tokenizer, by their names in `package.triton.models`."""
     example: tuple[str, ...] = ("A fine day.",)
     """The texts of an example request. `[MASK]` stands for the model's own mask token."""
     answers: str | None = None
-    """The module that turns the outputs into the answer; None where clients get the outputs unchanged.
+    """The name of the module that makes the postprocessing; None where clients get the outputs unchanged.
 
     The module has a function `make(signature, checkpoint, text)`, as the modules in `engine/kit/triton/answers` have.
     `text` is the tokenizer, or None for a model that takes no text.
@@ -93,7 +94,7 @@ class Task:
 
     @property
     def by_timm(self) -> bool:
-        """Whether a checkpoint for this task is built by timm."""
+        """Whether the library timm loads the checkpoints for the task."""
         return self.modality is Modality.IMAGE and self.auto_class is None
 
 

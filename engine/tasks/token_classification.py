@@ -1,4 +1,4 @@
-"""Token classification: a class for each token of a text, as in named entities."""
+"""Token classification: a class for each token of a text, for example to find named entities."""
 
 from engine.tasks.task import Classes, Task
 

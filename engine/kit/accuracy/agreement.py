@@ -1,4 +1,4 @@
-"""Agreement: whether the built model chooses as the original does: a class, a span or a nearest neighbour."""
+"""Agreement: whether the built model chooses the same class, span or nearest neighbour as the original."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 NEAR_TIE = 0.05
 """The largest gap between two logits that counts as a near tie, as a share of the original's largest logit.
 
-The gap lies between the original's logits for its own choice and for the built model's choice. `NEAR_TIE` is a
-constant, because a tolerance that grew with the measured error would let a broken model pass.
+The gap is the original's logit for the original's choice, minus the original's logit for the built model's choice.
+`NEAR_TIE` is a constant, because a tolerance that grew with the measured error would let a broken model pass.
 """
 NEAR_NEIGHBOURS = 0.02
 """The largest gap between two cosines that counts as a near tie of nearest neighbours.
 
-The gap lies between the original's cosine for its own nearest neighbour and for the built model's nearest neighbour.
+The gap is the original's cosine with the original's nearest neighbour, minus the original's cosine with the built
+model's nearest neighbour.
 """
 
 _TEXTS = 3
@@ -31,12 +32,13 @@ _TEXTS = 3
 
 
 def compare(name: str, original: np.ndarray, built: np.ndarray, real: np.ndarray | None) -> tuple[int, int]:
-    """Return the number of choices that an output makes, and the number that differ in the built model.
+    """Return the number of choices in an output, and the number of choices in which the built model differs.
 
-    Each row of logits [batch, classes] makes one choice, the class with the largest logit. Each `real` position of
-    logits [batch, sequence, classes] also chooses the class with the largest logit. A row of span logits [batch,
-    sequence] chooses the `real` position with the largest logit. A row of integers is a choice as a whole. An output of
-    any other type or shape makes no choice. Where two choices differ by a near tie only (`NEAR_TIE`), they count as
+    Each row of logits [batch, classes] makes one choice, the class with the largest logit. Of logits [batch, sequence,
+    classes], each `real` position makes one choice, the class with the largest logit. Each row of `start_logits` or
+    `end_logits` [batch, sequence] chooses the `real` position with the largest logit. A row of integers is a choice as
+    a whole. An output makes no choice where it is neither integers nor logits of shape [batch, classes], [batch,
+    sequence, classes] or [batch, sequence]. Where two choices differ by a near tie only (`NEAR_TIE`), they count as
     equal.
     """
     import numpy as np
@@ -60,7 +62,8 @@ def compare(name: str, original: np.ndarray, built: np.ndarray, real: np.ndarray
 def neighbours(cases: Sequence[Case], built: Sequence[Mapping[str, np.ndarray]], pooling: Pooling) -> dict[str, bool]:
     """Return the name of each case -> whether the nearest neighbours of its texts stay the same; {} below three texts.
 
-    Padded batches of texts are left out: the nearest neighbour of a padded text would be the same text without padding.
+    Padded batches of texts are left out, because the nearest neighbour of a padded text would be the same text without
+    padding.
     """
     import numpy as np
 
@@ -88,7 +91,7 @@ def neighbours(cases: Sequence[Case], built: Sequence[Mapping[str, np.ndarray]],
 
 
 def predicted(output: np.ndarray) -> int | None:
-    """Return the class with the largest logit of a sample; None for an output that is not [batch, classes]."""
+    """Return the number of the class with the largest logit of a sample; None for an output of another shape."""
     return int(output[0].argmax()) if _are_classes(output) else None
 
 
@@ -111,7 +114,7 @@ def _logits(name: str, output: np.ndarray, real: np.ndarray | None) -> np.ndarra
 
 
 def _similarities(rows: np.ndarray) -> np.ndarray:
-    """Return the cosine of each pair of rows; -inf of a row with itself, so that no row is its own neighbour."""
+    """Return the cosine of each pair of rows; -inf for a row with itself, so that no row is its own neighbour."""
     import numpy as np
 
     similar = rows @ rows.T

@@ -22,25 +22,25 @@ class Distance:
     """The distance of the built model from the original in one case."""
 
     cosine: float | None
-    """The worst cosine of the rows of the case; None where no row has a direction."""
+    """The smallest cosine between a row of the built model and the original's; None where no row has a direction."""
     max_abs: float
-    """The largest absolute difference of any number."""
+    """The largest absolute difference between a number of the built model and the same number of the original."""
     relative: float
-    """The largest difference as a share of the output's largest value in all cases."""
+    """The largest absolute difference, as a share of the output's largest value in all cases."""
     choices: int = 0
-    """The number of choices that were compared."""
+    """The number of choices in which the built model was compared with the original."""
     changed: int = 0
-    """The number of choices that differ in the two models, near ties not counted (`agreement.NEAR_TIE`)."""
+    """The number of choices in which the two models differ by more than a near tie (`agreement.NEAR_TIE`)."""
 
 
 def distance(
     case: Case, built: Mapping[str, np.ndarray], *, pooling: Pooling | None, usual: Mapping[str, Usual]
 ) -> Distance | None:
-    """Compare the outputs of one case; return None where the built model has numbers that are not finite.
+    """Return the distance of one case; None where one model gives NaN or infinity and the other another value.
 
     Only positions with 1 in the attention mask are compared. With `pooling`, the cosine is that of the pooled vectors.
-    `usual` is the size of each output over all cases (`outputs.usual`). Raises StepError where an output of the built
-    model is missing, or has a different shape than the original's output.
+    `usual` maps the name of each output to the output's usual size over all cases, as `outputs.usual` returns it.
+    Raises StepError where an output of the built model is missing, or has a different shape than the original's output.
     """
     cosines: list[float] = []
     worst = relative = 0.0
@@ -63,7 +63,10 @@ def distance(
 
 
 def _answer(case: Case, name: str, original: np.ndarray, built: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return the built model's output `name`. Raises StepError where that output is missing or has the wrong shape."""
+    """Return the built model's output `name`.
+
+    Raises StepError where the built model lacks that output, or gives the output another shape than the original does.
+    """
     if name not in built:
         raise StepError(f"The built model has no output {name}", [f"it has: {', '.join(built)}"])
     if built[name].shape != original.shape:
@@ -75,7 +78,7 @@ def _answer(case: Case, name: str, original: np.ndarray, built: Mapping[str, np.
 
 
 def _comparable(original: np.ndarray, built: np.ndarray) -> bool:
-    """Whether the built model's output is finite where the original's is, and equal to the original's elsewhere."""
+    """Whether `built` is finite wherever `original` is finite, and equals `original` wherever `original` is not."""
     import numpy as np
 
     if original.dtype.kind != "f" or built.dtype.kind != "f":

@@ -20,10 +20,10 @@ _BATCH = 3
 _LENGTHS = (8, 64, 4096)
 """Extents to try, in this order, for dynamic axes behind the first: numbers of tokens, pixels or audio samples."""
 _TOLERANCE = {"float64": 1e-3, "float32": 1e-3}
-"""By type, the largest difference that counts as rounding, as a share of the output's largest value.
+"""The name of an output's type -> the largest difference that counts as rounding, as a share of the largest value.
 
-Rounding differs because two kernels add up numbers in different orders. A rewrite that breaks a mask or fuses the wrong
-operators changes an output by about its own size, far beyond a tolerance of 0.001.
+Rounding differs between two graphs because their kernels add up numbers in different orders. A rewrite that breaks a
+mask or fuses the wrong operators changes an output by about its own size, far beyond a tolerance of 0.001.
 """
 _HALF_TOLERANCE = 2e-2
 """The tolerance for outputs whose type has 16 bits or fewer: a share of the output's largest value."""
@@ -32,10 +32,11 @@ _HALF_TOLERANCE = 2e-2
 def difference(original: Path, changed: Path) -> str | None:
     """Return how a changed model differs from the original on small random inputs, as a text; None where they agree.
 
-    The inputs are seeded. A dynamic first axis has 3 rows; every other dynamic axis has the first extent of `_LENGTHS`
-    that the model accepts. The model runs once with each kind of attention mask: full, padded on the right, padded on
-    the left, and with every third position hidden. The original runs with as few optimizations as possible. Where the
-    original or the changed model cannot run on the random inputs, the text gives the reason.
+    The random inputs are equal in every run. A dynamic first axis has 3 rows; every other dynamic axis has the first
+    extent of `_LENGTHS` that the model accepts. The model runs once with each kind of attention mask: full, padded on
+    the right, padded on the left, and with every third position hidden. ONNX Runtime runs the original graph with its
+    basic optimizations only. Where the original or the changed model cannot run on the random inputs, the text gives
+    the reason.
     """
     model = onnx_files.load_graph(original)
     try:
@@ -87,7 +88,7 @@ def trials(model: onnx.ModelProto, *, length: int = 8) -> Iterator[tuple[str, di
 
 
 def _beyond_rounding(expected: np.ndarray, got: np.ndarray) -> float:
-    """Return the largest difference as a share of the largest expected value; 0 within the tolerance."""
+    """Return the largest difference as a share of the largest expected value; 0 for a share within the tolerance."""
     import numpy as np
 
     if expected.shape != got.shape:

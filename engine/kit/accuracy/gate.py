@@ -19,7 +19,7 @@ _LISTED = 20
 
 
 class JudgedFields(TypedDict):
-    """The values of a judged step's fields, read from a recipe."""
+    """The values that a recipe gives to the fields of a step that compares a model with the original."""
 
     task: str | None
     precision: Precision
@@ -66,9 +66,9 @@ class Judged(Step):
         return (*super().code_used(), *tasks.modules(self.task))
 
     def judge(self, report: AccuracyReport) -> None:
-        """Compare the worst cosine and max_abs, the agreement and the metric with their bounds.
+        """Compare the worst cosine and max_abs, the agreement and the metric with the recipe's bounds.
 
-        Raises JudgementError, which lists all missed bounds.
+        Raises JudgementError where a bound is missed, or where the built model gives numbers that are not finite.
         """
         if report.nonfinite:
             raise _not_finite(report.nonfinite, self.precision)

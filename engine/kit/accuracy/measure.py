@@ -42,9 +42,9 @@ def measure(
 
     Where the built model gives numbers that are not finite, the report names the cases and has no distance. There is no
     `agreement` for outputs that make no choice: outputs without logits, and embeddings of fewer than three texts.
-    `what` is the model's name in the log. `takes` tells by the shapes of a case whether the model accepts the case; the
-    report lists refused cases under `outside`. Raises StepError where the model cannot run, accepts none of the cases,
-    or gives an output a different shape than the original does.
+    `what` is the built model's name in the log. `takes` tells by the shapes of a case whether the model accepts the
+    case; the report lists refused cases under `outside`. Raises StepError where the model cannot run, accepts none of
+    the cases, or gives an output whose shape differs from the shape of the original's output.
     """
     tried, outside = _divided(cases.load(reference), takes)
     kinds = cases.count_kinds(tried)
@@ -58,7 +58,7 @@ def measure(
 def _divided(
     candidates: Sequence[Case], takes: Callable[[Mapping[str, tuple[int, ...]]], bool]
 ) -> tuple[list[Case], list[str]]:
-    """Return the cases that a model accepts, and the names of the refused cases.
+    """Return the cases that the model accepts, and the names of the cases that the model refuses.
 
     Raises StepError where the model accepts none of the cases.
     """
@@ -153,6 +153,6 @@ def _in_words(report: AccuracyReport) -> str:
 
 
 def _listed(kinds: Mapping[str, int]) -> str:
-    """Return the number of cases of each kind, for the log."""
+    """Return a line of the log with the number of cases of each kind."""
     words = {"random": "random tensors, since there are no samples"}
     return lists.counts({words.get(kind, kind): count for kind, count in kinds.items()})

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engine.kit.inputs.cases import Case
 
 SPANS = frozenset({"start_logits", "end_logits"})
-"""Outputs with one logit for each position of a row, [batch, sequence]."""
+"""The names of the outputs that have one logit for each position of a row, [batch, sequence]."""
 LOGITS = SPANS | {"logits"}
 
 _LARGE_LOGIT = 1.0
@@ -26,8 +26,8 @@ _FAINT_LOGITS = 0.1
 _FAINT = 0.25
 """The share of the median length below which a vector is called faint.
 
-A small error turns the direction of a faint vector, so the cosine leaves faint vectors out. Errors of faint vectors
-still count in `max_abs`.
+A small error turns the direction of a faint vector, so the cosine leaves faint vectors out. The errors of faint vectors
+still count in `max_abs`, the largest absolute difference.
 """
 
 
@@ -35,7 +35,8 @@ still count in `max_abs`.
 class Usual:
     """The usual size of one output of the original.
 
-    The cosine leaves out vectors shorter than `faint`. The largest absolute value of the output is `largest`.
+    The cosine leaves out the output's vectors whose length is below `faint`. `largest` is the largest absolute value of
+    the output in all cases, but at least 1 for logits.
     """
 
     faint: float
@@ -43,7 +44,7 @@ class Usual:
 
 
 def usual(cases: Sequence[Case], *, pooling: Pooling | None) -> dict[str, Usual]:
-    """Return the usual size of each output of the original over all cases, by the output's name."""
+    """Return each output's name -> the usual size of the original's output, computed over all cases."""
     import numpy as np
 
     lengths: dict[str, list[float]] = {}
@@ -79,7 +80,7 @@ def positions(name: str, output: np.ndarray, inputs: Mapping[str, np.ndarray]) -
 def vectors(
     name: str, output: np.ndarray, inputs: Mapping[str, np.ndarray], *, pooling: Pooling | None
 ) -> list[np.ndarray]:
-    """Return the vectors for the cosine: one float64 vector for each row of an output, pooled by `pooling`."""
+    """Return the vectors that the cosine compares: one float64 vector per row of an output, pooled by `pooling`."""
     import numpy as np
 
     if output.dtype.kind not in "fiu":

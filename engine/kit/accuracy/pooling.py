@@ -14,8 +14,8 @@ def pool(hidden: np.ndarray, mask: np.ndarray, how: Pooling) -> np.ndarray:
     """Return one vector of length 1 per text, float64 [batch, hidden].
 
     `hidden` is [batch, sequence, hidden]; `mask` is [batch, sequence] with 1 for each token that is not padding. The
-    mode `cls` takes the first token that is not padding, also in rows that are padded on the left. The computation is
-    that of sentence-transformers (`models/Pooling.py`, `Normalize.py`).
+    mode `cls` takes the first token that is not padding, also in rows that are padded on the left. The computation
+    follows sentence-transformers (`models/Pooling.py`, `Normalize.py`).
     """
     import numpy as np
 

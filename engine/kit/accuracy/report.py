@@ -1,4 +1,4 @@
-"""Accuracy reports: the distance of a built model's outputs from the original's, and how often both choose the same."""
+"""Accuracy reports: the distance of a built model's outputs from the original's, and how often their choices agree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from engine.reporting import Number, TypedReport, significant
 
 _DIGITS = 4
-"""Significant digits of a number for people; a cosine of 0.9999 needs four."""
+"""The number of significant digits with which a number is shown to people; a cosine of 0.9999 needs four digits."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Worst:
     """The beginning of the text of the worst case; "" for a case without a text."""
 
     def line(self, number: Number) -> str:
-        """Return the mean, the worst value and the name of the worst case, for a line of text."""
+        """Return a text with the number's mean, its worst value and the name of the case with the worst value."""
         return f"{number.label} mean {number.text(self.mean)}, worst {number.text(self.worst)} ({self.sample})"
 
 
@@ -42,7 +42,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class MetricReport:
-    """A metric of the built model and of the original, over all samples with a label."""
+    """A metric, such as accuracy, of the built model and of the original, over all samples with a label."""
 
     name: str
     value: float
@@ -50,13 +50,16 @@ class MetricReport:
     samples: int
 
     def line(self, number: Number) -> str:
-        """Return the name of the metric and the built model's value, for a line of text."""
+        """Return a text with the name of the metric and the built model's value."""
         return f"{self.name} {number.text(self.value)}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class AccuracyReport(TypedReport):
-    """The report of `validate` and `validate-onnx`. Where outputs are not finite, no distance is measured."""
+    """The numbers that the steps `validate` and `validate-onnx` measure: how far the built model is from the original.
+
+    Where an output of the built model is not finite, the report holds no distance from the original.
+    """
 
     cases: int
     kinds: Mapping[str, int]
@@ -65,17 +68,17 @@ class AccuracyReport(TypedReport):
     outside: tuple[str, ...] = ()
     """The cases whose shapes the model does not take."""
     nonfinite: tuple[str, ...] = ()
-    """The cases in which an output of the built model is NaN or infinite, and the original's output is finite."""
+    """The names of the cases in which the built model gives NaN or infinity and the original a finite number."""
     cosine: Worst | None = field(default=None, metadata=significant("cosine", digits=_DIGITS))
-    """The cosine of outputs as vectors; None where no output is a vector with a direction."""
+    """The cosine of an output's vectors in both models; None where no output is a vector with a direction."""
     max_abs: Worst | None = field(default=None, metadata=significant("max_abs", digits=_DIGITS))
     relative: Worst | None = None
     """The largest absolute difference, as a share of the output's largest value."""
     agreement: Agreement | None = field(default=None, metadata=significant("agreement", digits=_DIGITS))
     """The agreement of choices; None for outputs that make no choice."""
     metric: MetricReport | None = field(default=None, metadata=significant("metric", digits=_DIGITS))
-    """The metric of labelled samples; None where no sample has a label."""
+    """The accuracy on the samples with a label; None where no sample has a label, or the outputs are no classes."""
     bytes: int | None = None
     """The size in bytes of the built model's files; None in the report of `validate-onnx`."""
     emulated: str | None = None
-    """The 16-bit precisions that the CPU emulated; None where it emulated none."""
+    """The names of the 16-bit precisions that the CPU emulated, as one text; None where the CPU emulated none."""

@@ -77,8 +77,8 @@ def sample(measured: Worst) -> str:
 
 
 def allowed_changes(share: float, choices: int) -> float:
-    """Return the default bound on the share of equal choices: `share`, but at most the share with one changed choice.
+    """Return the default lower bound on the share of equal choices: `share`, or less, so that one choice may change.
 
-    One changed choice never misses the default bound: with three choices, for example, the bound is at most 2/3.
+    One changed choice never misses the default bound. With three choices, for example, the bound is at most 2/3.
     """
     return min(share, 1 - 1 / choices) if choices else share

@@ -17,22 +17,22 @@ _OFFSET_POSITIONS = frozenset(
         "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
     }
 )  # fmt: skip
-"""Model types that count positions from `pad_token_id + 1`: their first `pad_token_id + 1` positions are never used."""
+"""Values of `model_type` whose models count positions from `pad_token_id + 1` and never use the positions before it."""
 
 IMAGES = "images"
 """The name of the only input of a timm model, as `export` names it."""
 
 _LINES = 8
-"""The largest number of lines that an error quotes of a library's message."""
+"""The largest number of lines of a library's message that an error quotes."""
 
 _TWO_TYPES = frozenset({"albert", "bert", "electra"})
-"""Model types with two token types where config.json has no `type_vocab_size`."""
+"""Values of `model_type` whose models have two token types where config.json has no `type_vocab_size`."""
 
 
 def kind(checkpoint: Path) -> Literal["transformers", "onnx", "timm"]:
     """Return the layout of a checkpoint directory.
 
-    Raises StepError for a directory without an ONNX file and config.json.
+    Raises StepError where the directory has neither an ONNX file nor config.json.
     """
     if (checkpoint / "model.onnx").is_file():
         return "onnx"
@@ -43,7 +43,7 @@ def kind(checkpoint: Path) -> Literal["transformers", "onnx", "timm"]:
 def config(checkpoint: Path) -> dict[str, Any]:
     """Return the content of `config.json`; {} for an ONNX file.
 
-    Raises StepError where the file is missing or no JSON object, or where its `model_type` is not a string.
+    Raises StepError where config.json is missing or no JSON object, or where its `model_type` is not a string.
     """
     if (checkpoint / "model.onnx").is_file():
         return {}
@@ -65,7 +65,7 @@ def config(checkpoint: Path) -> dict[str, Any]:
 
 
 def timm_config(checkpoint: Path) -> dict[str, Any]:
-    """Return what timm calls the `pretrained_cfg` of a model: newer files nest it in config.json, older ones do not."""
+    """Return timm's `pretrained_cfg`: an object in a newer config.json, or the whole of an older config.json."""
     fields = config(checkpoint)
     nested: dict[str, Any] = fields.get("pretrained_cfg", fields)
     return nested
@@ -93,7 +93,7 @@ def task(checkpoint: Path, requested: str | None) -> str:
 
 
 def own_task(checkpoint: Path) -> str | None:
-    """Return the name of the task that the checkpoint's own files name, supported or not; None where they name none."""
+    """Return the name of the task that the checkpoint's own files name, even if unsupported; None if they name none."""
     layout = kind(checkpoint)
     if layout == "onnx":
         return TENSORS.name
@@ -111,8 +111,8 @@ def own_task(checkpoint: Path) -> str | None:
 def max_sequence(checkpoint: Path) -> int | None:
     """Return the largest number of tokens that the position embeddings allow; None where the config names no limit.
 
-    RoBERTa and similar models start to count positions behind the padding token's id, so they lose `pad_token_id + 1`
-    of `max_position_embeddings` (`create_position_ids_from_input_ids` in transformers).
+    RoBERTa and similar models begin to count positions after the padding token's id, so `pad_token_id + 1` of their
+    `max_position_embeddings` positions are never used (`create_position_ids_from_input_ids` in transformers).
     """
     fields = config(checkpoint)
     nested = fields.get("text_config")
@@ -129,7 +129,8 @@ def max_sequence(checkpoint: Path) -> int | None:
 def axes(checkpoint: Path) -> dict[str, list[int | str]]:
     """Return the extents or axis names of each input of a transformers or timm model, as `export` will name them.
 
-    The result is {} for a transformers model without a vocabulary, whose inputs are known only once it is loaded.
+    The result is {} for a transformers model whose config.json has no `vocab_size`, because only the loaded model tells
+    its inputs.
     """
     fields = config(checkpoint)
     if kind(checkpoint) == "timm":
@@ -174,7 +175,7 @@ def _because(checkpoint: Path) -> str:
 
 
 def _refuse_unsupported(name: str, because: str, checkpoint: Path) -> None:
-    """Raise StepError where a checkpoint of this layout cannot have the task; `because` tells why."""
+    """Raise StepError where the checkpoint's layout does not allow the task `name`; `because` tells who named it."""
     task = tasks.known(name)
     if tasks.generates(name) and kind(checkpoint) != "transformers":
         raise StepError(

@@ -25,7 +25,7 @@ class NotTheHub(Exception):  # noqa: N818 - named after its cause
 
 
 def commit_of(repository: str, revision: str) -> str:
-    """Return the commit, 40 hexadecimal digits, that a branch or tag of the repository points at now.
+    """Return the commit, 40 hexadecimal digits, that a branch or tag of a hub's repository points at now.
 
     With HF_HUB_OFFLINE, the commit in the hub's own cache is returned. Raises StepError.
     """
@@ -42,7 +42,7 @@ def commit_of(repository: str, revision: str) -> str:
 def download(
     repository: str, commit: str, out: Path, *, weights: model_files.Weights, tokenizer: bool = False
 ) -> list[str]:
-    """Write the files of a commit that decide what the model computes into `out`, and return their names.
+    """Write those files of a commit on which the model's outputs depend into `out`, and return their names.
 
     With `tokenizer`, only the tokenizer's files are written. Files are downloaded into the hub's own cache, so an
     interrupted download keeps its complete files. Each file is verified by the SHA-256 or git's SHA-1 that the hub
@@ -64,7 +64,7 @@ def download(
 
 
 def _environment() -> Hub:
-    """Return the hub by the current environment variables, which may change while a worker lives."""
+    """Return the hub that the environment variables describe now, because they may change while a worker runs."""
     try:
         from huggingface_hub import get_token, utils
     except ImportError as error:
@@ -96,7 +96,7 @@ def _information(place: Repository) -> Any:
         return response
 
     def ask_patiently() -> Any:
-        """Ask once more after an error of the server itself."""
+        """Ask the hub, and ask a second time where the HTTP status of the first answer is 500 or more."""
         try:
             return ask()
         except HfHubHTTPError as error:
@@ -108,7 +108,7 @@ def _information(place: Repository) -> Any:
 
 
 def _on_hub(place: Repository) -> dict[str, File]:
-    """Return the files of a revision by name, as the hub lists them."""
+    """Return the name of each file of a revision -> the hub's description of the file."""
     return {
         file.rfilename: File.stated(file.rfilename, file.size, file.lfs.sha256 if file.lfs else file.blob_id)
         for file in _information(place).siblings

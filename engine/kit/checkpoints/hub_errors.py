@@ -28,7 +28,7 @@ class Hub:
 
     @property
     def host(self) -> str:
-        """The host and port of the endpoint, without a login."""
+        """The host and port in the hub's address, without a user name and password."""
         parts = urlsplit(self.endpoint)
         return f"{parts.hostname or self.endpoint}{f':{parts.port}' if parts.port else ''}"
 
@@ -55,7 +55,7 @@ def explain(error: Exception, *, target: str, repository: str, revision: str, hu
 
 
 def offline(target: str, hub: Hub, missing: str) -> StepError:
-    """Return the error for a target that the cache lacks while HF_HUB_OFFLINE forbids a download."""
+    """Return the error about a file or commit that the hub's cache lacks while HF_HUB_OFFLINE forbids a download."""
     return StepError(
         f"{target} could not be fetched: HF_HUB_OFFLINE is set, and the cache lacks {missing}",
         [f"endpoint: {hub.host}, not asked", f"cache: {hub.cache}"],
@@ -64,7 +64,7 @@ def offline(target: str, hub: Hub, missing: str) -> StepError:
 
 
 def _refused(status: int, code: str, repository: str, revision: str, hub: Hub) -> tuple[str, str]:
-    """Return the meaning of an HTTP status of the hub, and a hint."""
+    """Return two texts: the meaning of an HTTP status with which the hub answered, and a hint."""
     page = f"{hub.host}/{repository}"
     if code == "RevisionNotFound":
         hint = f"write one of the branches, tags or commits at {page} as `revision:`"
@@ -106,5 +106,5 @@ def _broken(names: list[str], hub: Hub) -> tuple[str, str]:
 
 
 def _names(error: BaseException) -> list[str]:
-    """Return the names of an exception's class and base classes, which stay the same across versions of a library."""
+    """Return the names of an exception's class and base classes, because names rarely change between versions."""
     return [cls.__name__ for cls in type(error).__mro__]

@@ -16,7 +16,7 @@ from engine.kit.checkpoints.hub_errors import Hub
 from engine.text import sizes
 
 PATIENCE = 8.0
-"""Seconds to wait for the hub's first answer. Without a network, a build must fail at once."""
+"""Seconds to wait until the hub begins to answer a request. Without a network, a build must fail at once."""
 
 _RESTARTS = 3
 """How often the download of a file may start again from its first byte after a cut connection."""
@@ -39,11 +39,11 @@ class Repository:
 
     @property
     def cached(self) -> Path:
-        """The folder of the repository in the hub's own cache, with the documented layout: blobs, refs, snapshots."""
+        """The repository's folder in the cache of huggingface_hub, with the folders `blobs`, `refs` and `snapshots`."""
         return Path(self.hub.cache) / f"models--{self.name.replace('/', '--')}"
 
     def ask(self, call: Callable[[], _Result], target: str = "") -> _Result:
-        """Call the hub's client for `target`, and turn each of its exceptions into one clear StepError."""
+        """Call the hub's client through `call`; turn its exceptions into one StepError about the file `target`."""
         try:
             return call()
         except Exception as error:  # noqa: BLE001 - the client raises what its HTTP library, the disk and JSON raise
@@ -57,7 +57,7 @@ class Repository:
 
 @dataclass(frozen=True)
 class File:
-    """A file as the hub describes it; `identity` is a SHA-256 (64 digits), git's SHA-1 (40 digits) or None."""
+    """The hub's description of a file; `identity` is a SHA-256 (64 digits), git's SHA-1 (40 digits) or None."""
 
     name: str
     size: int | None
@@ -65,14 +65,14 @@ class File:
 
     @classmethod
     def stated(cls, name: str, size: int | None, identity: str | None) -> File:
-        """Return a file as the hub states it; an `identity` that is no digest becomes None."""
+        """Return the description of a file from the hub's answer; an `identity` that is no digest becomes None."""
         return cls(name, size, identity if _IDENTITY.fullmatch(identity or "") else None)
 
 
 def fetch(repository: Repository, file: File) -> Path:
-    """Return the path of the verified file in the hub's cache. A damaged cached copy is downloaded once more.
+    """Return the path of the verified file in the hub's cache.
 
-    Raises StepError.
+    A damaged copy of the file in the cache is downloaded once more. Raises StepError.
     """
     hub = repository.hub
     cached = repository.cached / "snapshots" / repository.revision / file.name
@@ -116,10 +116,10 @@ def _download(repository: Repository, file: File, *, force: bool) -> None:
 
 
 def _counter() -> type:
-    """Return the class of a silent progress bar that ends a download which starts again too often.
+    """Return a class of progress bars that print nothing, and that end a download which starts again too often.
 
-    The client tries again without end as long as each attempt brings some bytes. Negative progress means that a new
-    attempt began at the first byte.
+    The hub's client starts a download again without end as long as each attempt brings some bytes. Negative progress
+    means that a new attempt began at the first byte.
     """
     from huggingface_hub.utils import tqdm
 

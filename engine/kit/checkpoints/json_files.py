@@ -10,7 +10,7 @@ from engine.errors import StepError
 
 
 def load(path: Path) -> Any:
-    """Return the value in a JSON file. Raises StepError where the file is no valid JSON."""
+    """Return the content of a JSON file as a Python value. Raises StepError where the file is no valid JSON."""
     try:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:

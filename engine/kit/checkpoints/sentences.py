@@ -1,4 +1,4 @@
-"""Sentences: how a sentence-transformers model makes one vector of a text's hidden states, by its `modules.json`."""
+"""Sentences: reads from `modules.json` how a sentence-transformers model makes one vector of a text's hidden states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Pooling = Literal["mean", "cls", "max"]
 """The ways of pooling that `kit/accuracy/pooling.py` computes, for the comparison with the original."""
 
 MODES = ("cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken")
-"""All modes of sentence-transformers' Pooling module, in the order in which it joins several (`modules/pooling.py`)."""
+"""All modes of sentence-transformers' Pooling module, in the order in which it joins them (`modules/pooling.py`)."""
 _SWITCHES = {
     "cls": "pooling_mode_cls_token",
     "max": "pooling_mode_max_tokens",
@@ -24,19 +24,19 @@ _SWITCHES = {
 }
 """Each mode -> the field of older Pooling configs that switches the mode on."""
 _DEFAULT_FOLDER = "1_Pooling"
-"""The folder of the Pooling module where `modules.json` names none."""
+"""The name of the Pooling module's folder where `modules.json` names no folder."""
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """How hidden states are pooled, and whether the vector is scaled to length 1."""
+    """The modes by which hidden states are pooled into one vector, and whether the vector is scaled to length 1."""
 
     modes: tuple[str, ...]
     normalize: bool
 
 
 class UnsupportedModules(Exception):  # noqa: N818 - a reason to say, not an error of anybody
-    """A sentence-transformers model has a part that this project does not support; the message names the part."""
+    """A sentence-transformers model has a part that this project does not support; the message names that part."""
 
 
 def load(checkpoint: Path) -> Sentences | None:
@@ -87,9 +87,10 @@ def _pooling_config(checkpoint: Path) -> Path:
 
 
 def _modules(checkpoint: Path) -> list[tuple[str, str]]:
-    """Return the kind and folder of each module of `modules.json`.
+    """Return the kind and the folder of each module that `modules.json` lists.
 
-    Very old models have no `modules.json`: they are a Transformer with a Pooling module. Raises StepError.
+    A very old sentence-transformers model has no `modules.json` and consists of a Transformer and a Pooling module.
+    Raises StepError.
     """
     path = checkpoint / "modules.json"
     listed = json_files.load(path) if path.is_file() else []
@@ -104,7 +105,7 @@ def _modules(checkpoint: Path) -> list[tuple[str, str]]:
 
 
 def _modes(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the modes that a Pooling config names in `pooling_mode` or, if older, switches on; the mean by default."""
+    """Return the modes in `pooling_mode` of a Pooling config, or in an older config's switches; the mean by default."""
     named = config.get("pooling_mode")
     if named is not None:
         return tuple(str(mode) for mode in named) if isinstance(named, list) else (str(named),)

@@ -13,11 +13,11 @@ from engine.kit.checkpoints import json_files, model_files
 
 _POINTER = b"version https://git-lfs.github.com/spec"
 _POINTER_LIMIT = 1024
-"""The size in bytes below which a pointer file lies, by the specification of git-lfs."""
+"""The number of bytes below which the size of every git-lfs pointer file lies, by the specification of git-lfs."""
 
 
 def check(directory: Path, names: Sequence[str]) -> None:
-    """Raise StepError where a file is a git-lfs pointer, or where safetensors are cut off or missing."""
+    """Raise StepError where a model file is a git-lfs pointer, or where a safetensors file is cut off or missing."""
     for name in names:
         refuse_pointer(directory / name)
     if model_files.INDEX in names:
@@ -46,8 +46,9 @@ def refuse_pointer(path: Path) -> None:
 def header(path: Path) -> dict[str, Any]:
     """Return the tensors that a safetensors file declares: name -> {"dtype", "shape", "data_offsets"}.
 
-    The file is 8 bytes with the header's length (little endian), the header as JSON, the data; `data_offsets` count
-    from the header's end (the format's specification). Raises StepError where the file's size disagrees.
+    A safetensors file consists of 8 bytes with the header's length (little endian), the header as JSON, and the data;
+    `data_offsets` count from the end of the header (the format's specification). Raises StepError where the header is
+    not readable, or the file's size is not the size that the header states.
     """
     size = path.stat().st_size
     with path.open("rb") as file:

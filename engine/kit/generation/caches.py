@@ -1,4 +1,4 @@
-"""Caches of transformers: a cache filled with keys and values, read by name, and the shapes of a model's cache."""
+"""Caches of transformers: fill a cache with keys and values, read them by name, and find a cache's shapes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layer:
-    """The past of one decoder layer: the number of heads, and the size of a head's keys and values."""
+    """The shape of one decoder layer's past: the number of heads, and the vector size of a head's keys and values."""
 
     heads: int
     key: int
@@ -25,14 +25,17 @@ class Layer:
 
 
 def empty() -> Any:
-    """Return an empty cache, which adds a layer for each layer of the model that uses it and drops no token."""
+    """Return an empty cache of transformers.
+
+    The cache gets a layer for each layer of the model that writes into the cache, and drops no token.
+    """
     from transformers.cache_utils import Cache
 
     return Cache(layer_class_to_replicate=_layer_class())
 
 
 def filled(tensors: Mapping[str, torch.Tensor], prefix: str, part: str | None = None) -> Any:
-    """Return a cache of the keys and values among `tensors`, each [batch, heads, tokens, size]."""
+    """Return a cache of transformers that holds the keys and values in `tensors`, each [batch, heads, tokens, size]."""
     cache, layer = empty(), 0
     key, value = past.names(prefix, 1, part)
     while key in tensors:
@@ -45,7 +48,7 @@ def filled(tensors: Mapping[str, torch.Tensor], prefix: str, part: str | None = 
 def both(own: Any, cross: Any) -> Any:
     """Return the cache of an encoder-decoder model: the decoder's own keys and values, and those of cross-attention.
 
-    The keys and values of cross-attention come from the encoder and never change.
+    The keys and values of cross-attention come from the encoder and stay unchanged during generation.
     """
     from transformers.cache_utils import EncoderDecoderCache
 
@@ -55,7 +58,7 @@ def both(own: Any, cross: Any) -> Any:
 
 
 def tensors(cache: Any, prefix: str, part: str | None = None) -> dict[str, torch.Tensor]:
-    """Return the keys and values of a cache by name."""
+    """Return the name of each tensor of keys or values in a cache -> the tensor."""
     values = [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
     return dict(zip(past.names(prefix, len(cache.layers), part), values, strict=True))
 
@@ -105,8 +108,8 @@ def _layer_class() -> Any:
     class ExportedLayer(DynamicLayer):  # type: ignore[misc]
         """A layer of a cache that stores its first keys and values unchanged.
 
-        The base class concatenates the first keys and values with an empty tensor, and an exporter would write the
-        useless Concat into the graph.
+        The base class `DynamicLayer` concatenates the first keys and values with an empty tensor, and an exporter would
+        write the useless Concat into the graph.
         """
 
         def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:  # noqa: ARG002

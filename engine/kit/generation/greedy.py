@@ -12,7 +12,10 @@ Array = Any
 """A numpy array. Functions import numpy themselves, so that importing this module needs no numpy."""
 
 STOP, LENGTH = "stop", "length"
-"""The reasons why a row is finished: the model or the caller ended the row, or the row reached its token limit."""
+"""The reasons why a row is finished.
+
+`STOP`: the model or the caller ended the row. `LENGTH`: the row reached its token limit.
+"""
 
 
 @dataclass(frozen=True)
@@ -20,8 +23,8 @@ class Rules:
     """Logits processors: the rules that `generate()` of transformers applies before it takes the largest logit.
 
     The rules have the names and the order of transformers' `GenerationMixin._get_logits_processor` and
-    `generation/logits_process.py`. A length counts the decoder's tokens, including the prompt of a decoder-only model
-    or the start token of an encoder-decoder model.
+    `generation/logits_process.py`. A length, such as `min_length`, counts the decoder's tokens, including the prompt of
+    a decoder-only model or the start token of an encoder-decoder model.
     """
 
     eos_token_id: Sequence[int] = ()
@@ -40,7 +43,7 @@ class Greedy:
     """Rows that are generated as one batch; no row depends on another.
 
     The caller runs the model: `choose` takes the logits of each row's last position and returns the tokens to feed
-    next. A finished row is fed its last token again, and the logits of a finished row are ignored.
+    next. For a finished row, `choose` ignores the logits and returns the row's last token again.
     """
 
     def __init__(
@@ -51,9 +54,10 @@ class Greedy:
         max_new_tokens: int | Sequence[int],
         ignore_eos: bool = False,
     ) -> None:
-        """Take the prompts; `max_new_tokens` is one number for all rows or one for each row.
+        """Keep the prompts, which are lists of token ids; `max_new_tokens` is one number for all rows or for each row.
 
-        With `ignore_eos`, rows go on after an end token. Raises ValueError for an empty prompt and for a limit below 1.
+        With `ignore_eos`, rows go on after an end token. Raises ValueError where a prompt is empty, or where
+        `max_new_tokens` is below 1.
         """
         limits = [max_new_tokens] * len(prompts) if isinstance(max_new_tokens, int) else list(max_new_tokens)
         if len(limits) != len(prompts) or any(limit < 1 for limit in limits):
@@ -63,15 +67,15 @@ class Greedy:
         self.rules = rules
         self.prompts = [list(map(int, prompt)) for prompt in prompts]
         self.made: list[list[int]] = [[] for _ in prompts]
-        """The new tokens of each row, with the end token."""
+        """The ids of the tokens generated so far in each row, including the end token."""
         self.reasons: list[str | None] = [None] * len(prompts)
-        """The reason why each row is finished; None for a row that goes on."""
+        """For each row the reason why the row is finished, `STOP` or `LENGTH`; None for a row that goes on."""
         self._limits = limits
         self._ends = frozenset() if ignore_eos else frozenset(rules.eos_token_id)
 
     @property
     def done(self) -> bool:
-        """Whether every row is finished."""
+        """Whether every row of the batch is finished."""
         return all(reason is not None for reason in self.reasons)
 
     def stop(self, row: int) -> None:
@@ -102,10 +106,10 @@ class Greedy:
 
 
 def generate(step: Callable[[Array], Array], greedy: Greedy, tokens: Array) -> Iterator[Array]:
-    """Yield the next token of each row, int64 [rows], until all rows are finished.
+    """Yield one new token id for each row at a time, as int64 [rows], until all rows are finished.
 
-    `step` runs the model on new tokens, int64 [rows, new], and returns the logits of the last position,
-    [rows, vocabulary]; `step` also keeps the KV cache. `tokens` holds the padded prompts.
+    The function `step` runs the model on new tokens, int64 [rows, new], returns the logits of the last position, [rows,
+    vocabulary], and keeps the KV cache. `tokens` holds the padded prompts.
     """
     while not greedy.done:
         chosen = greedy.choose(step(tokens))
@@ -132,7 +136,10 @@ def padded(prompts: Sequence[Sequence[int]], pad: int, *, left: bool) -> tuple[A
 
 
 def positions(mask: Array, new: int) -> Array:
-    """Return the position ids of the last `new` tokens, int64 [rows, new]; padding does not count and gets 0."""
+    """Return the position ids of the last `new` tokens of each row, int64 [rows, new].
+
+    Positions are counted without padding, and padding gets the position 0.
+    """
     import numpy as np
 
     return np.maximum(np.cumsum(mask, axis=1) - 1, 0)[:, mask.shape[1] - new :].astype(np.int64)
@@ -142,7 +149,7 @@ def scores(rules: Rules, logits: Array, tokens: Sequence[int], *, prompt: int, l
     """Return the scores of one row's next token, [vocabulary]: the logits after the rules were applied.
 
     `tokens` are all tokens of the decoder so far, beginning with the prompt; `prompt` is the number of the prompt's
-    tokens. `longest` is the largest number of tokens of the row, prompt included.
+    tokens. `longest` is the largest number of tokens that the row may have, including the prompt.
     """
     import numpy as np
 
@@ -176,7 +183,7 @@ def _penalise(changed: Array, tokens: Sequence[int], penalty: float) -> None:
 
 
 def _repeating(tokens: Sequence[int], size: int) -> list[int]:
-    """Return the tokens that would repeat an n-gram of `size` tokens."""
+    """Return the ids of the next tokens that would repeat an n-gram of `size` tokens."""
     import numpy as np
 
     runs = np.lib.stride_tricks.sliding_window_view(np.asarray(tokens), size)
@@ -199,5 +206,5 @@ def _force(changed: Array, only: Sequence[int]) -> None:
 
 
 def _beginning(rules: Rules, prompt: int) -> int:
-    """Return the number of tokens before the first free choice: those of the prompt, and a forced first token."""
+    """Return the number of tokens before the first freely chosen token: the prompt's, and a forced first token."""
     return prompt if prompt > 1 or rules.forced_bos_token_id is None else prompt + 1

@@ -26,8 +26,8 @@ def whole(model: Any) -> torch.nn.Module:
 
     `input_ids`, `attention_mask` [batch, sequence] -> `logits` [batch, sequence, vocabulary]. Positions are counted
     from the mask, as `generate()` of transformers does. An encoder-decoder model has a third input, `decoder_input_ids`
-    [batch, decoder sequence], and the decoder gives logits for each of the input's positions. `input_specs` leaves
-    `decoder_input_ids` out, because `own_answer` computes the tokens.
+    [batch, decoder sequence], and the decoder gives logits for each position of `decoder_input_ids`. `input_specs`
+    leaves `decoder_input_ids` out, because the function `own_answer` computes `decoder_input_ids`.
     """
     tokens = _integers(("input_ids", "attention_mask"), ("batch", "sequence"))
     if not model.config.is_encoder_decoder:
@@ -71,17 +71,17 @@ def with_past(whole: torch.nn.Module) -> dict[str, torch.nn.Module]:
 
 
 def generates(module: torch.nn.Module) -> bool:
-    """Whether `whole` or `with_past` returned the module."""
+    """Whether the torch module was made by `whole` or `with_past`, which make modules of models that generate text."""
     return getattr(module, "generates", False) is True
 
 
 def by_position(
     model: Any, answer: Callable[[Any, Tensors], Mapping[str, torch.Tensor]], specs: Mapping[str, Input], outputs: Any
 ) -> torch.nn.Module:
-    """Return a module in eval mode that takes and returns tensors by position, as exporters need it.
+    """Return a torch module in eval mode that takes and returns tensors by position, as ONNX exporters require.
 
-    `answer` takes `model` and the inputs by name, and returns the outputs by name. The module has `model`,
-    `input_specs`, and the names of its inputs and outputs in order: `input_names`, `output_names`.
+    `answer` takes `model` and the inputs by name, and returns the outputs by name. The module has the attributes
+    `model`, `input_specs`, and the names of its inputs and outputs in order: `input_names`, `output_names`.
     """
     module: torch.nn.Module = _class()(model, answer, dict(specs), tuple(outputs))
     return module.eval()
@@ -134,7 +134,7 @@ def _decoded(model: Any, tensors: Tensors) -> Tensors:
 
 
 def _encoded(model: Any, tensors: Tensors) -> Tensors:
-    """Run the decoder on one token, and return the keys and values that it computes from the encoder's states.
+    """Run the decoder on one token, and return the keys and values that cross-attention gets from the encoder.
 
     The decoder also computes logits and its own past. The exported graph has no outputs for logits and the decoder's
     past, so the exporter leaves out the operators that compute only logits and the past.
@@ -162,12 +162,12 @@ def _decoded_behind(model: Any, tensors: Tensors) -> Tensors:
 
 
 def _positions(model: Any, positions: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Return the keyword argument for positions; {} for a model with relative positions, which takes none."""
+    """Return the keyword argument `position_ids`; {} for a model with relative positions, which has none."""
     return {"position_ids": positions} if caches.takes(model, "position_ids") else {}
 
 
 def _carried(prefix: str, layers: list[Layer], length: str, part: str | None = None) -> dict[str, Input]:
-    """Return the specs of the keys and values of all layers, each [batch, heads, length, size]."""
+    """Return the name of each layer's keys and values -> their description, float32 [batch, heads, `length`, size]."""
     sizes = [(layer.heads, size) for layer in layers for size in (layer.key, layer.value)]
     names = past.names(prefix, len(layers), part)
     return {
@@ -177,7 +177,7 @@ def _carried(prefix: str, layers: list[Layer], length: str, part: str | None = N
 
 
 def _integers(names: tuple[str, ...], shape: tuple[str, str]) -> dict[str, Input]:
-    """Return the specs of int64 tensors of one shape."""
+    """Return each name of a tensor -> its type and shape; all tensors are int64 and have the shape `shape`."""
     return {name: Input(name, "int64", shape) for name in names}
 
 
@@ -189,7 +189,7 @@ def _generating(
     *,
     output_specs: Mapping[str, Input] | None = None,
 ) -> torch.nn.Module:
-    """Return a module that generates; the names of its outputs are `outputs`, or those of `output_specs`."""
+    """Return a torch module that generates text; the names of its outputs are `outputs` or those in `output_specs`."""
     module = by_position(model, answer, input_specs, outputs or tuple(output_specs or ()))
     module.output_specs = output_specs
     module.generates = True

@@ -39,18 +39,18 @@ _NOT_GREEDY: Mapping[str, Any] = {
     "penalty_alpha": None,
     "dola_layers": None,
 }
-"""Fields that switch to a generation that is not greedy, such as beam search -> their values in greedy generation."""
+"""Each field that turns off greedy generation, for example for beam search -> its value in greedy generation."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a model's text is generated. All lengths count tokens."""
+    """The settings by which a model generates text. All lengths in the settings are numbers of tokens."""
 
     rules: Rules
     pad_token_id: int
     """The id that pads rows."""
     first_token_id: int | None
-    """The token that stands for an empty prompt: the BOS token, else the EOS token, else None."""
+    """The id of the token that stands for an empty prompt: the BOS token, else the EOS token, else None."""
     decoder_start_token_id: int | None
     """The token that the decoder of an encoder-decoder model begins with; None for a decoder-only model."""
     max_new_tokens: int
@@ -69,11 +69,12 @@ class Settings:
 def read(checkpoint: Path, *, max_new_tokens: int | None = None, longest: int | None = None) -> Settings:
     """Return the settings of a checkpoint, from generation_config.json or, if missing, from config.json.
 
-    `max_new_tokens` is the recipe's limit; with None the model's own limit counts. `longest` is the largest number of
-    tokens, prompt and answer together, that the profiles allow. As in transformers, generation_config.json replaces
-    config.json.
+    `max_new_tokens` is the recipe's limit on new tokens; where it is None, the limit in the model's config counts.
+    `longest` is the largest number of tokens, prompt and answer together, that the profiles allow. As in transformers,
+    generation_config.json replaces config.json.
 
-    Raises StepError for fields that greedy generation does not support, and for lengths beyond the model's positions.
+    Raises StepError where a config has a field that greedy generation does not support, and where the recipe's limit
+    needs more positions than the model has.
     """
     model_config = checkpoints.config(checkpoint)
     path = checkpoint / "generation_config.json"
@@ -144,7 +145,7 @@ def _start(config: Mapping[str, Any], name: str) -> int:
 
 
 def _pad(config: Mapping[str, Any], model_config: Mapping[str, Any], ends: tuple[int, ...]) -> int:
-    """Return the id that pads rows: the model's padding token, else its end token, else 0.
+    """Return the id of the token that pads rows: the model's padding token, else its end token, else the token 0.
 
     Any id may pad rows, because the attention mask hides padding.
     """
@@ -153,7 +154,7 @@ def _pad(config: Mapping[str, Any], model_config: Mapping[str, Any], ends: tuple
 
 
 def _new_tokens(config: Mapping[str, Any], limit: int | None, positions: int | None, start: int | None) -> int:
-    """Return the most new tokens: the recipe's `limit`, else the model's own, else a default.
+    """Return the largest number of new tokens in an answer: the recipe's `limit`, else the model's own, else a default.
 
     At least one position is left for the prompt. Raises StepError where the recipe's limit leaves no position for the
     prompt.

@@ -1,1 +1,1 @@
-"""Inputs of models: samples, tokenizer, random tensors, cases."""
+"""Inputs of models: samples, tokenizers, random tensors and stored cases."""

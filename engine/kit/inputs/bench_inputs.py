@@ -23,7 +23,7 @@ _SEED = 22
 
 
 def draw(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarray]:
-    """Return seeded inputs for a model; `axes` are the extents of its dynamic axes.
+    """Return random inputs for a model, equal in every run; `axes` maps each dynamic axis to its extent.
 
     Raises StepError where `axes` lacks a dynamic axis of the model, or names an axis that the model does not have.
     """
@@ -59,7 +59,7 @@ def _text(specs: Mapping[str, Input], vocabulary: Vocabulary, *, batch: int, len
 
 
 def _refuse_misfits(specs: Mapping[str, Input], axes: Mapping[str, int]) -> None:
-    """Raise StepError unless `axes` has an extent for each dynamic axis of the inputs and for no other axis."""
+    """Raise StepError where `axes` lacks a dynamic axis of the inputs, or names an axis that is not one of them."""
     dynamic = {axis for value in specs.values() for axis in value.shape if isinstance(axis, str)}
     unknown, open_ended = sorted(set(axes) - dynamic), sorted(dynamic - set(axes))
     if not unknown and not open_ended:

@@ -12,10 +12,10 @@ from engine.kit.inputs.tokenizer import Tokenizer
 _FILLERS = ("a", "1", ".", "x")
 """Short words that fill a row up to the exact number of tokens.
 
-Nearly every tokenizer has a single token for at least one of the short words.
+Nearly every tokenizer makes a single token of at least one of the words in `_FILLERS`.
 """
 _APART = 7
-"""The number of words by which the beginning of each row moves on in the built-in texts, so that rows differ."""
+"""The number of words between the beginnings of two successive rows in the built-in texts, so that rows differ."""
 
 
 def draw(tokenizer: Tokenizer, *, rows: int, tokens: int, paired: bool = False) -> list[list[str]]:
@@ -34,14 +34,14 @@ def draw(tokenizer: Tokenizer, *, rows: int, tokens: int, paired: bool = False) 
 
 
 def _uncut(tokenizer: Tokenizer) -> Tokenizer:
-    """Return a copy of the tokenizer that does not cut texts."""
+    """Return a copy of the tokenizer that does not cut long texts."""
     backend = type(tokenizer.backend).from_str(tokenizer.backend.to_str())
     backend.no_truncation()
     return replace(tokenizer, backend=backend)
 
 
 def _row(tokenizer: Tokenizer, words: list[str], tokens: int, *, paired: bool) -> list[str]:
-    """Return a row of exactly `tokens` tokens: as many of `words` as fit, then one of `_FILLERS`, repeated.
+    """Return the texts of a row with exactly `tokens` tokens: as many `words` as fit, then one filler word, repeated.
 
     The first text of a pair is a single word.
     """
@@ -61,7 +61,7 @@ def _row(tokenizer: Tokenizer, words: list[str], tokens: int, *, paired: bool) -
 
 
 def _count(tokenizer: Tokenizer, first: list[str], second: list[str]) -> int:
-    """Return the number of tokens of a row: of a pair where `first` is not empty, else of `second` alone."""
+    """Return the number of tokens of the pair `first` and `second`, or of `second` alone where `first` is empty."""
     text = " ".join(second)
     row = tokenizer.row(first[0], text) if first else tokenizer.row(text)
     return int(row["input_ids"].shape[1])

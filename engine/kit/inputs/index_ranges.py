@@ -18,10 +18,10 @@ _EMBED_TABLES = {0: 2, 1: 4}
 
 
 def of(model: onnx.ModelProto) -> dict[str, int]:
-    """Return the number of rows of the smallest table that each integer input indexes, by the input's name.
+    """Return the name of each integer input -> the number of rows of the smallest table that the input indexes.
 
-    The operator that reads the table is `Gather` or ONNX Runtime's fused embedding. Between the input and the operator
-    there may be operators that pass values on unchanged (`_PASS_ON`).
+    A table is indexed by the operator `Gather` or by ONNX Runtime's fused embedding (EmbedLayerNormalization). Between
+    an input and the operator that indexes a table there may be operators that pass values on unchanged (`_PASS_ON`).
     """
     origin = {value.name: value.name for value in model.graph.input}
     sizes = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}

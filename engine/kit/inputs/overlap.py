@@ -30,10 +30,11 @@ def what(both: Sequence[str]) -> str:
 
 @cache
 def shared(calibrated: str, validated: str, limit: int) -> tuple[str, ...]:
-    """Return the samples for calibration that are also in the file for validation, whatever their labels.
+    """Return the samples for calibration that are also in the file for validation, even if their labels differ.
 
-    The files are URIs, "file:..." or "python:...". Of the samples for calibration, only the first `limit` count. Only
-    `.jsonl` files are compared; a file that cannot be read has no overlap.
+    `calibrated` and `validated` are the URIs of two files of samples, "file:..." or "python:...". Of the samples for
+    calibration, only the first `limit` count. Only `.jsonl` files are compared; the result is empty where a file cannot
+    be read.
     """
     ours, theirs = _file(calibrated), _file(validated)
     if ours is None or theirs is None:
@@ -53,7 +54,7 @@ def _file(uri: str) -> Path | None:
 
 
 def _samples(path: Path) -> list[tuple[int, str]]:
-    """Return the number of each line with a sample, and the sample as JSON without its label.
+    """Return, for each line with a sample, the number of the line and the sample as JSON text without its label.
 
     Raises OSError, ValueError.
     """

@@ -25,7 +25,7 @@ _LONGEST = 512
 Most encoders have 512 positions.
 """
 _UNSEEN = ({"batch": 1, "other": 16}, {"batch": 2, "other": 24}, {"batch": 3, "other": 9})
-"""Extents of dynamic axes without profiles: `batch` of a first axis, `other` of any other axis, such as time."""
+"""Sets of extents for dynamic axes without a profile: `batch` for a first axis, `other` for any further axis."""
 _LARGEST = 1 << 23
 """The largest number of elements of a random tensor: a profile's maximum extents for images may need gigabytes."""
 
@@ -45,10 +45,10 @@ def tensors(
     seed: int = SEED,
     largest: float = _LARGEST,
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Yield sets of random inputs: normally distributed floats, integers below `ranges`, masks of 0 and 1.
+    """Yield sets of random inputs. Floats are normally distributed, integers are below `ranges`, and masks are 0 or 1.
 
-    Each profile gives three sets, with its minimum, optimum and maximum extents. A set with a tensor of more than
-    `largest` elements is left out. Raises StepError for an input of unknown shape or of a type that numpy lacks.
+    Each profile gives three sets, with its minimum, optimum and maximum extents. A set of inputs with a tensor of more
+    than `largest` elements is left out. Raises StepError for an input of unknown shape or of a type that numpy lacks.
     """
     import numpy as np
 
@@ -81,7 +81,7 @@ def limits(specs: Mapping[str, Input], profile: Profile, longest: int | None) ->
 
 
 def _extents(profiles: Sequence[Profile]) -> Iterator[Mapping[str, int]]:
-    """Yield the extents of each set of inputs, by the names of axes."""
+    """Yield, for each set of inputs, the name of each axis -> its extent."""
     for profile in profiles:
         for end in ("min", "opt", "max"):
             yield {**_UNSEEN[0], **{axis: int(getattr(limit, end)) for axis, limit in profile.items()}}

@@ -38,7 +38,7 @@ def read(path: Path, checkpoint: Path, specs: Mapping[str, Input], *, longest: i
     """Return a case without outputs for each sample of a file, for a model whose inputs are `specs`.
 
     A `.jsonl` file holds texts (`texts`), which are cut to `longest` tokens; an `.npz` file holds tensors.
-    Raises StepError for a file that cannot be read or does not suit the model.
+    Raises StepError where the file of samples cannot be read or does not suit the model.
     """
     if path.suffix == ".npz":
         return tensor_samples.read(path, specs)
@@ -50,7 +50,10 @@ def read(path: Path, checkpoint: Path, specs: Mapping[str, Input], *, longest: i
 
 
 def built_in(*, paired: bool = False) -> list[SampleText]:
-    """Return the built-in texts, for a text model without samples; `paired` is for tasks with two texts in a row."""
+    """Return the texts that come with this project, for a model without samples.
+
+    With `paired`, each sample has two texts.
+    """
     path = Path(__file__).with_name(data[0])
     lines = [line for line in path.read_text("utf-8").splitlines() if line]
     return [
@@ -60,7 +63,10 @@ def built_in(*, paired: bool = False) -> list[SampleText]:
 
 
 def texts(path: Path) -> list[SampleText]:
-    """Return the texts of a `.jsonl` file. Raises StepError, with the line's number, for a line without a text."""
+    """Return the samples in a `.jsonl` file, one for each line that is not empty.
+
+    Raises StepError, with the line's number, where a line of the file has no text.
+    """
     try:
         lines = path.read_text("utf-8-sig").split("\n")  # not splitlines(): JSON allows U+2028 within a string
     except UnicodeDecodeError as error:

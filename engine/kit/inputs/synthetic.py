@@ -1,4 +1,4 @@
-"""Synthetic inputs: tensors of a shape and type, rows of tokens and masks, all drawn from a seeded generator."""
+"""Synthetic inputs: tensors of a given shape and type, rows of tokens, and masks, all drawn from a seeded generator."""
 
 # Every maker of random inputs draws here: the inputs of reference and calibration (`random_inputs`), of bench
 # (`bench_inputs`), of export (`kit/reference/probes`) and of the comparison after fusion (`kit/accuracy/equivalence`).
@@ -85,7 +85,7 @@ def rows(seed: int, vocabulary: Vocabulary, lengths: Iterable[int]) -> list[Row]
 
 
 def random_mask(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Return a bool mask that is true at the beginning of the last axis, for a random length of at least 1."""
+    """Return a bool mask whose first positions along the last axis are true; their number is random and at least 1."""
     import numpy as np
 
     if not shape:

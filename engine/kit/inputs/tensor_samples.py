@@ -23,9 +23,9 @@ def read(path: Path, specs: Mapping[str, Input]) -> list[Case]:
     """Return the rows of an `.npz` file: one array per input, whose first axis counts the samples.
 
     Where an array has as many axes as the input, each row of the array becomes a row of a batch. Where an array has one
-    axis more than the input, each row of the array is a whole input; a model whose first axis is no batch needs an
-    array of the second form. An array `label` may hold expected classes. Raises StepError for an array that is missing,
-    or that has another type or shape than the input.
+    axis more than the input, each row of the array is a whole input. A model whose first axis is no batch needs arrays
+    with one axis more than the input. An array `label` may hold expected classes. Raises StepError for an array that is
+    missing, or that has another type or shape than the input.
     """
     arrays = _arrays(path)
     for name, spec in specs.items():
@@ -55,12 +55,12 @@ def refuse_unusual(value: Input) -> None:
 
 
 def describe(value: Input) -> str:
-    """Return an input's name, type and shape, for an error."""
+    """Return an input's name, type and shape as one text, for an error."""
     return f"{value.name}: {value.dtype} {_shown(value.shape)}"
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
-    """Return the arrays of an `.npz` file by name. Raises StepError."""
+    """Return the name of each array in an `.npz` file -> the array. Raises StepError."""
     import numpy as np
 
     try:

@@ -15,13 +15,13 @@ NAMES = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 """The names of the inputs that a tokenizer can fill, each [batch, sequence]."""
 
 Row = Mapping[str, "np.ndarray"]
-"""One text as a batch of one: `input_ids`, `attention_mask` and `token_type_ids`, each int64 [1, tokens]."""
+"""One text or pair as a batch with one row: `input_ids`, `attention_mask`, `token_type_ids`, int64 [1, tokens]."""
 
 Masked = Literal["right-padded", "left-padded", "holed"]
 """The place of the tokens that the mask of a batch hides: at the end, at the beginning, or in the middle of a row."""
 
 _GROUP = 4
-"""The number of rows of a masked batch; fewer where the model's batch axis is shorter."""
+"""The number of rows in a masked batch; a model with a shorter batch axis gets batches with fewer rows."""
 _GROUPS = 2
 """The number of batches for each kind of mask; fewer where there are too few rows."""
 
@@ -47,7 +47,7 @@ class RowLimits:
 
     @classmethod
     def of(cls, specs: Mapping[str, Input], longest: int | None = None) -> RowLimits:
-        """Return the limits of a text model by the shapes of its inputs; `longest` limits a dynamic sequence axis."""
+        """Return the limits of a text model's axes by its inputs' shapes; `longest` limits a dynamic sequence axis."""
         sizes = specs["input_ids"].shape
         batch, sequence = ((size, size) if isinstance(size, int) else None for size in sizes)
         return cls(batch=batch or (1, None), sequence=sequence or (1, longest))
@@ -78,7 +78,7 @@ def batch(
 
 
 def punch_hole(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the batch with the middle third of each row's visible tokens masked out."""
+    """Return the batch with an attention mask of 0 on the middle third of each row's visible tokens."""
     mask = inputs["attention_mask"].copy()
     for row in mask:
         (own,) = row.nonzero()
@@ -90,7 +90,8 @@ def punch_hole(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 def alone(row: Row, *, pad: int, limits: RowLimits) -> dict[str, np.ndarray]:
     """Return one row as the smallest batch that the model takes.
 
-    The row is repeated up to the least batch size, and padded up to the least sequence length.
+    The row is repeated up to the least batch size that the model takes, and padded up to the least sequence length that
+    the model takes.
     """
     return batch([row] * limits.batch[0], pad=pad, length=limits.sequence[0])
 
@@ -127,7 +128,7 @@ def fit(inputs: Mapping[str, np.ndarray], specs: Mapping[str, Input]) -> dict[st
 
 
 def _trim(row: Row) -> Row:
-    """Return the row from its first visible token to its last."""
+    """Return the row without the hidden tokens before its first and after its last visible token."""
     (own,) = row["attention_mask"][0].nonzero()
     return {name: tensor[:, own[0] : own[-1] + 1] for name, tensor in row.items()} if len(own) else row
 

@@ -114,7 +114,7 @@ def _converted(checkpoint: Path) -> Any:
 
 
 def _why(checkpoint: Path, error: Exception) -> list[str]:
-    """Return why transformers could not convert a tokenizer's files, in lines.
+    """Return lines of text that tell why transformers could not convert the tokenizer's files.
 
     transformers tries several readers on a SentencePiece model, and reports only the failure of the last, tiktoken.
     """
@@ -126,7 +126,7 @@ def _why(checkpoint: Path, error: Exception) -> list[str]:
 
 
 def _sentencepiece_trouble() -> list[str]:
-    """Return why the package sentencepiece cannot be imported; [] where it can be."""
+    """Return a line that tells why the Python package sentencepiece cannot be imported; [] where it can be imported."""
     try:
         from sentencepiece import sentencepiece_model_pb2  # noqa: F401 - only tried
     except Exception as error:  # noqa: BLE001 - protobuf raises errors of its own for code that another version generated
@@ -143,7 +143,7 @@ def special_token(settings: Mapping[str, Any], name: str) -> Any:
 
 
 def _pad(checkpoint: Path, backend: Any, tokenizer: dict[str, object]) -> int:
-    """Return the padding token's id by tokenizer.json, tokenizer_config.json or config.json; 0 where none has it."""
+    """Return the padding token's id from tokenizer.json, tokenizer_config.json or config.json; 0 where none has it."""
     token = special_token(tokenizer, "pad_token")
     config = checkpoints.config(checkpoint)
     ids = (

@@ -1,4 +1,4 @@
-"""Families of transformers models: which tasks each family supports, and the error for other tasks."""
+"""Families of transformers models: which tasks a family supports, and errors for tasks that it does not support."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def continues(config: Any) -> bool:
 
 
 def _tasks(generates: Generates) -> str:
-    """Return the names of the tasks that generate text in the given way."""
+    """Return, as one text, the names of the tasks whose models generate text in the way `generates`."""
     return tasks.either(lambda task: task.generates is generates)
 
 

@@ -14,7 +14,7 @@ class HeadOptions(TypedDict, total=False):
     """The fields of a recipe's `model:` section about the head: keyword arguments of functions that load a model."""
 
     num_labels: int | None
-    """The number of classes; None for the number in config.json."""
+    """The number of classes that the head tells apart; None stands for the number in config.json."""
     random_head: bool
     """Whether the head may have random weights where the checkpoint has no fitting ones."""
 

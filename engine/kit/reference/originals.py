@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from engine.recipe.images import Images
 
 _CONTINUED = 64
-"""The largest number of tokens of a text for a decoder-only model.
+"""The largest number of tokens in a text that a decoder-only original model reads.
 
 The limit keeps the outputs small: a decoder gives a logit for each token of the vocabulary at each position.
 """
@@ -33,7 +33,7 @@ The limit keeps the outputs small: a decoder gives a logit for each token of the
 
 @dataclass(frozen=True)
 class Original:
-    """A loaded original model: its inputs and their limits, and a function that runs it."""
+    """An original model in memory: its inputs, the limits of the inputs, and a function that runs the model."""
 
     name: str
     input_specs: Mapping[str, Input]
@@ -45,9 +45,9 @@ class Original:
     vocabulary: Vocabulary | None = None
     """The number of token ids and token types that the model knows; None for a model that takes no tokens."""
     longest: int | None = None
-    """The largest number of tokens of a sequence; None where no limit is known."""
+    """The largest number of tokens that a sequence may have; None where no limit is known."""
     complete: Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]] = dict
-    """Adds the inputs that only the model can compute: the tokens for the decoder of an encoder-decoder model."""
+    """A function that adds an input which only the model computes, the tokens for an encoder-decoder's decoder."""
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ _TRACED = {"batch": 2, "sequence": 3, "past_sequence": 5, "total_sequence": 8, "
 All extents differ, so that an exporter cannot mix up axes.
 """
 _ANSWER = 6
-"""The number of decoder tokens in a probe for a model with an encoder."""
+"""The number of tokens that the decoder of an encoder-decoder model reads in a probe."""
 
 
 def example(module: torch.nn.Module, longest: int | None) -> Tensors:
@@ -32,7 +32,7 @@ def example(module: torch.nn.Module, longest: int | None) -> Tensors:
 
 
 def example_with_past(part: torch.nn.Module, tokens: int) -> Tensors:
-    """Return the inputs for tracing a module that `modules.with_past` returned; token ids are below `tokens`."""
+    """Return inputs by name, to trace a module that `modules.with_past` returned; all token ids are below `tokens`."""
     import numpy as np
 
     generator = np.random.default_rng(0)
@@ -51,7 +51,10 @@ def example_with_past(part: torch.nn.Module, tokens: int) -> Tensors:
 
 
 def probes(module: torch.nn.Module, longest: int | None) -> Iterator[tuple[str, Tensors]]:
-    """Yield a name for errors, and inputs with masks of every kind, in shapes that differ from those of `example`."""
+    """Yield pairs of a name, for errors, and inputs.
+
+    The inputs have masks of every kind, and shapes that differ from the shapes of the inputs that `example` returns.
+    """
     if not token_rows.are_tokens(module.input_specs):
         yield "one image", timm_models.example(module, 1)
         yield "three images", timm_models.example(module, 3)

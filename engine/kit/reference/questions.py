@@ -23,9 +23,9 @@ def ask(
 ) -> list[Case]:
     """Return the cases that the original model is run on, without outputs.
 
-    Without a file of samples, a text model with a tokenizer gets the built-in texts. A text model without a tokenizer
-    gets random tokens, and a model that takes no text gets random tensors, both within `profiles`. Raises StepError
-    where the samples do not suit the model.
+    Where the recipe names no file of samples, a text model with a tokenizer gets the texts that come with this project.
+    A text model without a tokenizer gets random tokens, and a model that takes no text gets random tensors, both within
+    `profiles`. Raises StepError where the samples do not suit the model.
     """
     specs = original.input_specs
     if original.vocabulary is None:

@@ -1,4 +1,4 @@
-"""Quiet: keep warnings and advice of torch, transformers and timm out of the log."""
+"""Quiet: a context manager that keeps warnings and advice of torch, transformers and timm out of the log."""
 
 from __future__ import annotations
 

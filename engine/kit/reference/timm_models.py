@@ -29,7 +29,7 @@ def load(checkpoint: Path, task: str, images: Images, **head: Unpack[HeadOptions
     """Return the model in fp32 and eval mode, from local safetensors only.
 
     The model takes `images`, float32 [batch, channels, size, size], or [batch, size, size, channels] where the layout
-    is NHWC, and returns `logits` [batch, classes]. `module.input_specs` describes the input.
+    is NHWC, and returns `logits` [batch, classes]. `module.input_specs` maps the input's name to its type and shape.
 
     Raises StepError where timm is missing, the weights do not fit the architecture, the model is no classifier, or the
     model cannot take images of the recipe's size.
@@ -47,9 +47,10 @@ def load(checkpoint: Path, task: str, images: Images, **head: Unpack[HeadOptions
 
 
 def example(module: torch.nn.Module, batch: int) -> dict[str, np.ndarray]:
-    """Return synthetic images for a loaded model: normally distributed numbers, as normalized images have them.
+    """Return random images for a loaded model; the numbers are normally distributed, as in normalized images.
 
-    `synthetic.float32_tensor` draws the images, because a batch of images is large. The seed is the size of the batch.
+    `synthetic.float32_tensor` draws the images, because a batch of images is large. The seed of the random images is
+    the number of images in the batch.
     """
     import numpy as np
 
@@ -77,7 +78,10 @@ def _created(checkpoint: Path, images: Images) -> Any:
 
 
 def _weighted(checkpoint: Path, name: str, options: dict[str, Any]) -> Any:
-    """Return the architecture with the checkpoint's weights, fp32. Raises StepError where the weights do not fit."""
+    """Return the timm model of the architecture `name` with the checkpoint's weights, in fp32.
+
+    Raises StepError where the weights do not fit the architecture.
+    """
     import timm
     import torch
 
@@ -111,7 +115,7 @@ _INSTALL = f"{distribution.install('timm')}; for a torch without CUDA, torchvisi
 
 
 def _set_head(model: Any, num_labels: int | None, *, allowed: bool) -> None:
-    """Give the model a random head where its own does not suit the recipe.
+    """Give the model a random head where its own head does not have the number of classes that the recipe names.
 
     Raises StepError where the recipe allows no random head.
     """

@@ -1,4 +1,4 @@
-"""Constant padding: TensorFlow's "same" padding of convolutions, computed once for images of one size."""
+"""Constant padding: replaces "same" padding of convolutions, which is computed for each image, by constant widths."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def fixed(module: torch.nn.Module) -> torch.nn.Module:
 
 
 def _padded(convolution: Any, size: tuple[int, int]) -> torch.nn.Module:
-    """Return the convolution with constant padding for inputs of `size`: height and width."""
+    """Return a module that pads by constants and applies `convolution`, for inputs of `size`: height and width."""
     import torch
     from timm.layers import get_same_padding
 

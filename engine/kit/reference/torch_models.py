@@ -34,11 +34,11 @@ def load(
 ) -> torch.nn.Module:
     """Return the model in fp32, eval mode and eager attention, from local safetensors only.
 
-    With `images`, a model of timm is loaded by `timm_models.load`. A model that generates text comes from
-    `generation.modules.whole`. A model that reads text and generates none takes int64 tensors [batch, sequence] in the
-    order of `module.input_names`; `module.input_specs` describes the tensors. The model returns a tuple in the order of
-    `module.output_names`: `last_hidden_state` [batch, sequence, hidden], `logits` [batch, labels] or [batch, sequence,
-    labels or vocabulary], or `start_logits` and `end_logits` [batch, sequence].
+    Where `images` is given and the checkpoint is timm's, `timm_models.load` loads the model. For a model that generates
+    text, `generation.modules.whole` makes the module. A model that reads text and generates none takes int64 tensors
+    [batch, sequence] in the order of `module.input_names`; `module.input_specs` describes the tensors. The model
+    returns a tuple in the order of `module.output_names`: `last_hidden_state` [batch, sequence, hidden], `logits`
+    [batch, labels] or [batch, sequence, labels or vocabulary], or `start_logits` and `end_logits` [batch, sequence].
 
     Raises StepError where the task is not supported, the checkpoint cannot be read, or weights are missing. Only
     weights of the head may be missing, and only where `random_head` (and `num_labels`, for a classifier) allow it.
@@ -57,9 +57,9 @@ def load(
 
 
 def call(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the model's outputs by name. Inputs that the model does not take are ignored.
+    """Run the model, and return its outputs by name. Tensors in `inputs` that the model does not take are ignored.
 
-    Raises StepError where an input of the model is missing.
+    Raises StepError where `inputs` lacks an input of the model.
     """
     import torch
 
@@ -72,7 +72,10 @@ def call(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[str,
 
 
 def complete(module: torch.nn.Module, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the inputs; for an encoder-decoder model, with the decoder's tokens by `generation.modules.own_answer`."""
+    """Return the inputs.
+
+    An encoder-decoder model also gets the decoder's tokens, which `generation.modules.own_answer` computes.
+    """
     import torch
 
     if modules.DECODER_TOKENS not in module.input_names:
@@ -111,9 +114,9 @@ def _quiet() -> Iterator[None]:
 
 
 def _supported(checkpoint: Path, name: str) -> Task:
-    """Return the task called `name`.
+    """Return the installed task whose name is `name`.
 
-    Raises StepError for a timm checkpoint, or a task without a class of transformers.
+    Raises StepError for a timm checkpoint, or for a task that has no transformers class.
     """
     if checkpoints.kind(checkpoint) == "timm":
         raise StepError(
@@ -219,5 +222,5 @@ def _is_body(model: Any, name: str) -> bool:
 
 
 def _more(names: list[str]) -> list[str]:
-    """Return a line with the number of names that an error leaves out; [] where the error lists all names."""
+    """Return a line with the number of weights that an error leaves out; [] where the error lists all weights."""
     return [f"... and {len(names) - _LISTED} more"] if len(names) > _LISTED else []
