@@ -36,7 +36,10 @@ __all__ = [
 VERSION = 1
 """The version number of the functions of `engine.api`, as docs/stability.md explains."""
 _MEMORY_PER_JOB = 4 << 30
-"""Bytes of memory for each parallel job: the export of MiniLM peaks at about 1 GB, of BERT-large at about 4 GB."""
+"""Bytes of memory that each of several parallel jobs may need.
+
+The export of MiniLM needs about 1 GB at its peak, and the export of BERT-large needs about 4 GB.
+"""
 
 
 def plan(recipes: Recipes, **reading: Unpack[Reading]) -> tuple[Variant, ...]:

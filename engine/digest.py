@@ -36,7 +36,7 @@ def of_file(path: str | Path) -> Digest:
 
 
 def of_rows(rows: Iterable[tuple[str, str]]) -> Digest:
-    """Return the digest of ordered (name, value) pairs.
+    """Return the digest of an ordered list of (name, value) pairs.
 
     Before it is hashed, every name and value gets its length in bytes as a prefix. Because each string is prefixed by
     its length, two different lists of pairs never give the same bytes.

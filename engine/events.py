@@ -30,7 +30,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Started:
-    """A job has started in a worker, which writes the log."""
+    """The event that a job has started in a worker, which writes the job's log."""
 
     recipe: str
     job: str

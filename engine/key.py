@@ -16,7 +16,7 @@ Key = dict[str, str]
 
 @dataclass(frozen=True)
 class Change:
-    """A row in which two keys differ; None where a key lacks the row."""
+    """A row in which two keys differ, with the row's value in each key; None where a key lacks the row."""
 
     row: str
     old: str | None

@@ -41,7 +41,7 @@ class TypedReport:
 
     @classmethod
     def migrated(cls, raw: Mapping[str, object], version: int) -> Mapping[str, object] | None:
-        """Return the JSON of an older version in the form of this version; None where it cannot be converted."""
+        """Return JSON of an older version in the form of the current version; None where no conversion is possible."""
         return raw if version == cls.version else None
 
     def to_json(self) -> dict[str, object]:
@@ -89,7 +89,7 @@ class HasLine(Protocol):
 
 
 def measured(label: str, *, unit: str = "", digits: int) -> Mapping[str, object]:
-    """Return the metadata of a field that is shown with a number of decimal places: `field(metadata=...)`."""
+    """Return the metadata (`field(metadata=...)`) of a field that is shown with `digits` decimal places."""
     return {_NUMBER: Number(label, unit, digits)}
 
 

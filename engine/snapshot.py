@@ -28,7 +28,7 @@ _FLAGS = {"--json"}
 _FILE_TYPE, _FOLDER = 0o170000, 0o040000
 """The constants S_IFMT and S_IFDIR of the module `stat`, which would be slow to import."""
 stat_fields = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
-"""Returns the stat row of a file from its stat result: a file that changes gets another row."""
+"""A function that returns the stat row for an `os.stat` result; a file that changes gets another stat row."""
 _place = attrgetter("st_dev", "st_ino")
 UNREADABLE = (OSError, ValueError, EOFError, TypeError, KeyError)
 """The errors that reading a missing, damaged or older snapshot may raise."""

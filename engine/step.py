@@ -195,10 +195,10 @@ class Step(Frozen, ABC):
 
     @abstractmethod
     def run(self, *args: Any, **inputs: Any) -> TypedReport | Report | None:
-        """`run(self, out: Path, *, some_input: Path) -> SomeReport`: do the work, writing only under `out`.
+        """Do the work, writing only under `out`: `run(self, out: Path, *, some_input: Path) -> SomeReport`.
 
-        Import slow Python packages inside `run`, not at the top of the module. Raises StepError(title, facts, hint) for
-        an error that a user can mend.
+        Import slow Python packages inside `run`, not at the top of the module. Raises StepError, with a title, lines of
+        details and a hint, for an error that the user can repair.
         """
 
     def judge(self, report: Any) -> None:
@@ -243,7 +243,7 @@ class Step(Frozen, ABC):
         return self.inputs()
 
     def options(self) -> Mapping[str, Any]:
-        """Return the fields that are rows of the key: all except sources and the `judged` fields."""
+        """Return the options that are rows of the key: all fields except sources and the fields that `judged` names."""
         kept = {name for name, field in type(self).model_fields.items() if not _holds_source(field.annotation)}
         kept -= set(self.judged)
         return self.model_dump(mode="json", include=kept)

@@ -33,7 +33,7 @@ class StepOutput:
     report: Mapping[str, Any]
     """The step's report as a record keeps it: JSON values."""
     files: Files
-    """Relative path of each file -> its size in bytes and the digest of its content."""
+    """A mapping from the relative path of each output file to its size in bytes and the digest of its content."""
 
 
 def run_step(step: Step, folder: Path, **inputs: Path | str) -> StepOutput:

@@ -62,7 +62,7 @@ class Attempt:
 
     @property
     def log(self) -> Path:
-        """The log of the running job."""
+        """The path of the running job's log."""
         return Path(self.task.log)
 
     def record(self, outcome: Outcome) -> Record:

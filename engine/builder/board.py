@@ -71,7 +71,7 @@ class Board:
         return [self._tickets[ticket.variant.name, name] for name in ticket.job.earlier]
 
     def maker(self, ticket: Ticket, name: str) -> Ticket:
-        """Return the ticket of the job that makes an input."""
+        """Return the ticket of the job that makes the input `name` of the given ticket's job."""
         return self._tickets[ticket.variant.name, ticket.job.needs[name]]
 
     def inputs(self, ticket: Ticket) -> dict[str, Record]:

@@ -10,7 +10,7 @@ from engine.step import Hardware
 from engine.store.store import Record, Store
 
 _MACHINE = ("facts.", "env.")
-"""Rows of a key that only the machine with the hardware can compute."""
+"""How the names of those rows of a key begin that only a machine with the job's hardware can compute."""
 _INPUT, _TOOL = "inputs.", "tools."
 
 
@@ -104,7 +104,7 @@ def _without_machine(key: Key) -> Key:
 
 
 def _requirements(hardware: Hardware) -> Mapping[str, tuple[str, Callable[[str], bool]]]:
-    """Return, for each row about the hardware, the required value in words and a test of values."""
+    """Return, for each row of a key about the hardware, the required value in words and a test function for values."""
     names = " or ".join(device.name for device in hardware.devices)
     major = (hardware.version or "").partition(".")[0]
     capabilities = sorted({str(device.sm) for device in hardware.devices})

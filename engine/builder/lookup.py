@@ -125,7 +125,7 @@ class Lookup:
         return {name: self.note(facts.of(name, hardware)) for name in names}
 
     def tools(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the installed version of each distribution, or `tools.MISSING`."""
+        """Return the installed version of each distribution, or `tools.MISSING`, by the distribution's name."""
         return {name: self.note(tools.known(name)) for name in names}
 
     def variables(self, names: Iterable[str]) -> dict[str, str]:
@@ -150,7 +150,7 @@ class Lookup:
         return facts.describing()
 
     def source(self, source: Source) -> Resolved:
-        """Return the location and the content of a source."""
+        """Return the location of a source, and the digest or commit of the source's content."""
         known = self._sources.get(source)
         if known is None:
             rows: dict[Path, Row] = {}

@@ -51,7 +51,7 @@ def run(
 ) -> Iterator[Event]:
     """Build all variants, each common job once; the last event has the state of the build.
 
-    Closes the executor. On an interrupt all workers are ended, and no unfinished output is left.
+    Closes the executor. If the user interrupts the build, all workers are ended, and no unfinished output is left.
     """
     build = _Build(variants, lookup, executor, options)
     try:
@@ -206,7 +206,7 @@ class _Build:
         return Started(ticket.variant.name, ticket.job.name, attempt.log)
 
     def _take(self, running: _Running, outcome: Outcome) -> Iterator[Event]:
-        """End a job with the record of a worker's outcome, or with the worker's error."""
+        """End a job after its worker sent an outcome: with the job's new record, or with an error."""
         ticket = running.ticket
         try:
             record = running.attempt.record(outcome)

@@ -11,7 +11,7 @@ from engine.store.store import Record
 
 
 def version_of(step: type[Step]) -> int:
-    """Return the version of a step's reports."""
+    """Return the version number of the form of a step's reports."""
     return 1 if step.report is None else step.report.version
 
 

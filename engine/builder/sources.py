@@ -20,7 +20,7 @@ _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 @dataclass(frozen=True)
 class Resolved:
-    """The location and content of a source.
+    """The location of a source, and the digest or commit of the source's content.
 
     `row` is the source's value in the key: the digest of the content, or `hf:REPO@COMMIT`. `location` is the path or
     name that `Step.run` receives. `files` are the files and folders that were read to compute `row`; `row` stays valid

@@ -28,7 +28,7 @@ class Summary:
     records: Mapping[str, Record]
 
     def report(self, section: Section, kind: type[R]) -> R | None:
-        """Return the report about a section; None if the report is missing or has another type than `kind`."""
+        """Return the report whose subject is `section`; None if it is missing or has another type than `kind`."""
         reports_of_section = map(self._read, self._about(section))
         return next((report for report in reports_of_section if isinstance(report, kind)), None)
 
@@ -45,7 +45,7 @@ class Summary:
 
     @property
     def facts(self) -> ModelFacts | None:
-        """The facts of the model from its files; None if no job has read the model's files."""
+        """What the model's files tell about the model; None if no job has read the model's files."""
         return next((report for report in map(self._read, self._built) if isinstance(report, ModelFacts)), None)
 
     @property

@@ -23,13 +23,13 @@ class State(Enum):
     BLOCKED = auto()
     """The job waits, because another job that it needs has not ended yet."""
     READY = auto()
-    """All jobs that this job needs have ended: this job is looked up next."""
+    """All jobs that this job needs have ended, and this job is looked up in the store next."""
     STARTABLE = auto()
-    """The store has no record of the job: the job starts as soon as a worker is free."""
+    """The store has no record of the job, so the job starts as soon as a worker is free."""
     STARTABLE_ALONE = auto()
     """The store has no record of the job, which measures time: the job starts when no other job runs or can start."""
     LOCKED_ELSEWHERE = auto()
-    """Another builder runs the job: this builder looks the job up again shortly."""
+    """Another builder runs the job; this builder soon looks in the store again for the job's record."""
     RUNNING = auto()
     """A worker of this builder is running the job."""
     FOLLOWING = auto()

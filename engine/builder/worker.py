@@ -40,7 +40,7 @@ class WorkerTask:
     name: str
     options: Mapping[str, Any]
     inputs: Mapping[str, str]
-    """For each parameter of `run`, an absolute path or a hub location such as `hf:REPO@COMMIT`."""
+    """The value of each parameter of the step's `run`: an absolute path, or a hub location such as `hf:REPO@COMMIT`."""
     out: str
     log: str
     key: str = ""
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def command() -> list[str]:
-    """Return the command line of a worker: this interpreter, with this process's import path."""
+    """Return the command line that starts a worker, with the Python interpreter and the import path of this process."""
     code = "import sys,json; sys.path[:] = json.loads(sys.argv[1]); from engine.builder.worker import main; main()"
     return [sys.executable, "-P", "-s", "-c", code, json.dumps([os.path.abspath(entry) for entry in sys.path])]
 

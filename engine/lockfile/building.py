@@ -19,7 +19,7 @@ class LockedLookup(Lookup):
     """A look-up that takes hub commits from the locks and refuses an artifact that differs from the locked artifact."""
 
     def __init__(self, store: Store, locks: Mapping[str, Lock]) -> None:
-        """`locks` maps the names of variants to locks.
+        """`locks` maps the name of each variant to the lock of the variant's recipe.
 
         Raises LockError if two locks have different commits of one hub revision.
         """
@@ -50,7 +50,7 @@ class FrozenLookup(Lookup):
     """
 
     def __init__(self, store: Store, locks: Mapping[str, Lock], variants: Mapping[str, PlannedVariant]) -> None:
-        """`locks` and `variants` are mappings by the names of variants.
+        """`locks` maps the name of each variant to its recipe's lock; `variants` maps the name to the planned variant.
 
         Raises LockError if two locks have different commits of one hub revision.
         """

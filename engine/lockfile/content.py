@@ -1,4 +1,4 @@
-"""The content of a lock as values."""
+"""The content of a lock as Python objects."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ _DEFAULT = ("locked the default", "here the default")
 class Difference:
     """A row that differs between two locks, with its value in the lock file and its value on this machine.
 
-    A missing row has the value None, and is shown by the words in `absent`.
+    A row that is missing in the lock or on this machine has the value None there, and errors show words of `absent` for
+    it.
     """
 
     row: str

@@ -17,7 +17,10 @@ _RECIPES = (".yaml", ".yml")
 
 
 def path_of(recipe: Path) -> Path:
-    """Return the path of a recipe's lock, beside the recipe. Raises UsageError where two recipes would share a lock."""
+    """Return the path of a recipe's lock, beside the recipe.
+
+    Raises UsageError if two recipes would have the same lock file.
+    """
     path = recipe.with_suffix(_SUFFIX)
     if path == recipe:
         raise UsageError(f"{recipe} is called like a lock", hint="call the recipe NAME.yaml")

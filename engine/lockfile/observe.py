@@ -30,9 +30,9 @@ class Observed:
 def observe(variants: Sequence[PlannedVariant], lookup: Lookup, locked: Lock | None, *, ask: bool) -> Observed:
     """Return the lock that describes all variants of one recipe on this machine.
 
-    An artifact that the store lacks is taken from the lock `locked`, if the job's key is the same in `locked`. If `ask`
-    is true, a hub is asked for the commit of each revision. If `ask` is false, a commit that is not in the lock
-    `locked` stays unknown. Raises UserError where a source is missing.
+    If the store lacks an artifact, the artifact's digest is taken from the lock `locked`, provided that the job's key
+    is the same there. If `ask` is true, a hub is asked for the commit of each revision. If `ask` is false, a commit
+    that is not in the lock `locked` stays unknown. Raises UserError where a source is missing.
     """
     walk = _Walk(lookup, locked, ask=ask)
     locked_variants = {variant.name: walk.variant(variant) for variant in variants}
@@ -75,7 +75,7 @@ class _Reach:
     content: str | None
     """The output as a row in the keys of later jobs; None where it is unknown or differs from build to build."""
     varies: bool
-    """Whether the bytes of the job, or of a job that it is made from, differ from build to build."""
+    """Whether the bytes of the job's output, or of an output that it is made from, differ from build to build."""
     hardware: Hardware | None
     """The hardware that this job, or a job that it is made from, must run on; None for any machine."""
 

@@ -45,7 +45,7 @@ def build(distribution: str) -> Known:
 def version_of(distribution: str) -> str:
     """Return the installed version of a distribution, or else of its alternative; MISSING if neither is installed.
 
-    A version is looked up once and then remembered.
+    The version of a distribution is looked up once and then remembered.
     """
     if distribution not in _versions:
         _versions[distribution] = _installed(distribution)
@@ -87,7 +87,7 @@ def _candidates(name: str) -> list[metadata.Distribution]:
 
 
 def _distribution(name: str) -> metadata.Distribution | None:
-    """Return the distribution of an import package.
+    """Return the metadata of the distribution that provides an import package; None if no distribution does.
 
     If several installed distributions provide the import package, the name in the package's own files decides.
     """

@@ -1,4 +1,4 @@
-"""Errors of pydantic become one error in plain words, at the first wrong place of the recipe."""
+"""Turns pydantic's errors about a recipe into one error in plain words, at the first wrong place of the recipe."""
 
 from __future__ import annotations
 

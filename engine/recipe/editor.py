@@ -98,7 +98,7 @@ def _matrix() -> dict[str, Any]:
 
 
 def _or_nothing(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of a field that may also be null: the value null removes the field of a parent."""
+    """Return the JSON Schema of a field that may also be null, because null removes a field of a parent recipe."""
     about, rest = _about_and_rest(schema)
     return {**about, "anyOf": [rest, {"type": "null"}]}
 

@@ -47,8 +47,8 @@ class Variant:
 def variants(root: Node, sets: Sequence[Assignment], only: Sequence[Assignment]) -> list[Variant]:
     """Return the variants of a document that `only` selects. Raises RecipeError.
 
-    If an assignment of `sets` has the path of an axis of the matrix, the assignment replaces all values of the axis.
-    All names are compared, also those of variants that `only` does not select: two variants of one name are an error.
+    If an assignment of `sets` has the path of an axis of the matrix, the assignment replaces all values of the axis. If
+    two variants have the same name, an error is raised, even if `only` does not select these variants.
     """
     matrix = root.child("matrix")
     base = without(root, "matrix")
@@ -118,7 +118,7 @@ def _label(combination: Mapping[str, Node]) -> str:
 
 
 def written(value: Any) -> str:
-    """Return a value as YAML of one line: a list in square brackets, a mapping in braces."""
+    """Return a value as one line of YAML, with lists in square brackets and mappings in braces."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {written(below)}" for key, below in value.items()) + "}"
     if isinstance(value, list):

@@ -54,7 +54,7 @@ def suggestion(path: Sequence[str | int]) -> str:
 
 
 def _leaves() -> Mapping[str, str]:
-    """Return the fields of all sections: name -> dotted path, `device` -> `target.device`."""
+    """Return a mapping from the name of each field of a section to the field's path: `device` -> `target.device`."""
     return {name: f"{section}.{name}" for section in _names(Recipe) or () for name in fields_at([section]) or ()}
 
 

@@ -120,7 +120,7 @@ def resolved(root: Node, bounds: Bounds, home: Path, *, must_exist: bool = True)
 
 
 def _named(root: Node) -> Iterator[tuple[PathField, tuple[str, ...], Node]]:
-    """Yield each value that names a file or a source, with its field and its path in the recipe."""
+    """Yield each value of a recipe that names a file or a source, with the value's field and path in the recipe."""
     for each in PATH_FIELDS:
         pattern = (*each.path, "*") if each.many else each.path
         for path, node in _all(root, (), pattern):
@@ -141,7 +141,7 @@ def _all(node: Node | None, above: tuple[str, ...], pattern: tuple[str, ...]) ->
 
 
 def _segments(node: Node) -> Sequence[str]:
-    """Return the names of a mapping, or the indices of a list."""
+    """Return the keys of a YAML mapping, or the indices of a YAML list, as texts."""
     if node.mapping is not None:
         return list(node.mapping)
     return [str(index) for index in range(len(node.items or ()))]

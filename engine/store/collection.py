@@ -19,7 +19,7 @@ from engine.store.store import Record, Store
 
 @dataclass(frozen=True)
 class CollectionLimits:
-    """The limits of a collection. A limit of None is no limit."""
+    """The limits of a collection. A limit with the value None does not restrict the collection."""
 
     reach: Collection[Digest] | None = None
     """Keys whose records the collection keeps, however old the records are.

@@ -19,9 +19,9 @@ class FileLock:
     """A file lock that is held until `release`, or until no process has the file open any more, even after a crash."""
 
     def __init__(self, handle: int, leftover: str | None = None) -> None:
-        """`handle` is the locked open file.
+        """`handle` is the descriptor of the open, locked file.
 
-        `leftover` is the path of a file that `release` removes; None keeps the file.
+        `leftover` is the path of a file that `release` removes; if `leftover` is None, `release` removes no file.
         """
         self.handle = handle
         self._leftover = leftover

@@ -43,7 +43,10 @@ def _tells(folder: str) -> bool:
 
 @cache
 def _mounts() -> dict[str, str]:
-    """Return the file system type of each mount point; a later mount hides an earlier one (proc(5), mountinfo)."""
+    """Return a mapping from each mount point to the type of its file system, as proc(5) describes mountinfo.
+
+    If two file systems have one mount point, the one that was mounted later counts.
+    """
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
             lines = file.read().splitlines()

@@ -29,7 +29,7 @@ class JobNote(TypedReport):
     """A note about the last run or look-up of a job."""
 
     run: Digest
-    """The key of the job's last run, passed or failed.
+    """The digest of the key of the job's last run, whether the run passed or failed.
 
     The log of a job's last run is filed under the digest of the run's key.
     """
@@ -48,7 +48,7 @@ class Head(TypedReport):
 
     name: str
     recipe: Mapping[str, str]
-    """The fields of the recipe, as dotted names and values."""
+    """A mapping from the dotted names of the recipe's fields to the fields' values at the last build."""
     jobs: Mapping[str, JobNote]
     used: float = 0.0
     """The time of the variant's last build, in seconds since the epoch."""
@@ -193,7 +193,7 @@ def job_note(job: Job, key: Digest, before: JobNote | None, record: Record | Non
 
 
 def rows_of(loaded: LoadedRecipe) -> dict[str, str]:
-    """Return the recipe's fields as dotted names and values; `why` compares them with the fields of the last build."""
+    """Return the recipe's fields, by dotted name; `recipe why` compares them with the fields of the last build."""
     fields = loaded.recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
     return {name: str(value) for name, value in leaves("recipe", fields) if not isinstance(value, dict | list)}
 

@@ -88,7 +88,7 @@ def _refuse_strangers(place: Path) -> None:
 
 
 def _beside(place: Path) -> tuple[Path, Path]:
-    """Return the temporary path of a new copy of the package, and the temporary path of the old package."""
+    """Return the temporary paths for a new copy of the package and for the old package."""
     return place.parent / f".{place.name}.fresh", place.parent / f".{place.name}.old"
 
 

@@ -38,7 +38,7 @@ class Notes:
         return unsealed(self.path(kind, name).read_bytes(), f"{kind}/{name}")
 
     def every(self, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the name and the content of all notes of a kind."""
+        """Yield the name and the content of each note of the kind `kind`, for example of each head."""
         for path in sorted((self._root / kind).glob("*.json")):
             yield path.stem, self.get(kind, path.stem)
 

@@ -16,7 +16,7 @@ from engine.store.notes import Notes
 TICK_NS = 20_000_000
 """Two writes within one tick of the kernel's clock may leave the same time stamp (Linux: 4-10 ms, by CONFIG_HZ)."""
 COARSE_NS = 2_000_000_000
-"""The clock tick where time stamps have no fraction of a second: two seconds, as in FAT, the coarsest in use."""
+"""The clock tick in ns for time stamps without a fraction of a second: two seconds as in FAT, the longest in use."""
 _MOST = 200_000
 """The largest number of files whose digests the cache remembers.
 
@@ -24,7 +24,7 @@ If the cache has more files than `_MOST`, the cache forgets the files that this 
 """
 
 Row = tuple[int, int, int, int, int]
-"""A stat row: device, inode, size in bytes, modification time and change time in ns."""
+"""A stat row: device, inode, size in bytes, modification time in ns and change time in ns."""
 
 
 class StatCache:

@@ -163,7 +163,7 @@ class Store:
         return self._presence
 
     def use(self, key: Digest) -> None:
-        """Name a record as used by this builder before looking it up, so that no collection removes the record."""
+        """List a record as in use by this builder before looking it up, so that no collection removes the record."""
         with contextlib.suppress(OSError, StoreError):  # a full or read-only store can still be read
             self.presence.use(key)
 

@@ -224,7 +224,7 @@ class _Inspection:
         return f"{min(strangers)} does not belong to it" if strangers else None
 
     def _unnamed(self, path: Path) -> None:
-        """Count an undamaged artifact that no record names, and put a damaged artifact aside."""
+        """Count an undamaged artifact that no record names, and move a damaged artifact to the quarantine."""
         files = {name: self.contents.of(path / name) for name in digest.walk(path)} if path.is_dir() else {}
         whole = {name: content for name, content in files.items() if content is not None}
         if path.is_dir() and len(whole) == len(files) and digest.of_tree(whole) == path.name:

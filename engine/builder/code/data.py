@@ -15,13 +15,13 @@ from engine.errors import StepError
 NAME = "data"
 """The variable that declares data files: `data = ("words.txt", "served/")`."""
 MENTIONED = re.compile(rb"\b%b\s*[:=]" % NAME.encode())
-"""A pattern that matches the source of every module that declares data, and of some modules that do not."""
+"""A pattern that is found in the source code of every module that declares data, and in that of some other modules."""
 _COMPILED = "__pycache__"
 
 
 @dataclass(frozen=True)
 class Declared:
-    """The declared data of a module: a row of name and digest for each file, in the order of the declaration.
+    """The declared data of a module: for each data file a row of name and digest, in the order of the declaration.
 
     A later build notices a change of the data by the stat rows of `files` and `folders`.
     """
@@ -91,7 +91,7 @@ def _declared(tree: ast.Module) -> Iterator[str]:
 
 
 def _texts(value: ast.expr) -> tuple[str, ...]:
-    """Return the texts in a text, tuple or list; () for other values.
+    """Return the literal texts in a syntax tree node for a text, tuple or list; () for any other node.
 
     Raises ValueError for a tuple or list that mixes texts with other values.
     """

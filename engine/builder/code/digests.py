@@ -1,4 +1,4 @@
-"""Digests of the code of steps and modules, with the files that were read."""
+"""Digests of the code of steps and modules, with the files that were read to compute the digests."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ Led = tuple[str | None, str]
 For a module whose code counts in keys, the value is the pair (module, name in the module); for any other code, it is
 the pair (None, dotted name)."""
 NOTHING: Led = (None, "")
-"""The target of an import of a whole module of this package whose code does not count in keys."""
+"""The value for an import of a whole module of the package `engine` whose code does not count in keys."""
 
 
 @dataclass

@@ -23,7 +23,7 @@ the key already, or because a step's `code_used` names the module.
 
 
 def is_ours(module: str) -> bool:
-    """Say whether a module belongs to this package."""
+    """Say whether a module belongs to the Python package `engine`."""
     return package_of(module) == OURS
 
 

@@ -32,7 +32,7 @@ class _Worker:
     variables: tuple[str, ...]
     """The environment variables that the steps of this worker declare, in addition to the variables of every worker."""
     loaded: set[str] = field(default_factory=set)
-    """The tools of this worker's earlier jobs, which are imported already."""
+    """The tools of this worker's earlier jobs, which the worker process has imported already."""
     task: WorkerTask | None = None
     ident: object = None
     deadline: float = 0.0
@@ -58,7 +58,7 @@ class LocalExecutor:
     def submit(
         self, ident: object, task: WorkerTask, *, tools: Sequence[str], variables: Sequence[str], time_limit: float
     ) -> None:
-        """Give a task to a worker; `poll` returns the outcome of the task together with `ident`."""
+        """Give a worker one job to run; `poll` later returns the outcome of the run together with `ident`."""
         chosen = self._worker_for(tools, tuple(variables))
         now = time.monotonic()
         chosen.task, chosen.ident, chosen.started = task, ident, now
@@ -86,7 +86,7 @@ class LocalExecutor:
         return done
 
     def _watch(self, now: float) -> list[tuple[object, Outcome]]:
-        """Note the peak memory of busy workers.
+        """Remember the peak memory of each worker that is running a job.
 
         End each worker that is past its deadline, and return an outcome with an error for the task of the worker.
         """
