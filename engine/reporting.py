@@ -41,7 +41,7 @@ class TypedReport:
 
     @classmethod
     def migrated(cls, raw: Mapping[str, object], version: int) -> Mapping[str, object] | None:
-        """Return the JSON of an older version in the form of this version; None where it cannot be converted."""
+        """Return JSON of an older version in the form of the current version; None where no conversion is possible."""
         return raw if version == cls.version else None
 
     def to_json(self) -> dict[str, object]:

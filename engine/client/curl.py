@@ -8,7 +8,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from engine import tasks
-from engine.client.model_metadata import IMAGE, TEXT, ModelMetadata, TensorMetadata
+from engine.client.model_metadata import ModelMetadata, TensorMetadata
+from engine.runtimes.triton_tensors import BYTES, IMAGE, TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,23 +19,10 @@ _EXAMPLE = ("A fine day.",)
 _PHOTO = "photo.png"
 _INLINE = 16
 """The largest number of values that a curl command spells out; larger inputs are read as zeros from /dev/zero."""
-_BYTES = {
-    "FP64": 8,
-    "INT64": 8,
-    "UINT64": 8,
-    "FP32": 4,
-    "INT32": 4,
-    "UINT32": 4,
-    "FP16": 2,
-    "BF16": 2,
-    "INT16": 2,
-    "UINT16": 2,
-}
-"""Bytes of one value of each datatype; a value of a datatype that the table lacks has one byte."""
 
 
 def lines(http: str, entries: Sequence[ModelMetadata]) -> dict[str, str]:
-    """Return the command for each entry, by the entry's name; `http` is HOST:PORT or an http(s) URL."""
+    """Return the curl command for each entry, by the entry's name; `http` is HOST:PORT or an http(s) URL."""
     return {entry.name: curl_line(http, entry) for entry in entries}
 
 
@@ -90,7 +78,7 @@ def _data(tensor: TensorMetadata, texts: Sequence[str]) -> list[Any]:
 
 
 def _of_zeros(url: str, needed: Sequence[TensorMetadata]) -> str:
-    sizes = [prod(_shape(tensor, ())) * _BYTES.get(tensor.datatype, 1) for tensor in needed]
+    sizes = [prod(_shape(tensor, ())) * BYTES.get(tensor.datatype, 1) for tensor in needed]
     inputs = [
         _header(tensor, ()) | {"parameters": {"binary_data_size": size}}
         for tensor, size in zip(needed, sizes, strict=True)
@@ -103,9 +91,9 @@ def _of_zeros(url: str, needed: Sequence[TensorMetadata]) -> str:
 
 
 def _of_image(url: str, entry: ModelMetadata, image: str) -> str:
-    """Return a command that sends an image file.
+    """Return a curl command that sends an image file.
 
-    In front of the image, the command sends the image's length as four little-endian bytes, which sh computes.
+    In front of the image, the curl command sends the image's length as four little-endian bytes, which sh computes.
     """
     tensor = entry.input(IMAGE)
     shape = [1] * len(tensor.shape) if tensor else [1]

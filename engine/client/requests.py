@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from itertools import cycle, groupby, islice
 from typing import TYPE_CHECKING, Any
 
-from engine.client.model_metadata import IMAGE, MAX_NEW_TOKENS, STOP, TEXT, ModelMetadata, TensorMetadata
+from engine.client.model_metadata import ModelMetadata, TensorMetadata
 from engine.client.rows import QueryInput, QueryRow
 from engine.errors import UsageError
+from engine.runtimes.triton_tensors import IMAGE, MAX_NEW_TOKENS, STOP, TEXT
 from engine.text import lists
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def build(
 
 
 def _option_for(tensor: TensorMetadata) -> str:
-    """Return the hint that names the command-line option of an input."""
+    """Return the hint that names the command-line option for giving an input of the model."""
     options = {TEXT: "--text TEXT or --file FILE", IMAGE: "--image FILE"}
     return f"give it by {options.get(tensor.name, f'--input {tensor.name}=JSON, or --file FILE.npz')}"
 

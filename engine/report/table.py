@@ -61,7 +61,7 @@ def table(summary: Summary) -> str:
 
 
 def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | None) -> list[str]:
-    """Return the rows of bench, aligned, and the lines below them: the device, the noise and the server."""
+    """Return the aligned rows of a bench report, and the lines below the rows: the device, the noise and the server."""
     columns = {name: number for row in bench.rows for name, number in reporting.numbers(type(row)).items()}
     header = (*_BEFORE, *map(_title_of, columns.values()), *_BEHIND)
     rows = [_row(summary, bench, row, columns, validated) for row in bench.rows]

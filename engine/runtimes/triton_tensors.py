@@ -10,6 +10,15 @@ TYPES: Mapping[str, str] = {
     **{f"{sign}int{bits}": f"TYPE_{sign.upper()}INT{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }  # fmt: skip
 """The name of a type in numpy -> its name in Triton's ModelConfig."""
+BYTES: Mapping[str, int] = {
+    "BOOL": 1, "FP16": 2, "BF16": 2, "FP32": 4, "FP64": 8,
+    **{f"{sign}INT{bits}": bits // 8 for sign in ("", "U") for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+"""Bytes of a value, by its datatype in the KServe v2 protocol; texts (BYTES) have no fixed size."""
+TEXT, IMAGE = "TEXT", "IMAGE"
+"""The inputs of a package that takes texts in UTF-8, or the bytes of image files."""
+MAX_NEW_TOKENS, STOP = "MAX_NEW_TOKENS", "STOP"
+"""The optional inputs of a package that generates text."""
 
 
 def is_batch(axis: str) -> bool:

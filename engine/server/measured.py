@@ -13,7 +13,7 @@ from engine import server as serving
 from engine import tasks
 from engine.client.client import Client
 from engine.client.failures import RequestRefusedError, ServerGoneError
-from engine.client.model_metadata import TEXT, ModelMetadata
+from engine.client.model_metadata import ModelMetadata
 from engine.errors import StepError
 from engine.kit.bench.interleaving import Contender
 from engine.kit.bench.report import ServerReport
@@ -23,6 +23,7 @@ from engine.kit.inputs.tokenizer import Tokenizer
 from engine.kit.triton import repository
 from engine.kit.triton.serving import Serving
 from engine.runtimes.runtime import Runtime
+from engine.runtimes.triton_tensors import TEXT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,7 +78,7 @@ def started(
                 runtime=model.runtime,
                 via=way,
                 ours=model.ours,
-                prepare=partial(_prepare, client, called, _tokenizer(folder, model)),
+                prepare=partial(_prepare, client, called, repository.tokenizer_of(folder, model.serving.model_name)),
             )
             for way, client in clients.items()
             for model, called in zip(models, metadata, strict=True)
@@ -150,10 +151,6 @@ def _prepare(client: Client, model: ModelMetadata, tokenizer: Path, inputs: Tens
 
 def _url(way: str, server: Server) -> str:
     return f"grpc://{server.grpc}" if way == "triton-grpc" else f"http://{server.http}"
-
-
-def _tokenizer(repository_folder: Path, model: ServedModel) -> Path:
-    return repository_folder / f"{model.serving.model_name}_tokenizer" / "1" / "tokenizer.json"
 
 
 def _served_by_tensors(options: Serving) -> Serving:

@@ -37,7 +37,7 @@ class Packaged(Installation):
     stand_in = True
 
     def launch(self, place: Place) -> Launch:
-        """Write the backends into the server's folder; return the command.
+        """Write the backends into the server's folder; return the command that starts the server.
 
         Of this process's environment variables the server gets only HOME.
         """

@@ -43,7 +43,7 @@ a server.
 
 @dataclass(frozen=True)
 class _Models:
-    """The directories of the models, the number of threads, and the tokens per call of a model that generates text."""
+    """The directories of the measured models, the number of threads, and a generating model's tokens per call."""
 
     validated: Path
     exported: Path
@@ -55,7 +55,7 @@ class _Models:
 class Bench(Step):
     """Measure latencies: the built model and its rivals take turns, with the same inputs and number of threads.
 
-    Models run in process, behind a server, or in both ways.
+    The measured models run in process, in a server, or in both ways.
     """
 
     makes: ClassVar[str] = "measurements"
@@ -72,23 +72,23 @@ class Bench(Step):
     shapes: tuple[Axes, ...] = ()
     against: tuple[Rival, ...] = ()
     threads: int | None = None
-    """The number of threads; None for the number of physical cores."""
+    """The number of threads; None stands for the number of physical cores of the CPU."""
     task: str | None = None
     num_labels: int | None = None
     random_head: bool = False
     images: Images | None = None
     """How images are prepared for a timm model that PyTorch runs as a rival."""
     new_tokens: int | None = None
-    """The number of tokens that a call of a generating model generates; None for the default of `tasks.MEASURED`."""
+    """The number of tokens that a call of a generating model generates; None stands for `tasks.MEASURED`."""
     via: tuple[str, ...] = (IN_PROCESS,)
     serving: Serving | None = None
     """How the model is served; None where models are not measured through a server."""
     budgets: tuple[Mapping[str, float], ...] = ()
-    """The bounds on our model's latencies in milliseconds, by name (`p95_ms` and so on); a mapping for each shape."""
+    """The budgets of the built model in milliseconds, by name (`p95_ms` and so on); a mapping for each shape."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step for a recipe with `bench`; without `shapes` it measures the `opt` shapes of the profiles."""
+        """Return the step for a recipe with `bench`; without `bench.shapes` it measures the profiles' `opt` shapes."""
         bench, model = recipe.bench, recipe.model
         if bench is None:
             return None
@@ -114,47 +114,48 @@ class Bench(Step):
         )
 
     def options(self) -> Mapping[str, Any]:
-        """Return the fields that are rows of the key: without a server, `via` and `serving` are left out."""
+        """Return the step's fields that are rows of the key; `via` and `serving` are left out without a server."""
         options = super().options()
         if self.serving is not None:
             return options
         return {name: value for name, value in options.items() if name not in {"via", "serving"}}
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code is part of the key: the step's, the runtimes', the task's and the server's."""
+        """Return the names of the modules whose code is part of the key: of the step, the runtimes, task and server."""
         rivals = (module for rival in self.against for module in registry.find(rival.runtime).code())
         task = tasks.modules(self.task) if any(map(_of_checkpoint, self.against)) else ()
         served = () if self.serving is None else (_SERVER, *self.serving.code_used())
         return tuple(dict.fromkeys((*super().code_used(), *self.execution.code, *rivals, *task, *served)))
 
     def hardware(self) -> Hardware | None:
-        """Return the GPU that runs the model."""
+        """Return the GPU that the model runs on; None for a model that runs on the CPU."""
         return self.execution.hardware
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the packages that run the models: the packages of the recipe's runtime and of the rivals' runtimes."""
+        """Return the Python packages of the runtimes that run the models: the recipe's and the rivals' runtimes."""
         tools = ["onnx", *self.execution.tools]
         for rival in self.against:
             tools += registry.find(rival.runtime).rival_tools(library=images.library(self.images))
         return tuple(dict.fromkeys((*tools, *(() if self.serving is None else _SERVER_TOOLS))))
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return the facts on which a latency depends: the CPU, the build of each runtime and, on a GPU, the GPU."""
+        """Return the names of the facts on which a latency depends: CPU, builds of runtimes and, on a GPU, the GPU."""
         run = (self.execution.by, *(registry.find(rival.runtime) for rival in self.against))
         further = (fact for runtime in run for fact in runtime.latency_facts(self.execution))
         server = () if self.serving is None else ("triton.server",)
         return tuple(dict.fromkeys((*self.facts, *self.execution.facts, *further, *server)))
 
     def inputs_used(self) -> tuple[str, ...]:
-        """Return the inputs; the checkpoint is an input only where PyTorch runs the checkpoint or a server needs it."""
+        """Return the names of the inputs; the checkpoint is one only where PyTorch runs it or a server needs it."""
         original = self.serving is not None or any(map(_of_checkpoint, self.against))
         return tuple(name for name in self.inputs() if original or name != "checkpoint")
 
     def run(self, out: Path, *, validated: Path, exported: Path, checkpoint: Path | None = None) -> BenchReport:
-        """Write `latencies.json`, the milliseconds of every call by row, and return a summary of each row.
+        """Write every call's milliseconds to `latencies.json`; return a report with a row per contender and shape.
 
-        A call of a generating model generates `new_tokens` tokens for a prompt. With a GPU, all models run on that
-        GPU. Raises StepError where a model cannot run, or runs on another device, or where no server can be started.
+        A call of a generating model generates `new_tokens` tokens for a prompt. Where the recipe's target is a GPU, all
+        measured models run on that GPU. Raises StepError where a model cannot run, or runs on another device, or where
+        no server can be started.
         """
         threads = self.threads or cpu.physical_cores()
         gpu = None if self.execution.hardware is None else devices.chosen(self.execution.hardware)
@@ -215,7 +216,8 @@ class Bench(Step):
     def _in_process(self, models: _Models) -> tuple[Contender, ...]:
         """Return the contenders that run in process.
 
-        If `via` has "in-process", all contenders run in process; otherwise only the rivals that cannot be served do.
+        If `via` has "in-process", all contenders run in process; otherwise only those rivals run in process that a
+        server cannot run.
         """
         all_in_process = IN_PROCESS in self.via
         rivals = [
@@ -237,7 +239,7 @@ class Bench(Step):
     def _served(
         self, models: _Models, folder: Path, stack: contextlib.ExitStack
     ) -> tuple[Sequence[Contender], ServerReport | None]:
-        """Start a server, which runs until `stack` closes; return the contenders behind the server and its report."""
+        """Start a server that runs until `stack` closes; return the contenders that call the server and its report."""
         if self.serving is None:
             return (), None
         server = importlib.import_module(_SERVER)
@@ -275,12 +277,12 @@ class Bench(Step):
 
 
 def _of_checkpoint(rival: Rival) -> bool:
-    """Whether a rival runs the checkpoint itself."""
+    """Whether a rival runs the checkpoint itself instead of the exported ONNX graph."""
     return registry.find(rival.runtime).rival_of == "checkpoint"
 
 
 def _generated(row: BenchRow, new_tokens: int | None) -> BenchRow:
-    """Return the row; the row of a generating model gets the tokens per call and per second.
+    """Return the row of a measurement; a generating model's row gets the tokens per call and per second.
 
     `new_tokens` is None for a model that generates no text.
     """

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Exporter = Literal["torchscript", "dynamo"]
 
 _TOLERANCE = 1e-3
-"""The largest allowed error, as a share of the largest output. fp32 sums in another order differ by 1e-6 to 1e-4."""
+"""Upper limit of an exported graph's error, as a share of the largest output."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class Export(Step):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step, or None for a source that is already ONNX."""
+        """Return the step `export`, or None for a model that is already an ONNX file."""
         model = recipe.model
         if model.is_onnx_file:
             return None
@@ -98,11 +98,11 @@ class Export(Step):
         return (*super().code_used(), *tasks.modules(self.task))
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the packages that trace the model, and the library that the model is from: transformers or timm."""
+        """Return the Python packages that trace the model, and the model's library: transformers or timm."""
         return (*self.tools, images.library(self.images))
 
     def run(self, out: Path, *, checkpoint: Path) -> ExportReport:
-        """Export the model with the first exporter whose graph gives the model's outputs.
+        """Export the model with the first exporter whose graph gives the same outputs as the model.
 
         Raises StepError where the checkpoint cannot be loaded, or where every exporter fails.
         """
@@ -137,7 +137,7 @@ class Export(Step):
     ) -> str | None:
         """Export the model into `scratch/normal`; return the reason why the export failed, or None if it succeeded.
 
-        Each of `parts` is exported into a folder of its own.
+        `parts` are the models of a generating model by folder; each of them is exported into its own folder.
         """
         raw, normal = scratch / "raw", scratch / "normal"
         try:
@@ -216,7 +216,7 @@ def _free_axes(shape: tuple[int | str, ...]) -> dict[int, str]:
 
 
 def _output_axes(module: torch.nn.Module, example: dict[str, np.ndarray]) -> dict[str, dict[int, str]]:
-    """Return the dynamic axes of the outputs; an axis as long as the example's number of tokens is `sequence`."""
+    """Return the dynamic axes of each output; a second axis with one entry per token is called `sequence`."""
     if modules.generates(module) and module.output_specs is not None:
         return {name: _free_axes(value.shape) for name, value in module.output_specs.items()}
     tokens = example["input_ids"].shape[1] if "input_ids" in example else None

@@ -41,11 +41,11 @@ class Fetch(Step):
         )
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the packages that convert pickles; where files are only copied, no package changes the result."""
+        """Return the Python packages that convert pickles; none where files are only copied."""
         return self.tools if self.weights == "pickle-tensors-only" else ()
 
     def model_facts(self, place: Path) -> ModelFacts:
-        """Return the facts that the model's own files tell."""
+        """Return what the model's own files say about the model, for example its inputs and its size."""
         return describe(place)
 
     def run(self, out: Path, *, source: Path | str, tokenizer: Path | str | None = None) -> ModelFacts:
@@ -67,7 +67,7 @@ class Fetch(Step):
 
 
 def describe(place: Path) -> ModelFacts:
-    """Return the facts that a checkpoint, a model's directory or an .onnx file tells; no tensor is read.
+    """Return what a checkpoint, a model's directory or an .onnx file says about the model; no tensor is read.
 
     Raises StepError where `place` holds no model.
     """
@@ -141,7 +141,7 @@ def _on_hub(resolved: str) -> tuple[str, str]:
 
 
 def _described(out: Path, names: Sequence[str]) -> GraphFacts:
-    """Return the facts in config.json and in the headers of the weights."""
+    """Return what config.json and the weights' headers say: architecture, inputs, and number of parameters."""
     settings = checkpoint.config(out)
     width = settings.get("hidden_size") or settings.get("d_model")
     named = settings.get("architecture") or next(iter(settings.get("architectures") or ()), None)

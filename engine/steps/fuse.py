@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
 _MULTIPLICATIONS = {"MatMul", "Einsum"}
-"""The operators of attention, which multiplies two computed tensors. A Gemm has a stored weight instead."""
+"""The operators with which attention multiplies two computed tensors.
+
+A Gemm multiplies by a stored weight instead of a computed tensor.
+"""
 _NORMALIZATIONS = {"Softmax", "LayerNormalization", "ReduceMean"}
-"""Operators of a transformer, of which each has one at least. T5 normalizes by ReduceMean."""
+"""Operators that normalize; every transformer has at least one of them. The model T5 normalizes by ReduceMean."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +37,7 @@ class FuseReport(TypedReport):
     """The fused operators of a graph; for a model of several graphs, a report for each graph."""
 
     fused: Mapping[str, int] | None = None
-    """The fused operators, with counts."""
+    """The number of fused operators by name."""
     nodes: tuple[int, int] | None = None
     """The number of nodes before and after the fusion."""
     unfused: str | None = None
@@ -43,7 +46,7 @@ class FuseReport(TypedReport):
 
 
 class Fuse(Step):
-    """Fuse the operators of a transformer; another model is left unchanged.
+    """Fuse the operators of a transformer; a model that is no transformer is left unchanged.
 
     A fused model is compared with the original on random inputs, and left unchanged where the outputs differ. ONNX
     Runtime's optimizer matches patterns of nodes, and a wrong match would give wrong outputs.
@@ -55,10 +58,10 @@ class Fuse(Step):
     report: ClassVar[type[TypedReport] | None] = FuseReport
 
     residual: Residual = Residual.APART
-    """Whether a residual addition is fused into the normalization behind it.
+    """Whether each residual addition is fused with the normalization that follows the addition.
 
-    The runtime decides by `Runtime.fuses`. The runtime's decision does not depend on timings during a build, because
-    the same inputs must give the same bytes, however busy the machine is.
+    The runtime decides in `Runtime.fuses` whether residual additions are fused. The runtime's decision does not depend
+    on timings during a build, because the same inputs must give the same bytes, however busy the machine is.
     """
 
     @classmethod
@@ -68,7 +71,7 @@ class Fuse(Step):
         return None if fuses is None else cls(residual=fuses)
 
     def run(self, out: Path, *, shaped: Path) -> FuseReport:
-        """Return the fused operators, or the reason why the model is unchanged."""
+        """Write the fused graph into `out`; report the fused operators, or the reason why the graph is unchanged."""
         return graphs.each(self._each, shaped, out, together=lambda every: FuseReport(graphs=every))
 
     def _each(self, shaped: Path, out: Path) -> FuseReport:
@@ -110,7 +113,7 @@ class Fuse(Step):
 
 
 class _NotFusedError(Exception):
-    """The error that says why the model is left unchanged."""
+    """The error that says why the step `fuse` leaves a model unchanged."""
 
 
 def _look_for_a_transformer(model: onnx.ModelProto) -> None:

@@ -15,7 +15,7 @@ from engine.tasks import Modality
 
 
 class Package(Step):
-    """Write the folders that Triton serves: the model, the parts before and behind the model, and their ensemble."""
+    """Write the folders that Triton serves: the model, the models before and after it, and the ensemble of all."""
 
     makes: ClassVar[str] = "package"
     delivers: ClassVar[bool] = True
@@ -37,11 +37,11 @@ class Package(Step):
         return cls(serving=Serving.for_recipe(recipe), warmup=sources, warmup_names=tuple(called.values()))
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code is part of the key: the step's, the runtime's, the task's and the answers'."""
+        """Return the names of the modules whose code is part of the key: of the step, the runtime, task and answers."""
         return (*super().code_used(), *self.serving.code_used())
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the packages that write the folders, and those whose versions the folders' Python models need."""
+        """Return the Python packages that write the folders, and those whose versions the folders' models need."""
         return (*self.tools, "pillow") if images.modality(self.serving.images) is Modality.IMAGE else self.tools
 
     def run(self, out: Path, *, validated: Path, checkpoint: Path, **warmup: Path) -> PackageReport:

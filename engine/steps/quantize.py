@@ -41,11 +41,11 @@ _WITHOUT_VNNI = frozenset({"avx2", "avx512"})
 
 
 class Quantize(Step):
-    """Lower the precision of the nodes that tolerate it, and report all nodes that do not.
+    """Lower the precision of the nodes that tolerate fewer bits, and report which nodes keep their precision.
 
     For a CPU the precision is dynamic int8, with scaled activations. For a GPU the graph itself sets the precision of
     every tensor, as TensorRT 11 and TensorRT-RTX need it: fp16 or bf16; or int8, fp8 or int4 between Q/DQ pairs, and
-    the rest in fp16. The graph is the same for every GPU and every compiler.
+    the rest in fp16. The quantized graph is the same for every GPU and every compiler.
     """
 
     makes: ClassVar[str] = "quantized"
@@ -64,15 +64,18 @@ class Quantize(Step):
     "Quantize ONNX Models" advises 7 bits for AVX2 and AVX512 wherever weights are quantized per channel.
     """
     samples: Source | None = None
-    """The samples for calibration. Without samples, fp16 and bf16 are calibrated on the cases of the reference."""
-    own_texts: bool = False
-    """Whether the built-in texts calibrate the model without samples.
+    """The source of the samples for calibration.
 
-    A model that the built-in texts validate is not calibrated on the built-in texts.
+    Without samples, fp16 and bf16 are calibrated on the cases of the reference.
+    """
+    own_texts: bool = False
+    """Whether the model is calibrated on the built-in texts, because the recipe names no samples for calibration.
+
+    Where validation compares models on the built-in texts, calibration does not use the built-in texts.
     """
     limit: int | None = None
     profiles: tuple[Profile, ...] = ()
-    """The profiles that random inputs for calibration are drawn within."""
+    """The profiles of input shapes within which random inputs for calibration are drawn."""
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
@@ -94,7 +97,7 @@ class Quantize(Step):
         )
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the packages that change the graph, and the tokenizers for samples or texts."""
+        """Return the Python packages that change the graph, and `tokenizers` where calibration reads texts."""
         return (*self.tools, "tokenizers") if self.samples is not None or self.own_texts else self.tools
 
     def inputs_used(self) -> tuple[str, ...]:
@@ -112,7 +115,7 @@ class Quantize(Step):
         checkpoint: Path | None = None,
         samples: Path | None = None,
     ) -> QuantizeReport:
-        """Write the quantized model, and return a report: of several graphs, a report for each graph.
+        """Write the quantized model, and return a report; for a model of several graphs, a report for each graph.
 
         A model that cannot be quantized is left unchanged, and `unquantized` in the report says why. Raises StepError
         where the samples do not suit the model, or where ONNX Runtime fails.
@@ -169,7 +172,7 @@ def _left_alone(fused: Path, out: Path, reason: LeftAloneError) -> DynamicReport
 def _lowered(
     fused: Path, cases: list[Case], way: Lower, scratch: Path
 ) -> tuple[onnx.ModelProto, HalfReport | QdqReport]:
-    """Return the model in a precision for GPUs, and a report."""
+    """Return the model in the precision `way`, which is for GPUs, and a report on the conversion."""
     few = calibration.some(cases)
     if way == "fp16" or way == "bf16":  # noqa: PLR1714  mypy narrows the type by this form only
         return half_search.lowered(onnx_files.load(fused), few, way, scratch)

@@ -31,8 +31,7 @@ _PROGRESS = 100
 _CLASSES_RANK = 2
 """The number of axes of the logits of classes: [batch, classes]."""
 _ROUNDING = 1e-3
-"""The largest difference that counts as rounding between outputs for the same inputs, as a share of the largest number.
-"""
+"""Upper limit of a rounding difference between outputs for the same inputs, as a share of the largest number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +46,10 @@ class ReferenceReport(TypedReport):
 
 
 class Reference(Step):
-    """Run the original in fp32: PyTorch for a checkpoint, ONNX Runtime without optimizations for an ONNX file.
+    """Run the original model in fp32: a checkpoint in PyTorch, an ONNX file in ONNX Runtime without optimizations.
 
-    Every sample runs alone. Samples of a text model also run in batches that are padded on the right, padded on the
-    left, or have a hole in the mask, because optimizers make errors with masks.
+    The original model runs on every sample alone. Samples of a text model also run in batches that are padded on the
+    right, padded on the left, or have a hole in the mask, because optimizers make errors with masks.
     """
 
     makes = "reference"
@@ -70,7 +69,7 @@ class Reference(Step):
     def for_recipe(cls, recipe: Recipe) -> Self:
         """Return the step `reference`, which every recipe needs.
 
-        The step has profiles only where random inputs are drawn within the profiles.
+        The field `profiles` is set only where random inputs are drawn within the profiles.
         """
         model, samples = recipe.model, recipe.validation.samples
         onnx = model.is_onnx_file
@@ -91,18 +90,18 @@ class Reference(Step):
         return (*super().code_used(), *tasks.modules(self.task))
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the packages that run the original and prepare its inputs; without samples, numpy draws the inputs."""
+        """Return the Python packages that run the original and prepare its inputs; numpy draws random inputs."""
         if images.modality(self.images) is Modality.IMAGE:
             return ("torch", images.library(self.images), "numpy")
         runs = ("onnx", "onnxruntime") if self.onnx else ("torch", "transformers")
         return (*runs, "numpy", "tokenizers")
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return the facts that decide the kernels: the CPU's instructions and, for ONNX, ONNX Runtime's build."""
+        """Return the names of the facts that decide the kernels: `cpu.isa` and, for ONNX, ONNX Runtime's build."""
         return (*self.facts, "onnxruntime.build") if self.onnx else self.facts
 
     def run(self, out: Path, *, checkpoint: Path, samples: Path | None = None) -> ReferenceReport:
-        """Run the original on all cases, and write the cases with its outputs.
+        """Run the original model on all cases, and write the cases with the model's outputs into `out`.
 
         Raises StepError where the model cannot be loaded, fails on a sample, or does not accept the samples.
         """
@@ -161,7 +160,7 @@ def _answer(original: Original, case: Case) -> dict[str, np.ndarray]:
 
 
 def _refuse_chance(original: Original, case: Case, first: Mapping[str, np.ndarray]) -> None:
-    """Raise StepError where two runs of the original on the same inputs differ: no model could match both runs."""
+    """Raise StepError where two runs of the original on the same inputs differ, so that no model could match both."""
     again = _answer(original, case)
     other = [name for name, output in first.items() if not _same(output, again[name])]
     if other:
@@ -173,7 +172,7 @@ def _refuse_chance(original: Original, case: Case, first: Mapping[str, np.ndarra
 
 
 def _same(first: np.ndarray, second: np.ndarray) -> bool:
-    """Whether two outputs differ by rounding at most: the alignment of memory can change the order of a sum."""
+    """Whether two outputs differ by rounding at most, as they do where memory alignment changes the order of a sum."""
     import numpy as np
 
     if first.shape != second.shape or first.dtype.kind != "f":
@@ -210,7 +209,7 @@ def _failure(original: Original, case: Case, error: Exception) -> StepError:
 
 
 def _beyond(original: Original, case: Case) -> StepError | None:
-    """Return the error for a token number beyond the model's vocabulary; None where all tokens are within it."""
+    """Return the error for a token number beyond the model's vocabulary; None where the vocabulary has all tokens."""
     ids = case.inputs.get("input_ids")
     if original.vocabulary is None or ids is None or not ids.size or int(ids.max()) < original.vocabulary.tokens:
         return None

@@ -25,10 +25,10 @@ _LONGEST = 300
 
 @dataclass(frozen=True, kw_only=True)
 class ShapeReport(TypedReport):
-    """How many shapes of a graph are known; for a model of several graphs, a report for each graph."""
+    """The share of a graph's tensors with known shapes; for a model of several graphs, a report for each graph."""
 
     inferred: tuple[float, float] | None = None
-    """The share of tensors with a size or a name for every dimension, from 0 to 1, before and after."""
+    """The share of tensors with a size or a name for every dimension, from 0 to 1, before and after shape inference."""
     by: Literal["symbolic", "onnx", "none"] | None = None
     graphs: Mapping[str, ShapeReport] = field(default_factory=dict)
 
@@ -52,7 +52,7 @@ class ShapeInfer(Step):
         return cls()
 
     def run(self, out: Path, *, exported: Path) -> ShapeReport:
-        """Write the model with inferred shapes. Raises StepError for a model that is no valid ONNX."""
+        """Write the model with inferred shapes into `out`. Raises StepError for a model that is no valid ONNX."""
         return graphs.each(_inferred, exported, out, together=lambda every: ShapeReport(graphs=every))
 
 
@@ -75,7 +75,7 @@ def _inferred(exported: Path, out: Path) -> ShapeReport:
 
 
 def _infer(model: onnx.ModelProto, skeleton: onnx.ModelProto) -> Literal["symbolic", "onnx", "none"]:
-    """Add shapes by symbolic inference, or else by onnx's inference.
+    """Add inferred shapes to `model`, by symbolic inference or, where that fails, by onnx's inference.
 
     Returns the name of the inference that found new shapes, or "none" where none found any.
     """

@@ -1,4 +1,4 @@
-"""TRT build: the ONNX graph is compiled by TensorRT on its target GPU, or by TensorRT-RTX on any machine."""
+"""TRT build: TensorRT compiles the ONNX graph on the target GPU, or TensorRT-RTX compiles the graph on any machine."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _FACTS = {
     "same-compute-capability": ("device.sm", *_SYSTEM, "cuda.runtime"),
     "ampere-plus": ("device.ampere_plus", *_SYSTEM, "cuda.runtime"),
 }
-"""The facts of the machine that a native engine depends on, by the compatibility of the engine."""
+"""The facts of the machine that a native engine depends on, by the option `compatibility`."""
 _NOT_KEYED = ("devices", "version")
-"""Options that are no rows of the key, because further rows of the key name the GPU and the version of TensorRT."""
+"""Options that are no rows of the key, because other rows of the key name the GPU and the version of TensorRT."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class EngineReport(TypedReport):
     profiles: int
     network: Mapping[str, int]
     engine: Mapping[str, int] | None
-    """The layers of the engine by precision; None where only the target GPU can list them."""
+    """The number of the engine's layers by precision; None where only the target GPU can list the layers."""
 
 
 class TrtBuild(Step, BuilderOptions):
@@ -111,33 +111,34 @@ class TrtBuild(Step, BuilderOptions):
         })  # fmt: skip
 
     def hardware(self) -> Hardware | None:
-        """Return the target GPUs: a native engine is built on its target; None for TensorRT-RTX, which needs no GPU."""
+        """Return the GPUs on one of which TensorRT must build the engine; None for TensorRT-RTX, which needs no GPU."""
         if self.sms:
             return None
         return hardware.on(self.devices, tool=trt_api.engine_runtime(self.runtime).module, version=self.version)
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the packages whose versions are in the key.
+        """Return the names of the Python packages whose versions are rows of the key.
 
-        TensorRT's package is left out for a version-compatible engine, whose key has TensorRT's major version as a
-        fact.
+        The version of TensorRT's package is no row of the key for a version-compatible engine, whose key has TensorRT's
+        major version as a fact.
         """
         own = () if self.version_compatible else (trt_api.engine_runtime(self.runtime).module,)
         return (*self.tools, *own)
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return the facts that TensorRT checks when it loads an engine.
+        """Return the names of the machine's facts that TensorRT compares when it loads an engine.
 
-        For TensorRT-RTX the GPU is no fact, because the option `sms` names the GPUs.
+        For TensorRT-RTX, no property of a GPU is among the facts, because the option `sms` names the generations of the
+        GPUs.
         """
         if self.sms:
             return _SYSTEM
         return (*_FACTS[self.compatibility], *(("tensorrt.major",) if self.version_compatible else ()))
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code is part of the key: the step's own and the runtime's spec.
+        """Return the modules whose code is part of the key: the step's own, and the module that specifies the runtime.
 
-        The code that runs engines is left out, because running an engine does not change the engine.
+        The code that runs engines is no part of the key, because running an engine does not change the engine.
         """
         return (*super().code_used(), type(trt_api.engine_runtime(self.runtime)).__module__)
 
@@ -146,7 +147,7 @@ class TrtBuild(Step, BuilderOptions):
         return {name: value for name, value in super().options().items() if name not in _NOT_KEYED}
 
     def inputs_used(self) -> tuple[str, ...]:
-        """Return the inputs; only a recipe without profiles needs the checkpoint, which states the longest input."""
+        """Return the inputs; without profiles also the checkpoint, which states the longest input."""
         return tuple(name for name in self.inputs() if name != "checkpoint" or not self.profiles)
 
     def run(
@@ -158,7 +159,7 @@ class TrtBuild(Step, BuilderOptions):
         timing_cache: Path | None = None,
         **plugins: Path,
     ) -> EngineReport:
-        """Write `model.plan` and its passport.
+        """Build the engine, and write the engine as `model.plan` and its passport into `out`.
 
         Without profiles in the recipe, the engine gets the usual profile of text models (`profiles.usual`). Raises
         StepError where TensorRT is missing or has another version, where the GPU is another, or where a profile does
@@ -203,7 +204,7 @@ class TrtBuild(Step, BuilderOptions):
         )
 
     def _gpu(self) -> CudaGpu | None:
-        """Return the GPU of a native build, after selecting it for CUDA; None where no GPU is needed."""
+        """Return the GPU on which an engine is built, after selecting it for CUDA; None where no GPU is needed."""
         targets = self.hardware()
         if targets is None:
             return None

@@ -30,20 +30,20 @@ class Validate(Judged):
     def for_recipe(cls, recipe: Recipe) -> Self:
         """Return the step `validate`, which every recipe needs.
 
-        Bounds have defaults, in `kit/accuracy/thresholds.py`.
+        The default bounds on accuracy are in `kit/accuracy/thresholds.py`.
         """
         return cls(execution=Execution.for_recipe(recipe), **cls.fields_of(recipe))
 
     def hardware(self) -> Hardware | None:
-        """Return the GPU that runs the model."""
+        """Return the GPU that the model runs on; None for a model that runs on the CPU."""
         return self.execution.hardware
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the packages that run the model."""
+        """Return the Python packages that run the model."""
         return self.execution.tools
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return the facts of the machine that decide the kernels, and thereby the model's outputs."""
+        """Return the names of the machine's facts that decide which kernels run, and so the model's outputs."""
         return self.execution.facts
 
     def code_used(self) -> tuple[str, ...]:
@@ -51,9 +51,10 @@ class Validate(Judged):
         return (*super().code_used(), *self.execution.code)
 
     def run(self, out: Path, *, compiled: Path, reference: Path, checkpoint: Path) -> AccuracyReport:
-        """Return the report of `accuracy.measure`, with the bytes of the model.
+        """Return the report of `accuracy.measure`, with the size of the model in bytes.
 
-        Raises StepError where the model cannot run, takes none of the cases or has outputs of another shape.
+        Raises StepError where the model cannot run, takes none of the cases or has outputs of another shape than the
+        original.
         """
         # On one thread, sums have the same order on every machine.
         new_tokens = 1 if tasks.generates(checkpoints.task(checkpoint, self.task)) else None

@@ -1,4 +1,4 @@
-"""Validate ONNX: the graph for a GPU is compared with the original on a CPU, before it is compiled."""
+"""Validate ONNX: the graph for a GPU is compared with the original on a CPU, before TensorRT compiles the graph."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class ValidateOnnx(Judged):
     facts: ClassVar[tuple[str, ...]] = ("cpu.isa", "onnxruntime.build")
 
     samples: Source | None = None
-    """The samples on which the model was calibrated, and which must not be among the cases."""
+    """The samples on which the model was calibrated, and which must not be among the cases of the validation."""
     limit: int | None = None
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step for a GPU; None for a CPU, where `validate` runs the same graph."""
+        """Return the step for a model that runs on a GPU; None for a CPU, where `validate` compares the same graph."""
         if registry.of(recipe).runs_on_cpu(recipe.target):
             return None
         calibrate = None if recipe.precision == "fp32" else recipe.calibrate
@@ -52,7 +52,7 @@ class ValidateOnnx(Judged):
         )
 
     def tools_used(self) -> tuple[str, ...]:
-        """Return the packages that run the graph, and the tokenizers for samples."""
+        """Return the Python packages that run the graph, and `tokenizers` where calibration samples are compared."""
         return self.tools if self.samples is None else (*self.tools, "tokenizers")
 
     def run(
@@ -60,8 +60,8 @@ class ValidateOnnx(Judged):
     ) -> AccuracyReport:
         """Return the report of `accuracy.measure`; its field `emulated` names the half precisions of the graph.
 
-        Raises StepError where the graph cannot run, has outputs of another shape, or was calibrated on one of the
-        cases.
+        Raises StepError where the graph cannot run, has outputs of another shape than the original, or was calibrated
+        on one of the cases.
         """
         graph = onnx_files.load_graph(quantized)
         if samples is not None:

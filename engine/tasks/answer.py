@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AnswerTensor:
-    """A tensor between two models of a package: its name, type and extents.
+    """A tensor that a Triton model of a package takes from or gives to another: its name, type and extents.
 
-    `type` is Triton's name of the type, such as TYPE_FP32. `dims` leaves out the batch axis; -1 is any extent.
+    `type` is Triton's name of the type of the tensor's elements, such as TYPE_FP32. `dims` are the extents of all axes
+    after the batch axis; -1 stands for any extent.
     """
 
     name: str
@@ -25,7 +26,7 @@ class AnswerTensor:
 
 
 Tensor = AnswerTensor
-"""The old name of `AnswerTensor`, kept for tasks of other packages (docs/stability.md)."""
+"""The old name of `AnswerTensor`, which other Python packages may still use (docs/stability.md)."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Answer:
     """The postprocessing of a task: its code, the tensors that it takes and gives, and the outputs for clients."""
 
     work: str | None
-    """The file with the postprocessing code: one of `kit/triton/served` or of `files`.
+    """The name of the file with the postprocessing code, which is in `kit/triton/served` or in the field `files`.
 
     `work` is None where the graph of the model computes the answer itself.
     """

@@ -12,7 +12,7 @@ from engine.text import suggestions
 Path = tuple[str | int, ...]
 """The names of fields and the indices of list items that lead to a value in the overrides."""
 FREE = -1
-"""A dimension of any size, as config.pbtxt writes it."""
+"""The value by which config.pbtxt means a dimension of any size."""
 
 
 class Fault(Exception):  # noqa: N818 - it becomes an error of the recipe or of the step

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from engine.feasibility.triton.fault import About, ConfigTensor, Fault, Overrides, Path
+from engine.runtimes.triton_tensors import TEXT
 
 Shapes = Sequence[tuple[str, Sequence[int], Path]]
 """The tensors of one request: the name of each, its dims, and the path of the dims in the overrides."""
 
-_OF_TEXTS, _TEXT, _MOST_TEXTS = ("tokenizer", "ensemble"), "TEXT", 2
-"""The parts of a package that take texts, the name of their input, and the largest number of texts in a row (a
-pair)."""
+_OF_TEXTS, _MOST_TEXTS = ("tokenizer", "ensemble"), 2
+"""The parts of a package that take texts, and the largest number of texts in a row (a pair)."""
 
 
 def rule(overrides: Overrides, about: About) -> Iterator[Fault]:
@@ -46,7 +46,7 @@ def _taken(tensor: Overrides) -> Sequence[int]:
 def _sizes(shapes: Shapes, about: About) -> Iterator[Fault]:
     first: dict[str, tuple[int, str]] = {}
     for name, dims, at in shapes:
-        if about.part in _OF_TEXTS and name == _TEXT and len(dims) == 1 and dims[0] > _MOST_TEXTS:
+        if about.part in _OF_TEXTS and name == TEXT and len(dims) == 1 and dims[0] > _MOST_TEXTS:
             what = f"{dims[0]} texts a row: a row of {name} is one text, or two that belong together"
             yield Fault(what, at, "use [1], or [2] for pairs")
         tensor = (about.inputs or {}).get(name, ConfigTensor())

@@ -31,7 +31,7 @@ def median(values: Sequence[float]) -> float:
 
 
 def spread(values: Sequence[float]) -> float:
-    """Return the interquartile range of the values, divided by their median.
+    """Return the interquartile range of the values, divided by the median of the values.
 
     The spread of the rounds' medians is the noise of a measurement: 0 on a quiet machine. A single disturbed round
     changes the noise little.

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from engine.errors import StepError, causes
 
 LOCAL = "copy the model to a local directory and write `source: path/to/it`"
-"""A hint that helps with every failure of the hub."""
+"""A hint that helps with every failed download from the hub."""
 
 _TOKEN = re.compile(r"hf_\w{6,}")
 _LOGIN = re.compile(r"(://)[^/\s@]+@")
@@ -19,7 +19,7 @@ _QUERY = re.compile(r"(https?://[^\s?'\"]+)\?[^\s'\"]*")
 
 @dataclass(frozen=True)
 class Hub:
-    """The hub by the environment variables HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE, and the folder of its cache."""
+    """The hub that HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE describe, and the folder of its cache."""
 
     endpoint: str
     cache: str
@@ -39,7 +39,7 @@ class Hub:
 
 
 def explain(error: Exception, *, target: str, repository: str, revision: str, hub: Hub) -> StepError:
-    """Return one clear error for an exception of the hub's client, which was to fetch `target`."""
+    """Return one clear error for an exception that the hub's client raised while it was fetching `target`."""
     what = f"{target} could not be fetched"
     facts = [f"endpoint: {hub.host}", f"revision: {revision}"]
     for cause in causes(error):

@@ -43,8 +43,8 @@ def draw(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarra
 def prompts(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarray]:
     """Return seeded `input_ids` and `attention_mask`, [batch, sequence], as the prompts of a model that generates text.
 
-    The graph's other dynamic axes follow from the batch and the sequence length. Raises StepError where `axes` is not
-    exactly `batch` and `sequence`.
+    The extents of all dynamic axes besides `batch` and `sequence` follow from those two. Raises StepError where `axes`
+    is not exactly `batch` and `sequence`.
     """
     rows = {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")}
     _refuse_misfits(rows, axes)

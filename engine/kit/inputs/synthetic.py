@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
 
 MASKS = ("full", "right-padded", "left-padded", "holed")
-"""The masks that `mask` makes, by name."""
+"""The names of the kinds of mask that the function `mask` makes."""
 _PIXELS = 256
 """A uint8 tensor usually holds pixels, whose values are 0 to 255."""
 _FLOATS = frozenset({"float16", "float32", "float64"})

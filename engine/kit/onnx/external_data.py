@@ -20,8 +20,8 @@ _PACKED_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 def read(tensor: onnx.TensorProto, directory: Path) -> None:
     """Bring a tensor's external data into memory; a tensor without external data stays as it is.
 
-    The reader of onnx refuses files with several hard links, and every file in the store has several. Raises StepError
-    where the tensor names a data file outside of `directory`, or where the data file is too short.
+    The reader in the package onnx refuses files with several hard links, and every file in the store has several.
+    Raises StepError where the tensor names a data file outside of `directory`, or where the data file is too short.
     """
     import onnx
 
@@ -69,7 +69,7 @@ def move(tensors: Iterable[onnx.TensorProto], path: Path) -> None:
 
 
 def location(tensor: onnx.TensorProto) -> str:
-    """Return the file with a tensor's data, relative to the model; empty where the model itself holds the data."""
+    """Return the file with a tensor's data, relative to the model's directory; empty where the model holds the data."""
     import onnx
 
     if tensor.data_location != onnx.TensorProto.EXTERNAL:
@@ -78,7 +78,7 @@ def location(tensor: onnx.TensorProto) -> str:
 
 
 def stored_bytes(tensor: onnx.TensorProto) -> int:
-    """Return the bytes of a tensor by its type and extents; numbers of less than a byte are packed."""
+    """Return the number of bytes that a tensor's type and extents need; numbers of less than a byte are packed."""
     return int(prod(tensor.dims) * bits(tensor.data_type) + 7) // 8
 
 

@@ -17,13 +17,13 @@ WHOLE, ENCODER, DECODER = ".", "encoder", "decoder"
 
 
 def folders(artifact: Path) -> tuple[str, ...]:
-    """Return the folders of an artifact that hold a model: the artifact itself, or its encoder and its decoder."""
+    """Return the folders of an artifact that hold a model: `.` for a single model, or `encoder` and `decoder`."""
     apart = tuple(name for name in (ENCODER, DECODER) if (artifact / name / onnx_files.MODEL).is_file())
     return apart or (WHOLE,)
 
 
 def has_past(model: onnx.ModelProto) -> bool:
-    """Whether a model has inputs for the keys and values of earlier calls."""
+    """Whether a model has inputs for the attention keys and values of earlier calls."""
     return any(value.name.startswith(f"{past.PAST}.") for value in model.graph.input)
 
 
@@ -37,7 +37,7 @@ def generates(artifact: Path) -> bool:
 
 
 def each(work: Callable[[Path, Path], R], artifact: Path, out: Path, *, together: Callable[[Mapping[str, R]], R]) -> R:
-    """Call `work` for every graph of an artifact, with the graph's folder and the result's folder.
+    """Call `work` with the folder of each graph of an artifact and with the folder for the result of that graph.
 
     A single graph has its result in `out` itself; each of several graphs has its result in a folder of `out`. For a
     single graph the function returns the graph's report; for several graphs it returns `together(reports)`, where

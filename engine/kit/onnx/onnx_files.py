@@ -20,7 +20,10 @@ MODEL = "model.onnx"
 DATA = "model.onnx.data"
 
 INLINE_LIMIT = (1 << 31) - (64 << 20)
-"""The bytes of weights that fit into one file: protobuf allows 2 GiB, and 64 MiB are left for the graph itself."""
+"""The number of bytes of weights that fit into one ONNX file.
+
+An ONNX file is a protobuf message of at most 2 GiB, and 64 MiB are left for the graph itself.
+"""
 
 _ABSOLUTE_PATH = re.compile(r"(^|[\s\"'=:(\[])(/[^\s/\"']+/|[A-Za-z]:\\)")
 
@@ -30,7 +33,7 @@ class Input:
     """An input or output of a model: numpy's name of its type, and an extent or an axis name per dimension.
 
     A dynamic dimension without a name is called `<input>_<index>`. `ranked` is False, and `shape` empty, where the
-    model does not tell the number of dimensions.
+    model does not state the number of dimensions of the input or output.
     """
 
     name: str
@@ -76,10 +79,11 @@ def load_graph(directory: Path) -> onnx.ModelProto:
 
 
 def save(model: onnx.ModelProto, directory: Path, *, threshold: int = INLINE_LIMIT) -> None:
-    """Write the model as `directory/model.onnx`: the same model gives the same bytes.
+    """Write the model as `directory/model.onnx`; the same model gives the same bytes.
 
-    Weights of more than `threshold` bytes go to `model.onnx.data`; `model` then lacks its weights and must be loaded
-    again. Exporters leave absolute paths in metadata and documentation; entries with absolute paths are removed.
+    If all weights together have more than `threshold` bytes, large weights go to `model.onnx.data`; `model` then lacks
+    these weights and must be loaded again. Exporters leave absolute paths in metadata and documentation; entries with
+    absolute paths are removed.
     """
     directory.mkdir(parents=True, exist_ok=True)
     if weight_bytes(model) > threshold:
@@ -116,14 +120,14 @@ def link_file(source: Path, target: Path) -> None:
 
 
 def inputs(model: onnx.ModelProto) -> dict[str, Input]:
-    """Return the inputs that a caller must feed, in order: all without a default value among the initializers."""
+    """Return the model's inputs by name, in the graph's order, without inputs whose default value is an initializer."""
     defaults = {tensor.name for tensor in model.graph.initializer}
     defaults |= {tensor.values.name for tensor in model.graph.sparse_initializer}
     return {value.name: _input(value) for value in model.graph.input if value.name not in defaults}
 
 
 def outputs(model: onnx.ModelProto) -> dict[str, Input]:
-    """Return the outputs of the model, in order."""
+    """Return the outputs of the model by name, in the order of the graph."""
     return {value.name: _input(value) for value in model.graph.output}
 
 
@@ -166,7 +170,7 @@ def tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
 
 
 def weight_bytes(model: onnx.ModelProto) -> int:
-    """Return the bytes of the stored tensors in memory; tensors in external files do not count."""
+    """Return the number of bytes of a model's stored tensors in memory; tensors in external files do not count."""
     return sum(tensor.ByteSize() for tensor in tensors(model))
 
 
@@ -186,7 +190,7 @@ def folder_size(folder: Path) -> int:
 
 
 def data_files(model: onnx.ModelProto) -> list[str]:
-    """Return the external files that hold tensors of the model, relative to the model."""
+    """Return the names of the external files with tensors of the model, relative to the model's directory."""
     return sorted({external_data.location(tensor) for tensor in tensors(model)} - {""})
 
 
@@ -213,7 +217,7 @@ def _input(value: onnx.ValueInfoProto) -> Input:
 
 
 def _strip_paths(model: onnx.ModelProto) -> None:
-    """Remove metadata with absolute paths, such as exporters' stack traces: paths differ between machines."""
+    """Remove metadata with absolute paths, such as exporters' stack traces, because paths differ between machines."""
     everything: list[onnx.ModelProto | onnx.GraphProto | onnx.NodeProto | onnx.FunctionProto] = [model]
     everything += graphs(model.graph)
     everything += nodes(model)

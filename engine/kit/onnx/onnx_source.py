@@ -44,10 +44,10 @@ def read(path: Path) -> onnx.ModelProto:
 def data_files(path: Path) -> list[str]:
     """Return the files of external data of the model at `path`, relative to the directory of the model.
 
-    Every returned file exists and is long enough for the model.
+    Every returned file exists and is as long as the model's tensors need.
 
     Raises StepError where the file at `path` is no ONNX model, and where a file of external data lies outside the
-    directory, is missing or is too short.
+    model's directory, is missing or is too short.
     """
     model = read(path)
     sizes: dict[str, int] = {}
@@ -63,7 +63,7 @@ def data_files(path: Path) -> list[str]:
 
 
 def describe(model: onnx.ModelProto) -> GraphFacts:
-    """Return the facts that the graph contains: the inputs, outputs, operators and the number of parameters.
+    """Return what the graph says about the model: the inputs, outputs, operators and the number of parameters.
 
     Raises StepError for a model without inputs, and for a model with an output that is no tensor of numbers.
     """

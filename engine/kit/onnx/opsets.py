@@ -32,9 +32,9 @@ def version(model: onnx.ModelProto) -> int:
 
 
 def raised(model: onnx.ModelProto, oldest: int) -> onnx.ModelProto:
-    """Return the model in opset `oldest`; a model in that opset or a newer one is returned as it is.
+    """Return the model converted to opset `oldest`; a model in opset `oldest` or a newer one is returned unchanged.
 
-    The IR version of `model` may be changed. Raises OpsetError where the model cannot be converted.
+    The IR version of `model` may be changed. Raises OpsetError where the model cannot be converted to the opset.
     """
     from onnx import helper, version_converter
 

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     import onnx
 
 _READABLE = 1 << 20
-"""The bytes up to which a stored tensor may decide a shape; larger tensors are weights."""
+"""The number of bytes up to which a stored tensor may decide another tensor's shape; larger tensors are weights."""
 _IMPLIED = {CONTRIBUTED: 1, "com.microsoft.nchwc": 1, "ai.onnx.ml": 1, "ai.onnx.training": 1}
 
 
 def import_missing_domains(model: onnx.ModelProto) -> list[str]:
-    """Import the well-known domains that nodes use without an import, and return these domains."""
+    """Import the well-known operator domains that nodes use without an import, and return the names of the domains."""
     imported = {entry.domain for entry in model.opset_import}
     used = {node.domain for node in onnx_files.nodes(model)}
     missing = sorted((used - imported) & set(_IMPLIED))
@@ -29,8 +29,8 @@ def import_missing_domains(model: onnx.ModelProto) -> list[str]:
 def skeleton(model: onnx.ModelProto, directory: Path) -> onnx.ModelProto:
     """Return a copy of the model for shape inference, in which large weights are inputs without numbers.
 
-    Without large weights inference is cheap, and possible for models above 2 GB. Small external tensors are read from
-    `directory`.
+    Without large weights, shape inference takes little time, and is possible for models above 2 GB. Small tensors in
+    files of external data are read from `directory`.
     """
     from onnx import helper
 
@@ -50,8 +50,8 @@ def skeleton(model: onnx.ModelProto, directory: Path) -> onnx.ModelProto:
 def adopt(model: onnx.ModelProto, inferred: onnx.ModelProto) -> bool:
     """Add the shapes of the main graph's tensors in `inferred` to `model`; return whether any shape is new.
 
-    A dimension keeps a size, and a name that an axis of the model's inputs has. Every remaining dimension takes the
-    size or the name in `inferred` where `inferred` is more precise.
+    A dimension of `model` keeps its size, and keeps a name that an axis of the model's inputs has. Any other dimension
+    of `model` takes the size or the name that the dimension has in `inferred`, where `inferred` is more precise.
     """
     computed = {name for node in model.graph.node for name in node.output if name}
     outputs = {value.name: value for value in model.graph.output}
@@ -100,13 +100,13 @@ def _refine(value: onnx.ValueInfoProto, better: onnx.ValueInfoProto, axes: set[s
 
 
 def _typed(value: onnx.ValueInfoProto) -> bool:
-    """Whether a tensor's type and number of dimensions are stated."""
+    """Whether the model states a tensor's type and number of dimensions."""
     tensor = value.type.tensor_type
     return bool(value.type.HasField("tensor_type") and tensor.elem_type and tensor.HasField("shape"))
 
 
 def _complete(value: onnx.ValueInfoProto) -> bool:
-    """Whether each dimension of a tensor has a size or a name."""
+    """Whether the model states a size or an axis name for each dimension of a tensor."""
     return _typed(value) and all(dim.HasField("dim_value") or dim.dim_param for dim in _dims(value))
 
 

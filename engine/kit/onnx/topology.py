@@ -24,7 +24,7 @@ def producers(graph: onnx.GraphProto) -> dict[str, onnx.NodeProto]:
 
 
 def consumers(nodes: Iterable[onnx.NodeProto]) -> dict[str, list[onnx.NodeProto]]:
-    """Return the nodes that read each tensor: a node twice where two of its inputs are that tensor."""
+    """Return the nodes that read each tensor; a node that reads a tensor through two inputs is listed twice."""
     readers: dict[str, list[onnx.NodeProto]] = {}
     for node in nodes:
         for name in node.input:
@@ -64,8 +64,8 @@ def whole_number(node: onnx.NodeProto, name: str) -> int:
 def name_nodes(model: onnx.ModelProto, *, with_output: bool = False) -> None:
     """Give every node of the main graph a unique name; a node keeps its name if no earlier node has the same name.
 
-    A new name consists of the operator and the number of the node. `with_output` adds the first output of the node, as
-    in the models of dynamic int8, whose bytes must not change.
+    A new name consists of the node's operator and the node's position in the graph. `with_output` adds the name of the
+    node's first output to a new name, as in the models of dynamic int8, whose bytes must not change.
     """
     taken: set[str] = set()
     for index, node in enumerate(model.graph.node):
@@ -100,7 +100,7 @@ class TensorNames:
             self._taken |= {part.name for part in (*graph.input, *graph.initializer)}
 
     def free(self, name: str) -> str:
-        """Return `name`, with underscores behind it where it is taken; from then on the returned name is taken."""
+        """Return `name`, with underscores added while the name is taken; afterwards the returned name is taken."""
         while name in self._taken:
             name += "_"
         self._taken.add(name)

@@ -15,28 +15,31 @@ if TYPE_CHECKING:
     import numpy as np
 
 _ROWS = 384
-"""The number of a tensor's rows that are stored for each half of the samples.
+"""Upper limit of the number of rows of a tensor that are stored for each half of the samples.
 
-A quarter of the stored rows are the rows with the largest values.
+A quarter of the stored rows of a tensor are the rows with the largest values.
 """
 _BUDGET = 512 << 20
-"""Bytes of memory that the stored rows of all tensors may take. A larger model gets fewer rows per tensor."""
+"""Upper limit of the memory for the stored rows of all tensors, in bytes.
+
+A model with more or wider tensors stores fewer rows per tensor.
+"""
 _COLUMNS = 2048
-"""The largest number of a weight's output channels on which errors are measured."""
+"""Upper limit of the number of a weight's output channels on which rounding errors are measured."""
 MARGINS = (1.3, 1.0, 0.8, 0.6, 0.4)
-"""The ranges that are tried, as shares of the largest value on samples.
+"""The ranges of an activation that are tried, as shares of the activation's largest value on samples.
 
 A range with a share below 1 clips the largest values; a range with a share above 1 leaves room for larger values.
 """
 _FAINT_ROW = 0.1
-"""The share of the mean square that is added to every row's mean square, so that tiny rows do not outweigh others."""
+"""The share of all products' mean square that is added to each row's mean square, so that tiny rows count less."""
 _LEAST_ROWS = 32
-"""The least number of a tensor's rows that are stored, however large the model is."""
+"""Lower limit of the number of rows of a tensor that are stored, however large the model is."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """A tensor on one half of the samples: the largest absolute value of each channel, and some of the rows."""
+    """What a tensor held on one half of the samples: the largest absolute value of each channel, and some rows."""
 
     largest: np.ndarray
     rows: np.ndarray
@@ -58,10 +61,10 @@ class Scaling:
 def observe(
     trials: Trials, sources: Sequence[str], samples: Sequence[Mapping[str, np.ndarray]]
 ) -> dict[str, tuple[Observation, Observation]]:
-    """Run the samples and return two observations of each tensor: of the even samples, and of the odd samples.
+    """Run the model on samples; return two observations of each tensor: on even-numbered and on odd-numbered samples.
 
-    Rows of masked positions are left out. Only the tensors of one sample are in memory at a time, besides the stored
-    rows.
+    The rows of a tensor at masked positions are left out. Only the tensors of one sample are in memory at a time,
+    besides the stored rows.
     """
     from onnx import helper
 
@@ -96,7 +99,8 @@ def choose(
     """Return the smoothing and the range with the least error of the product with `weight` [channels, output].
 
     Each range is fitted to one half of the samples and its error is measured on the other half, and vice versa, so a
-    range that suits only its own samples loses. The best range is then fitted to all samples.
+    range that suits only the samples that it was fitted to has a large error. The smoothing and the range with the
+    least error are then fitted to all samples.
     """
     import numpy as np
 
@@ -122,7 +126,7 @@ def _errors(
     alphas: Sequence[float | None],
     margins: Sequence[float],
 ) -> Iterator[tuple[tuple[float | None, float], float]]:
-    """Yield the error of each pair of a smoothing strength and a range's margin.
+    """Yield the error of each pair of a smoothing strength and a margin (the range as a share of the largest value).
 
     The smoothing factors and the scale are fitted to the observation `fitted`; the error is measured on `rows`.
     """
@@ -159,7 +163,7 @@ class _Watcher:
         self.spread: list[np.ndarray] = []
 
     def add(self, rows: np.ndarray) -> None:
-        """Store some rows of one sample, and the largest absolute value of each channel."""
+        """Store some rows of the tensor on one sample, and the largest absolute value of each channel."""
         import numpy as np
 
         if not len(rows):
@@ -180,7 +184,7 @@ class _Watcher:
 
 
 def _rows(tensor: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
-    """Return a tensor as [rows, channels], without the rows of padding."""
+    """Return a tensor in the shape [rows, channels], without the rows of padding."""
     import numpy as np
 
     if mask is not None and tensor.ndim > mask.ndim and tensor.shape[: mask.ndim] == mask.shape:
@@ -189,5 +193,5 @@ def _rows(tensor: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
 
 
 def _row_count(channels: int, tensors: int) -> int:
-    """Return the number of a tensor's float32 rows that are stored for each half of the samples."""
+    """Return the number of rows of a float32 tensor that are stored for each half of the samples."""
     return max(_LEAST_ROWS, min(_ROWS, _BUDGET // (2 * 4 * channels * tensors)))

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 _SEED = 1921
 """The seed of random inputs for calibration. Random inputs for validation are drawn with a different seed."""
 _FEW = 32
-"""The largest number of cases on which half precision is tried: every try runs all of the chosen cases."""
+"""Upper limit of the number of cases on which half precision is tried, because every try runs all of these cases."""
 _SHOWN = 60
-"""The number of characters of a text that an error shows."""
+"""The number of characters of a sample's text that an error message shows."""
 
 
 def from_file(path: Path, checkpoint: Path, inputs: Mapping[str, Input], *, limit: int | None) -> list[Case]:
@@ -42,7 +42,7 @@ def from_file(path: Path, checkpoint: Path, inputs: Mapping[str, Input], *, limi
 def of_our_own(checkpoint: Path, inputs: Mapping[str, Input]) -> list[Case]:
     """Return the built-in texts, and batches of the texts with padding or holes in the mask.
 
-    For a model without tokens the list is empty.
+    For a model whose inputs are not tokens, the returned list is empty.
     """
     if not token_rows.are_tokens(inputs) or tokenizers.load(checkpoint, longest=None) is None:
         return []
@@ -50,7 +50,7 @@ def of_our_own(checkpoint: Path, inputs: Mapping[str, Input]) -> list[Case]:
 
 
 def padded(texts: list[Case], checkpoint: Path, inputs: Mapping[str, Input]) -> list[Case]:
-    """Return the texts and, if there is a tokenizer, batches of the texts with padding or holes in the mask."""
+    """Return `texts` and, if the checkpoint has a tokenizer, batches of the texts with padding or holes in the mask."""
     longest = checkpoints.max_sequence(checkpoint)
     tokenizer = tokenizers.load(checkpoint, longest=longest)
     if tokenizer is None:
@@ -59,7 +59,7 @@ def padded(texts: list[Case], checkpoint: Path, inputs: Mapping[str, Input]) -> 
 
 
 def from_reference(directory: Path) -> list[Case]:
-    """Return the cases of a reference, which hold the original model's outputs."""
+    """Return the cases in the directory of a reference, with the original model's outputs."""
     return cases.load(directory)
 
 
@@ -77,7 +77,7 @@ def drawn(graph: onnx.ModelProto, profiles: Sequence[Profile], *, longest: int |
 
 
 def some(every: Sequence[Case]) -> list[Case]:
-    """Return at most 32 of the cases: up to 8 with padded or holed masks, the rest evenly from first to last."""
+    """Return at most 32 of the cases: up to 8 whose masks have padding or holes, the rest evenly from first to last."""
     masked = [case for case in every if case.kind.endswith(("padded", "holed"))]
     others = [case for case in every if case not in masked]
     few = _spread(masked, _FEW // 4)

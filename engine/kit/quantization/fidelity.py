@@ -1,4 +1,4 @@
-"""Fidelity: how near a variant's outputs are to those of the float32 model, on the same inputs."""
+"""Fidelity: how near a changed model's outputs are to those of the float32 model, on the same inputs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     import onnxruntime
 
 _NOT_FINITE = -1.0
-"""The cosine of a case for which the variant gives numbers that are not finite: the lowest possible cosine."""
+"""The cosine of a case for which the changed model gives numbers that are not finite: the lowest possible cosine."""
 
 
 @dataclass(frozen=True)
 class Fidelity:
-    """The cosine between a variant's outputs and the original's, and the largest error over all cases.
+    """The cosine between a changed model's outputs and the float32 model's, and the largest error over all cases.
 
     `relative` is the largest error as a share of the largest value of the output; infinite where an output is not
     finite.
@@ -36,9 +36,9 @@ def answered(session: onnxruntime.InferenceSession, cases: Sequence[Case]) -> li
 
 
 def measure(truth: Sequence[Case], session: onnxruntime.InferenceSession) -> Fidelity:
-    """Return how near a variant, open in `session`, comes to the outputs of the cases.
+    """Return how near the outputs of the model in `session` come to the outputs stored in the cases.
 
-    Whole outputs are compared, nothing is pooled. A case whose outputs are nearly zero or a single number has no
+    The outputs are compared as a whole, without pooling. A case whose outputs are nearly zero or a single number has no
     cosine; where no case has a cosine, the cosine is 1.
     """
     usual = outputs.usual(truth, pooling=None)

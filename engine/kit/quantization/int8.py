@@ -43,15 +43,15 @@ _MARKS = ("QLinear", "DynamicQuantize", "QuantizeLinear", "DequantizeLinear", "Q
 _ENDS = ("Integer", "IntegerToFloat", "NBits", "Bnb4", "Fp4")
 _FEW_BITS = ("INT8", "UINT8", "INT4", "UINT4", "INT2", "UINT2", "FLOAT8", "FLOAT4")
 _PREPARED = "onnx.quant.pre_process"
-"""The metadata key of a prepared model; ONNX Runtime's quantizer warns where a model lacks the key."""
+"""The metadata name of a model prepared for ONNX Runtime's quantizer, which warns where the name is missing."""
 _WITHOUT_INPUTS_FROM = {"Attention": 5, "EmbedLayerNormalization": 8}
-"""The index of the first input that the quantized form of an operator lacks."""
+"""For each operator, the index of the first input that the operator's quantized form lacks."""
 _EMBEDDING_OUTPUTS = 2
 """The number of outputs of QEmbedLayerNormalization."""
 
 
 def signs(model: onnx.ModelProto) -> list[str]:
-    """Return the signs that a model is already quantized: quantizing operators, and weights of few bits."""
+    """Return the signs that a model is already quantized: quantizing operators and types of low-bit weights."""
     from onnx import TensorProto
 
     operators = {node.op_type for node in onnx_files.nodes(model)}
@@ -66,7 +66,7 @@ def quantize(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> on
 
     Embedding tables are stored in int8, too (`engine.kit.quantization.tables`). `model` must have opset 11 or later,
     folded constants, and Gemm or MatMul for its linear layers; `model` is changed. `reduce_range` limits weights to 7
-    bits. `scratch` takes temporary files. Raises StepError where ONNX Runtime's quantizer fails.
+    bits. `scratch` is a folder for temporary files. Raises StepError where ONNX Runtime's quantizer fails.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -103,14 +103,14 @@ def quantize(model: onnx.ModelProto, scratch: Path, *, reduce_range: bool) -> on
 
 
 def prepare(model: onnx.ModelProto) -> set[str]:
-    """Split linear layers, name every node, and return the names of the nodes that can be quantized."""
+    """Split Gemms into MatMul and Add, name every node, and return the names of the nodes that can be quantized."""
     linear_layers.split(model)
     topology.name_nodes(model, with_output=True)  # ONNX Runtime's quantizer tells nodes apart by name
     return {node.name for node in _fit(model)}
 
 
 def counted(model: onnx.ModelProto) -> dict[str, int]:
-    """Return how many operators of each kind were quantized, by the name of the original operator."""
+    """Return the number of quantized operators of each kind, by the name of the kind before quantization."""
     import onnx
 
     small = {tensor.name for tensor in model.graph.initializer if tensor.data_type == onnx.TensorProto.INT8}
@@ -120,7 +120,7 @@ def counted(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def left(model: onnx.ModelProto) -> list[str]:
-    """Return the operators that still have weights in floating point, with counts: "2 Conv"."""
+    """Return the number and name of the operators that still have floating-point weights, for example "2 Conv"."""
     import onnx
 
     floats = {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
@@ -167,10 +167,11 @@ def _float32(tensor: onnx.TensorProto) -> bool:
 
 
 def _unshare(model: onnx.ModelProto, fit: set[str]) -> None:
-    """Give each kind of operator its own copy of a weight that several kinds share.
+    """Give each kind of operator its own copy of a weight that several kinds of operators share.
 
-    ONNX Runtime's quantizer quantizes a shared weight once, for the first operator that reads the weight. Without
-    copies, every operator of a different kind would convert the shared weight back to floating point at every run.
+    ONNX Runtime's quantizer quantizes a shared weight once, for the first operator that reads the weight. Without a
+    copy for each kind of operator, operators of a second kind would convert the shared weight back to floating point at
+    every run.
     """
     users: dict[str, set[str]] = {}
     for node in model.graph.node:

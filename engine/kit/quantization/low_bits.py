@@ -13,15 +13,18 @@ Kind = Literal["int8", "fp8", "int4"]
 OPSETS: Mapping[Kind, int] = {"int8": 19, "fp8": 19, "int4": 21}
 """The first opset in which QuantizeLinear and DequantizeLinear take a type with half-precision or per-block scales."""
 BLOCK = 128
-"""The number of int4 weights with one scale, along the summed axis. TensorRT-RTX accepts blocks of 128 weights."""
+"""The number of int4 weights that share one scale, along the axis that the MatMul sums over.
+
+TensorRT-RTX accepts blocks of 128 weights.
+"""
 CODES: Mapping[Kind, str] = {"int8": "INT8", "fp8": "FLOAT8E4M3FN", "int4": "INT4"}
-"""ONNX's name of each type."""
+"""ONNX's name of each low-bit type."""
 
 _LARGEST: Mapping[Kind, float] = {"int8": 127.0, "fp8": 448.0, "int4": 7.0}
-"""The largest number of each type.
+"""The largest number of each low-bit type that is used.
 
-TensorRT needs symmetric ranges, so -128 and -8 are not used. E4M3 ends at 448 (OCP 8-bit floating point
-specification).
+TensorRT needs symmetric ranges, so -128 in int8 and -8 in int4 are not used. The largest number of fp8 (E4M3) is 448
+(OCP 8-bit floating point specification).
 """
 
 
@@ -41,7 +44,7 @@ def scales(largest: np.ndarray, kind: Kind) -> np.ndarray:
 
 
 def codes(values: np.ndarray, scale: np.ndarray, kind: Kind) -> np.ndarray:
-    """Return `values` quantized: divided by the scale, rounded to the type, and clipped to its largest number."""
+    """Return `values` divided by the scale, clipped to the type's largest number, and rounded to the type."""
     import numpy as np
     from onnx import TensorProto, helper
 
@@ -52,7 +55,7 @@ def codes(values: np.ndarray, scale: np.ndarray, kind: Kind) -> np.ndarray:
 
 
 def there_and_back(values: np.ndarray, scale: np.ndarray, kind: Kind) -> np.ndarray:
-    """Return float32 numbers after quantizing and dequantizing."""
+    """Return float32 numbers after they were quantized and dequantized."""
     import numpy as np
 
     return np.asarray(codes(values, scale, kind).astype(np.float32) * scale)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class LeftAloneError(Exception):
-    """The error that says why a model is left unchanged."""
+    """The error that says why quantization leaves a model unchanged."""
 
 
 def refuse_quantized(model: onnx.ModelProto) -> None:
@@ -38,5 +38,5 @@ def has_half_weights(model: onnx.ModelProto) -> bool:
 
 
 def size(directory: Path) -> int:
-    """Return the bytes of a model and of its external data."""
+    """Return the size of a model and of its external data in bytes."""
     return onnx_files.size(directory, onnx_files.load_graph(directory))

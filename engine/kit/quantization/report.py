@@ -9,7 +9,7 @@ from typing import Self, cast
 from engine.reporting import TypedReport
 
 Sizes = tuple[int, int]
-"""The bytes of the model before and after quantization."""
+"""The size of the model in bytes, before and after quantization."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Spread:
-    """A cosine over all samples: the worst and the mean."""
+    """The worst and the mean cosine between the outputs of two models, over all samples."""
 
     worst: float
     mean: float
@@ -34,7 +34,10 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class QuantizeReport(TypedReport):
-    """The common fields of all reports of quantize. The fields of a report in JSON decide its subclass."""
+    """The fields that all reports of the step `quantize` have.
+
+    The fields of a report in JSON decide which subclass the report is read as.
+    """
 
     bytes: Sizes | None = None
     looked_at: Inputs | None = None
@@ -45,7 +48,7 @@ class QuantizeReport(TypedReport):
     def from_json(cls, raw: object, version: int | None = None) -> Self:
         """Return the report as an instance of the subclass that its fields belong to.
 
-        Raises ValueError where no subclass has the fields.
+        Raises ValueError where no subclass has the fields of the JSON.
         """
         if cls is not QuantizeReport or not isinstance(raw, Mapping):
             return super().from_json(raw, version)
@@ -73,7 +76,7 @@ class DynamicReport(QuantizeReport):
     """The report of dynamic int8 for a CPU, and of any model that was left unchanged."""
 
     quantized: Mapping[str, int]
-    """The quantized operators, with counts."""
+    """The number of quantized operators by name."""
     left: tuple[str, ...]
     """The operators whose weights stay in floating point, such as "2 Conv"."""
     evened: ActivationScaling | None = None
@@ -117,7 +120,8 @@ class HalfReport(QuantizeReport):
     kept: tuple[Kept, ...]
     cosine: Spread
     share: float | None
-    """The share of the multiplications that run in half precision, from 0 to 1; None without matrix products."""
+    """The share of all matrix products' multiplications that run in half precision, from 0 to 1; None without products.
+    """
     saturated: tuple[str, ...]
     scaled: tuple[str, ...]
     path: tuple[HalfTry, ...]
@@ -129,7 +133,7 @@ class HalfReport(QuantizeReport):
 class Left:
     """A MatMul that was not quantized.
 
-    `error` is 1 - the worst cosine of the model when only the MatMul's group is quantized.
+    `error` is 1 minus the worst cosine of the model when only the MatMul's group is quantized.
     """
 
     name: str
@@ -163,8 +167,8 @@ class QdqTry:
 class QdqReport(QuantizeReport):
     """The report of int8, fp8 or int4 between Q/DQ pairs, with the rest of the model in fp16.
 
-    Cosines compare whole outputs. The cosines are measured on samples that were not used for calibration, unless there
-    are fewer than 8 samples.
+    The cosines in the report compare whole outputs. The cosines are measured on samples that were not used for
+    calibration, unless there are fewer than 8 samples.
     """
 
     precision: str

@@ -8,26 +8,30 @@ if TYPE_CHECKING:
     import numpy as np
 
 ALPHAS = (None, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-"""The strengths that are tried: the share of a channel's size that moves into the weights.
+"""The smoothing strengths that are tried; a strength is the share of a channel's size that moves into the weights.
 
 None stands for no smoothing.
 """
 _LIMIT = 1e3
-"""The largest smoothing factor: with larger factors, numbers in half precision would lose digits."""
+"""Upper limit of a smoothing factor; with larger factors, numbers in half precision would lose digits."""
 
 _FAINT_ROW = 1e-5
-"""The least size of a weight's row in the formula, as a share of the largest row's size: 0 has no logarithm."""
+"""Lower limit of a weight row's size in the smoothing formula, as a share of the largest row's size.
+
+The number 0 has no logarithm.
+"""
 _LEAST = 1e-30
-"""The size of the largest row in the formula where all values of a weight are 0."""
+"""The size of the largest row that the smoothing formula assumes for a weight whose values are all 0."""
 
 
 def factors(largest: np.ndarray, weight: np.ndarray, alpha: float) -> np.ndarray:
     """Return the divisor of each channel of an activation, float32 [channels]; their geometric mean is 1.
 
     `largest` is the largest absolute value of each channel on samples, `weight` is [channels, output], `alpha` is the
-    strength. The formula is equation 4 of SmoothQuant (Xiao et al. 2023). A channel with a size below the median gets
-    the median as its size. With a smaller size, the channel would be scaled up to its values on the samples, and a
-    larger value on another input would be clipped.
+    strength. The formula of the divisors is equation 4 of SmoothQuant (Xiao et al. 2023). A channel whose largest
+    absolute value is below the median of all channels gets the median as its size in the formula. If the size were
+    smaller, smoothing would fit the channel closely to its values on the samples, and a larger value on another input
+    would be clipped.
     """
     import numpy as np
 

@@ -10,14 +10,18 @@ if TYPE_CHECKING:
     import onnx
 
 WORTH = 1 << 16
-"""The least number of elements in a quantized table. For a smaller table, the added nodes cost more than int8 saves."""
+"""Lower limit of the number of elements in a quantized table.
+
+For a smaller table, the added nodes cost more than int8 saves.
+"""
 
 
 def quantize(model: onnx.ModelProto) -> list[str]:
-    """Store every large table that only Gather reads in int8; return the names of the tables.
+    """Store in int8 every large table that only Gather nodes read; return the names of the tables.
 
-    The scale of a row is its largest absolute value / 127. A row is multiplied by its scale right behind the Gather, so
-    only the rows that are read become float32 again, and the rounding of a row depends on that row alone.
+    The scale of a table's row is the largest absolute value of the row, divided by 127. A row of a table is multiplied
+    by its scale right after the Gather, so only the rows that are read become float32 again, and the rounding of a row
+    depends on that row alone.
     """
     import numpy as np
     from onnx import numpy_helper
@@ -37,7 +41,7 @@ def quantize(model: onnx.ModelProto) -> list[str]:
 
 
 def _tables(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
-    """Return the large float32 tables that only Gather reads, by rows."""
+    """Return by name the large float32 tables from which only Gather nodes read, and only whole rows."""
     from math import prod
 
     import onnx
@@ -58,7 +62,7 @@ def _tables(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
 
 
 def _looked_up(node: onnx.NodeProto, tables: dict[str, onnx.TensorProto]) -> list[onnx.NodeProto]:
-    """Return a node's replacements: for a Gather on a quantized table, the nodes that gather and scale int8 rows."""
+    """Return the nodes that replace a node: for a Gather on a quantized table, nodes that gather and scale rows."""
     import onnx
     from onnx import helper
 

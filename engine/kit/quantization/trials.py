@@ -1,4 +1,4 @@
-"""Trials: variants of one graph, run on the CPU without optimizations. All variants share the weights on disk."""
+"""Trials: changed copies of one graph, run on the CPU without optimizations. All copies share the weights on disk."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Trials:
-    """The original of all variants: the folder `base` holds its graph, and its weights in a separate file."""
+    """A model of which changed copies are run: the folder `base` holds its graph and, in another file, its weights."""
 
     base: Path
 
     @classmethod
     def of(cls, model: onnx.ModelProto, folder: Path) -> Trials:
-        """Write the model to `folder`. `model` lacks its weights afterwards."""
+        """Write the model to `folder`, with its weights in a separate file. `model` lacks its weights afterwards."""
         onnx_files.save(model, folder, threshold=0)
         return cls(folder)
 
     def graph(self) -> onnx.ModelProto:
-        """Return a new copy of the original graph; large weights stay on disk."""
+        """Return a new copy of the unchanged graph; large weights stay on disk."""
         return onnx_files.load_graph(self.base)
 
     def session(self, graph: onnx.ModelProto) -> onnxruntime.InferenceSession:
-        """Open a variant on one thread and without optimizations: the same inputs give the same bits."""
+        """Open `graph` on one thread and without optimizations, so that equal inputs give equal bits."""
         with TemporaryDirectory(dir=self.base.parent) as folder:
             for name in onnx_files.data_files(graph):
                 onnx_files.link_file(self.base / name, Path(folder) / name)
@@ -40,7 +40,7 @@ class Trials:
             return ort.unoptimized(Path(folder))
 
     def whole(self, graph: onnx.ModelProto) -> onnx.ModelProto:
-        """Return a variant with all of its weights in memory."""
+        """Return `graph` with all of its weights in memory."""
         for tensor in onnx_files.tensors(graph):
             external_data.read(tensor, self.base)
         return graph

@@ -12,9 +12,10 @@ from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
+from engine.runtimes.triton_tensors import IMAGE
 from engine.tasks import AnswerTensor
 
-FILE = AnswerTensor("IMAGE", "TYPE_STRING", (1,))
+_FILE = AnswerTensor(IMAGE, "TYPE_STRING", (1,))
 """The input of the ensemble: the bytes of an image file, in any format that Pillow reads."""
 _MODES = {1: "L", 3: "RGB"}
 _CROPS = ("center", "squash", "border")
@@ -46,7 +47,7 @@ def part(name: str, model: Config, signature: Signature, serving: Serving, check
         **_prepared(checkpoint, serving, channels),
     }  # fmt: skip
     return parts.python(
-        name, model, takes=[FILE], gives=parts.tensors(model.input, model), work=served.IMAGE, settings=settings,
+        name, model, takes=[_FILE], gives=parts.tensors(model.input, model), work=served.IMAGE, settings=settings,
         needs=("pillow",),
     )  # fmt: skip
 
@@ -54,8 +55,8 @@ def part(name: str, model: Config, signature: Signature, serving: Serving, check
 def _prepared(checkpoint: Path, serving: Serving, channels: int) -> dict[str, Any]:
     """Return the settings for scaling, cropping and normalizing images.
 
-    Mean and standard deviation are taken from the recipe where it has them. All other settings are taken from
-    config.json, and timm's defaults replace the settings that config.json lacks.
+    Mean and standard deviation are taken from the recipe where the recipe names them. Every setting that the recipe
+    does not name is taken from config.json, and timm's defaults replace the settings that config.json lacks.
 
     Raises StepError where config.json names a crop mode or an interpolation that timm's evaluation does not have.
     """

@@ -1,4 +1,4 @@
-"""Repository: write a Triton model repository: the built model, the models around it, and the ensemble of them."""
+"""Repository: writes a Triton model repository with the built model, the models around it, and the ensemble of all."""
 
 from __future__ import annotations
 
@@ -73,6 +73,15 @@ def write(
     return PackageReport(name=names[-1], models=tuple(names), bytes=onnx_files.folder_size(out))
 
 
+def tokenizer_of(out: Path, model_name: str) -> Path:
+    """Return the path of tokenizer.json in the repository `out`, for a model that the repository serves with texts."""
+    return out / _tokenizer_name(model_name) / _VERSION / text.TOKENIZER
+
+
+def _tokenizer_name(model_name: str) -> str:
+    return f"{model_name}_tokenizer"
+
+
 def _parts(serving: Serving, model: Config, signature: Signature, checkpoint: Path) -> list[Part]:
     """Return all models of the repository; the last model is marked as the one that clients call."""
     task = _task(serving, checkpoint)
@@ -81,7 +90,7 @@ def _parts(serving: Serving, model: Config, signature: Signature, checkpoint: Pa
     first = None
     if texts is not None:
         also = {*answer.takes, *answer.outputs} if answer is not None else ()
-        first = text.part(f"{model.name}_tokenizer", model, texts, also=also)
+        first = text.part(_tokenizer_name(model.name), model, texts, also=also)
         fields.overridden(first.config, serving, "tokenizer")
     elif serving.tokenizer:
         first = images.part(f"{model.name}_preprocess", model, signature, serving, checkpoint)
@@ -181,7 +190,7 @@ def _write_plain(out: Path, serving: Serving, model: Served, directory: Path, ch
     if texts is not None:
         import tokenizers
 
-        (folder / "tokenizer.json").write_text(texts.file, "utf-8")
+        (folder / text.TOKENIZER).write_text(texts.file, "utf-8")
         needs.append(f"tokenizers=={tokenizers.__version__}")
     lines = [f"# What runs {model.files[0]}; {model.why_plain}.", *needs]
     (folder / parts.REQUIREMENTS).write_text("\n".join(lines) + "\n", "utf-8")
@@ -207,7 +216,7 @@ def _kinds(serving: Serving, listed: Sequence[Part]) -> set[str]:
 
 
 def _write(out: Path, part: Part) -> None:
-    """Write a model's folder: its configuration, its files, and the folder of its version."""
+    """Write a model's folder: the configuration, the files, and the folder of the model's version."""
     folder: Path = out / part.config.name / _VERSION
     folder.mkdir(parents=True)
     (folder.parent / configs.FILE).write_text(configs.as_text(part.config), "utf-8")

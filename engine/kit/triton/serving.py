@@ -32,7 +32,7 @@ class Serving(Frozen):
     """For a model of timm: how image files become the model's input tensor."""
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
-    """Mean and standard deviation of each channel of the images, where the recipe has them."""
+    """Mean and standard deviation of each channel of the images; empty where the recipe does not name them."""
     execution: Execution = Execution()
     """How the built model is run: its runtime and the runtime's options, equal for all devices of one kind."""
     fields: Mapping[str, Any] = {}

@@ -15,11 +15,12 @@ from engine.kit.triton import parts, served
 from engine.kit.triton.config import Config, Signature
 from engine.kit.triton.parts import Part
 from engine.kit.triton.serving import Serving
+from engine.runtimes.triton_tensors import TEXT
 from engine.tasks import AnswerTensor, Task
 
-NAME = "TEXT"
-"""The input of the tokenizer and of the ensemble: texts in UTF-8."""
 OFFSETS = "offsets"
+TOKENIZER = "tokenizer.json"
+"""The file of a tokenizer in a package."""
 _EXTRA = {
     "input_ids": AnswerTensor("input_ids", "TYPE_INT64", (-1,)),
     "attention_mask": AnswerTensor("attention_mask", "TYPE_INT64", (-1,)),
@@ -31,7 +32,7 @@ _SIDES = ("left", "right")
 
 @dataclass(frozen=True)
 class ServedTokenizer:
-    """A tokenizer for a package: `row` is its input, one or two texts, and `file` the text of its tokenizer.json."""
+    """A tokenizer for a package: `row` is the tokenizer's input, one or two texts, and `file` is its tokenizer.json."""
 
     tokenizer: tokenizers.Tokenizer
     row: AnswerTensor
@@ -51,7 +52,7 @@ def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) ->
         print("the model has no tokenizer: the package takes tokens")
         return None
     definition = tasks.find(task)
-    row = AnswerTensor(NAME, "TYPE_STRING", (definition.texts,))
+    row = AnswerTensor(TEXT, "TYPE_STRING", (definition.texts,))
     return ServedTokenizer(tokenizer, row, _file(tokenizer, checkpoint, fixed, definition), definition.context)
 
 
@@ -66,15 +67,15 @@ def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[st
     }
     return parts.python(
         name, model, takes=[text.row], gives=gives, work=served.TOKENIZER, settings=settings, needs=("tokenizers",),
-        files={"tokenizer.json": text.file.encode("utf-8")},
+        files={TOKENIZER: text.file.encode("utf-8")},
     )  # fmt: skip
 
 
 def _file(tokenizer: tokenizers.Tokenizer, checkpoint: Path, fixed: int | None, task: Task) -> str:
-    """Return the text of tokenizer.json, with truncation and padding.
+    """Return the text of tokenizer.json with the settings for truncation and padding.
 
-    Texts are truncated as in validation, and padded to the longest text of a request or to a fixed length. Where
-    a row is a question and its context, only the context is truncated.
+    Texts are truncated as in validation, and padded to the longest text of a request or to a fixed length. Where a row
+    is a question and a context that holds the answer, only the context is truncated.
     """
     backend = tokenizer.backend
     cut = backend.truncation
@@ -86,7 +87,7 @@ def _file(tokenizer: tokenizers.Tokenizer, checkpoint: Path, fixed: int | None, 
 
 
 def _side(checkpoint: Path) -> str:
-    """Return the side of the padding: from tokenizer_config.json, else from tokenizer.json, else "right"."""
+    """Return the side on which texts are padded: from tokenizer_config.json, else from tokenizer.json, else "right"."""
     side = str(json_files.settings(checkpoint / "tokenizer_config.json").get("padding_side")).lower()
     own = (json_files.settings(checkpoint / "tokenizer.json").get("padding") or {}).get("direction", "right")
     return side if side in _SIDES else str(own).lower()

@@ -11,16 +11,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.errors import StepError
+from engine.runtimes.triton_tensors import BYTES
 from engine.store.copying import copy
 
 if TYPE_CHECKING:
     from engine.recipe.schema import Recipe
 
 _FOLDER, _FILE = "warmup", "input_data_file"
-_BYTES = {
-    "TYPE_BOOL": 1, "TYPE_FP16": 2, "TYPE_BF16": 2, "TYPE_FP32": 4, "TYPE_FP64": 8,
-    **{f"TYPE_{sign}INT{bits}": bits // 8 for sign in ("", "U") for bits in (8, 16, 32, 64)},
-}  # fmt: skip
 
 
 def names(recipe: Recipe) -> dict[str, str]:
@@ -57,8 +54,8 @@ def add(folder: Path, config: Any, files: Mapping[str, Path] | None) -> None:
     """Copy the files that a model's warm-ups read into the model's folder.
 
     Where `files` is None, the warm-ups that read files are removed from `config`, and no file is copied. The step
-    `bench` passes None, because `bench` warms the server with calls of its own. Raises StepError for a file whose size
-    differs from the size of one row of the input.
+    `bench` passes None for `files`, because `bench` warms the server with calls of its own. Raises StepError for a file
+    whose size differs from the size of one row of the input.
     """
     from tritonclient.grpc import model_config_pb2
 
@@ -83,7 +80,7 @@ def _needed(sample: Any) -> dict[str, Any]:
 
 
 def _check(place: Path, name: str, kind: str, dims: tuple[int, ...]) -> None:
-    size, actual = _BYTES.get(kind, 0) * prod(dims), place.stat().st_size
+    size, actual = BYTES.get(kind.removeprefix("TYPE_"), 0) * prod(dims), place.stat().st_size
     if size and actual != size:
         raise StepError(
             f"the warm-up's data for {name} has {actual:,} bytes, but one row takes {size:,}",

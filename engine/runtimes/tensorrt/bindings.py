@@ -62,7 +62,7 @@ class Bindings:
         return bool(self._allocators)
 
     def execute(self) -> None:
-        """Enqueue one run of the engine on the stream. Raises StepError where TensorRT refuses the run."""
+        """Enqueue one run of the engine on the CUDA stream. Raises StepError where TensorRT refuses the run."""
         if self._of.bound is not self:  # other bindings have used the context since
             self._bind()
         if not self._context.execute_async_v3(self._stream.handle):

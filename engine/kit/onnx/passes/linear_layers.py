@@ -26,9 +26,9 @@ def split(model: onnx.ModelProto) -> None:
     """Turn every plain Gemm into MatMul and Add; a weight that a Gemm reads transposed is stored transposed.
 
     ONNX Runtime's quantizer also splits a Gemm, but transposes the weight in place, once for every Gemm that reads the
-    weight; other readers of the weight then get the wrong values. This pass stores one transposed copy of a weight for
-    all Gemms that read the weight transposed. A weight that no node reads any more is removed. A Gemm that transposes a
-    computed tensor stays a Gemm.
+    weight; other readers of the weight then get the wrong values. The function stores one transposed copy of a weight
+    for all Gemms that read the weight transposed. A weight that no node reads any more is removed. A Gemm that
+    transposes a computed tensor stays a Gemm.
     """
     _forget_shapes_of_weights(model)
     weights = _split(model.graph, {}, TensorNames(model))
@@ -39,7 +39,7 @@ def split(model: onnx.ModelProto) -> None:
 
 
 def _split(graph: onnx.GraphProto, around: Mapping[str, _Weight], names: TensorNames) -> list[_Weight]:
-    """Split the Gemms of a graph and of its bodies; return the weights of the graph and of the bodies.
+    """Split the Gemms of a graph and of its nodes' bodies; return the weights of the graph and of the bodies.
 
     `around` maps names to weights of the enclosing graphs, because a Gemm in a body may read weights of the enclosing
     graphs.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def untwin(model: onnx.ModelProto) -> list[str]:
-    """Replace each MatMul weight that is a transposed Gather table by a Transpose of the table; return their names.
+    """Replace each MatMul weight that is a transposed Gather table by a Transpose of the table; return their old names.
 
     An exporter folds the Transpose of tied embeddings into a second copy of the model's largest weight. With the
     Transpose in the graph, the file stores the weight once, and a runtime makes the transposed copy in memory when the

@@ -1,4 +1,4 @@
-"""Activation scaling: the inputs of linear layers fitted to the single int8 scale that ONNX Runtime gives a tensor."""
+"""Activation scaling: inputs of linear layers are changed to suit the one int8 scale that ONNX Runtime gives them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ if TYPE_CHECKING:
 def apply(model: onnx.ModelProto, fit: Collection[str], scratch: Path) -> ActivationScaling:
     """Scale the inputs of the MatMul and Attention nodes named in `fit`, which have stored weights; `model` is changed.
 
-    Before quantization, the changed model computes the same outputs as the original model. ONNX Runtime's CPU kernels
-    give an int8 activation one scale: 255 steps from the smallest value to the largest. A single large value makes the
-    255 steps coarse for all smaller values.
+    Until the model is quantized, the scaling of its activations does not change its outputs. ONNX Runtime's CPU kernels
+    give an int8 activation one scale, which divides the range from its smallest value to its largest into 255 equal
+    intervals. A single large value makes the 255 intervals of an int8 activation wide, and all smaller values less
+    exact.
 
     - The output of a normalization has rows of similar size and channels of very different sizes. The weights of the
-      model decide the sizes of the channels, so the channels are smoothed (`channel_smoothing`).
+      model decide how large each channel of a normalization's output is, so the channels are smoothed
+      (`channel_smoothing`).
     - The input of a layer without a normalization in front differs in size from token to token, so each token gets its
       own scale (`per_token_scaling`), which needs no calibration. The output of a normalization gets a scale per token
       only where its channels cannot be measured on random tokens, and never in a model with a past, because a model
       with a past mostly reads one token at a time.
-    - Attention gets no scale per token, because Attention adds its bias before a scale could be multiplied back. The
-      output of attention needs no scale per token, because attention averages values, so no value stands out.
+    - The input of the operator Attention gets no scale per token, because Attention adds its bias before its product
+      could be multiplied by the scale. The output of attention needs no scale per token, because attention averages
+      values, so no value stands out.
 
-    Nodes must have unique names. The same model gives the same bytes.
+    Every node must have a unique name. The same model gives the same bytes.
     """
     inputs = layer_inputs.find(model, fit)
     measured = channel_smoothing.smooth(model, [each for each in inputs if each.normalized], scratch)

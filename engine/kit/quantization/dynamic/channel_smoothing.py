@@ -1,4 +1,4 @@
-"""Channel smoothing: channels of a normalization's output are divided by factors that its weights are multiplied by."""
+"""Channel smoothing: channels of a normalization are divided by factors, by which the next weights are multiplied."""
 
 from __future__ import annotations
 
@@ -25,25 +25,29 @@ if TYPE_CHECKING:
 _ALPHAS = (0.5, 0.65, 0.8)
 """The strengths of `smoothing.factors` that are tried.
 
-A larger strength suits channels that are large on random tokens better, and suits channels that are large only on real
-texts worse.
+A larger smoothing strength is better for channels that are large on random tokens, and worse for channels that are
+large only on real texts.
 """
 _WORTH = 0.5
-"""The largest share of the rounding error that smoothing may leave, because smoothing adds a node."""
+"""The share of the rounding error that smoothing may leave and still be worth the node that smoothing adds."""
 _LENGTHS = (8, 32)
-"""The numbers of tokens in the random inputs. The smoothing factors must suit inputs of each length."""
+"""The numbers of tokens in the random inputs on which channels are measured.
+
+The smoothing factors must suit inputs of each length.
+"""
 _COLUMNS = 512
-"""The largest number of a weight's output channels on which errors are measured."""
+"""Upper limit of the number of a weight's output channels on which quantization errors are measured."""
 _STEPS = 255
-"""The number of steps of an int8 activation between its smallest value and its largest."""
+"""The number of intervals into which int8 divides the range of an activation, from its smallest value to its largest.
+"""
 
 
 def smooth(model: onnx.ModelProto, normalized: Sequence[LayerInput], scratch: Path) -> dict[str, bool]:
-    """Smooth the inputs of linear layers where that lowers the error; `model` is changed.
+    """Smooth the inputs of linear layers where smoothing lowers the rounding error; `model` is changed.
 
     Returns a mapping from each measured tensor to whether the tensor was smoothed. Seeded random tokens are enough to
-    measure the channels behind a normalization, because the model decides their sizes, hardly the text. A model with
-    inputs that are not tokens is not smoothed. An activation is not smoothed where a further node reads one of its
+    measure the channels of a normalization's output, because the model decides their sizes, hardly the text. A model is
+    smoothed only if all of its inputs are tokens. An activation is not smoothed where a further node reads one of its
     weights, because the weight would have to be stored twice.
     """
     from onnx import helper, numpy_helper
@@ -76,7 +80,7 @@ def _observations(
 ) -> dict[str, tuple[Observation, Observation]]:
     """Return two observations of each tensor, one for each length of random inputs.
 
-    If the model cannot run on random tokens, the mapping is empty.
+    If the model cannot run on random tokens, the returned mapping is empty.
     """
     with TemporaryDirectory(dir=scratch) as folder:
         try:
@@ -91,7 +95,7 @@ def _observations(
 
 
 def _factors(halves: tuple[Observation, Observation], weights: Sequence[np.ndarray]) -> np.ndarray | None:
-    """Return the divisors of the channels with the least error; None where smoothing gains too little."""
+    """Return the divisors of the channels with the least rounding error; None where smoothing gains too little."""
     import numpy as np
 
     weight = np.concatenate(weights, axis=1)

@@ -22,7 +22,7 @@ _DISABLED_FUSIONS = ("SkipLayerNormFusion",)
 
 
 def quantize(fused: Path, out: Path, *, reduce_range: bool) -> DynamicReport:
-    """Quantize the model in `fused`, write it to `out`, and return a report.
+    """Quantize the model in the folder `fused`, write the quantized model to the folder `out`, and return a report.
 
     `reduce_range` limits weights to 7 bits. Raises LeftAloneError where there is nothing to quantize, StepError where
     ONNX Runtime's quantizer fails.
@@ -64,10 +64,11 @@ def _save(model: onnx.ModelProto, out: Path, scratch: Path) -> None:
     """Write the model to `out`, with the optimization level that keeps the served model fast.
 
     ONNX Runtime fuses a residual addition with the normalization behind it, into a kernel that is slower on a CPU (see
-    `Fuse.residual`). Therefore the function optimizes a transformer without the fusion of residual additions, and makes
-    the server optimize the model at the level `basic` only. Convolutions need tensor layouts that ONNX Runtime chooses
-    for the serving CPU, at the level `all` only. Therefore a model with at least as many convolutions as normalizations
-    is saved without optimizations, and the server optimizes the model at the level `all`.
+    `Fuse.residual`). To keep residual additions apart from normalizations, a quantized transformer is optimized without
+    their fusion, and the server optimizes the model at ONNX Runtime's level `basic` only. Convolutions need tensor
+    layouts that ONNX Runtime chooses for the serving CPU, at its optimization level `all` only. A model with at least
+    as many convolutions as normalizations is therefore saved without optimizations, and the server optimizes the model
+    at the level `all`.
     """
     operators = [node.op_type for node in onnx_files.nodes(model)]
     if operators.count("LayerNormalization") <= operators.count("Conv"):

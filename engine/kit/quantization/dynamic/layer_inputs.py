@@ -68,8 +68,8 @@ def insert(
 
     `before` maps an activation to new nodes, which are inserted in front of the first layer that reads the activation.
     Every layer that reads the activation reads the output of the last new node instead. `after` maps the output of a
-    layer to a new node, which is inserted behind the layer. The output of the layer gets the name of the new node's
-    first input.
+    layer to a new node, which is inserted behind the layer. The output of a layer that `after` names gets the name of
+    the new node's first input.
     """
     by_node = {name: each for each in inputs for name in each.nodes}
     extended: list[onnx.NodeProto] = []
@@ -92,7 +92,7 @@ def insert(
 
 
 def _comes_from(operators: Collection[str], tensor: str, producers: Mapping[str, onnx.NodeProto]) -> bool:
-    """Whether one of the `operators` computes the values of a tensor; nodes that only rearrange values are skipped."""
+    """Whether one of the `operators` computed a tensor's values; nodes that only rearrange values are passed over."""
     producer = producers.get(tensor)
     while producer is not None and producer.op_type in _REARRANGING:
         producer = producers.get(producer.input[0])

@@ -1,4 +1,4 @@
-"""Per-token activation scaling: a row is divided by its largest value, and the MatMul's product is multiplied by it."""
+"""Per-token scaling: each row is divided by its largest value, and the row's product is multiplied by that value."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     import onnx
 
 _LEAST = 1e-30
-"""The divisor of a row of zeros, which must not be divided by zero."""
+"""The divisor of a row whose values are all 0, because the row cannot be divided by 0."""
 _AXIS, _FLOOR = "even_rows_axis", "even_rows_least"
-"""Names of stored tensors in the model: the axis of a row's values, and the smallest divisor."""
+"""Names of two stored tensors: one has the axis along which a row's largest value is taken, one the smallest divisor.
+"""
 _AXES_AS_INPUT = 18
 """The opset since which ReduceMax takes its axes as an input instead of an attribute."""
 
@@ -23,10 +24,10 @@ _AXES_AS_INPUT = 18
 def scale(model: onnx.ModelProto, inputs: Sequence[LayerInput]) -> None:
     """Give every row of the activations in `inputs` a scale of its own; `model` is changed.
 
-    Only MatMul nodes may read the activations.
+    The layers that `inputs` names must all be MatMul nodes.
 
-    Each row is divided by its largest absolute value. The largest absolute value of every divided row is 1, so the
-    single scale of the int8 tensor suits every row as well as a scale per row would.
+    Each row of an activation is divided by the row's largest absolute value. The largest absolute value of every
+    divided row is 1, so the single scale of the int8 tensor suits every row as well as a scale per row would.
     """
     import numpy as np
     from onnx import helper, numpy_helper

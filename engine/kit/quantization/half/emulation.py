@@ -28,13 +28,14 @@ def kinds(model: onnx.ModelProto) -> list[str]:
 
 
 def emulate(model: onnx.ModelProto, directory: Path) -> None:
-    """Let every half-precision node compute in float32, with its inputs and outputs rounded; `model` is changed.
+    """Let half-precision nodes compute in float32 on numbers rounded to half precision; `model` is changed.
 
     ONNX Runtime has few half-precision kernels for CPUs. ONNX Runtime inserts casts to float32, and removes casts that
-    it considers redundant, so a number above 65504 stays finite where a GPU gives infinity. The changed model rounds
-    the inputs and outputs of each node to half precision, as GPU kernels with float32 sums do. GPU kernels with
-    half-precision sums are less exact than the emulation. The changed model must run with ONNX Runtime's optimizations
-    disabled. Bodies of If and Loop are not changed. `directory` holds the external data of the model.
+    it considers redundant, so a number above 65504 stays finite where a GPU gives infinity. In the emulation, the
+    inputs and outputs of each node are rounded to half precision, as by GPU kernels that sum in float32. GPU kernels
+    with half-precision sums are less exact than the emulation. A model that was changed for the emulation must run with
+    ONNX Runtime's optimizations disabled. The graphs inside If and Loop nodes are not changed. `directory` holds the
+    external data of the model.
     """
     _Emulation(model, _halves(model, directory)).run()
 
@@ -91,7 +92,7 @@ class _Emulation:
 
 
 def _halves(model: onnx.ModelProto, directory: Path) -> dict[str, int]:
-    """Return the half-precision tensors of the main graph, with ONNX's numbers of their types."""
+    """Return the half-precision tensors of the main graph by name, with ONNX's numbers for the types of the tensors."""
     from onnx import TensorProto
 
     half_codes = {TensorProto.FLOAT16, TensorProto.BFLOAT16}

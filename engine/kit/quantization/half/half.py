@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import onnx
 
 _SCALES = {"QuantizeLinear": 1, "DequantizeLinear": 1}
-"""The index of each operator's input with the scale."""
+"""For each operator of a Q/DQ pair, the index of the input that holds the scale."""
 
 
 def convert(model: onnx.ModelProto, low: AbstractSet[str], types: Mapping[str, str], kind: Kind) -> int:
@@ -39,7 +39,7 @@ def convert(model: onnx.ModelProto, low: AbstractSet[str], types: Mapping[str, s
 
 @dataclass
 class _Conversion:
-    """The graph during its conversion: nodes in order, half-precision copies of tensors, and float32 tensors."""
+    """The graph during its conversion to half precision: nodes in order, half-precision copies, and float32 tensors."""
 
     model: onnx.ModelProto
     types: Mapping[str, str]
@@ -57,7 +57,7 @@ class _Conversion:
         self.singles |= {value.name for value in self.model.graph.input} | set(self.weights)
 
     def add(self, node: onnx.NodeProto, slots: Slots) -> None:
-        """Add a node; its inputs and outputs are in half precision where `slots` allows half precision."""
+        """Add a node; the inputs and outputs that `slots` allows are in half precision."""
         for name in sorted(topology.captured(node)):
             self._single(name)
         for index, name in enumerate(node.input):
@@ -101,7 +101,7 @@ class _Conversion:
         return self.halves[name]
 
     def _single(self, name: str) -> None:
-        """Cast a tensor that exists in half precision only back to float32, under the tensor's own name."""
+        """Cast a tensor that exists only in half precision back to float32, under the tensor's own name."""
         if name in self.halves and name not in self.singles:
             self._cast(self.halves[name], name, 1)
             self.singles.add(name)
@@ -132,7 +132,7 @@ class _Conversion:
 
 
 def rounded(values: np.ndarray, kind: Kind) -> np.ndarray:
-    """Return float32 numbers rounded to half precision; numbers beyond its range become infinite."""
+    """Return float32 numbers in half precision; numbers beyond the range of the half precision become infinite."""
     import numpy as np
     from onnx import helper
 
@@ -141,14 +141,17 @@ def rounded(values: np.ndarray, kind: Kind) -> np.ndarray:
 
 
 def _code(kind: Kind) -> int:
-    """Return ONNX's number of a half precision."""
+    """Return the number that stands for a half-precision type in ONNX."""
     from onnx import TensorProto
 
     return int(TensorProto.FLOAT16 if kind == "fp16" else TensorProto.BFLOAT16)
 
 
 def _lowered(tensor: onnx.TensorProto, name: str, kind: Kind, *, scale: bool) -> onnx.TensorProto:
-    """Return a weight in half precision. A scale that would be rounded to 0 becomes the smallest number above 0."""
+    """Return a weight in half precision.
+
+    A quantization scale that would be rounded to 0 becomes the smallest number above 0.
+    """
     import numpy as np
     from onnx import numpy_helper
 
@@ -159,7 +162,7 @@ def _lowered(tensor: onnx.TensorProto, name: str, kind: Kind, *, scale: bool) ->
 
 
 def _retype(node: onnx.NodeProto, code: int, kind: Kind) -> None:
-    """Change the attribute of a Cast or a constant that sets the type of its output."""
+    """Change the attribute that sets the output type of a Cast or of a constant."""
     import numpy as np
     from onnx import helper, numpy_helper
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import onnx
 
 LARGEST: Mapping[Kind, float] = {"fp16": 65504.0, "bf16": 3.3895e38}
-"""The largest number of each type: fp16 is IEEE 754 binary16, bf16 the upper half of binary32."""
+"""The largest numbers of fp16 (IEEE 754 binary16) and of bf16 (the upper half of IEEE 754 binary32)."""
 ROOM = 2.0
 """The factor by which a tensor may be larger on inputs outside the samples than on the samples."""
 
@@ -31,7 +31,7 @@ BEYOND = "values beyond this precision's range, with room for other samples"
 LARGE = "large values: rounding them costs the most"
 BETWEEN = "between nodes in fp32"
 _LISTED = 20
-"""The largest number of nodes that a report lists for one reason."""
+"""Upper limit of the number of nodes that a report lists for one reason."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class Choice:
 
 
 def choose(model: onnx.ModelProto, ranges: Ranges, kind: Kind, limit: float) -> Choice:
-    """Return which nodes of a float32 graph are converted to half precision. Nodes must have names.
+    """Return which nodes of a float32 graph are converted to half precision. Every node of the graph must have a name.
 
-    A node with values above `limit` stays in float32. A matrix product stays in float32 only where its values are
-    beyond the range of the type, because matrix products gain the most from half precision, and because TensorRT-RTX
-    has no float32 matrix products for some GPUs.
+    A node with values above `limit` among its inputs and outputs stays in float32. A matrix product stays in float32
+    only where its values are beyond the range of the type, because matrix products gain the most from half precision,
+    and because TensorRT-RTX has no float32 matrix products for some GPUs.
     """
     return _Chooser(model, ranges, kind, limit).run()
 
@@ -58,7 +58,7 @@ def largest_limit(kind: Kind) -> float:
 
 
 def grouped(model: onnx.ModelProto, choice: Choice, ranges: Ranges) -> list[Kept]:
-    """Return the float32 operators of a report, a group per reason; nodes with large values are listed by name."""
+    """Return the operators that stay in float32, in a group per reason; nodes with large values are listed by name."""
     groups: list[Kept] = []
     computing = [node for node in model.graph.node if any(ranges.single(name) for name in node.output)]
     for reason in dict.fromkeys(choice.reasons[node.name] for node in computing if node.name in choice.reasons):
@@ -106,7 +106,7 @@ class _Chooser:
         return Choice(frozenset(low), {node.name: reasons[node.name] for node in nodes if node.name in reasons})
 
     def _floats(self, node: onnx.NodeProto) -> bool:
-        """Whether a node reads or gives float32."""
+        """Whether a node reads or gives a float32 tensor."""
         return any(self.ranges.single(name) for name in (*node.input, *node.output))
 
     def _reason(self, node: onnx.NodeProto) -> str | None:
@@ -144,7 +144,7 @@ class _Chooser:
         return any(self._read_as_single(name, reasons) for name in node.output)
 
     def _read_as_single(self, name: str, reasons: Mapping[str, str]) -> bool:
-        """Whether a float32 node or an output reads a tensor, directly or behind nodes that only move numbers."""
+        """Whether a float32 node or a model output reads a tensor, directly or through nodes that only move numbers."""
         return name in self.outputs or any(
             node.name in reasons
             or (node.op_type in MOVING and any(self._read_as_single(output, reasons) for output in node.output))
@@ -152,7 +152,7 @@ class _Chooser:
         )
 
     def _vanishing(self) -> set[str]:
-        """Return the scalar constants that are not zero, and that half precision would round to zero."""
+        """Return the names of the nonzero scalar constants that half precision would round to zero."""
         import numpy as np
         from onnx import numpy_helper
 
@@ -175,5 +175,5 @@ def _reached(node: onnx.NodeProto, ranges: Ranges) -> float:
 
 
 def _short(value: float) -> float | str:
-    """Return a number with three digits; infinity as a word, because JSON has no number for infinity."""
+    """Return a number rounded to three digits; infinity becomes the word "infinite", because JSON has no infinity."""
     return "infinite" if value == float("inf") else float(f"{value:.3g}")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 GOAL = 0.9995
 """The cosine against float32 that the worst sample must reach before the search ends."""
 RELATIVE = 0.04
-"""The largest error with which the search may end, as a share of the output's largest value.
+"""Upper limit of the error with which the search may end, as a share of the output's largest value.
 
 The default bound of validation on the largest error in fp16 is 0.05.
 """
@@ -34,7 +34,7 @@ _STEP = 4.0
 
 @dataclass(frozen=True)
 class _Try:
-    """A variant of the graph: its limit on a node's values, the nodes that the limit selects, the measured fidelity."""
+    """A try of the search: the limit on a node's values, the nodes that the limit selects, the measured fidelity."""
 
     limit: float
     choice: Choice
@@ -47,11 +47,11 @@ class _Try:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the variant is near enough to float32 for the search to end."""
+        """Whether the outputs of the changed graph are near enough to float32's for the search to end."""
         return self.worst >= GOAL and self.fidelity.relative <= RELATIVE
 
     def reported(self) -> HalfTry:
-        """Return the variant as a try of the report."""
+        """Return the try in the form that the report of the step `quantize` shows."""
         return HalfTry(limit=float(f"{self.limit:.4g}"), fp32=len(self.choice.reasons), cosine=round(self.worst, 6))
 
 
@@ -60,11 +60,12 @@ def lowered(
 ) -> tuple[onnx.ModelProto, HalfReport]:
     """Return a float32 model with as many nodes as possible in half precision, and a report; `model` is changed.
 
-    Variants run on the inputs of the cases, and are compared with the float32 model, not with the outputs of the cases.
-    For the comparison, the module `pairs` replaces Q/DQ pairs on activations by Identity. The first variant leaves only
-    nodes in float32 that sum, take exponentials, or have values beyond the range. While the worst cosine is below
-    `GOAL`, or an error is above `RELATIVE`, more nodes return to float32, and the nodes with the largest values return
-    first. Raises StepError where the model cannot run on the cases.
+    The search runs changed copies of the model on the inputs of the cases, and compares the copies with the float32
+    model, not with the outputs of the cases. For the comparison, the module `pairs` replaces Q/DQ pairs on activations
+    by Identity. The first try leaves only nodes in float32 that sum, take exponentials, or have values beyond the range
+    of the half precision. While the worst cosine is below `GOAL`, or an error is above `RELATIVE`, more nodes return to
+    float32, and the nodes with the largest values return first. Raises StepError where the model cannot run on the
+    cases.
     """
     topology.name_nodes(model)
     truth = fidelity.answered(ort.unoptimized_graph(pairs.bypassed(model), scratch), cases)
@@ -93,7 +94,7 @@ def lowered(
 
 
 def _tries(model: onnx.ModelProto, measured: Ranges, truth: Sequence[Case], kind: Kind, scratch: Path) -> list[_Try]:
-    """Return the variants that were tried, from the largest limit down to the first limit that reaches the goal."""
+    """Return the tries of the search, from the largest limit on a node's values to the first that reaches the goal."""
     tries: list[_Try] = []
     for limit in _limits(model, measured, kind):
         choice = half_choice.choose(model, measured, kind, limit)
@@ -134,7 +135,7 @@ def _tried(
     kind: Kind,
     scratch: Path,
 ) -> _Try:
-    """Convert a copy of the model as chosen, and measure its fidelity by emulation."""
+    """Convert the chosen nodes in a copy of the model, and measure the copy's fidelity by emulation on the CPU."""
     candidate = onnx_files.copied(model)
     half.convert(candidate, choice.low, measured.types, kind)
     emulation.emulate(candidate, scratch)

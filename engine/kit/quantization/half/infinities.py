@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     import onnx
 
 BEYOND = 1e30
-"""A constant above the magnitude 1e30 stands for infinity: no weight is so large. float32 ends at 3.4e38."""
+"""A constant above the magnitude 1e30 stands for infinity, because no weight is so large."""
 STAND_IN = 3e4
-"""The magnitude that replaces infinity.
+"""The absolute value of the number that replaces a constant for infinity.
 
 The sum of two scores of -3e4 is within the range of fp16, and softmax turns a score of -3e4 into 0.
 """
@@ -83,7 +83,7 @@ def _replace(tensor: onnx.TensorProto, values: np.ndarray) -> None:
 
 
 def _reaches_scores(name: str, readers: dict[str, list[onnx.NodeProto]]) -> bool:
-    """Whether all readers of a tensor add it, multiply by it, or select from it, also behind a reshape or a cast."""
+    """Whether all readers of a tensor add, multiply or select its values, directly or after a reshape or a cast."""
     nodes = readers.get(name, [])
     return bool(nodes) and all(
         node.op_type in _ADDED or (node.op_type in _PASS_ON and _reaches_scores(node.output[0], readers))

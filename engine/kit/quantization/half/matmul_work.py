@@ -19,7 +19,7 @@ MATRIX = frozenset({"Attention", "Conv", "ConvTranspose", "Einsum", "Gemm", "Mat
 
 
 def tensors(model: onnx.ModelProto) -> frozenset[str]:
-    """Return the names of the inputs and outputs of the main graph's matrix operators: `work` needs their extents."""
+    """Return the names of the inputs and outputs of the main graph's matrix operators, whose extents `work` needs."""
     nodes = (node for node in model.graph.node if node.op_type in MATRIX)
     return frozenset(name for node in nodes for name in (*node.input, *node.output) if name)
 
@@ -35,7 +35,7 @@ def work(model: onnx.ModelProto, extents: Extents) -> dict[str, int]:
 
 
 def share(counts: Mapping[str, int], chosen: AbstractSet[str]) -> float | None:
-    """Return the share of all multiplications in the chosen nodes, from 0 to 1; None without multiplications."""
+    """Return the chosen nodes' share of all multiplications, from 0 to 1; None for a model without multiplications."""
     total = sum(counts.values())
     return round(sum(count for name, count in counts.items() if name in chosen) / total, 4) if total else None
 
@@ -58,5 +58,5 @@ def _multiplications(node: onnx.NodeProto, extents: Extents) -> int:
 
 
 def _inner(shape: tuple[int, ...], axis: int) -> int:
-    """Return the extent of an axis; 1 where the shape is too short."""
+    """Return the extent of an axis of a shape; 1 where the shape has too few axes."""
     return shape[axis] if len(shape) > max(axis, -axis - 1) else 1

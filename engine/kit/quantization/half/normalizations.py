@@ -1,4 +1,4 @@
-"""Normalizations: the nodes that sum many numbers, also where a normalization is written in small nodes."""
+"""Normalizations: finds the nodes that sum many numbers, also in a normalization that is written in small nodes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ _FEEDING = frozenset({"Abs", "Pow", "Sub"})
 def spelled_out(model: onnx.ModelProto) -> frozenset[str]:
     """Return the names of the small nodes that a normalization or softmax is written in, except for the sums.
 
-    In half precision, the small nodes lose as much accuracy as a normalization operator.
+    In half precision, the small nodes of a normalization lose as much accuracy as a single operator for the
+    normalization.
 
     In front of a sum, the result names the node that computes the summed numbers. Behind a sum, the result names the
     nodes that compute from sums alone, and the first node that combines a sum with numbers that are no sums. For a

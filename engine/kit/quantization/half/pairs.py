@@ -1,4 +1,4 @@
-"""Pairs: a graph without its Q/DQ pairs on activations, to measure the error of half precision without that of int8."""
+"""Pairs: a graph without its Q/DQ pairs on activations, to measure the error of half precision alone."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _QUANTIZE, _DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 def bypassed(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy of the model in which an Identity replaces every QuantizeLinear and its DequantizeLinear.
 
-    A tiny error of fp16 can make a Q/DQ pair round a number up instead of down, which changes the number by a whole
-    int8 step. Behind a Q/DQ pair, the error of fp16 therefore cannot be told from the error of int8. Quantized weights
-    stay quantized. Nodes keep their names.
+    A tiny error of fp16 can make a Q/DQ pair round a number up instead of down, which changes the number by the whole
+    distance between two int8 numbers. Behind a Q/DQ pair, the error of fp16 cannot be told from the error of int8. In
+    the copy, quantized weights stay quantized. The nodes of the copy keep their names.
     """
     from onnx import helper
 

@@ -1,4 +1,4 @@
-"""Ranges: the type of every tensor of a graph, and its largest magnitude on samples."""
+"""Ranges: the type of every tensor of a graph, and the tensor's largest absolute value on samples."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PREFIX = "measured"
 
 @dataclass(frozen=True)
 class Ranges:
-    """The type of each tensor, in ONNX Runtime's words, its largest magnitude and its largest shape on samples.
+    """The type of each tensor, in ONNX Runtime's words, and its largest magnitude and largest shape on samples.
 
     `largest` lists float32 tensors, weights among them; a tensor with a value that is not finite has infinity.
     `extents` lists only the tensors that were named in `sized`.
@@ -45,9 +45,9 @@ def measure(
 ) -> Ranges:
     """Run a float32 model on samples without optimizations, and measure every tensor of its main graph.
 
-    The session returns one number per tensor, however large the tensor is. `sized` names the tensors whose extents
-    are measured: the shape with the most elements over all samples. Raises StepError where ONNX Runtime cannot run
-    the model.
+    ONNX Runtime returns one number per measured tensor, however large the tensor is. `sized` names the tensors whose
+    shapes are measured; of all samples, the shape with the most elements counts. Raises StepError where ONNX Runtime
+    cannot run the model.
     """
     types = tensor_types(model, scratch)
     computed = [name for node in model.graph.node for name in node.output if name]
@@ -62,10 +62,10 @@ def measure(
 
 
 def tensor_types(model: onnx.ModelProto, scratch: Path) -> dict[str, str]:
-    """Return the type of every tensor of the main graph, as ONNX Runtime infers it: `tensor(float)`.
+    """Return the type of every tensor of the main graph, inferred and named by ONNX Runtime, such as `tensor(float)`.
 
-    ONNX Runtime opens a copy of the model without large weights. Raises StepError where ONNX Runtime cannot open the
-    copy of the model.
+    ONNX Runtime infers the types from a copy of the model without large weights. Raises StepError where ONNX Runtime
+    cannot open the copy of the model.
     """
     import onnx
 
@@ -79,7 +79,7 @@ def tensor_types(model: onnx.ModelProto, scratch: Path) -> dict[str, str]:
 
 
 def _watching(model: onnx.ModelProto, names: Sequence[str], sized: AbstractSet[str]) -> onnx.ModelProto:
-    """Return a copy of the model that gives the largest magnitudes of `names` and the shapes of `sized`."""
+    """Return a copy of the model whose outputs are the largest magnitudes of `names` and the shapes of `sized`."""
     copy = onnx_files.copied(model)
     del copy.graph.output[:]
     computed = {name for node in model.graph.node for name in node.output}
@@ -118,7 +118,7 @@ def _take_in(
     largest: dict[str, float],
     extents: dict[str, tuple[int, ...]],
 ) -> None:
-    """Add the outputs of a run to the largest magnitudes and extents so far."""
+    """Update the largest magnitudes and the extents of tensors with the outputs of one run."""
     for number, name in enumerate(names):
         most = float(numbers[f"{_PREFIX}_most_{number}"])
         largest[name] = max(largest.get(name, 0.0), _magnitude(most))

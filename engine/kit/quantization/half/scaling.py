@@ -1,4 +1,4 @@
-"""Scaling: a MatMul that would overflow in fp16 gets smaller factors, and a Mul restores its product."""
+"""Scaling: a MatMul that would overflow in fp16 gets smaller factors, and a Mul scales its product back."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ if TYPE_CHECKING:
     import onnx
 
 _SMALL = 1.0
-"""The least size that the largest number of a scaled input may have.
+"""Lower limit of the largest absolute value in a MatMul's input after the input was divided for fp16.
 
-If the largest number were smaller, the small numbers of the input would lose bits.
+If the largest number of a divided input were smaller, the small numbers of the input would lose bits in fp16.
 """
 _SMALL_WEIGHT = 0.125
-"""The least size that the largest number of a scaled weight may have.
+"""Lower limit of the largest absolute value in a MatMul's weight after the weight was divided for fp16.
 
-A weight may become smaller than an input, because the numbers in a weight differ less in size.
+A MatMul's weight may become smaller than its input, because the numbers in a weight differ less in size.
 """
 
 
 def scale_products(model: onnx.ModelProto, measured: Ranges, kind: Kind) -> list[str]:
-    """Divide input and weight of each overflowing MatMul, and multiply its product again; return the MatMuls' names.
+    """Divide the factors of each MatMul that overflows, and multiply its product in return; return the MatMuls' names.
 
-    The divisors are powers of two, which are exact, so the float32 model computes the same numbers. A trained T5
-    overflows in fp16 without scaling, and TensorRT-RTX has no float32 products for SM75. Nodes must have names; `model`
-    is changed. A MatMul is not scaled where its factors would become too small, or are not finite.
+    The divisors are powers of two, which are exact, so the float32 model computes the same numbers. The values of a
+    trained T5 model overflow in fp16 without scaling, and TensorRT-RTX has no float32 matrix products for SM75. Every
+    node of the graph must have a name; `model` is changed. A MatMul is not scaled where its factors would become too
+    small, or are not finite.
     """
     from onnx import helper
 
@@ -66,8 +67,9 @@ def _powers(node: onnx.NodeProto, measured: Ranges, limit: float) -> tuple[int, 
 
     Both exponents are 0 where scaling is not needed or cannot help.
 
-    The input is divided before the weight, because samples show the input's size, and because an input beyond the limit
-    must be divided in any case. The weight is divided where dividing the input is not enough.
+    The MatMul's input is divided in preference to its weight, because samples show the input's size, and because an
+    input beyond the limit of the half precision must be divided in any case. The weight is divided where dividing the
+    input is not enough.
     """
     source, weight, product = (measured.largest.get(name, 0.0) for name in (*node.input[:2], node.output[0]))
     largest = max(source, weight, product)
@@ -83,7 +85,7 @@ def _powers(node: onnx.NodeProto, measured: Ranges, limit: float) -> tuple[int, 
 
 
 def _smaller(model: onnx.ModelProto, weight: onnx.TensorProto, power: int) -> str:
-    """Return the name of a weight's copy, divided by a power of two; other nodes may read the original weight."""
+    """Store a copy of a weight, divided by a power of two, and return its name; other nodes may read the weight."""
     import numpy as np
     from onnx import numpy_helper
 

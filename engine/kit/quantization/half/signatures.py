@@ -23,7 +23,7 @@ _TYPED_BY = frozenset({"dtype", "output_dtype"})
 _FREE = frozenset({"Cast", "Constant", "ConstantOfShape"})
 """Operators with an attribute for the type of their output.
 
-The conversion to half precision changes the attribute that sets the type.
+The conversion to half precision changes the attribute that sets the type of the output.
 """
 _RANDOM = ("Random", "Multinomial", "Bernoulli")
 
@@ -39,11 +39,11 @@ class Slots:
     outputs: tuple[bool, ...]
 
     def takes(self, index: int) -> bool:
-        """Whether an input may be in half precision."""
+        """Whether the node's input at `index` may be in half precision."""
         return bool(self.inputs) and self.inputs[min(index, len(self.inputs) - 1)]
 
     def gives(self, index: int) -> bool:
-        """Whether an output may be in half precision."""
+        """Whether the node's output at `index` may be in half precision."""
         return bool(self.outputs) and self.outputs[min(index, len(self.outputs) - 1)]
 
 
@@ -51,7 +51,7 @@ NONE = Slots((), ())
 
 
 def of(node: onnx.NodeProto, opsets: Mapping[str, int], kind: Kind) -> Slots:
-    """Return the inputs and outputs of a node that may be in half precision, by its schema.
+    """Return which inputs and outputs of a node may be in half precision, by the schema of the node's operator.
 
     No input or output may be in half precision if the operator is unknown, if it draws random numbers, if the node has
     bodies, or if an attribute such as `dtype` sets the type of an output.
@@ -69,7 +69,7 @@ def of(node: onnx.NodeProto, opsets: Mapping[str, int], kind: Kind) -> Slots:
 
 
 _Schema = tuple[tuple[str, ...], tuple[str, ...], Mapping[str, frozenset[str]]]
-"""The type names of an operator's inputs and outputs, and the types that each type name allows."""
+"""The type name of each input and output of an operator, and the types that each type name allows."""
 
 
 @cache

@@ -41,8 +41,8 @@ class Group:
 class Candidates:
     """The groups that can be quantized, why each remaining MatMul cannot be quantized, and the name of every MatMul.
 
-    `unfit` maps the output of a MatMul to the reason against it; `names` maps the output of a MatMul to its node's
-    name.
+    `unfit` maps the output of a MatMul to the reason why the MatMul cannot be quantized; `names` maps the output of a
+    MatMul to its node's name.
     """
 
     groups: tuple[Group, ...]
@@ -93,7 +93,10 @@ class Weights:
 
 
 def find(model: onnx.ModelProto, weights: Weights, kind: Kind) -> Candidates:
-    """Return the MatMuls of the main graph. A MatMul can be quantized if its second factor is a constant matrix."""
+    """Return the MatMuls of the main graph in groups, and the reasons why other MatMuls cannot be quantized.
+
+    A MatMul can be quantized if its second factor is a constant matrix.
+    """
     groups: dict[str, list[onnx.NodeProto]] = {}
     unfit: dict[str, str] = {}
     names: dict[str, str] = {}
@@ -114,7 +117,7 @@ def find(model: onnx.ModelProto, weights: Weights, kind: Kind) -> Candidates:
 
 
 def work(trials: Trials, samples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, int]:
-    """Return the multiplications of every MatMul of the main graph, by its output, for one row of 128 tokens.
+    """Return the number of multiplications of every main-graph MatMul, by its output's name, for one row of 128 tokens.
 
     A run of the model measures the shapes of the MatMuls' inputs and outputs. A model that cannot take 128 tokens, or
     has no free axes, runs on the largest sample.
@@ -136,7 +139,7 @@ def work(trials: Trials, samples: Sequence[Mapping[str, np.ndarray]]) -> dict[st
 
 
 def _unfit(node: onnx.NodeProto, weights: Weights, kind: Kind) -> str:
-    """Return the reason why a MatMul cannot be quantized; empty where it can."""
+    """Return the reason why a MatMul cannot be quantized; an empty text for a MatMul that can be quantized."""
     shape = weights.shape(node.input[1])
     if shape is None:
         on_the_left = weights.shape(node.input[0]) is not None
@@ -167,7 +170,7 @@ def _add_shapes(model: onnx.ModelProto, nodes: Sequence[onnx.NodeProto]) -> None
 
 
 def _stretched(model: onnx.ModelProto, sample: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return a sample cut to one row, and repeated along its other free axes up to 128."""
+    """Return a sample cut to one row, with its other free axes cut or repeated to 128 entries."""
     import numpy as np
 
     stretched = {}

@@ -28,13 +28,14 @@ if TYPE_CHECKING:
 _HOLD_OUT_STRIDE = 4
 """Every fourth sample is held out from calibration: the quantized model is judged on the held-out samples."""
 _FEW = 8
-"""The least number of samples of which some are held out: fewer samples all calibrate the model, and all judge it."""
+"""Lower limit of the number of samples of which some are held out; fewer samples all calibrate and all judge the model.
+"""
 _JUDGES = 32
-"""The largest number of held-out samples, without shortened copies, on which every variant of the model is judged."""
+"""Upper limit of the number of held-out samples, without shortened copies, on which the quantized model is judged."""
 _SHORTENED = {"calibrating": 3, "judging": 1}
-"""The stride of samples that get a copy, cut to a few tokens: every third one for calibration, every one for judging.
+"""How often a sample gets a shortened copy: every third sample for calibration, every sample for judging.
 
-Short texts run fast, and lose accuracy before longer texts do.
+Short texts take little time to run, and quantization harms short texts before longer texts.
 """
 SENSITIVE = "sensitive: quantized alone, it does the most harm for its share of the work"
 CONVOLUTIONS = ("Conv", "ConvTranspose")
@@ -43,13 +44,13 @@ CONVOLUTIONS = ("Conv", "ConvTranspose")
 def quantize(
     graph_dir: Path, inputs: Sequence[Mapping[str, np.ndarray]], kind: Kind, scratch: Path
 ) -> tuple[onnx.ModelProto, QdqReport]:
-    """Return `graph_dir/model.onnx`, in float32, with Q/DQ nodes in front of chosen MatMuls, and a report.
+    """Return the float32 model in `graph_dir` with Q/DQ nodes in front of chosen MatMuls, and a report.
 
     All ranges are symmetric. int8 has a scale per activation, and a scale per output channel of a weight. fp8 (E4M3)
     has a scale per tensor. int4 is for weights only, with a scale per block of 128 inputs. Every scale is exact in
     fp16. All tensors that no Q/DQ node quantizes stay float32. Where nothing can be quantized, the model is returned
-    unchanged, and `unquantized` in the report says why. The same inputs give the same bytes. Raises StepError where the
-    model cannot run on the samples.
+    unchanged, and `unquantized` in the report says why. The same model and the same samples give the same bytes. Raises
+    StepError where the model cannot run on the samples.
     """
     model = onnx_files.load(graph_dir)
     try:
@@ -110,7 +111,7 @@ def scaled(
     kind: Kind,
     **tried: Any,
 ) -> dict[Group, Scaling]:
-    """Return the smoothing and the scale of each group's input; `tried` are arguments of `activation_ranges.choose`."""
+    """Return the smoothing and the scale of each group's input; `tried` is passed on to `activation_ranges.choose`."""
     import numpy as np
 
     observations = activation_ranges.observe(trials, [group.source for group in groups], samples)
@@ -126,7 +127,7 @@ def scaled(
 
 
 def _divided(inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Return the samples for calibration and the samples for judging, each with some shortened copies."""
+    """Return the samples for calibration and the samples for judging the model, each with some shortened copies."""
     calibrating, judging = list(inputs), list(inputs)
     if len(inputs) >= _FEW:
         calibrating = [sample for number, sample in enumerate(inputs, 1) if number % _HOLD_OUT_STRIDE]

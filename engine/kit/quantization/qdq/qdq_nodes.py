@@ -26,9 +26,9 @@ def insert(model: onnx.ModelProto, weights: Weights, chosen: Mapping[Group, Scal
     """Quantize the MatMuls of the chosen groups; `model` is changed, and unread weights are removed.
 
     An activation that only the MatMuls of its group read is divided by its smoothing factors in the normalization that
-    produces the activation. Where further nodes read the activation, or where no normalization produces the activation,
-    an added Mul divides the activation. Each activation and each weight is quantized once, however many MatMuls read
-    it.
+    produces the activation. Where other nodes read the activation of a group, or where no normalization produces the
+    activation, an added Mul divides the activation by its smoothing factors. Each activation and each weight is
+    quantized once, however many MatMuls read it.
     """
     insertion = _Insertion(model, weights, kind)
     sources = {group.source: (group, scaling) for group, scaling in chosen.items()}
@@ -58,7 +58,7 @@ class _Insertion:
         self.values = {value.name: value for value in (*graph.value_info, *graph.input)}
 
     def quantize(self, node: onnx.NodeProto, group: Group, scaling: Scaling) -> None:
-        """Let a MatMul read the quantized activation and its quantized weight."""
+        """Let a MatMul read its quantized activation and its quantized weight."""
         if node.input[0] not in self.tensors:
             self.tensors[node.input[0]] = self._activation(group, scaling)
         source = "" if scaling.factors is None else group.source
@@ -75,7 +75,7 @@ class _Insertion:
         _prune(self.model)
 
     def _activation(self, group: Group, scaling: Scaling) -> str:
-        """Return the name of the group's activation, smoothed and quantized."""
+        """Add nodes that smooth and quantize the group's input; return the name of the resulting tensor."""
         name = group.source
         if scaling.factors is not None and not self._folded(group, scaling.factors):
             inverse = self._store(f"{name}_smoothing", 1 / scaling.factors)
@@ -92,7 +92,7 @@ class _Insertion:
         return result
 
     def _weight(self, name: str, factors: np.ndarray | None) -> str:
-        """Return the name of a weight, multiplied by smoothing factors and quantized."""
+        """Store a weight, smoothed and quantized; return the name of the weight's dequantized tensor."""
         values = self.weights.array(name)
         values = values if factors is None else values * factors[:, None]
         scales = low_bits.weight_scales(values, self.kind)
@@ -102,7 +102,7 @@ class _Insertion:
         return self._node("DequantizeLinear", stored, f"{name}_dequantized", **attributes)
 
     def _folded(self, group: Group, factors: np.ndarray) -> bool:
-        """Divide the group's activation by the factors in the normalization that produces the activation.
+        """Fold the smoothing factors of the group's input into the normalization before it, and return True.
 
         Returns False, and changes nothing, where nodes outside the group read the activation, or where the node that
         produces the activation does not multiply by a value per channel.
@@ -122,7 +122,7 @@ class _Insertion:
         return True
 
     def _alone(self, group: Group) -> bool:
-        """Whether only the MatMuls of the group read the group's activation."""
+        """Whether only the MatMuls of the group read the tensor that is the group's input."""
         outputs = {value.name for graph in onnx_files.graphs(self.model.graph) for value in graph.output}
         readers = [node for node in onnx_files.nodes(self.model) if group.source in node.input]
         return group.source not in outputs and all(

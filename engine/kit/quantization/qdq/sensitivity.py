@@ -18,24 +18,23 @@ if TYPE_CHECKING:
 GOAL = 0.995
 """The cosine that the worst held-out sample must reach before the search ends.
 
-A text outside the samples may have twice the worst sample's distance from a cosine of 1, and still reach a cosine of
-0.99.
+Even if a text outside the samples has a cosine twice as far from 1 as the worst sample's, that cosine is at least 0.99.
 """
 LEAST = 0.7
-"""The least share of all MatMuls' multiplications that the search keeps quantized.
+"""Lower limit of the quantized MatMuls' share of all MatMuls' multiplications in the search.
 
 If a smaller share were quantized, fp16 would be the better precision for the model.
 """
 
 _LEAST_SHARE = 1e-9
-"""The share that replaces a share of 0, because the error of a group is divided by the group's share."""
+"""The number that replaces a group's share of 0, because the error of a group is divided by the group's share."""
 
 Open = Callable[[Collection[Group]], "onnxruntime.InferenceSession"]
 
 
 @dataclass(frozen=True)
 class GroupSelection:
-    """The groups to quantize with their cosines, the error of each group that is left out, and all tries.
+    """The groups to quantize, the cosines of the model with them, the error of each group left out, and all tries.
 
     The error of a group is measured with only the group quantized.
     """
@@ -57,12 +56,12 @@ def select(
 ) -> GroupSelection:
     """Return the groups to quantize: all groups, or all without the most sensitive ones.
 
-    `shares` maps each group to its share of all MatMuls' multiplications. `opened` returns a session of the model with
-    the given groups quantized. While the worst sample is below the cosine `goal`, the group with the largest error per
-    share is left out; the error of a group is measured with only that group quantized. The quantized groups keep at
-    least the share `least` of all multiplications. Where all groups together have less than the share `least`, the
-    quantized groups keep at least the share `least` of the groups' multiplications. Where no try reaches the goal, the
-    try with the best worst cosine is returned.
+    `shares` maps each group of MatMuls to the group's share of all MatMuls' multiplications. `opened` returns an ONNX
+    Runtime session of the model with the given groups quantized. While the cosine of the worst sample is below `goal`,
+    the group with the largest ratio of error to share is left out; the error of a group is measured with only that
+    group quantized. The quantized groups keep at least the share `least` of all multiplications. Where all groups
+    together have less than the share `least`, the quantized groups keep at least the share `least` of the groups'
+    multiplications. Where no try reaches the goal, the try with the best worst cosine is returned.
     """
     cases = [Case(str(number), "", "sample", dict(inputs), {}) for number, inputs in enumerate(samples)]
     truth = fidelity.answered(opened(()), cases)

@@ -1,4 +1,4 @@
-"""Shortened: text samples cut to a few tokens, because very short texts have larger outliers than other texts."""
+"""Shortened: copies of text samples cut to a few tokens, because activations of short texts have larger outliers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _LENGTHS = (1, 2, 3, 4)
 
 
 def with_some(samples: Sequence[Mapping[str, np.ndarray]], *, every: int) -> list[Mapping[str, np.ndarray]]:
-    """Return the samples, with a shortened copy behind every sample whose number is a multiple of `every`.
+    """Return the samples, with a shortened copy after every sample whose number is a multiple of `every`.
 
-    The copy has the first few tokens of the sample and the last token.
+    A shortened copy has the first few tokens and the last token of its sample.
 
     In a text of few tokens some channels are many times as large as in any longer text, and short texts are rare among
     samples. When all-MiniLM-L6-v2 was calibrated without shortened copies, its cosines were lowest for the texts "No."
-    and "Great!". A sample gets no copy where it is no text, is padded, or is already short.
+    and "Great!". A sample that is no text, is padded, or is already short gets no shortened copy.
     """
     extended: list[Mapping[str, np.ndarray]] = []
     lengths = 0
@@ -33,7 +33,7 @@ def with_some(samples: Sequence[Mapping[str, np.ndarray]], *, every: int) -> lis
 
 
 def _can_be_cut(sample: Mapping[str, np.ndarray], length: int) -> bool:
-    """Whether a sample is a text without padding that has more than `length` tokens between its first and its last."""
+    """Whether a sample is an unpadded text with more than `length` tokens between its first token and its last."""
     ids = sample.get("input_ids")
     if ids is None or ids.ndim != 2 or ids.shape[1] <= length + 2:  # noqa: PLR2004  [batch, sequence]; its frame
         return False
@@ -42,7 +42,7 @@ def _can_be_cut(sample: Mapping[str, np.ndarray], length: int) -> bool:
 
 
 def _cut(sample: Mapping[str, np.ndarray], length: int) -> dict[str, np.ndarray]:
-    """Return a sample with its first token, `length` tokens behind it, and its last token."""
+    """Return a copy of a sample with its first token, the `length` tokens after the first, and its last token."""
     import numpy as np
 
     return {name: np.concatenate([array[:, : length + 1], array[:, -1:]], axis=1) for name, array in sample.items()}

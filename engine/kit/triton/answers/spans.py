@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.kit.triton import served
+from engine.runtimes.triton_tensors import TEXT
 from engine.tasks import answer
 from engine.tasks.answer import Answer, AnswerTensor
 
@@ -31,5 +32,5 @@ def make(signature: Signature, _: Path, __: ServedTokenizer) -> Answer:
         AnswerTensor("end", "TYPE_INT64", (1,)),
     )
     outputs = ("answer", "score", "start", "end", "start_logits", "end_logits")
-    takes = ("start_logits", "end_logits", "offsets", "TEXT")
+    takes = ("start_logits", "end_logits", "offsets", TEXT)
     return Answer(served.ANSWER, takes, gives, outputs, {"longest": _LONGEST})
