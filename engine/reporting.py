@@ -52,7 +52,7 @@ class TypedReport:
     def from_json(cls, raw: object, version: int | None = None) -> Self:
         """Make a report from its JSON object and return the report.
 
-        Raises ValueError where the object does not fit the report's fields.
+        Raises ValueError where the JSON object does not fit the fields of the report.
         """
         if version not in (None, cls.version):
             raw = cls.migrated(cast("Mapping[str, object]", raw), version)

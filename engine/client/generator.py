@@ -29,7 +29,10 @@ _MOST_GRPC_REQUESTS = 64
 _TICK = 0.01
 """Seconds between two measurements of the process's own delay."""
 _PAUSE_AFTER_ERROR = 0.02
-"""Seconds that a closed loop waits after an error. Without a pause, a server that is gone would cause a busy loop."""
+"""Seconds that each client of a closed loop waits after an error.
+
+Without a pause, a server that is gone would cause a busy loop.
+"""
 
 
 @dataclass(frozen=True)

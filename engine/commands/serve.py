@@ -26,7 +26,7 @@ _POLL_SECONDS = 0.2
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command."""
+    """Declare the arguments of `recipe serve`."""
     options.add_recipes(parser, needed=False)
     parser.add_argument("--install", action="store_true", help="install Triton for CPUs by pip, and serve nothing")
     parser.add_argument(

@@ -133,7 +133,7 @@ def _row(
 
 
 def _rival_of(name: str) -> str:
-    """Return the output of a step that a rival runs, by the rival's name in the table: `onnxruntime-fp32`."""
+    """Return the name of the step output, such as "checkpoint", that the rival called `name` in the table runs."""
     return registry.find(name.rpartition("-")[0]).rival_of or "checkpoint"
 
 

@@ -123,7 +123,7 @@ def _has(tool: str, image: str) -> bool:
 def _fetch(tool: str, base: str, image: str, dockerfile: str) -> None:
     """Pull Triton's image `base`, and build the derived `image` from it.
 
-    Raises Lacking where the pull or the build fails.
+    Raises Lacking where pulling or building the image fails.
     """
     print(f"{Path(tool).name} fetches {base}, several gigabytes; `--server pip` needs none", file=sys.stderr)
     if not _has(tool, base):

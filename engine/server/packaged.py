@@ -103,7 +103,7 @@ def place_of_environment() -> Path:
 def packages(environment: Path) -> Path:
     """Return the folder of installed packages.
 
-    Raises Lacking where the environment has another version of Python than this process.
+    Raises Lacking where the virtual environment has another version of Python than this process.
     """
     site = environment / "lib" / f"python{PYTHON}" / "site-packages"
     if not site.is_dir():

@@ -115,7 +115,7 @@ class _Plan:
 
 
 class _PortTakenError(StepError):
-    """Another program took a port after it was chosen and before the server started."""
+    """Another program took a port after the port was chosen and before the server started."""
 
 
 @contextlib.contextmanager

@@ -67,7 +67,7 @@ class Serving(Frozen):
         )
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code is part of the key: modules of the runtime, the task and the task's answers."""
+        """Return the modules whose code the job's key contains: modules of the runtime, the task and its answers."""
         return (*self.execution.code_to_serve, *tasks.modules(self.task), *tasks.makers(self.task))
 
 

@@ -55,7 +55,7 @@ def add(folder: Path, config: Any, files: Mapping[str, Path] | None) -> None:
 
     Where `files` is None, the warm-ups that read files are removed from `config`, and no file is copied. The step
     `bench` passes None for `files`, because `bench` warms the server with calls of its own. Raises StepError for a file
-    whose size differs from the size of one row of the input.
+    whose size differs from the size of one row of the warm-up's input.
     """
     from tritonclient.grpc import model_config_pb2
 

@@ -82,8 +82,8 @@ def unoptimized(directory: Path, *, in_order: bool = False) -> onnxruntime.Infer
 def unoptimized_graph(model: onnx.ModelProto, scratch: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:
     """Open a model that is in memory, on one CPU thread and without optimizations.
 
-    A folder in `scratch` holds the model's files while ONNX Runtime opens the model. Large weights are moved from
-    `model` to a file, so `model` lacks these weights afterwards.
+    A folder in `scratch` holds the model's files while ONNX Runtime opens the model. If `model` is large,
+    its weights are moved to a file, and `model` lacks these weights afterwards.
     """
     with TemporaryDirectory(dir=scratch) as folder:
         onnx_files.save(model, Path(folder))

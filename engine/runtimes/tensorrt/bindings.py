@@ -113,7 +113,7 @@ class Bindings:
     def _dtype(self, name: str) -> np.dtype[Any]:
         import numpy as np
 
-        to_numpy: Any = trt.nptype  # the stub has no types for it
+        to_numpy: Any = trt.nptype  # the stub has no types for `nptype`
         dtype: np.dtype[Any] = np.dtype(to_numpy(self._engine.get_tensor_dtype(name)))
         return dtype
 
