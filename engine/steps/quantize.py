@@ -79,7 +79,7 @@ class Quantize(Step):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step for a runtime that takes its precision from the graph; None for fp32 and further runtimes."""
+        """Return the step for a runtime that takes its precision from the graph; None for fp32 and other runtimes."""
         precision = recipe.precision
         lowering = registry.of(recipe).lowering(recipe)
         if lowering is Lowering.DYNAMIC:

@@ -59,7 +59,7 @@ class Unfit(Exception):  # noqa: N818 - a reason to say
 
 
 def output(signature: Signature, name: str, *, axes: int, alone: bool = True) -> tuple[Input, dict[str, str]]:
-    """Return the model's output `name`, and for `Answer.names` {the output's own name: `name`}, or {} for equal names.
+    """Return the model's output `name` and, for `Answer.names`, {its own name: `name`} or {} where both are equal.
 
     With `alone`, the only output of a model is returned even where it has another name than `name`. Raises Unfit where
     the model has no output `name`, or where the output does not hold floats or does not have `axes` axes.
@@ -76,7 +76,7 @@ def output(signature: Signature, name: str, *, axes: int, alone: bool = True) ->
 
 
 def __getattr__(name: str) -> object:
-    """Return the function `output` for its old name `found`, which other Python packages may use (stability.md)."""
+    """Return `output` for its old name `found`, which other Python packages may still use (docs/stability.md)."""
     if name == "found":
         return output
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -58,7 +58,7 @@ class Task:
     encoder_class: str | None = None
     """The name of the transformers class that loads only the encoder of an encoder-decoder model, such as T5."""
     outputs: tuple[str, ...] = ("logits",)
-    """The names of the exported graph's outputs, in their order."""
+    """The names of the exported graph's outputs, in the order in which the graph has them."""
     texts: int = -1
     """The number of texts in a row of the input TEXT: 1, 2, or -1 where a row may have one or two."""
     context: bool = False

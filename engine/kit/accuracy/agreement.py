@@ -37,9 +37,9 @@ def compare(name: str, original: np.ndarray, built: np.ndarray, real: np.ndarray
     Each row of logits [batch, classes] makes one choice, the class with the largest logit. Of logits [batch, sequence,
     classes], each `real` position makes one choice, the class with the largest logit. Each row of `start_logits` or
     `end_logits` [batch, sequence] chooses the `real` position with the largest logit. Each row of an output of integers
-    is one choice, and all integers of the row must be equal. An output makes no choice where it is neither integers nor
-    logits of shape [batch, classes], [batch, sequence, classes] or [batch, sequence]. Where two choices differ by a
-    near tie only (`NEAR_TIE`), they count as equal.
+    is one choice, which differs where any integer of the row differs. An output makes no choice where it is neither
+    integers nor logits of shape [batch, classes], [batch, sequence, classes] or [batch, sequence]. Where two choices
+    differ by a near tie only (`NEAR_TIE`), they count as equal.
     """
     import numpy as np
 

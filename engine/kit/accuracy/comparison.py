@@ -65,7 +65,7 @@ def distance(
 def _answer(case: Case, name: str, original: np.ndarray, built: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the built model's output `name`.
 
-    Raises StepError where the built model lacks that output, or gives the output another shape than the original does.
+    Raises StepError where the built model lacks the output, or gives the output another shape than the original does.
     """
     if name not in built:
         raise StepError(f"The built model has no output {name}", [f"it has: {', '.join(built)}"])

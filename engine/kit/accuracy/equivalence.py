@@ -20,7 +20,7 @@ _BATCH = 3
 _LENGTHS = (8, 64, 4096)
 """Extents to try, in this order, for dynamic axes after the first axis: numbers of tokens, pixels or audio samples."""
 _TOLERANCE = {"float64": 1e-3, "float32": 1e-3}
-"""The name of an output's type -> the largest difference that counts as rounding, as a share of the largest value.
+"""The name of an output's type -> the largest difference that counts as rounding, as a share of its largest value.
 
 Rounding differs between two graphs because their kernels add up numbers in different orders. A rewrite of a graph that
 breaks a mask or fuses the wrong operators changes an output by about the output's own size, far beyond a tolerance of
@@ -58,7 +58,7 @@ def difference(original: Path, changed: Path) -> str | None:
 def _answers(
     truth: onnxruntime.InferenceSession, model: onnx.ModelProto
 ) -> list[tuple[str, dict[str, np.ndarray], dict[str, np.ndarray]]]:
-    """Return the kind of mask, the inputs and the original's outputs of each trial, at the first length that suits.
+    """Return each trial's kind of mask, inputs and original outputs, at the first length that the model accepts.
 
     Raises the StepError of the last length where the model accepts none of the lengths.
     """

@@ -118,7 +118,7 @@ def _on_hub(place: Repository) -> dict[str, File]:
 def _in_cache(place: Repository) -> dict[str, File]:
     """Return the name of each file of a commit in the hub's cache -> the file's description.
 
-    A blob's file name is its SHA-256 or git's SHA-1.
+    In the hub's cache, the name of a blob is the SHA-256 of the blob's content, or git's SHA-1.
     """
     folder = place.cached / "snapshots" / place.revision
     if not folder.is_dir():

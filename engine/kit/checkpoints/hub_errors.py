@@ -87,7 +87,7 @@ def _refused(status: int, code: str, repository: str, revision: str, hub: Hub) -
 
 
 def _broken(names: list[str], hub: Hub) -> tuple[str, str]:
-    """Return the meaning of a failure without an HTTP status, and a hint, by the names of the exceptions' classes."""
+    """Return the meaning of a failure without HTTP status, by the names of exception classes, and a hint, as texts."""
     network = f"check the network, HF_ENDPOINT and the proxy settings, or {LOCAL}"
     page = f"a proxy's page, or a wrong HF_ENDPOINT? open {hub.host} in a browser, or {LOCAL}"
     again = f"build again: complete files are kept; or {LOCAL}"

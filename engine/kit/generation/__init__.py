@@ -1,1 +1,1 @@
-"""Text generation: torch modules with a past, the loop of greedy generation, and a checkpoint's settings for it."""
+"""Text generation: torch modules with a past, the loop of greedy generation, and its settings in a checkpoint."""

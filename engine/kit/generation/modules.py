@@ -178,7 +178,7 @@ def _carried(prefix: str, layers: list[Layer], length: str, part: str | None = N
 
 
 def _integers(names: tuple[str, ...], shape: tuple[str, str]) -> dict[str, Input]:
-    """Return each name of a tensor -> its type and shape; all tensors are int64 and have the shape `shape`."""
+    """Return each name in `names` -> the description of an int64 tensor with the name and the shape `shape`."""
     return {name: Input(name, "int64", shape) for name in names}
 
 

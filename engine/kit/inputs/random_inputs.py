@@ -25,7 +25,7 @@ _LONGEST = 512
 Most encoder models have embeddings for 512 positions.
 """
 _UNSEEN = ({"batch": 1, "other": 16}, {"batch": 2, "other": 24}, {"batch": 3, "other": 9})
-"""Sets of extents for dynamic axes without a profile: `batch` for a first axis, `other` for any further axis."""
+"""Sets of extents for dynamic axes without a profile: `batch` for an input's first axis, `other` for later axes."""
 _LARGEST = 1 << 23
 """The largest number of elements of a random tensor, because images of a profile's maximum may need gigabytes."""
 
@@ -73,7 +73,7 @@ def vocabulary(specs: Mapping[str, Input], ranges: Mapping[str, int]) -> Vocabul
 
 
 def limits(specs: Mapping[str, Input], profile: Profile, longest: int | None) -> RowLimits:
-    """Return the limits of batch size and sequence length in a profile; where a limit is missing, the graph's."""
+    """Return the limits of batch size and sequence length, the profile's or, for an axis without one, the graph's."""
     free = RowLimits.of(specs, longest)
     axes = specs["input_ids"].shape
     ranges = [profile.get(axis) if isinstance(axis, str) else None for axis in axes]

@@ -77,7 +77,7 @@ def row(generator: np.random.Generator, vocabulary: Vocabulary, length: int) -> 
 
 
 def rows(seed: int, vocabulary: Vocabulary, lengths: Iterable[int]) -> list[Row]:
-    """Return a random row of tokens for each of the lengths, drawn in this order by one generator."""
+    """Return a random row of tokens for each length; one generator draws the rows in the order of the lengths."""
     import numpy as np
 
     generator = np.random.default_rng(seed)

@@ -10,7 +10,7 @@ from engine.tasks import Classes, Generates, Task
 
 
 def refuse_other(config: Any, task: Task, loader: str) -> None:
-    """Raise StepError where the model of `config` cannot do the task; `loader` names the transformers class for it."""
+    """Raise StepError where the model of `config` cannot do the task; `loader` names the task's transformers class."""
     family = config.model_type
     if config.is_encoder_decoder and task.generates is not Generates.REWRITES and loader != task.encoder_class:
         raise StepError(
