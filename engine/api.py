@@ -157,7 +157,7 @@ class Session:
 
     @property
     def jobs(self) -> Iterator[Job]:
-        """The jobs of all variants."""
+        """The jobs of all selected variants."""
         return (job for variant in self.variants for job in variant.jobs)
 
     def build(

@@ -27,7 +27,7 @@ def points(group: str) -> Sequence[EntryPoint]:
 def load(point: EntryPoint, kind: str) -> Any:
     """Return the object that an entry point names. Raises StepError where the import fails.
 
-    `kind` is the word for the object in the error message: "step", "runtime" or "task".
+    `kind` is the word that the error message uses for the object: "step", "runtime" or "task".
     """
     try:
         plugin = point.load()
@@ -49,14 +49,17 @@ def loaded() -> Sequence[str]:
 
 
 def refuse_twins(kind: str, name: str, first: str, second: str) -> StepError:
-    """Return the error for two plugins of one kind and name. `first` and `second` tell where each plugin is defined."""
+    """Return the error about two steps, runtimes or tasks of Python packages that have the same name.
+
+    The texts `first` and `second` tell where the two steps, runtimes or tasks of the same name are defined.
+    """
     return StepError(
         f"two {kind}s are called {name!r}", [first, second], "uninstall one of the packages, or rename the entry point"
     )
 
 
 def package(point: EntryPoint) -> str:
-    """Return the name and version of the distribution that an entry point belongs to."""
+    """Return the name and version of the installed Python package that an entry point belongs to."""
     return f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
 
 

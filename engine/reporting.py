@@ -41,7 +41,7 @@ class TypedReport:
 
     @classmethod
     def migrated(cls, raw: Mapping[str, object], version: int) -> Mapping[str, object] | None:
-        """Return the JSON of an older version in the form of this version; None where it cannot be converted."""
+        """Return JSON of an older version in the form of the current version; None where no conversion is possible."""
         return raw if version == cls.version else None
 
     def to_json(self) -> dict[str, object]:
@@ -52,7 +52,7 @@ class TypedReport:
     def from_json(cls, raw: object, version: int | None = None) -> Self:
         """Make a report from its JSON object and return the report.
 
-        Raises ValueError where the object does not fit the report's fields.
+        Raises ValueError where the JSON object does not fit the fields of the report.
         """
         if version not in (None, cls.version):
             raw = cls.migrated(cast("Mapping[str, object]", raw), version)

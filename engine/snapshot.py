@@ -182,7 +182,7 @@ def _holds(snapshot: Mapping[str, Any]) -> bool:
 
 
 def _watched(rows: Mapping[str, tuple[int, ...]]) -> list[tuple[str, bytes]]:
-    """Return the names and stat rows of the files in parts, as bytes that are quick to read and to compare."""
+    """Return the names and stat rows of files in parts of `_PART` files, as text and bytes that compare fast."""
     names = list(rows)
     parts = [names[start : start + _PART] for start in range(0, len(names), _PART)]
     return [("\0".join(part), _packed(rows[name] for name in part)) for part in parts]

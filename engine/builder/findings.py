@@ -1,4 +1,4 @@
-"""Explain each job for `why`: cached, or the rows of the key that changed."""
+"""Explain each job for `recipe why`, for example that it is cached, or which rows of its key changed."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ class _Wiring:
         return filled
 
     def _maker(self, output: str, *, asker: str) -> str | None:
-        """Return the job whose output is the input `output` of the step `asker`; None where no step makes it."""
+        """Return the name of the job that makes the input `output` of the step `asker`; None if no step makes it."""
         named = [n for n, kind in self.steps.items() if output == kind.makes and kind.after is None]
         makers = named or [n for n in self.steps if n.replace("-", "_") == output]
         in_plan = [n for n in makers if n in self.planned]
@@ -160,10 +160,10 @@ class _Wiring:
         return self._handed_on_by(chosen[0], asker=asker) if chosen else None
 
     def _handed_on_by(self, name: str, *, asker: str) -> str | None:
-        """Return the job that provides a step's output to the step `asker`.
+        """Return the name of the job whose output the step `asker` gets where it needs the output of the step `name`.
 
-        The provider is the step that comes `after` the step `name`; else the step `name` itself, if the recipe has it;
-        else the job that provides the first input of the step `name`.
+        The job of a step that comes `after` the step `name` is chosen first; else the job of the step `name` itself, if
+        the recipe has it; else the job that provides the first input of the step `name`.
         """
         slotted = self.slotted.get(name)
         if slotted is not None and slotted != asker:

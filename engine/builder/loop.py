@@ -206,7 +206,7 @@ class _Build:
         return Started(ticket.variant.name, ticket.job.name, attempt.log)
 
     def _take(self, running: _Running, outcome: Outcome) -> Iterator[Event]:
-        """End a job with the record of a worker's outcome, or with the worker's error."""
+        """End a job after its worker sent an outcome: with the job's new record, or with an error."""
         ticket = running.ticket
         try:
             record = running.attempt.record(outcome)

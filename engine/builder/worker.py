@@ -153,7 +153,10 @@ def perform(task: WorkerTask, kind: Any = None) -> Mapping[str, object]:
 
 
 def _as_json(name: str, kind: Any, report: Any) -> Mapping[str, object]:
-    """Return a report as JSON. Raises StepError for a report of another type than the step declares."""
+    """Return a report as JSON values, which a record can keep.
+
+    Raises StepError for a report of another type than the step declares.
+    """
     if kind.report is not None and not isinstance(report, kind.report):
         raise StepError(f"the step {name!r} reports {type(report).__name__}, and declares {kind.report.__name__}")
     raw = dict(report or {}) if kind.report is None else report.to_json()

@@ -19,7 +19,7 @@ _SCHEMES: dict[str, tuple[Protocol, bool]] = {
     "grpcs": ("grpc", True),
 }
 _PORTS = {"http": 8000, "https": 443, "grpc": 8001, "grpcs": 443, "": 8000}
-"""The default port of each scheme: Triton's own ports, and for TLS the port of a proxy in front of Triton."""
+"""The default port for each scheme of a URL: Triton's own ports, and for TLS the port of a proxy in front of Triton."""
 _SETTINGS = b"\x04"
 """The frame type SETTINGS, which is the fourth byte that an HTTP/2 server sends (RFC 9113, 3.4 and 4.1)."""
 _TIMEOUT = 5.0
@@ -50,7 +50,7 @@ class Address:
 
 
 def parse(url: str) -> Address:
-    """Return the address of a URL. Raises UsageError for a malformed URL."""
+    """Return the address that a URL names. Raises UsageError for a malformed URL."""
     match = re.fullmatch(r"(?:([a-zA-Z0-9+.-]+)://)?(\[[0-9a-fA-F:.]+\]|[^/:@\s]+)(?::([0-9]+))?/?", url)
     scheme = (match[1] or "").lower() if match else ""
     if match is None or (scheme and scheme not in _SCHEMES):

@@ -22,7 +22,7 @@ _INLINE = 16
 
 
 def lines(http: str, entries: Sequence[ModelMetadata]) -> dict[str, str]:
-    """Return the command for each entry, by the entry's name; `http` is HOST:PORT or an http(s) URL."""
+    """Return the curl command for each entry, by the entry's name; `http` is HOST:PORT or an http(s) URL."""
     return {entry.name: curl_line(http, entry) for entry in entries}
 
 
@@ -91,9 +91,9 @@ def _of_zeros(url: str, needed: Sequence[TensorMetadata]) -> str:
 
 
 def _of_image(url: str, entry: ModelMetadata, image: str) -> str:
-    """Return a command that sends an image file.
+    """Return a curl command that sends an image file.
 
-    In front of the image, the command sends the image's length as four little-endian bytes, which sh computes.
+    In front of the image, the curl command sends the image's length as four little-endian bytes, which sh computes.
     """
     tensor = entry.input(IMAGE)
     shape = [1] * len(tensor.shape) if tensor else [1]

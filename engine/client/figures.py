@@ -106,7 +106,7 @@ class Errors:
 class ClientFigures:
     """The CPU use and the delays of the client's own processes during a load.
 
-    A saturated client adds its own delays to the latencies.
+    A client whose processes are too busy or wake up too late adds its own delays to the latencies.
     """
 
     processes: int

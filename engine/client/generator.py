@@ -17,19 +17,22 @@ from engine.client.wires import GrpcWire, HttpWire, WireError, prepare
 AT_ONCE = 512
 """The largest number of requests that are in progress at the same time in an open loop.
 
-A request that exceeds the limit waits, and its latency counts from its planned start time.
+A request that exceeds the limit waits, and the latency of the request counts from its planned start time.
 """
 _SELECT_LIMIT = 900
-"""The most connections that are watched by `select`; more connections are watched by `epoll`.
+"""The largest number of connections that `select` watches; `epoll` watches larger numbers of connections.
 
-Timeouts of `select` are exact; those of epoll are whole milliseconds.
+Timeouts of `select` are exact, and timeouts of `epoll` are whole milliseconds.
 """
 _MOST_GRPC_REQUESTS = 64
 """The number of concurrent requests above which no further gRPC connections are opened."""
 _TICK = 0.01
 """Seconds between two measurements of the process's own delay."""
 _PAUSE_AFTER_ERROR = 0.02
-"""Seconds that a closed loop waits after an error. Without a pause, a server that is gone would cause a busy loop."""
+"""Seconds that each client of a closed loop waits after an error.
+
+Without a pause, a server that is gone would cause a busy loop.
+"""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class GrpcLine:
         return list(statistics.get("model_stats", ()))
 
     def inputs(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> list[Any]:
-        """Return the inputs of a request, encoded."""
+        """Return the arrays as encoded inputs of a request over gRPC."""
         from tritonclient import grpc as triton
 
         return infer_inputs(triton.InferInput, model, arrays)

@@ -56,7 +56,7 @@ class HttpLine:
         return list(self._client.get_inference_statistics()["model_stats"])
 
     def inputs(self, model: ModelMetadata, arrays: Mapping[str, np.ndarray]) -> list[Any]:
-        """Return the inputs of a request, encoded: tensors in binary."""
+        """Return the arrays as encoded inputs of a request over HTTP: tensors in binary."""
         from tritonclient import http as triton
 
         return infer_inputs(triton.InferInput, model, arrays)

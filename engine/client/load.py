@@ -21,13 +21,13 @@ from engine.errors import StepError
 from engine.kit.bench import stats
 
 _LEAD = 0.3
-"""Seconds before a load starts, in which every process receives its share of the load."""
+"""Seconds before the start of a load in which every process receives its part of the load."""
 _LATE_SHARE = 0.1
 """A client counts as too slow if the 95th percentile of its delays exceeds this share of the median latency."""
 _LATE_SECONDS = 0.001
 """Delays of at most this many seconds never make a client count as too slow."""
 _CPUS_PER_PROCESS = 4
-"""CPUs for each process that makes load: a server on the same machine needs CPUs, too."""
+"""The number of CPUs for each process that makes load, because a server on the same machine needs CPUs, too."""
 _MOST_PROCESSES = 8
 """Upper limit of the number of processes that make a load, where the user names no limit."""
 _EXIT_SECONDS = 0.5
@@ -97,7 +97,7 @@ class Generators:
     def put(
         self, client: Client, model: ModelMetadata, requests: Sequence[bytes], point: Point, settings: LoadSettings
     ) -> LoadFigures:
-        """Put one load on the server and return its figures.
+        """Put one load on the server and return the figures of the load.
 
         Raises failures.ServerGoneError, and StepError where a process died.
         """

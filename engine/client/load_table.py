@@ -10,7 +10,7 @@ from engine.reporting import Number, measured, numbers
 
 _NOTHING = "-"
 FULL = 0.9
-"""The share of a CPU from which a process of the client counts as overloaded."""
+"""The CPU use from which on a process of the client counts as overloaded, as a share of one CPU."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class _ServerTimes:
 def titles(figures: LoadFigures) -> list[str]:
     """Return the titles of the load table's columns.
 
-    Latencies, queue and compute time are milliseconds of a request.
+    The latencies, the queue time and the compute time in the table are milliseconds per request.
     """
     return [number.label for number, _ in _cells(figures, entry="")]
 

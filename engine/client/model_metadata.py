@@ -56,13 +56,13 @@ class ModelMetadata:
     """Whether the model answers in pieces, over a stream."""
     ensemble: bool = False
     composing_models: tuple[str, ...] = ()
-    """The models that an ensemble runs, in their order."""
+    """The names of the models that an ensemble runs, in the order in which the ensemble runs them."""
     mask: str | None = None
     """The mask token of the tokenizer, where the model fills masks."""
 
     @classmethod
     def of_config(cls, config: Mapping[str, Any]) -> ModelMetadata:
-        """Return the metadata that a ModelConfig holds; `config` is its JSON."""
+        """Return the metadata that a ModelConfig holds; `config` is the ModelConfig as JSON."""
         max_batch_size = int(config.get("max_batch_size") or 0)
         policy = config.get("model_transaction_policy") or {}
         parameters = config.get("parameters") or {}
@@ -82,7 +82,7 @@ class ModelMetadata:
 
     @classmethod
     def of_metadata(cls, metadata: Mapping[str, Any]) -> ModelMetadata:
-        """Return the metadata that a KServe v2 server without Triton's extensions gives; `metadata` is its JSON."""
+        """Return metadata from a KServe v2 server without Triton's extensions; `metadata` is the server's JSON."""
         return cls(
             name=metadata["name"],
             inputs=tuple(_of_metadata(tensor) for tensor in metadata.get("inputs") or ()),

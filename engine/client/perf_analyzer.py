@@ -73,7 +73,7 @@ def find(named: str | None) -> tuple[Path | None, str]:
 
 
 def hint(reason: str) -> str:
-    """Return how to install the program, or the library that the reason names as missing."""
+    """Return how to install perf_analyzer, or the library that the reason of its failure names as missing."""
     if "libcudart" in reason:
         brings = "pip install nvidia-cuda-runtime-cu12 brings libcudart; add its folder lib to LD_LIBRARY_PATH"
     elif "libb64" in reason:
@@ -93,7 +93,7 @@ def put(
     point: Point,
     settings: LoadSettings,
 ) -> LoadFigures:
-    """Put one load on the server by perf_analyzer; return its figures with the server's times.
+    """Put one load on the server by perf_analyzer; return the load's figures together with the server's own times.
 
     perf_analyzer measures three windows, together about as many requests as fit into the duration, after a warm-up of
     its own. Raises StepError with perf_analyzer's error message.

@@ -32,7 +32,7 @@ Under the load of other clients the counters never stop growing.
 
 @dataclass(frozen=True)
 class Response:
-    """The outputs of a response by name, its request, and the seconds from the request to the response."""
+    """A response: its outputs by name, its request, and the seconds from the request to the response."""
 
     request: InferRequest
     outputs: Mapping[str, np.ndarray]
@@ -80,7 +80,7 @@ def statistics(
     after: Mapping[str, counters.Counters],
     seconds: Sequence[float],
 ) -> Statistics:
-    """Return the server's times of each model, and the rest of the client's mean time: network and client."""
+    """Return the server's mean times of each model, and what remains of the client's mean time: network and client."""
     models = counters.between(model, before, after)
     mean_ms = 1e3 * fsum(seconds) / max(len(seconds), 1)
     server_ms = models[model.name].total_ms if model.name in models else 0.0

@@ -63,7 +63,7 @@ def build(
 
 
 def _option_for(tensor: TensorMetadata) -> str:
-    """Return the hint that names the command-line option of an input."""
+    """Return the hint that names the command-line option for giving an input of the model."""
     options = {TEXT: "--text TEXT or --file FILE", IMAGE: "--image FILE"}
     return f"give it by {options.get(tensor.name, f'--input {tensor.name}=JSON, or --file FILE.npz')}"
 

@@ -126,7 +126,7 @@ def _lines(text: str) -> Iterator[QueryRow]:
 
 
 def _samples(text: str, name: str, folder: Path) -> Iterator[QueryRow]:
-    """Yield the samples of a .jsonl, in the form that recipes use; paths of images are relative to `folder`."""
+    """Yield the samples of a .jsonl file, in the form that recipes use; paths of images are relative to `folder`."""
     for number, line in enumerate(text.split("\n"), 1):  # not splitlines(): JSON allows U+2028 within a string
         if not line.strip():
             continue

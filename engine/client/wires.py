@@ -127,7 +127,7 @@ async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
 
 
 async def _chunks(reader: asyncio.StreamReader) -> bytes:
-    """Return the body of a response that is sent in chunks (RFC 9112, 7.1)."""
+    """Return the body of an HTTP response that is sent in chunks (RFC 9112, 7.1)."""
     body = b""
     while size := int((await reader.readline()).split(b";")[0], 16):
         body += (await reader.readexactly(size + 2))[:-2]

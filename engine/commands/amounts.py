@@ -15,7 +15,7 @@ _LAST_PORT = 65535
 
 
 def size(text: str) -> int:
-    """Return the bytes of a size: `20GB`, `512MiB`, `1.5g`. Raises ArgumentTypeError."""
+    """Return the number of bytes that a text means: `20GB`, `512MiB`, `1.5g`. Raises ArgumentTypeError."""
     try:
         return sizes.parse(text.strip(), letters=True)
     except ValueError as error:
@@ -39,12 +39,12 @@ def count(text: str) -> int:
 
 
 def port(text: str) -> int:
-    """Return the number of a port. Raises ArgumentTypeError."""
+    """Return the number of a port that a user's text holds. Raises ArgumentTypeError."""
     return _within(text, _LAST_PORT)
 
 
 def positive(text: str) -> int:
-    """Return a whole number of at least 1. Raises ArgumentTypeError."""
+    """Return the whole number that `text` holds, at least 1. Raises ArgumentTypeError."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
     return int(text)

@@ -23,7 +23,7 @@ _NOT_REPEATABLE = ("force", "refresh", "dry_run")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command."""
+    """Declare the arguments of `recipe build`."""
     options.add_recipes(parser)
     parser.add_argument("--to", metavar="STEP", action="append", default=[], help="build no further than this step")
     parser.add_argument("-j", "--jobs", metavar="N", type=amounts.count, help="at most N jobs at a time")

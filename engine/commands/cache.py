@@ -23,7 +23,7 @@ _PROGRESS_FILES = 64
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command."""
+    """Declare the arguments of `recipe cache`."""
     actions = parser.add_subparsers(metavar="ACTION", required=True, dest="action")
 
     def action(name: str, about: str) -> argparse.ArgumentParser:

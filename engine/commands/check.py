@@ -9,7 +9,7 @@ from engine.errors import Exit
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command."""
+    """Declare the arguments of `recipe check`."""
     options.add_recipes(parser)
 
 

@@ -18,7 +18,7 @@ _SHARED_COLUMNS = 3
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command."""
+    """Declare the arguments of `recipe gpus`."""
     parser.add_argument("name", nargs="*", metavar="NAME", help="one GPU, by any name that it goes by")
     parser.add_argument("--json", action="store_true", help="one JSON list, for programs")
 

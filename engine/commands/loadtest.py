@@ -29,7 +29,7 @@ The cells do not decide the width, because each row is printed before the cells 
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command."""
+    """Declare the arguments of `recipe loadtest`."""
     query.add_server(parser)
     query.add_input(parser)
     load = parser.add_argument_group("the load")
@@ -120,7 +120,7 @@ def _measured(
 def _program(points: list[Point], arguments: argparse.Namespace) -> tuple[Path | None, str]:
     """Return the path of perf_analyzer and its version; None where processes of recipe send the requests.
 
-    Raises StepError where the user demands perf_analyzer and it cannot run here.
+    Raises StepError where the user demands perf_analyzer and perf_analyzer cannot run on this machine.
     """
     from engine.client import perf_analyzer
 

@@ -11,7 +11,7 @@ from engine.errors import Exit, UsageError
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command."""
+    """Declare the arguments of `recipe logs`."""
     options.add_recipes(parser, many=False)
     parser.add_argument("step", metavar="STEP", nargs="?", help="only this job")
 

@@ -37,7 +37,7 @@ def add_recipes(
 
 
 def add_cache(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the folder of the store."""
+    """Add the option that names the folder of the store."""
     parser.add_argument(
         "--cache", metavar="DIR", type=Path, help="the store (default: RECIPE_CACHE, or the project's cache/)"
     )

@@ -32,7 +32,7 @@ _LABEL = 100
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command."""
+    """Declare the arguments of `recipe query`."""
     add_server(parser)
     add_input(parser)
     parser.add_argument("--repeat", metavar="N", type=amounts.positive, default=0,

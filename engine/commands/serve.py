@@ -26,7 +26,7 @@ _POLL_SECONDS = 0.2
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command."""
+    """Declare the arguments of `recipe serve`."""
     options.add_recipes(parser, needed=False)
     parser.add_argument("--install", action="store_true", help="install Triton for CPUs by pip, and serve nothing")
     parser.add_argument(
@@ -172,7 +172,7 @@ def _unbuilt(arguments: argparse.Namespace, finished: Finished) -> Exit:
 def _packages(
     variants: Sequence[PlannedVariant], built: Mapping[str, Path], *, allow_waiting: bool
 ) -> list[BuiltPackage]:
-    """Return the packages that can be served on this machine.
+    """Return those packages of the recipes that can be served on this machine.
 
     Raises HardwareError where a package waits for hardware; with `allow_waiting`, only where all packages wait for
     hardware.

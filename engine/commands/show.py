@@ -20,7 +20,7 @@ _ENGINE = ".plan"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command."""
+    """Declare the arguments of `recipe show`."""
     options.add_recipes(parser, about="a recipe's YAML file, or a TensorRT engine: its .plan file or its folder")
     options.add_json(parser)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of the command."""
+    """Declare the arguments of `recipe why`."""
     options.add_recipes(parser, many=False)
     parser.add_argument("step", metavar="STEP", nargs="?", help="only this job")
     parser.add_argument("--refresh", action="store_true", help="look up floating revisions again")

@@ -63,8 +63,8 @@ def _weights(loaded: LoadedRecipe, facts: ModelFacts) -> float:
 def _least(loaded: LoadedRecipe, profile: Profile, facts: ModelFacts) -> float:
     """Return the least number of bytes that a profile's largest shape needs besides the weights.
 
-    The estimate counts four bytes for each number of the inputs. Where the model's hidden size is known, the estimate
-    also counts the input and the output of one layer.
+    The estimate of a profile's memory counts four bytes for each number of the inputs. Where the model's hidden size is
+    known, the estimate of a profile's memory also counts the input and the output of one layer.
     """
     largest = {axis: extents.max for axis, extents in profile.items()}
     inputs = sum(

@@ -28,7 +28,7 @@ Source: model_config.proto of tritonclient 2.51.
 def check(loaded: LoadedRecipe) -> None:
     """Raise RecipeError for an override that Triton would refuse.
 
-    The check reads only the recipe, not the model's files.
+    `check` reads only the recipe, not the model's files.
     """
     for part, path, overrides in known.sections(loaded.recipe):
         if part != "model":

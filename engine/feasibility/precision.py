@@ -66,7 +66,7 @@ def _able(loaded: LoadedRecipe, devices: Sequence[Gpu]) -> Sequence[str]:
 
 
 def _of(gpu: Gpu, runtime: Runtime) -> Sequence[str]:
-    """Return the precisions that one GPU computes in with a runtime."""
+    """Return the precisions in which one GPU computes with a runtime."""
     lacks = runtime.lacks(gpu)
     return [dtype for dtype in _PRECISIONS if dtype in gpu.dtypes and dtype not in lacks]
 

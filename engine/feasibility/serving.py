@@ -35,8 +35,9 @@ def _image(loaded: LoadedRecipe) -> None:
 def _batches(loaded: LoadedRecipe) -> None:
     """Raise RecipeError for a max_batch_size above the largest batch of the profiles.
 
-    Triton does not load an engine whose profiles end below max_batch_size. Triton loads an ONNX model with any
-    max_batch_size, but the ONNX model is validated only up to the largest batch of the profiles.
+    Triton does not load an engine if max_batch_size is larger than the largest batch of the engine's profiles. Triton
+    loads an ONNX model with any max_batch_size, but the ONNX model is validated only up to the largest batch of the
+    profiles.
     """
     recipe = loaded.recipe
     largest = greatest(recipe.profiles).get("batch")

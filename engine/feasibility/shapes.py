@@ -115,7 +115,7 @@ def _about(dynamic: Sequence[str]) -> list[str]:
 
 
 def _proposal(dynamic: Sequence[str], facts: ModelFacts) -> str:
-    """Return a profile for these axes as a recipe writes it; sizes that cannot be guessed are MIN, OPT and MAX."""
+    """Return a profile for the axes `dynamic` as a recipe writes it; a size without a guess is MIN, OPT or MAX."""
     usual = usual_ranges(facts.max_sequence)
     guesses = {"batch": in_words(usual["batch"]), "seq": in_words(usual["sequence"])}
     pairs = (

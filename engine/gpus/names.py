@@ -27,7 +27,7 @@ For every module of a Jetson family, NVML reports only the name of the family.
 
 
 def find(name: str) -> Gpu:
-    """Return the GPU with this name: "T4", "Tesla T4", "NVIDIA GeForce RTX 3090".
+    """Return the GPU with the name `name`: "T4", "Tesla T4", "NVIDIA GeForce RTX 3090".
 
     For a part of a GPU, such as "NVIDIA A100-SXM4-40GB MIG 1g.5gb", `memory_gib` is the memory of the part. Raises
     UsageError for an unknown name, with similar names, and for an unsupported GPU, with the reason.

@@ -36,7 +36,7 @@ class RecipeLock:
 
 
 def write(store: Store, variants: Sequence[PlannedVariant], *, refresh: bool) -> list[Locked]:
-    """Write the lock of each recipe among the variants. On a UserError no lock is written."""
+    """Write a lock for each recipe that the planned variants belong to. On a UserError no lock is written."""
     locks = []
     for recipe, own in _by_recipe(variants).items():
         path = file.path_of(recipe)

@@ -1,4 +1,4 @@
-"""Merge a new lock with the old lock, so that valid entries for other machines stay."""
+"""Merge a new lock with the old lock, so that the old lock's valid entries for other machines stay."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def merged(old: Lock | None, new: Lock, *, elsewhere: Collection[str]) -> Lock:
 
 
 def _is_as_it_was(old: Lock, new: Lock, variant: str) -> bool:
-    """Say whether a variant's jobs have the same keys as before, leaving out the rows that a machine decides."""
+    """Say whether a variant's jobs have the same keys in both locks, leaving out rows that depend on the machine."""
     was, now = old.variants.get(variant), new.variants.get(variant)
     if was is None or now is None or was.jobs.keys() != now.jobs.keys():
         return False

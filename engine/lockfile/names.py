@@ -14,7 +14,7 @@ _HUBS = ("hf:", "timm:")
 
 
 def is_on_hub(source: Source) -> bool:
-    """Say whether a source is a repository on a hub: a lock has the repository's commit instead of a digest."""
+    """Say whether a source is a repository on a hub, for which a lock has a commit instead of a digest."""
     return source.uri.startswith(_HUBS)
 
 

@@ -45,7 +45,7 @@ class Variant:
 
 
 def variants(root: Node, sets: Sequence[Assignment], only: Sequence[Assignment]) -> list[Variant]:
-    """Return the variants of a document that `only` selects. Raises RecipeError.
+    """Return those variants of a recipe's document that the assignments `only` select. Raises RecipeError.
 
     If an assignment of `sets` has the path of an axis of the matrix, the assignment replaces all values of the axis. If
     two variants have the same name, an error is raised, even if `only` does not select these variants.

@@ -45,9 +45,9 @@ LARGEST_SIZE = 1_000_000
 Size = Annotated[int, Field(strict=True, ge=1, le=LARGEST_SIZE)]
 """The size of an axis, or a count: from 1 to a million."""
 Small = Annotated[int, Field(strict=True, ge=0, le=1024)]
-"""A level or a small count: from 0 to 1024."""
+"""An integer that is a level or a small count: from 0 to 1024."""
 Number = Annotated[float, Strict(), Field(allow_inf_nan=False, ge=-1e12, le=1e12)]
-"""A finite number, at most a million million in either direction."""
+"""A finite number whose absolute value is at most a million million."""
 Milliseconds = Annotated[float, Strict(), Field(allow_inf_nan=False, gt=0, le=1e9)]
 """A time in milliseconds: more than 0, and at most a thousand million, which is under two weeks."""
 

@@ -68,7 +68,7 @@ def plain(node: Node) -> Any:
 
 
 def mapping_node(entries: Mapping[str, Node], keys: Mapping[str, Position], at: Position) -> Node:
-    """Return a mapping of YAML as a Node, made of the entries and the places of the keys."""
+    """Return a YAML mapping as a Node, made of the mapping's entries and the places of its keys."""
     return Node(entries, at, keys, size=1 + sum(child.size for child in entries.values()))
 
 

@@ -103,5 +103,5 @@ def same(one: Node | None, other: Node | None) -> bool:
 
 
 def meaning(node: Node) -> str:
-    """Return a value of YAML as JSON with sorted keys. Two values are equal exactly if their JSON is equal."""
+    """Return a value of YAML as JSON with sorted keys. Values count as equal if their JSON texts are equal."""
     return json.dumps(plain(node), sort_keys=True, default=str)

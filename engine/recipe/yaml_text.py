@@ -62,7 +62,10 @@ class _Reader:
         self.values = 0
 
     def document(self) -> Node:
-        """Return the text's YAML document as a Node. Raises RecipeError for no document, or for several documents."""
+        """Return the text's YAML document as a Node.
+
+        Raises RecipeError for a text with no document or with several documents.
+        """
         self.next()
         start = self.next()
         if not isinstance(start, yaml.DocumentStartEvent):
@@ -185,7 +188,7 @@ class _Reader:
         return self.text.marked(event.start_mark)
 
     def refuse(self, what: str, event: Any, hint: str, *facts: str) -> NoReturn:
-        """Raise RecipeError with the place where an event of the parser starts."""
+        """Raise RecipeError with the place in the YAML text where the parser's event `event` starts."""
         raise RecipeError(what, self.at(event), facts=facts, hint=hint)
 
     def syntax(self, error: yaml.MarkedYAMLError) -> RecipeError:

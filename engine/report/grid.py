@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _UNLIMITED = 1_000_000_000
-"""The width of the page in characters: so large that rich never wraps or cuts a cell to fit the page."""
+"""The width in characters of the page that rich lays out, so large that rich never wraps or cuts a cell."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ LEFT, RIGHT = Column(), Column(right=True)
 
 
 def lines(rows: Sequence[Sequence[str]], columns: Sequence[Column] = (), *, gap: int = 2, indent: int = 0) -> list[str]:
-    """Return a line for each row: no frame, no colours, and no blanks at the end of a line.
+    """Return a line for each row of a table, without a frame, colours, or blanks at the end of the line.
 
     A cell is never wrapped or cut, however narrow the terminal is, so that `grep` finds each value. Columns that
     `columns` does not describe are left-aligned. A row may have fewer cells than the longest row. `gap` is the number

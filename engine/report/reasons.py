@@ -12,7 +12,10 @@ class Reasons:
         self._first: dict[str, str] = {}
 
     def lines(self, event: Ended) -> list[str]:
-        """Return the error of a job as indented lines. Variants that share a job fail with the same error."""
+        """Return a failed job's error as indented lines, or one line that points to the same error above.
+
+        Variants that share a job fail with the same error.
+        """
         error = str(event.error)
         if error in self._first:
             return [f"  as {self._first[error]} above"]

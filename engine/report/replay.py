@@ -29,8 +29,8 @@ def keep(
 ) -> None:
     """Keep a snapshot of a build that ended without a failure; the snapshot holds the text that a no-op build prints.
 
-    `began_ns` is the time at which the build first read an input, in nanoseconds. No snapshot is kept where an input
-    changed after `began_ns`, or where a file system may not report changes.
+    `began_ns` is the time at which the build first read an input, in nanoseconds. No snapshot is kept where an input of
+    the build changed after `began_ns`, or where a file system may not report changes.
     """
     finished = events[-1]
     if not isinstance(finished, Finished) or finished.exit not in (Exit.OK, Exit.WAITING) or _changed_meanwhile():

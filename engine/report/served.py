@@ -35,7 +35,7 @@ def lines(server: Server, why: str, curl: Mapping[str, str]) -> list[str]:
 
 
 def fields(server: Server, why: str, curl: Mapping[str, str]) -> dict[str, object]:
-    """Return the JSON fields of the line that programs read once all models are ready."""
+    """Return the fields of the JSON line about a server that programs read once all models are ready."""
     return {
         "event": "serve",
         "state": "ready",

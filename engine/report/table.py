@@ -61,7 +61,7 @@ def table(summary: Summary) -> str:
 
 
 def _measured(summary: Summary, bench: BenchReport, validated: AccuracyReport | None) -> list[str]:
-    """Return the rows of bench, aligned, and the lines below them: the device, the noise and the server."""
+    """Return the aligned rows of a bench report, and the lines below the rows: the device, the noise and the server."""
     columns = {name: number for row in bench.rows for name, number in reporting.numbers(type(row)).items()}
     header = (*_BEFORE, *map(_title_of, columns.values()), *_BEHIND)
     rows = [_row(summary, bench, row, columns, validated) for row in bench.rows]
@@ -133,7 +133,7 @@ def _row(
 
 
 def _rival_of(name: str) -> str:
-    """Return the output of a step that a rival runs, by the rival's name in the table: `onnxruntime-fp32`."""
+    """Return the name of the step output, such as "checkpoint", that the rival called `name` in the table runs."""
     return registry.find(name.rpartition("-")[0]).rival_of or "checkpoint"
 
 

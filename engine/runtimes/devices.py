@@ -20,10 +20,11 @@ class CudaGpu:
 
 
 def chosen(hardware: Hardware) -> CudaGpu:
-    """Return the first GPU of this machine that is one of `hardware`.
+    """Return the first GPU of this machine that `hardware` names.
 
     The CUDA driver lists the GPUs, since runtimes ask the same driver: `nvidia-smi` or an installed package would not
-    prove that a GPU can be used. Raises StepError where there is no driver, or no GPU of `hardware`.
+    prove that a GPU can be used. Raises StepError where this machine has no CUDA driver, or none of the GPUs in
+    `hardware`.
     """
     here = cuda.devices()
     for index, device in enumerate(here):

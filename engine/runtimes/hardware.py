@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def required(recipe: Recipe) -> Hardware | None:
-    """Return the GPUs that the recipe's model needs, with the package that runs models on them; None for a CPU.
+    """Return the GPUs that the recipe's model needs, with the distribution that runs models on GPUs; None for a CPU.
 
     Raises UsageError for a GPU that the catalogue does not know.
     """

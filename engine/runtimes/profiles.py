@@ -28,7 +28,7 @@ Shapes = Mapping[str, tuple[Shape, Shape, Shape]]
 
 
 def shapes(inputs: Mapping[str, Input], profiles: Sequence[Profile]) -> list[Shapes]:
-    """Return the shapes of each profile.
+    """Return the min, opt and max shapes of the inputs for each profile.
 
     Without profiles, the result for a model whose axes all have a fixed size is a list with one empty mapping.
 

@@ -46,7 +46,7 @@ def runtimes() -> Mapping[str, Runtime]:
 
 
 def find(name: str) -> Runtime:
-    """Return the runtime with the given name. Raises StepError where no runtime has the name."""
+    """Return the runtime with the given name. Raises StepError where no runtime has the given name."""
     try:
         return runtimes()[name]
     except KeyError:
@@ -58,7 +58,7 @@ def find(name: str) -> Runtime:
 
 
 def of(recipe: RecipeView) -> Runtime:
-    """Return the runtime of a recipe."""
+    """Return the runtime that a recipe names in `target.runtime`."""
     return find(recipe.target.runtime)
 
 

@@ -20,7 +20,7 @@ class RivalModel:
     images: Any = None
     """The section `images` of the recipe, for a model of timm: the size and normalization of images."""
     new_tokens: int | None = None
-    """The number of tokens that a call generates; None for a model that generates no text."""
+    """The number of tokens that a measured call generates; None for a model that generates no text."""
 
 
 Original = RivalModel

@@ -29,8 +29,8 @@ class Runner:
     """A model that is ready to run, with the functions that run and measure it.
 
     `run` takes inputs by name and returns outputs by name. `prepare` takes inputs, does all work that is not timed, and
-    returns a call that computes the outputs of those inputs and waits for them. Prepared calls are made inside the
-    context manager that `active` returns.
+    returns a function that computes the outputs of the inputs and waits for the outputs. Prepared calls are made inside
+    the context manager that `active` returns.
     """
 
     name: str

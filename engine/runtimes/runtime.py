@@ -56,15 +56,18 @@ class Way:
     modules: tuple[tuple[str, str], ...] = ()
     """Pairs (distribution, module). `recipe doctor` takes a distribution as installed if Python finds the module."""
     libraries: tuple[str, ...] = ()
-    """Shared libraries that must load. Each library comes from a distribution that is not listed in `distributions`."""
+    """Shared libraries that the way to run models needs.
+
+    Each library comes from a distribution that is not listed in `distributions`.
+    """
 
 
 @dataclass(frozen=True)
 class Unsupported:
-    """A value of a recipe's field that recipes may have and that no step supports yet."""
+    """The value of a recipe's field, where recipes may have the value and no step supports it yet."""
 
     field: str
-    """The path of the field in the recipe, for example `target.runtime`."""
+    """The path of a recipe's field, for example `target.runtime`."""
     what: str
     instead: str
 
@@ -87,7 +90,7 @@ class Runtime:
     serving: ClassVar[str] = ""
     """The module with the function `served`, relative to the package of the runtime's class.
 
-    A runtime without this module gives plain folders instead of Triton model repositories.
+    A runtime without a module in `serving` gives plain folders instead of Triton model repositories.
     """
     options_model: ClassVar[type[Any] | None] = None
     """The pydantic model of the options under `runtimes: {NAME: {...}}`; None for a runtime without options."""
@@ -174,7 +177,7 @@ class Runtime:
             raise loaded.error(what, *RECIPE_PATH, hint=hint)
 
     def refuse_operators(self, loaded: LoadedRecipeView, operators: Mapping[str, Sequence[str]]) -> None:
-        """Raise RecipeError for operators that the runtime lacks.
+        """Raise RecipeError for operators of the model that the runtime does not have.
 
         `operators` maps each domain other than ONNX's own to the names of the model's operators in that domain.
         """
@@ -241,7 +244,7 @@ class Runtime:
         return ()
 
     def rival_tools(self, *, library: str) -> tuple[str, ...]:
-        """Return the distributions that a rival's latency depends on; `library` defines the model in PyTorch."""
+        """Return the names of the distributions that a rival's latency depends on; `library` defines the model."""
         return ()
 
     def as_rival(self, execution: E) -> E:
@@ -280,7 +283,8 @@ class Runtime:
     ) -> Runner:
         """Return the runner of the original model, as a user would run it without a recipe.
 
-        The rival runs on the device of `execution`. Raises StepError where the original model cannot run on the device.
+        The rival runs on the device of `execution`. Raises StepError where the original model cannot run on the device
+        of `execution`.
         """
         work = self._module(self.work)
         return work.rival(  # type: ignore[no-any-return]

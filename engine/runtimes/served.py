@@ -22,7 +22,7 @@ class Served:
     """A built model, ready to be put into a package.
 
     `inputs` and `outputs` are the model's tensors by name; both may be empty where the graph in `model.onnx` describes
-    the tensors. `files` are the names of the files that a server needs.
+    the tensors. `files` are the names of the model's files that a server needs.
     """
 
     backend: Backend | None

@@ -126,7 +126,7 @@ IMAGES = (
 
 
 def read(name: str) -> ImageTag | None:
-    """Return the tag of an image's name; None for a name that is not of Triton.
+    """Return the tag in the name of an image of Triton; None for the name of any other image.
 
     A name is `24.05`, `24.05-py3` or `nvcr.io/nvidia/tritonserver:24.05-py3`.
     """

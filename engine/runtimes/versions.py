@@ -7,7 +7,7 @@ _ANY = ("", "x", "*")
 
 
 def parts(version: str) -> tuple[str, ...]:
-    """Return the parts that a version fixes: `10.x` -> ("10",)."""
+    """Return the parts of a version that stand for one number: `10.x` -> ("10",)."""
     return tuple(part for part in version.split(".") if part not in _ANY)
 
 
@@ -19,7 +19,7 @@ def numbers(version: str) -> tuple[int, ...]:
 def agrees(requested: str, version: str) -> bool:
     """Tell whether `version` is a version that a recipe requests ("10.x", "10.9", "10.9.0.34").
 
-    Only the parts that both versions have are compared, so "10.9.0.34" and "10.9" agree.
+    Two versions are compared only in the parts that both versions have, so "10.9.0.34" and "10.9" agree.
     """
     fixed, actual = parts(requested), tuple(version.split("."))
     return actual[: len(fixed)] == fixed[: len(actual)]

@@ -31,7 +31,7 @@ _ANSWER_SECONDS, _PULL_SECONDS = 20, 7200
 _TIMED_OUT, _CANNOT_RUN = 124, 126
 """Exit codes of a command that takes too long (124, as in timeout(1)) or cannot run (126, as in shells)."""
 _DIGEST_LENGTH = 12
-"""How many characters of a digest are in the tag of a derived image."""
+"""The number of characters that the tag of a derived image takes from a digest."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _has(tool: str, image: str) -> bool:
 def _fetch(tool: str, base: str, image: str, dockerfile: str) -> None:
     """Pull Triton's image `base`, and build the derived `image` from it.
 
-    Raises Lacking where the pull or the build fails.
+    Raises Lacking where pulling or building the image fails.
     """
     print(f"{Path(tool).name} fetches {base}, several gigabytes; `--server pip` needs none", file=sys.stderr)
     if not _has(tool, base):
@@ -139,7 +139,8 @@ def _fetch(tool: str, base: str, image: str, dockerfile: str) -> None:
 def _run(command: Sequence[str], *, seconds: float, text: str = "") -> subprocess.CompletedProcess[str]:
     """Run a command with `text` on its standard input.
 
-    Where the command cannot run or takes too long, the exit code is not 0 and the error output says why.
+    Where the command cannot run or takes too long, the returned exit code is not 0 and the returned error output says
+    why.
     """
     try:
         return subprocess.run(  # noqa: S603 - docker or podman, found on the PATH

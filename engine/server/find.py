@@ -17,7 +17,7 @@ KINDS: tuple[Kind, ...] = ("path", "container", "pip")
 def find(
     needs: Needs | None = None, *, only: Kind | None = None, image: str | None = None, pull: bool = True
 ) -> Installation:
-    """Return the first server that can serve models with these needs.
+    """Return the first server that can serve models with the needs `needs`.
 
     `only` names the one kind of server to look for. `image` is the container image that the recipe names. With `pull`,
     an image that is not on this machine yet is fetched. Raises StepError where no server fits, with a reason for each

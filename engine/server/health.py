@@ -9,7 +9,7 @@ from engine.client.model_metadata import ModelState
 from engine.errors import StepError
 
 _TIMEOUT = 5.0
-"""Seconds to wait for a response; few are enough, because the server runs on this machine."""
+"""Seconds to wait for a response of the server; few are enough, because the server runs on this machine."""
 
 
 def is_there(address: str, name: str) -> bool:

@@ -72,5 +72,5 @@ def _latest(engines: Sequence[Engine]) -> Image | None:
 
 
 def address_of(tag: str) -> str:
-    """Return the whole name of the image with a tag, as docker pulls it."""
+    """Return the whole name of Triton's image with a tag, as docker pulls the image."""
     return f"{REPOSITORY}:{tag}"

@@ -20,8 +20,8 @@ NUMPY = "numpy==1.26.4"
 _LIKE_HERE = dict(pin.split("==") for pin in ("onnxruntime==1.31.1", "tokenizers==0.23.3", "pillow==13.0.0"))
 """Packages that python models need, and the version that Triton gets where this Python environment lacks the package.
 
-Where this environment has the package, Triton gets the same version, because the requirements.txt of a built package
-names that version.
+Where this Python environment has one of the packages, Triton gets the version that is installed here, because the
+requirements.txt of a built package names that version.
 """
 _SECONDS = 1800
 """How many seconds one command of the installation may take: half an hour."""

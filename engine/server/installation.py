@@ -67,7 +67,7 @@ class Installation(ABC):
 
     @abstractmethod
     def launch(self, place: Place) -> Launch:
-        """Write the files that the server needs into its folder, and return the command that starts it.
+        """Write the files that the server needs into the server's folder, and return the command that starts it.
 
         Raises Lacking or OSError where the server's files cannot be written.
         """

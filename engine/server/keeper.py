@@ -1,4 +1,4 @@
-"""The keeper: a process that starts a server, ends the server with the program that serves, and cleans up after it."""
+"""The keeper: a process that starts a server, ends the server when the program that serves ends, and then cleans up."""
 
 # `server.py` starts this file as `python -I -S keeper.py FOLDER LOCK`; the keeper imports nothing of the package. On
 # the keeper's standard input "q" or the end of the file asks for a clean stop, "k" for an immediate one. The keeper's

@@ -19,7 +19,7 @@ _PREFIX = ".serving-"
 
 @dataclass(frozen=True)
 class BuiltPackage:
-    """A package that was built: the name of its recipe for messages, and its folder."""
+    """A package that was built: the name of its recipe, for messages, and the folder of the package."""
 
     recipe: str
     folder: Path

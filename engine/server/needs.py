@@ -41,7 +41,10 @@ class Needs:
 
 
 def needs_of(repository: Path) -> Needs:
-    """Return the needs of the models in a repository. Raises StepError where a configuration cannot be read."""
+    """Return the needs of the models in a repository.
+
+    Raises StepError where the configuration of a model cannot be read.
+    """
     models = {
         folder.name: _config(folder) for folder in sorted(repository.iterdir()) if (folder / configs.FILE).is_file()
     }
@@ -58,7 +61,7 @@ def needs_of(repository: Path) -> Needs:
 def _config(folder: Path) -> Config:
     """Return the configuration of a model, which may have fields that only a later Triton knows.
 
-    Raises StepError for a broken file.
+    Raises StepError where the file config.pbtxt is broken or cannot be read.
     """
     try:
         return configs.read(folder, allow_unknown_field=True)

@@ -1,4 +1,4 @@
-"""Triton on the PATH: the program `tritonserver`, with the backends in the folder beside it."""
+"""Triton on the PATH: the program `tritonserver`, with the backends in a folder beside the program."""
 
 from __future__ import annotations
 

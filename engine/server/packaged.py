@@ -37,7 +37,7 @@ class Packaged(Installation):
     stand_in = True
 
     def launch(self, place: Place) -> Launch:
-        """Write the backends into the server's folder; return the command.
+        """Write the backends into the server's folder; return the command that starts the server.
 
         Of this process's environment variables the server gets only HOME.
         """
@@ -103,7 +103,7 @@ def place_of_environment() -> Path:
 def packages(environment: Path) -> Path:
     """Return the folder of installed packages.
 
-    Raises Lacking where the environment has another version of Python than this process.
+    Raises Lacking where the virtual environment has another version of Python than this process.
     """
     site = environment / "lib" / f"python{PYTHON}" / "site-packages"
     if not site.is_dir():

@@ -40,7 +40,7 @@ class Scratch:
     def write_plan(self, plan: Mapping[str, Any]) -> None:
         """Write the file that tells the keeper what to start and what to clean up.
 
-        If the keeper is killed, a later process reads the file and cleans up.
+        If the keeper is killed, a later process reads the written file and cleans up.
         """
         disk.replace(self.folder / keeper.PLAN, json.dumps(plan).encode(), fresh=self.folder / "fresh")
 
@@ -54,7 +54,7 @@ class Scratch:
 def new() -> Scratch:
     """Return a folder for a new server, after cleaning up after dead servers.
 
-    Raises StepError where no folder can be made.
+    Raises StepError where no folder for a server can be made.
     """
     root = _root()
     with file_lock.hold(root / _LOCK):
@@ -96,7 +96,7 @@ def _lives(folder: Path) -> bool:
 def _root() -> Path:
     """Return the folder for all servers of this user, to which no other user can write.
 
-    Raises StepError where the folder cannot be made or belongs to another user.
+    Raises StepError where the folder cannot be made, or where it belongs to another user.
     """
     root = Path(tempfile.gettempdir()) / f"recipe-servers-{os.getuid()}"
     try:

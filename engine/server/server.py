@@ -50,7 +50,7 @@ class Server:
     _keeping: Keeping = field(repr=False, compare=False)
 
     def ended(self) -> int | None:
-        """Return the server's exit code, 128 + n where signal n ended it; None while it runs."""
+        """Return the server's exit code, 128 + n where signal n ended the server; None while the server runs."""
         return self._keeping.process.poll()
 
     def last_words(self) -> list[str]:
@@ -62,7 +62,7 @@ class Server:
 class Keeping:
     """The keeper process of a server, the instructions by which the keeper cleans up, and the log.
 
-    The log is open, so that it can be read after its file was removed.
+    The log file stays open, so that the log can be read after the file was removed.
     """
 
     process: subprocess.Popen[bytes]
@@ -115,7 +115,7 @@ class _Plan:
 
 
 class _PortTakenError(StepError):
-    """Another program took a port after it was chosen and before the server started."""
+    """Another program took a port after the port was chosen and before the server started."""
 
 
 @contextlib.contextmanager
@@ -205,7 +205,7 @@ def _start_keeper(plan: _Plan, own: Scratch, ports: Ports, log: Path) -> Keeping
 def _ready(plan: _Plan, name: str, keeping: Keeping, ports: Ports, log: Path) -> Server:
     """Wait until the server has loaded its models. Raises StepError where the server ends or a model fails to load.
 
-    `name` is the name that the server itself returns: another server on the port has another name.
+    `name` is the name that the started server gives to clients; another server on the port has another name.
     """
     pid = int((keeping.process.stdout.readline() if keeping.process.stdout else b"") or 0)
     host = "127.0.0.1" if ports.address == "0.0.0.0" else ports.address  # noqa: S104 - where to ask, not to listen

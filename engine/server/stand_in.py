@@ -14,7 +14,7 @@ from typing import Any
 LEVELS = {-1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
 """`optimization.graph.level` -> ONNX Runtime's optimization level, as in Triton's own backend; 0 is ORT_ENABLE_ALL."""
 THREADS = "intra_op_thread_count"
-"""The parameter for the number of threads in Triton's own onnxruntime backend.
+"""The name of the parameter that sets the number of threads in Triton's own onnxruntime backend.
 
 Without the parameter `intra_op_thread_count`, Triton's own backend uses every CPU, and the stand-in uses one thread.
 """

@@ -55,7 +55,7 @@ class _Models:
 class Bench(Step):
     """Measure latencies: the built model and its rivals take turns, with the same inputs and number of threads.
 
-    Models run in process, behind a server, or in both ways.
+    The measured models run in process, in a server, or in both ways.
     """
 
     makes: ClassVar[str] = "measurements"

@@ -58,7 +58,7 @@ class Fuse(Step):
     report: ClassVar[type[TypedReport] | None] = FuseReport
 
     residual: Residual = Residual.APART
-    """Whether a residual addition is fused into the normalization behind it.
+    """Whether each residual addition is fused with the normalization that follows the addition.
 
     The runtime decides in `Runtime.fuses` whether residual additions are fused. The runtime's decision does not depend
     on timings during a build, because the same inputs must give the same bytes, however busy the machine is.

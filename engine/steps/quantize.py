@@ -41,7 +41,7 @@ _WITHOUT_VNNI = frozenset({"avx2", "avx512"})
 
 
 class Quantize(Step):
-    """Lower the precision of the nodes that tolerate it, and report all nodes that do not.
+    """Lower the precision of the nodes that tolerate fewer bits, and report which nodes keep their precision.
 
     For a CPU the precision is dynamic int8, with scaled activations. For a GPU the graph itself sets the precision of
     every tensor, as TensorRT 11 and TensorRT-RTX need it: fp16 or bf16; or int8, fp8 or int4 between Q/DQ pairs, and
@@ -79,7 +79,7 @@ class Quantize(Step):
 
     @classmethod
     def for_recipe(cls, recipe: Recipe) -> Self | None:
-        """Return the step for a runtime that takes its precision from the graph; None for fp32 and further runtimes."""
+        """Return the step for a runtime that takes its precision from the graph; None for fp32 and other runtimes."""
         precision = recipe.precision
         lowering = registry.of(recipe).lowering(recipe)
         if lowering is Lowering.DYNAMIC:

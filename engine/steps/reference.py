@@ -97,7 +97,7 @@ class Reference(Step):
         return (*runs, "numpy", "tokenizers")
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return the facts that decide the kernels: the CPU's instructions and, for ONNX, ONNX Runtime's build."""
+        """Return the names of the facts that decide the kernels: `cpu.isa` and, for ONNX, ONNX Runtime's build."""
         return (*self.facts, "onnxruntime.build") if self.onnx else self.facts
 
     def run(self, out: Path, *, checkpoint: Path, samples: Path | None = None) -> ReferenceReport:

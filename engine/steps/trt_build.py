@@ -43,7 +43,7 @@ _FACTS = {
     "same-compute-capability": ("device.sm", *_SYSTEM, "cuda.runtime"),
     "ampere-plus": ("device.ampere_plus", *_SYSTEM, "cuda.runtime"),
 }
-"""The facts of the machine that a native engine depends on, by the compatibility of the engine."""
+"""The facts of the machine that a native engine depends on, by the option `compatibility`."""
 _NOT_KEYED = ("devices", "version")
 """Options that are no rows of the key, because other rows of the key name the GPU and the version of TensorRT."""
 
@@ -159,7 +159,7 @@ class TrtBuild(Step, BuilderOptions):
         timing_cache: Path | None = None,
         **plugins: Path,
     ) -> EngineReport:
-        """Write `model.plan` and its passport.
+        """Build the engine, and write the engine as `model.plan` and its passport into `out`.
 
         Without profiles in the recipe, the engine gets the usual profile of text models (`profiles.usual`). Raises
         StepError where TensorRT is missing or has another version, where the GPU is another, or where a profile does

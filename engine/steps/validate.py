@@ -43,7 +43,7 @@ class Validate(Judged):
         return self.execution.tools
 
     def facts_used(self) -> tuple[str, ...]:
-        """Return the facts of the machine that decide the kernels, and thereby the model's outputs."""
+        """Return the names of the machine's facts that decide which kernels run, and so the model's outputs."""
         return self.execution.facts
 
     def code_used(self) -> tuple[str, ...]:

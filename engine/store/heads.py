@@ -152,7 +152,7 @@ def without_record(store: Store, lost: Collection[str]) -> list[Digest]:
 
 
 def forget(store: Store, keys: Collection[str]) -> None:
-    """Remove the keys of collected records from the notes."""
+    """Remove the keys of deleted records from the notes about the last builds."""
     for name, heads in _every(store.notes):
         if any(job.key in keys for job in _jobs(heads)):
             _write(store.notes, name, _edited(heads, keys, lambda job: replace(job, key=None)))

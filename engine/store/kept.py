@@ -24,7 +24,7 @@ def name_of(step: type[Step], key: Key) -> str | None:
 
 
 def lend(store: Store, name: str | None, place: Path) -> None:
-    """Copy a kept file to `place`, if it exists and is undamaged."""
+    """Copy the kept file `name` of the store to `place`, if the kept file exists and is undamaged."""
     if name is None:
         return
     path = store.layout.kept / name

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AnswerTensor:
-    """A tensor between two models of a package: its name, type and extents.
+    """A tensor that a Triton model of a package takes from or gives to another: its name, type and extents.
 
-    `type` is Triton's name of the type, such as TYPE_FP32. `dims` leaves out the batch axis; -1 is any extent.
+    `type` is Triton's name of the type of the tensor's elements, such as TYPE_FP32. `dims` are the extents of all axes
+    after the batch axis; -1 stands for any extent.
     """
 
     name: str
@@ -25,7 +26,7 @@ class AnswerTensor:
 
 
 Tensor = AnswerTensor
-"""The old name of `AnswerTensor`, kept for tasks of other packages (docs/stability.md)."""
+"""The old name of `AnswerTensor`, which other Python packages may still use (docs/stability.md)."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Answer:
     """The postprocessing of a task: its code, the tensors that it takes and gives, and the outputs for clients."""
 
     work: str | None
-    """The file with the postprocessing code: one of `kit/triton/served` or of `files`.
+    """The name of the file with the postprocessing code, which is in `kit/triton/served` or in the field `files`.
 
     `work` is None where the graph of the model computes the answer itself.
     """
@@ -58,7 +59,7 @@ class Unfit(Exception):  # noqa: N818 - a reason to say
 
 
 def output(signature: Signature, name: str, *, axes: int, alone: bool = True) -> tuple[Input, dict[str, str]]:
-    """Return the model's output `name`, and for `Answer.names` {the output's own name: `name`}, or {} for equal names.
+    """Return the model's output `name` and, for `Answer.names`, {its own name: `name`} or {} where both are equal.
 
     With `alone`, the only output of a model is returned even where it has another name than `name`. Raises Unfit where
     the model has no output `name`, or where the output does not hold floats or does not have `axes` axes.
@@ -75,7 +76,7 @@ def output(signature: Signature, name: str, *, axes: int, alone: bool = True) ->
 
 
 def __getattr__(name: str) -> object:
-    """Return the function `output` for its old name `found`, which other Python packages may use (stability.md)."""
+    """Return `output` for its old name `found`, which other Python packages may still use (docs/stability.md)."""
     if name == "found":
         return output
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

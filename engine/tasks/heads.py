@@ -1,4 +1,4 @@
-"""Heads: the task that a checkpoint's config.json names, by the endings of transformers' class names."""
+"""Heads: finds the task of a checkpoint by the ending of the class name in `architectures` of config.json."""
 
 # This table is apart from the tasks: `fetch` needs the name of the task alone, so an edit of a task
 # fetches no model again. See docs/adr/0016-tasks-are-values.md.
@@ -17,19 +17,19 @@ _ENDINGS = {
     "ForConditionalGeneration": "text2text-generation",
     "ForImageClassification": "image-classification",
 }
-"""The ending of the name of a transformers class -> the task of its head."""
+"""The ending of a transformers class's name -> the name of the task that models of the class do."""
 TIMM = "image-classification"
 """The name of the task that every model of timm has."""
 _SENTENCES = "feature-extraction"
-"""The task of sentence-transformers' models."""
+"""The name of the task of every sentence-transformers model that is no cross-encoder."""
 _BEHIND_AN_ENCODER = {"text-generation": "text2text-generation"}
-"""The task that `_ENDINGS` gives -> the task to take instead for an encoder-decoder model like T5WithLMHeadModel."""
+"""A task from `_ENDINGS` -> the task that replaces it for an encoder-decoder model, such as T5WithLMHeadModel."""
 NAMED = tuple(dict.fromkeys((*_ENDINGS.values(), TIMM, _SENTENCES)))
-"""All tasks that a checkpoint can name."""
+"""The names of all tasks that a checkpoint's config.json can name."""
 
 
 def named(architectures: Sequence[str], *, encoder_decoder: bool, vocabulary: bool, sentences: bool) -> str | None:
-    """Return the task that the `architectures` of config.json name; None where they name no task.
+    """Return the name of the task for the class in `architectures` of config.json; None where the class names no task.
 
     `encoder_decoder` tells whether the model has an encoder and a decoder. `vocabulary` tells whether config.json has a
     `vocab_size`. `sentences` tells whether the checkpoint is a sentence-transformers model, whose task is feature

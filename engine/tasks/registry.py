@@ -1,4 +1,4 @@
-"""The registry of tasks: the modules of this package, and entry points of other packages."""
+"""The registry of tasks: finds tasks in the modules of `engine.tasks` and in other packages' entry points."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from engine.tasks import heads
 from engine.tasks.task import TENSORS, Task
 
 _AROUND = ("answer", "heads", "registry", "task")
-"""The modules of this package that hold no task."""
+"""The names of the modules of `engine.tasks` that define no task."""
 _VALUE = "TASK"
-"""The name of the `Task` in its module."""
+"""The name of the variable that holds the `Task` in a task's module."""
 
 
 def names() -> tuple[str, ...]:
@@ -40,7 +40,7 @@ def known(name: str | None) -> Task | None:
 def find(name: str) -> Task:
     """Return the task whose name is `name`.
 
-    Raises StepError where no installed task has the name, or its module cannot be loaded.
+    Raises StepError where no installed task has the name, or where the task's module cannot be loaded.
     """
     task = known(name)
     if task is None:
@@ -52,7 +52,7 @@ def find(name: str) -> Task:
 
 @cache
 def every() -> tuple[Task, ...]:
-    """Return all tasks for recipes, sorted by name. Raises StepError where a task cannot be loaded."""
+    """Return all tasks that a recipe may name, sorted by name. Raises StepError where a task cannot be loaded."""
     return tuple(find(name) for name in names())
 
 
@@ -79,14 +79,14 @@ def modules(name: str | None) -> tuple[str, ...]:
 
 
 def makers(name: str | None) -> tuple[str, ...]:
-    """Return the modules that make answers for a task; for None those of all tasks that a checkpoint can name."""
+    """Return the modules that make the postprocessing of a task; for None, of all tasks that a checkpoint can name."""
     candidates = (known(each) for each in ((name,) if name is not None else heads.NAMED))
     return tuple(dict.fromkeys(task.answers for task in candidates if task is not None and task.answers is not None))
 
 
 @cache
 def _ours() -> Mapping[str, str]:
-    """Return the name of each task of this package -> its module."""
+    """Return the name of each task in `engine.tasks` -> the name of the task's module."""
     files = (module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]))
     return {name.replace("_", "-"): f"{__package__}.{name}" for name in files if name not in _AROUND}
 

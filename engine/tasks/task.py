@@ -1,4 +1,4 @@
-"""Task: what a model is for, and everything that depends on it, as one frozen value."""
+"""Task: one frozen value with the purpose of a model and everything that depends on the purpose."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 MEASURED = 32
-"""The default number of new tokens in a measured call: enough that most of the time goes into generation."""
+"""The default number of new tokens in a measured call, large enough that generating takes most of the time."""
 
 
 _PAIR = 2
@@ -58,7 +58,7 @@ class Task:
     encoder_class: str | None = None
     """The name of the transformers class that loads only the encoder of an encoder-decoder model, such as T5."""
     outputs: tuple[str, ...] = ("logits",)
-    """The names of the exported graph's outputs, in their order."""
+    """The names of the exported graph's outputs, in the order in which the graph has them."""
     texts: int = -1
     """The number of texts in a row of the input TEXT: 1, 2, or -1 where a row may have one or two."""
     context: bool = False
@@ -79,17 +79,20 @@ class Task:
     parts: tuple[str, ...] = ("tokenizer", "postprocess", "ensemble")
     """The further Triton models of a package, such as the tokenizer, by their names in `package.triton.models`."""
     example: tuple[str, ...] = ("A fine day.",)
-    """The texts of an example request. `[MASK]` stands for the model's own mask token."""
+    """The texts of an example request to a package for the task.
+
+    In an example text, `[MASK]` stands for the model's own mask token.
+    """
     answers: str | None = None
     """The name of the module that makes the postprocessing; None where clients get the outputs unchanged.
 
     The module has a function `make(signature, checkpoint, text)`, as the modules in `engine/kit/triton/answers` have.
-    `text` is the tokenizer, or None for a model that takes no text.
+    The argument `text` is the tokenizer, or None for a model that takes no text.
     """
 
     @property
     def paired(self) -> bool:
-        """Whether each row has two texts."""
+        """Whether each row of the input TEXT has two texts."""
         return self.texts == _PAIR
 
     @property

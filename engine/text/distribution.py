@@ -8,5 +8,5 @@ The project's name on PyPI is not `recipe`, because on PyPI `recipe` is another 
 
 
 def install(extra: str) -> str:
-    """Return the command that installs an extra, for hints of errors."""
+    """Return the command that installs an extra of this project, for the hints of errors."""
     return f"pip install '{NAME}[{extra}]'"

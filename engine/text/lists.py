@@ -11,12 +11,12 @@ def counted(count: int, noun: str) -> str:
 
 
 def counts(by_name: Mapping[str, int]) -> str:
-    """Return the count of each name: "12 MatMul, 1 Gather"."""
+    """Return how often each name occurs, as a text: "12 MatMul, 1 Gather"."""
     return ", ".join(f"{count} {name}" for name, count in by_name.items())
 
 
 def first_of(names: Sequence[str], most: int) -> str:
-    """Return the first names of a list, `most` of them, and the number of further names: "a, b and 3 more"."""
+    """Return the first `most` names of a list as a text, and the number of further names: "a, b and 3 more"."""
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 

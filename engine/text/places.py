@@ -35,7 +35,7 @@ class Text:
         return UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", self.raw_line(number)).replace("\t", " ")
 
     def position(self, index: int) -> Position:
-        """Return the place of the character at `index`."""
+        """Return the place of the character at `index` in the text."""
         lines = _BREAK.split(self.content[:index])
         return Position(self, len(lines), len(lines[-1]) + 1)
 

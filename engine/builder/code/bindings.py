@@ -73,7 +73,7 @@ def of_module(tree: ast.Module, module: str, *, is_package: bool) -> Scope:
 
 
 def bound(body: Iterable[ast.AST], package: str) -> dict[str, tuple[ImportTarget, ...]]:
-    """Return the names that a scope binds.
+    """Return the names that the code of a scope binds, with the imports that bind the names.
 
     If an import and another statement bind the same name, only the import counts.
     """

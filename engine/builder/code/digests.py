@@ -25,7 +25,7 @@ class Code:
 
 
 def of_step(step: Step) -> Code:
-    """Return the code that a step with its options runs: the modules of `code_used` and the name of the class."""
+    """Return the digest of the code that a step with its options runs, from its `code_used` and its class name."""
     code = of_modules(step.code_used())
     return Code(digest.of_rows([(type(step).__qualname__, code.digest)]), code.files, code.before)
 

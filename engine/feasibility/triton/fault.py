@@ -12,10 +12,10 @@ from engine.text import suggestions
 Path = tuple[str | int, ...]
 """The names of fields and the indices of list items that lead to a value in the overrides."""
 FREE = -1
-"""A dimension of any size, as config.pbtxt writes it."""
+"""The value by which config.pbtxt means a dimension of any size."""
 
 
-class Fault(Exception):  # noqa: N818 - it becomes an error of the recipe or of the step
+class Fault(Exception):  # noqa: N818 - a Fault becomes a RecipeError or a StepError
     """An override that Triton refuses, or accepts without doing what the override says.
 
     `path` leads from the model's overrides to the wrong value. `at_key` is true where the name of the field at the end

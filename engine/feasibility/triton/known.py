@@ -34,7 +34,7 @@ def sections(recipe: Recipe) -> Iterator[tuple[str, tuple[str | int, ...], Mappi
 
 
 def of_recipe(recipe: Recipe, part: str) -> About:
-    """Return `About` for a part of the package from the recipe alone, before the model is fetched."""
+    """Return the description (`About`) of a part of the package from the recipe alone, before the model is fetched."""
     triton, target = recipe.package.triton, recipe.target
     runtime = registry.of(recipe)
     by_engine = runtime.backend is Backend.TENSORRT
@@ -55,7 +55,7 @@ def of_recipe(recipe: Recipe, part: str) -> About:
 
 
 def of_model(recipe: Recipe, facts: ModelFacts) -> About | None:
-    """Return `About` for the fetched model; None if its inputs are not known, or if it generates text."""
+    """Return the description (`About`) of the fetched model; None if its inputs are not known or it generates text."""
     if not facts.axes or tasks.generates(recipe.model.task or facts.task):
         return None
     about = of_recipe(recipe, "model")

@@ -1,4 +1,4 @@
-"""Optimization: levels, accelerators, CUDA graphs, and the parameters that backends know."""
+"""Optimization: checks of optimization levels, accelerators, CUDA graphs, and the parameters that backends know."""
 
 # Sources: README of triton-inference-server/onnxruntime_backend ("Model Config Options", "ONNX Runtime with TensorRT
 # optimization", "... with OpenVINO") and "Optimization" in Triton's documentation.

@@ -1,4 +1,4 @@
-"""Scheduling: how requests wait in queues, how Triton joins them to batches, and how they are answered."""
+"""Scheduling: checks of the settings for Triton's queues, batches, sequences and responses."""
 
 # Sources: "Model Configuration" and "Response Cache" in Triton's documentation. Every refusal by Triton itself was
 # observed on server 2.51 (24.10).

@@ -129,7 +129,7 @@ def _flags(tensor: Mapping[str, Any], path: Path, own: ConfigTensor, about: Abou
 def _takes_ragged(own: ConfigTensor, about: About) -> bool:
     """Tell whether Triton may join the rows of several requests into a single row for the model.
 
-    The answer is also True for a model that runs no graph, and where the dims of the input or the model's
+    The rows may also be joined in a model that runs no graph, and where the dims of the input or the model's
     max_batch_size are not known.
     """
     if about.batch == 0:

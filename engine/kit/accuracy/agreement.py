@@ -28,7 +28,7 @@ model's nearest neighbour.
 """
 
 _TEXTS = 3
-"""The least number of texts for a comparison of nearest neighbours: with two, no text has a choice of neighbours."""
+"""The least number of texts for a comparison of nearest neighbours, because two texts leave no choice of neighbour."""
 
 
 def compare(name: str, original: np.ndarray, built: np.ndarray, real: np.ndarray | None) -> tuple[int, int]:
@@ -36,10 +36,10 @@ def compare(name: str, original: np.ndarray, built: np.ndarray, real: np.ndarray
 
     Each row of logits [batch, classes] makes one choice, the class with the largest logit. Of logits [batch, sequence,
     classes], each `real` position makes one choice, the class with the largest logit. Each row of `start_logits` or
-    `end_logits` [batch, sequence] chooses the `real` position with the largest logit. A row of integers is a choice as
-    a whole. An output makes no choice where it is neither integers nor logits of shape [batch, classes], [batch,
-    sequence, classes] or [batch, sequence]. Where two choices differ by a near tie only (`NEAR_TIE`), they count as
-    equal.
+    `end_logits` [batch, sequence] chooses the `real` position with the largest logit. Each row of an output of integers
+    is one choice, which differs where any integer of the row differs. An output makes no choice where it is neither
+    integers nor logits of shape [batch, classes], [batch, sequence, classes] or [batch, sequence]. Where two choices
+    differ by a near tie only (`NEAR_TIE`), they count as equal.
     """
     import numpy as np
 
@@ -60,7 +60,7 @@ def compare(name: str, original: np.ndarray, built: np.ndarray, real: np.ndarray
 
 
 def neighbours(cases: Sequence[Case], built: Sequence[Mapping[str, np.ndarray]], pooling: Pooling) -> dict[str, bool]:
-    """Return the name of each case -> whether the nearest neighbours of its texts stay the same; {} below three texts.
+    """Return each case's name -> whether both models find equal nearest neighbours of its texts; {} below three texts.
 
     Padded batches of texts are left out, because the nearest neighbour of a padded text would be the same text without
     padding.

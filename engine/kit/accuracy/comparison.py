@@ -38,7 +38,7 @@ def distance(
 ) -> Distance | None:
     """Return the distance of one case; None where one model gives NaN or infinity and the other another value.
 
-    Only positions with 1 in the attention mask are compared. With `pooling`, the cosine is that of the pooled vectors.
+    Only positions with 1 in the attention mask are compared. With `pooling`, the cosine compares pooled vectors.
     `usual` maps the name of each output to the output's usual size over all cases, as `outputs.usual` returns it.
     Raises StepError where an output of the built model is missing, or has a different shape than the original's output.
     """
@@ -65,7 +65,7 @@ def distance(
 def _answer(case: Case, name: str, original: np.ndarray, built: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the built model's output `name`.
 
-    Raises StepError where the built model lacks that output, or gives the output another shape than the original does.
+    Raises StepError where the built model lacks the output, or gives the output another shape than the original does.
     """
     if name not in built:
         raise StepError(f"The built model has no output {name}", [f"it has: {', '.join(built)}"])
@@ -99,7 +99,7 @@ def _error(original: np.ndarray, built: np.ndarray) -> float:
 
 
 def _cosines(original: Sequence[np.ndarray], built: Sequence[np.ndarray], *, faint: float) -> list[float]:
-    """Return the cosine of each pair of vectors, except where the original's vector is shorter than `faint`."""
+    """Return the cosine of each pair of vectors, without pairs whose original vector is shorter than `faint`."""
     import numpy as np
 
     cosines = []

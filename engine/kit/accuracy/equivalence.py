@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 _BATCH = 3
 _LENGTHS = (8, 64, 4096)
-"""Extents to try, in this order, for dynamic axes behind the first: numbers of tokens, pixels or audio samples."""
+"""Extents to try, in this order, for dynamic axes after the first axis: numbers of tokens, pixels or audio samples."""
 _TOLERANCE = {"float64": 1e-3, "float32": 1e-3}
-"""The name of an output's type -> the largest difference that counts as rounding, as a share of the largest value.
+"""The name of an output's type -> the largest difference that counts as rounding, as a share of its largest value.
 
-Rounding differs between two graphs because their kernels add up numbers in different orders. A rewrite that breaks a
-mask or fuses the wrong operators changes an output by about its own size, far beyond a tolerance of 0.001.
+Rounding differs between two graphs because their kernels add up numbers in different orders. A rewrite of a graph that
+breaks a mask or fuses the wrong operators changes an output by about the output's own size, far beyond a tolerance of
+0.001.
 """
 _HALF_TOLERANCE = 2e-2
 """The tolerance for outputs whose type has 16 bits or fewer: a share of the output's largest value."""
@@ -36,8 +37,8 @@ def difference(original: Path, changed: Path) -> str | None:
     The random inputs are equal in every run. A dynamic first axis has 3 rows; every other dynamic axis has the first
     extent of `_LENGTHS` that the model accepts. The model runs once with each kind of attention mask: full, padded on
     the right, padded on the left, and with every third position hidden. ONNX Runtime runs the original graph with its
-    basic optimizations only. Where the original or the changed model cannot run on the random inputs, the text gives
-    the reason.
+    basic optimizations only. Where the original or the changed model cannot run on the random inputs, the returned text
+    gives the reason.
     """
     model = onnx_files.load_graph(original)
     try:
@@ -58,9 +59,9 @@ def difference(original: Path, changed: Path) -> str | None:
 def _answers(
     truth: onnxruntime.InferenceSession, model: onnx.ModelProto
 ) -> list[tuple[str, dict[str, np.ndarray], dict[str, np.ndarray]]]:
-    """Return the kind of mask, inputs and outputs of each trial, at the first of `_LENGTHS` that the model accepts.
+    """Return each trial's kind of mask, inputs and original outputs, at the first length that the model accepts.
 
-    Where the model accepts none of the lengths, the StepError of the last length is raised.
+    Raises the StepError of the last length where the model accepts none of the lengths.
     """
     for length in _LENGTHS:
         try:

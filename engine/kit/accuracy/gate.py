@@ -46,7 +46,7 @@ class Judged(Step):
     def fields_of(recipe: Recipe) -> JudgedFields:
         """Return the values that a recipe gives to the fields of `Judged`.
 
-        For a bound of None, `judge` takes the default of `thresholds`.
+        Where a bound in the recipe is None, the method `judge` takes the default bound from the module `thresholds`.
         """
         validation = recipe.validation
         return {
@@ -61,7 +61,7 @@ class Judged(Step):
     def code_used(self) -> tuple[str, ...]:
         """Return the modules whose code is a row of the key: the step's own modules and the task's.
 
-        The task's modules count because the task decides how outputs are compared.
+        The code of the task is part of the key, because the task decides how outputs are compared.
         """
         return (*super().code_used(), *tasks.modules(self.task))
 

@@ -40,11 +40,11 @@ def measure(
 ) -> AccuracyReport:
     """Run a model on the cases of the reference; return cosine, max_abs, agreement and, with labels, a metric.
 
-    Where the built model gives numbers that are not finite, the report names the cases and has no distance. There is no
-    `agreement` for outputs that make no choice: outputs without logits, and embeddings of fewer than three texts.
-    `what` is the built model's name in the log. `takes` tells by the shapes of a case whether the model accepts the
-    case; the report lists refused cases under `outside`. Raises StepError where the model cannot run, accepts none of
-    the cases, or gives an output whose shape differs from the shape of the original's output.
+    Where the built model gives numbers that are not finite, the report names the cases and has no distance. The report
+    has no `agreement` where outputs make no choice, such as outputs without logits, or embeddings of fewer than three
+    texts. `what` is the built model's name in the log. `takes` tells by the shapes of a case whether the model accepts
+    the case; the report lists refused cases under `outside`. Raises StepError where the model cannot run, accepts none
+    of the cases, or gives an output whose shape differs from the shape of the original's output.
     """
     tried, outside = _divided(cases.load(reference), takes)
     kinds = cases.count_kinds(tried)
@@ -106,7 +106,7 @@ def _measured(
 
 
 def _worst(values: Sequence[tuple[Case, float]], *, lowest: bool = False) -> Worst:
-    """Return the mean of the values and the worst one: the largest, or with `lowest` the least."""
+    """Return the mean of the values and the worst value, which is the largest or, with `lowest`, the smallest."""
     choose = min if lowest else max
     case, worst = choose(values, key=lambda pair: pair[1])
     mean = sum(value for _, value in values) / len(values)

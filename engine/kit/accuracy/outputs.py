@@ -1,4 +1,4 @@
-"""Outputs: their real positions (those with 1 in the attention mask), their vectors, and their usual size."""
+"""Outputs of models: their real positions (with 1 in the attention mask), their vectors, and their usual size."""
 
 from __future__ import annotations
 
@@ -20,20 +20,23 @@ SPANS = frozenset({"start_logits", "end_logits"})
 LOGITS = SPANS | {"logits"}
 
 _LARGE_LOGIT = 1.0
-"""The least size that an error of logits is divided by, because softmax depends on differences of logits."""
-_FAINT_LOGITS = 0.1
-"""The length below which a vector of logits counts as faint: all classes are then about equally likely."""
-_FAINT = 0.25
-"""The share of the median length below which a vector is called faint.
+"""The least number by which an error of logits is divided to become relative.
 
-A small error turns the direction of a faint vector, so the cosine leaves faint vectors out. The errors of faint vectors
-still count in `max_abs`, the largest absolute difference.
+A divisor of 1 also suits smaller logits, because softmax depends on differences of logits.
+"""
+_FAINT_LOGITS = 0.1
+"""A vector of logits shorter than this number counts as faint, because all classes are then about equally likely."""
+_FAINT = 0.25
+"""A vector is called faint where it is shorter than this share of the median length of the output's vectors.
+
+A small error can turn the direction of a short vector far, so the cosine leaves faint vectors out. The errors of faint
+vectors still count in `max_abs`, the largest absolute difference.
 """
 
 
 @dataclass(frozen=True)
 class Usual:
-    """The usual size of one output of the original.
+    """The usual size of one output of the original: of its vectors and of its values.
 
     The cosine leaves out the output's vectors whose length is below `faint`. `largest` is the largest absolute value of
     the output in all cases, but at least 1 for logits.
@@ -66,7 +69,7 @@ def usual(cases: Sequence[Case], *, pooling: Pooling | None) -> dict[str, Usual]
 def positions(name: str, output: np.ndarray, inputs: Mapping[str, np.ndarray]) -> np.ndarray | None:
     """Return a bool array [batch, sequence] that is true at an output's real positions, where the attention mask has 1.
 
-    None for an output without an axis of positions.
+    The result is None for an output without an axis of positions.
     """
     import numpy as np
 

@@ -36,7 +36,7 @@ class Agreement:
     choices: int
 
     def line(self, number: Number) -> str:
-        """Return the number's label and the share of equal choices, for a line of text."""
+        """Return a text with the number's label and the share of equal choices."""
         return f"{number.label} {number.text(self.share)}"
 
 
@@ -64,9 +64,9 @@ class AccuracyReport(TypedReport):
     cases: int
     kinds: Mapping[str, int]
     random: bool
-    """Whether the cases are random tensors, for lack of samples."""
+    """Whether the cases are random tensors, because there are no samples."""
     outside: tuple[str, ...] = ()
-    """The cases whose shapes the model does not take."""
+    """The names of the cases that were left out because the built model does not take their shapes."""
     nonfinite: tuple[str, ...] = ()
     """The names of the cases in which the built model gives NaN or infinity and the original a finite number."""
     cosine: Worst | None = field(default=None, metadata=significant("cosine", digits=_DIGITS))
@@ -75,7 +75,7 @@ class AccuracyReport(TypedReport):
     relative: Worst | None = None
     """The largest absolute difference, as a share of the output's largest value."""
     agreement: Agreement | None = field(default=None, metadata=significant("agreement", digits=_DIGITS))
-    """The agreement of choices; None for outputs that make no choice."""
+    """How often the choices of both models agree; None for outputs that make no choice."""
     metric: MetricReport | None = field(default=None, metadata=significant("metric", digits=_DIGITS))
     """The accuracy on the samples with a label; None where no sample has a label, or the outputs are no classes."""
     bytes: int | None = None

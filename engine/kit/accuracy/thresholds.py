@@ -14,9 +14,9 @@ class Defaults:
     """The default bounds of one precision, for a recipe without bounds of its own.
 
     `cosine` is the lower bound on the cosine of the worst sample. `agreement` is the lower bound on the share of
-    choices that the built model and the original make alike. `relative` is the upper bound on the largest error, as a
-    share of the output's largest value. The absolute error `max_abs` has no default bound, because the outputs of some
-    models are near 1 and the outputs of other models near 1000.
+    choices that the built model and the original make alike. `relative` is the upper bound on the largest absolute
+    error, as a share of the output's largest value. The absolute error `max_abs` has no default bound, because the
+    outputs of some models are near 1 and the outputs of other models near 1000.
     """
 
     cosine: float
@@ -71,7 +71,7 @@ def missed(number: str, value: float, bound: Bound | None, where: str = "") -> l
 
 
 def sample(measured: Worst) -> str:
-    """Return the name and text of the sample with the worst value, worded as the end of an error's sentence."""
+    """Return the name and the text of the sample with the worst value, as the end of a sentence in an error."""
     text = f' "{measured.text}"' if measured.text else ""
     return f", sample {measured.sample}{text} (mean {measured.mean:.6g})"
 

@@ -51,7 +51,8 @@ class Contender:
 class Budget:
     """The seconds that a measurement of all contenders together may take, and its number of rounds.
 
-    A p99 needs at least a hundred runs. A slow model gets fewer runs, but at least one in each round.
+    A p99 needs at least a hundred runs. A slow model gets fewer runs than a fast model, but at least one run in each
+    round.
     """
 
     seconds: float = 8.0

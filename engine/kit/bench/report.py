@@ -1,4 +1,4 @@
-"""Bench report: a row of latencies for each model, shape and way, and the machine that measured them."""
+"""Bench report: a row of latencies for each model, shape and way of calling, and the machine that measured them."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def percentile(values: Sequence[float], share: float) -> float:
     """Return the value below which `share` (0 to 1) of the values lie.
 
     Between two neighbouring values the percentile is interpolated linearly, as numpy does by default (R's type 7;
-    Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996). Raises ValueError without values.
+    Hyndman and Fan, "Sample Quantiles in Statistical Packages", 1996). Raises ValueError where `values` is empty.
     """
     if not values:
         raise ValueError("a percentile needs at least one value")
@@ -31,7 +31,7 @@ def median(values: Sequence[float]) -> float:
 
 
 def spread(values: Sequence[float]) -> float:
-    """Return the interquartile range of the values, divided by their median.
+    """Return the interquartile range of the values, divided by the median of the values.
 
     The spread of the rounds' medians is the noise of a measurement: 0 on a quiet machine. A single disturbed round
     changes the noise little.

@@ -1,1 +1,1 @@
-"""Model sources: checkpoint directories, the hub and installed packages."""
+"""Model sources: checkpoint directories, the hub and installed Python packages."""

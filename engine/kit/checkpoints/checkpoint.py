@@ -20,7 +20,7 @@ _OFFSET_POSITIONS = frozenset(
 """Values of `model_type` whose models count positions from `pad_token_id + 1` and never use the positions before it."""
 
 IMAGES = "images"
-"""The name of the only input of a timm model, as `export` names it."""
+"""The name of the only input of a timm model in the exported graph."""
 
 _LINES = 8
 """The largest number of lines of a library's message that an error quotes."""
@@ -30,7 +30,7 @@ _TWO_TYPES = frozenset({"albert", "bert", "electra"})
 
 
 def kind(checkpoint: Path) -> Literal["transformers", "onnx", "timm"]:
-    """Return the layout of a checkpoint directory.
+    """Return the layout of a checkpoint directory: `transformers`, `onnx` or `timm`.
 
     Raises StepError where the directory has neither an ONNX file nor config.json.
     """
@@ -41,7 +41,7 @@ def kind(checkpoint: Path) -> Literal["transformers", "onnx", "timm"]:
 
 
 def config(checkpoint: Path) -> dict[str, Any]:
-    """Return the content of `config.json`; {} for an ONNX file.
+    """Return the content of `config.json`; {} where the checkpoint is an ONNX file.
 
     Raises StepError where config.json is missing or no JSON object, or where its `model_type` is not a string.
     """
@@ -75,7 +75,7 @@ def task(checkpoint: Path, requested: str | None) -> str:
     """Return the name of the model's task: the one that the recipe requests, else the one that config.json names.
 
     The task of a plain ONNX file is "tensors" by default. Raises StepError where neither the recipe nor config.json
-    names a task, or where a checkpoint of this layout cannot have the task.
+    names a task, or where the checkpoint's layout does not allow the task.
     """
     if requested is not None:
         _refuse_unsupported(requested, "the recipe asks for it", checkpoint)
@@ -127,7 +127,7 @@ def max_sequence(checkpoint: Path) -> int | None:
 
 
 def axes(checkpoint: Path) -> dict[str, list[int | str]]:
-    """Return the extents or axis names of each input of a transformers or timm model, as `export` will name them.
+    """Return the name of each input of a transformers or timm model -> its extents or axis names in the exported graph.
 
     The result is {} for a transformers model whose config.json has no `vocab_size`, because only the loaded model tells
     its inputs.
@@ -144,7 +144,7 @@ def axes(checkpoint: Path) -> dict[str, list[int | str]]:
 def token_inputs(types: int) -> tuple[str, ...]:
     """Return the names of the inputs of a text model with `types` token types.
 
-    `token_type_ids` is an input only where there are two types or more: RoBERTa's embedding of types has one row.
+    `token_type_ids` is an input only of a model with two token types or more; RoBERTa, for example, has one token type.
     """
     return ("input_ids", "attention_mask", *(["token_type_ids"] if types > 1 else []))
 
@@ -167,7 +167,7 @@ def _architectures(fields: Mapping[str, Any]) -> list[str]:
 
 
 def _because(checkpoint: Path) -> str:
-    """Return the entry of config.json that names the architecture, for an error."""
+    """Return a text for an error: the entry of config.json that names the model's architecture."""
     fields = config(checkpoint)
     if kind(checkpoint) == "timm":
         return f"config.json is timm's, architecture {fields['architecture']}"

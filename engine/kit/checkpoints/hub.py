@@ -21,13 +21,13 @@ _YES = {"1", "true", "yes", "on"}
 
 
 class NotTheHub(Exception):  # noqa: N818 - named after its cause
-    """The response is well-formed, but lacks the commit or the files that a hub always names."""
+    """A server's answer is well-formed, but lacks the commit or the files that a hub always names."""
 
 
 def commit_of(repository: str, revision: str) -> str:
     """Return the commit, 40 hexadecimal digits, that a branch or tag of a hub's repository points at now.
 
-    With HF_HUB_OFFLINE, the commit in the hub's own cache is returned. Raises StepError.
+    Where HF_HUB_OFFLINE is set, the commit comes from the hub's own cache. Raises StepError.
     """
     place = Repository(_environment(), repository, revision)
     if not place.hub.offline:
@@ -116,7 +116,10 @@ def _on_hub(place: Repository) -> dict[str, File]:
 
 
 def _in_cache(place: Repository) -> dict[str, File]:
-    """Return the files of a commit in the hub's cache by name. A blob's file name is its SHA-256 or git's SHA-1."""
+    """Return the name of each file of a commit in the hub's cache -> the file's description.
+
+    In the hub's cache, the name of a blob is the SHA-256 of the blob's content, or git's SHA-1.
+    """
     folder = place.cached / "snapshots" / place.revision
     if not folder.is_dir():
         raise hub_errors.offline(f"hf:{place.name}", place.hub, f"the commit {place.revision}")

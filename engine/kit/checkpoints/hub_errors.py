@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from engine.errors import StepError, causes
 
 LOCAL = "copy the model to a local directory and write `source: path/to/it`"
-"""A hint that helps with every failure of the hub."""
+"""A hint that helps with every failed download from the hub."""
 
 _TOKEN = re.compile(r"hf_\w{6,}")
 _LOGIN = re.compile(r"(://)[^/\s@]+@")
@@ -19,7 +19,7 @@ _QUERY = re.compile(r"(https?://[^\s?'\"]+)\?[^\s'\"]*")
 
 @dataclass(frozen=True)
 class Hub:
-    """The hub by the environment variables HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE, and the folder of its cache."""
+    """The hub that HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE describe, and the folder of its cache."""
 
     endpoint: str
     cache: str
@@ -39,7 +39,7 @@ class Hub:
 
 
 def explain(error: Exception, *, target: str, repository: str, revision: str, hub: Hub) -> StepError:
-    """Return one clear error for an exception of the hub's client, which was to fetch `target`."""
+    """Return one clear error for an exception that the hub's client raised while it was fetching `target`."""
     what = f"{target} could not be fetched"
     facts = [f"endpoint: {hub.host}", f"revision: {revision}"]
     for cause in causes(error):
@@ -87,7 +87,7 @@ def _refused(status: int, code: str, repository: str, revision: str, hub: Hub) -
 
 
 def _broken(names: list[str], hub: Hub) -> tuple[str, str]:
-    """Return the meaning of a failure without an HTTP status, and a hint, by the names of the exceptions' classes."""
+    """Return the meaning of a failure without HTTP status, by the names of exception classes, and a hint, as texts."""
     network = f"check the network, HF_ENDPOINT and the proxy settings, or {LOCAL}"
     page = f"a proxy's page, or a wrong HF_ENDPOINT? open {hub.host} in a browser, or {LOCAL}"
     again = f"build again: complete files are kept; or {LOCAL}"

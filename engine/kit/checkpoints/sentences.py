@@ -22,7 +22,7 @@ _SWITCHES = {
     "weightedmean": "pooling_mode_weightedmean_tokens",
     "lasttoken": "pooling_mode_lasttoken",
 }
-"""Each mode -> the field of older Pooling configs that switches the mode on."""
+"""Each pooling mode -> the field of an older Pooling config that switches the mode on."""
 _DEFAULT_FOLDER = "1_Pooling"
 """The name of the Pooling module's folder where `modules.json` names no folder."""
 
@@ -40,7 +40,7 @@ class UnsupportedModules(Exception):  # noqa: N818 - a reason to say, not an err
 
 
 def load(checkpoint: Path) -> Sentences | None:
-    """Return how the checkpoint's modules make a vector; None where the checkpoint is no sentence-transformers model.
+    """Return how the checkpoint's modules make one vector of a text; None for no sentence-transformers checkpoint.
 
     Raises UnsupportedModules.
     """

@@ -1,4 +1,4 @@
-"""Weights: whether a model's files are complete, and its number of parameters, by the headers of the files alone."""
+"""Weights: whether a model's files are complete, and its number of parameters, read from the headers of the files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def parameters(directory: Path, names: Sequence[str]) -> int:
 
 
 def refuse_pointer(path: Path) -> None:
-    """Raise StepError where a file is a pointer of git-lfs and not the content."""
+    """Raise StepError where a file is a pointer of git-lfs instead of the model file's content."""
     if path.stat().st_size < _POINTER_LIMIT and path.read_bytes().startswith(_POINTER):
         raise StepError(
             f"{path.name} is a git-lfs pointer, not the file itself",

@@ -1,1 +1,1 @@
-"""Text generation: modules with their past for export, the greedy loop, and the settings of a checkpoint."""
+"""Text generation: torch modules with a past, the loop of greedy generation, and its settings in a checkpoint."""

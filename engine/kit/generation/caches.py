@@ -69,10 +69,10 @@ def takes(model: Any, argument: str) -> bool:
 
 
 def layers(model: Any) -> list[Layer]:
-    """Return the shape of the past of each decoder layer, by running the model on two tokens.
+    """Run the model on two tokens, and return the shape of each decoder layer's past.
 
-    The shapes do not come from the config, because each family of models names its fields differently. Raises StepError
-    for a model whose past is anything but keys and values.
+    The shapes of the past are not read from config.json, because each family of models names the fields differently.
+    Raises StepError for a model whose past is anything but keys and values.
     """
     import torch
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Array = Any
-"""A numpy array. Functions import numpy themselves, so that importing this module needs no numpy."""
+"""A numpy array. The functions of this module import numpy themselves, so that importing the module needs no numpy."""
 
 STOP, LENGTH = "stop", "length"
 """The reasons why a row is finished.
@@ -40,7 +40,7 @@ class Rules:
 
 
 class Greedy:
-    """Rows that are generated as one batch; no row depends on another.
+    """Rows of tokens that are generated as one batch; no row depends on another.
 
     The caller runs the model: `choose` takes the logits of each row's last position and returns the tokens to feed
     next. For a finished row, `choose` ignores the logits and returns the row's last token again.
@@ -109,7 +109,7 @@ def generate(step: Callable[[Array], Array], greedy: Greedy, tokens: Array) -> I
     """Yield one new token id for each row at a time, as int64 [rows], until all rows are finished.
 
     The function `step` runs the model on new tokens, int64 [rows, new], returns the logits of the last position, [rows,
-    vocabulary], and keeps the KV cache. `tokens` holds the padded prompts.
+    vocabulary], and keeps the KV cache. `tokens` are the ids of the padded prompts, int64 [rows, longest prompt].
     """
     while not greedy.done:
         chosen = greedy.choose(step(tokens))
@@ -118,7 +118,7 @@ def generate(step: Callable[[Array], Array], greedy: Greedy, tokens: Array) -> I
 
 
 def padded(prompts: Sequence[Sequence[int]], pad: int, *, left: bool) -> tuple[Array, Array]:
-    """Return prompts as one batch: tokens and mask, int64 [rows, longest].
+    """Return the prompts as one padded batch: token ids and attention mask, int64 [rows, longest prompt].
 
     The prompts of a decoder-only model are padded on the left, so that the answer follows the prompt directly. The
     texts of an encoder are padded on the right, because positions count from the first column.
@@ -174,7 +174,7 @@ def scores(rules: Rules, logits: Array, tokens: Sequence[int], *, prompt: int, l
 
 
 def _penalise(changed: Array, tokens: Sequence[int], penalty: float) -> None:
-    """Repetition penalty: make each token that occurs in the row less likely, once per token."""
+    """Repetition penalty: make each token that occurs in the row less likely, however often the token occurs."""
     import numpy as np
 
     seen = np.unique(np.asarray(tokens))
@@ -192,7 +192,7 @@ def _repeating(tokens: Sequence[int], size: int) -> list[int]:
 
 
 def _ending_a_bad_word(rules: Rules, tokens: Sequence[int]) -> list[int]:
-    """Return the tokens that would complete a forbidden sequence; an end token alone is never forbidden."""
+    """Return the ids of the next tokens that would complete a forbidden sequence; a single end token is allowed."""
     ends = [[end] for end in rules.eos_token_id]
     words = (list(word) for word in rules.bad_words_ids if list(word) not in ends)
     return [word[-1] for word in words if list(tokens[max(len(tokens) - len(word) + 1, 0) :]) == word[:-1]]

@@ -1,4 +1,4 @@
-"""Torch modules of models that generate text: whole for validation, and with their past for export."""
+"""Torch modules that generate text: one pass without a KV cache for validation, and with a past for export."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ _ANSWER = 12
 
 
 def whole(model: Any) -> torch.nn.Module:
-    """Return the model as a module for validation, in eval mode: one pass without a cache.
+    """Return a torch module in eval mode that runs the model in one pass without a KV cache, for validation.
 
-    `input_ids`, `attention_mask` [batch, sequence] -> `logits` [batch, sequence, vocabulary]. Positions are counted
-    from the mask, as `generate()` of transformers does. An encoder-decoder model has a third input, `decoder_input_ids`
-    [batch, decoder sequence], and the decoder gives logits for each position of `decoder_input_ids`. `input_specs`
-    leaves `decoder_input_ids` out, because the function `own_answer` computes `decoder_input_ids`.
+    The module takes `input_ids` and `attention_mask`, both [batch, sequence], and returns `logits` [batch, sequence,
+    vocabulary]. The position of a token is counted from the attention mask, as in `generate()` of transformers. An
+    encoder-decoder model has a third input, `decoder_input_ids` [batch, decoder sequence], and the decoder gives logits
+    for each position of `decoder_input_ids`. `input_specs` leaves `decoder_input_ids` out, because the function
+    `own_answer` computes `decoder_input_ids`.
     """
     tokens = _integers(("input_ids", "attention_mask"), ("batch", "sequence"))
     if not model.config.is_encoder_decoder:
@@ -39,7 +40,7 @@ def whole(model: Any) -> torch.nn.Module:
 
 
 def with_past(whole: torch.nn.Module) -> dict[str, torch.nn.Module]:
-    """Return the modules to export, in eval mode: the folder of the artifact for a module's graph -> the module.
+    """Return the modules to export, in eval mode: the artifact's folder for a module's graph -> the torch module.
 
     Each module describes its inputs in `input_specs` and its outputs in `output_specs`. Raises StepError for a model
     whose past is anything but keys and values.
@@ -80,8 +81,8 @@ def by_position(
 ) -> torch.nn.Module:
     """Return a torch module in eval mode that takes and returns tensors by position, as ONNX exporters require.
 
-    `answer` takes `model` and the inputs by name, and returns the outputs by name. The module has the attributes
-    `model`, `input_specs`, and the names of its inputs and outputs in order: `input_names`, `output_names`.
+    The function `answer` takes `model` and the inputs by name, and returns the outputs by name. The module has the
+    attributes `model`, `input_specs`, and the names of its inputs and outputs in order: `input_names`, `output_names`.
     """
     module: torch.nn.Module = _class()(model, answer, dict(specs), tuple(outputs))
     return module.eval()
@@ -106,7 +107,7 @@ def own_answer(whole: torch.nn.Module, ids: torch.Tensor, mask: torch.Tensor) ->
 
 
 def start(model: Any) -> int:
-    """Return the id of the token that a decoder begins with, by the model's configs; 0 where they name none."""
+    """Return the id of the token that a decoder begins with, from the model's configs; 0 where none has it."""
     ids = (getattr(config, "decoder_start_token_id", None) for config in (model.generation_config, model.config))
     return next((token for token in ids if isinstance(token, int)), 0)
 
@@ -177,7 +178,7 @@ def _carried(prefix: str, layers: list[Layer], length: str, part: str | None = N
 
 
 def _integers(names: tuple[str, ...], shape: tuple[str, str]) -> dict[str, Input]:
-    """Return each name of a tensor -> its type and shape; all tensors are int64 and have the shape `shape`."""
+    """Return each name in `names` -> the description of an int64 tensor with the name and the shape `shape`."""
     return {name: Input(name, "int64", shape) for name in names}
 
 
@@ -202,7 +203,7 @@ def _class() -> Any:
     import torch
 
     class NamedTensors(torch.nn.Module):  # type: ignore[misc]
-        """The module that `by_position` returns."""
+        """A torch module that takes and returns tensors by position, made by `by_position`."""
 
         def __init__(self, model: Any, answer: Any, input_specs: dict[str, Input], outputs: tuple[str, ...]) -> None:
             super().__init__()

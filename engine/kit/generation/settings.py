@@ -48,13 +48,13 @@ class Settings:
 
     rules: Rules
     pad_token_id: int
-    """The id that pads rows."""
+    """The id of the token that pads rows."""
     first_token_id: int | None
     """The id of the token that stands for an empty prompt: the BOS token, else the EOS token, else None."""
     decoder_start_token_id: int | None
-    """The token that the decoder of an encoder-decoder model begins with; None for a decoder-only model."""
+    """The id of the token with which the decoder of an encoder-decoder model begins; None for a decoder-only model."""
     max_new_tokens: int
-    """The largest number of new tokens in a row, and the default for a request."""
+    """The largest number of tokens that a request may generate in a row, and the number where a request names none."""
     positions: int | None
     """The largest number of tokens that the model has positions for; None where no limit is known."""
     stop_strings: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Settings:
     """Notes for the log: fields of the model's config that greedy generation ignores."""
 
     def as_json(self) -> dict[str, object]:
-        """Return the settings as JSON values; `Rules(**settings["rules"])` reads the rules again."""
+        """Return the settings as JSON values; `Rules(**settings["rules"])` makes the rules from the values again."""
         return asdict(self)
 
 
@@ -147,7 +147,7 @@ def _start(config: Mapping[str, Any], name: str) -> int:
 def _pad(config: Mapping[str, Any], model_config: Mapping[str, Any], ends: tuple[int, ...]) -> int:
     """Return the id of the token that pads rows: the model's padding token, else its end token, else the token 0.
 
-    Any id may pad rows, because the attention mask hides padding.
+    Any token id may pad rows, because the attention mask hides padding.
     """
     own = (config.get("pad_token_id"), model_config.get("pad_token_id"), *ends)
     return next((number for number in own if isinstance(number, int) and number >= 0), 0)
@@ -176,7 +176,7 @@ def _new_tokens(config: Mapping[str, Any], limit: int | None, positions: int | N
 
 
 def _ids(config: Mapping[str, Any], field: str, name: str) -> tuple[int, ...]:
-    """Return the ids of a field that holds one token or a list; a negative id, as in old configs, means no token."""
+    """Return the token ids in a field with one id or a list of ids; a negative id of an old config means no token."""
     value = config.get(field)
     ids = [] if value is None else value if isinstance(value, list) else [value]
     if not all(isinstance(token, int) for token in ids):

@@ -44,8 +44,8 @@ def draw(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarra
 def prompts(model: onnx.ModelProto, axes: Mapping[str, int]) -> dict[str, np.ndarray]:
     """Return seeded `input_ids` and `attention_mask`, [batch, sequence], as the prompts of a model that generates text.
 
-    The graph's other dynamic axes follow from the batch and the sequence length. Raises StepError where `axes` is not
-    exactly `batch` and `sequence`.
+    All dynamic axes besides `batch` and `sequence` get their extents from the extents of `batch` and `sequence`. Raises
+    StepError where `axes` is not exactly `batch` and `sequence`.
     """
     rows = {name: Input(name, "int64", ("batch", "sequence")) for name in ("input_ids", "attention_mask")}
     _refuse_misfits(rows, axes)
@@ -60,7 +60,7 @@ def _text(specs: Mapping[str, Input], vocabulary: Vocabulary, *, batch: int, len
 
 
 def _refuse_misfits(specs: Mapping[str, Input], axes: Mapping[str, int]) -> None:
-    """Raise StepError where `axes` lacks a dynamic axis of the inputs, or names an axis that is not one of them."""
+    """Raise StepError where `axes` lacks a dynamic axis of the inputs, or names an axis that is not dynamic."""
     dynamic = {axis for value in specs.values() for axis in value.shape if isinstance(axis, str)}
     unknown, open_ended = sorted(set(axes) - dynamic), sorted(dynamic - set(axes))
     if not unknown and not open_ended:

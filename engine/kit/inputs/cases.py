@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 Kind = Literal["sample", "right-padded", "left-padded", "holed", "random", "tensors"]
-"""The origin of a case: one sample, a padded batch of samples by its mask, random inputs, or a user's own tensors."""
+"""The origin of a case: a sample, a batch of samples by its mask, random inputs, or tensors from an .npz file."""
 
 LABEL = "label"
-"""The name of the field (.jsonl) or of the array (.npz) with the expected class of a sample."""
+"""The name of the field (.jsonl) or of the array (.npz) that holds the expected class of each sample."""
 LIST = "cases.json"
 TENSORS = "tensors.npz"
 
@@ -51,7 +51,7 @@ def save(cases: Sequence[Case], directory: Path) -> None:
 
 
 def load(directory: Path) -> list[Case]:
-    """Return the cases that `save` wrote. Raises StepError where the directory holds no cases."""
+    """Return the cases that the function `save` wrote. Raises StepError where the directory holds no cases."""
     import numpy as np
 
     if not (directory / LIST).is_file():
@@ -62,7 +62,7 @@ def load(directory: Path) -> list[Case]:
 
 
 def count_kinds(cases: Iterable[Case]) -> dict[str, int]:
-    """Return the number of cases of each kind."""
+    """Return each kind of case -> the number of cases of that kind."""
     counts: dict[str, int] = {}
     for case in cases:
         counts[case.kind] = counts.get(case.kind, 0) + 1

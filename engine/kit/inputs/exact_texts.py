@@ -21,8 +21,8 @@ _APART = 7
 def draw(tokenizer: Tokenizer, *, rows: int, tokens: int, paired: bool = False) -> list[list[str]]:
     """Return `rows` rows of one text each, or of a pair, with exactly `tokens` tokens, special tokens included.
 
-    The texts are words of the built-in samples. Raises StepError where the tokenizer's limit is below `tokens`, or
-    where no row with exactly `tokens` tokens is found.
+    The texts consist of words from the samples that come with this project. Raises StepError where the tokenizer's
+    limit is below `tokens`, or where no row with exactly `tokens` tokens is found.
     """
     limit = (tokenizer.backend.truncation or {}).get("max_length")
     if limit is not None and tokens > limit:

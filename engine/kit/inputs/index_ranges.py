@@ -1,4 +1,4 @@
-"""Index ranges: the number of valid values of an integer input, which is the number of rows of the indexed table."""
+"""Index ranges: the number of values that an integer input may have, by the rows of the table that it indexes."""
 
 from __future__ import annotations
 

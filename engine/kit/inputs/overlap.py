@@ -11,9 +11,9 @@ from pathlib import Path
 from engine.kit.inputs.cases import LABEL
 
 _LARGEST = 64 << 20
-"""The size in bytes up to which `recipe check` reads a file.
+"""The largest size in bytes of a file of samples that `recipe check` reads.
 
-For a larger file, only `validate-onnx` finds an overlap.
+Where a file is larger, only the step `validate-onnx` finds samples that occur in both calibration and validation.
 """
 
 

@@ -22,12 +22,12 @@ _LENGTHS = (3, 8, 16, 33, 64, 128)
 _LONGEST = 512
 """The largest number of tokens of a random row, unless the model needs longer rows.
 
-Most encoders have 512 positions.
+Most encoder models have embeddings for 512 positions.
 """
 _UNSEEN = ({"batch": 1, "other": 16}, {"batch": 2, "other": 24}, {"batch": 3, "other": 9})
-"""Sets of extents for dynamic axes without a profile: `batch` for a first axis, `other` for any further axis."""
+"""Sets of extents for dynamic axes without a profile: `batch` for an input's first axis, `other` for later axes."""
 _LARGEST = 1 << 23
-"""The largest number of elements of a random tensor: a profile's maximum extents for images may need gigabytes."""
+"""The largest number of elements of a random tensor, because images of a profile's maximum may need gigabytes."""
 
 
 def rows(vocabulary: Vocabulary, limits: RowLimits, *, seed: int = SEED) -> list[Row]:
@@ -47,8 +47,9 @@ def tensors(
 ) -> Iterator[dict[str, np.ndarray]]:
     """Yield sets of random inputs. Floats are normally distributed, integers are below `ranges`, and masks are 0 or 1.
 
-    Each profile gives three sets, with its minimum, optimum and maximum extents. A set of inputs with a tensor of more
-    than `largest` elements is left out. Raises StepError for an input of unknown shape or of a type that numpy lacks.
+    Each profile gives three sets of inputs, with the profile's minimum, optimum and maximum extents. A set of inputs
+    with a tensor of more than `largest` elements is left out. Raises StepError for an input of unknown shape or of a
+    type that numpy lacks.
     """
     import numpy as np
 
@@ -66,13 +67,13 @@ def tensors(
 
 
 def vocabulary(specs: Mapping[str, Input], ranges: Mapping[str, int]) -> Vocabulary:
-    """Return the numbers of token ids and token types that a graph has embeddings for; 2 where a number is unknown."""
+    """Return the numbers of token ids and token types for which a graph has embeddings; 2 for an unknown number."""
     types = ranges.get("token_type_ids", 2) if "token_type_ids" in specs else 1
     return Vocabulary(tokens=ranges.get("input_ids", 2), types=types)
 
 
 def limits(specs: Mapping[str, Input], profile: Profile, longest: int | None) -> RowLimits:
-    """Return the batch sizes and sequence lengths of a profile; for an axis without a profile, those of the graph."""
+    """Return the limits of batch size and sequence length, the profile's or, for an axis without one, the graph's."""
     free = RowLimits.of(specs, longest)
     axes = specs["input_ids"].shape
     ranges = [profile.get(axis) if isinstance(axis, str) else None for axis in axes]

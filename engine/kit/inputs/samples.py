@@ -80,7 +80,7 @@ def texts(path: Path) -> list[SampleText]:
 def tokenize(
     texts: list[SampleText], checkpoint: Path, specs: Mapping[str, Input], *, longest: int | None = None
 ) -> list[Case]:
-    """Return a case for each text, of `longest` tokens at most.
+    """Return a case for each text; the texts are cut to `longest` tokens.
 
     Raises StepError where the model takes no tokens or has no tokenizer.
     """

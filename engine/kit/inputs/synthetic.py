@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engine.kit.onnx.onnx_files import Input
 
 MASKS = ("full", "right-padded", "left-padded", "holed")
-"""The masks that `mask` makes, by name."""
+"""The names of the kinds of mask that the function `mask` makes."""
 _PIXELS = 256
 """A uint8 tensor usually holds pixels, whose values are 0 to 255."""
 _FLOATS = frozenset({"float16", "float32", "float64"})
@@ -77,7 +77,7 @@ def row(generator: np.random.Generator, vocabulary: Vocabulary, length: int) -> 
 
 
 def rows(seed: int, vocabulary: Vocabulary, lengths: Iterable[int]) -> list[Row]:
-    """Return a random row of tokens for each of the lengths, drawn in this order by one generator."""
+    """Return a random row of tokens for each length; one generator draws the rows in the order of the lengths."""
     import numpy as np
 
     generator = np.random.default_rng(seed)

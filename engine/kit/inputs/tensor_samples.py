@@ -20,12 +20,13 @@ _NUMBERS = frozenset({"bool", "float16", "float32", "float64"}) | {
 
 
 def read(path: Path, specs: Mapping[str, Input]) -> list[Case]:
-    """Return the rows of an `.npz` file: one array per input, whose first axis counts the samples.
+    """Return the samples of an `.npz` file as cases.
 
-    Where an array has as many axes as the input, each row of the array becomes a row of a batch. Where an array has one
-    axis more than the input, each row of the array is a whole input. A model whose first axis is no batch needs arrays
-    with one axis more than the input. An array `label` may hold expected classes. Raises StepError for an array that is
-    missing, or that has another type or shape than the input.
+    The file has one array for each input, and an array's first axis counts the samples. Where an array has as many axes
+    as the input, each row of the array becomes a row of a batch. Where an array has one axis more than the input, each
+    row of the array is a whole input. A model whose first axis is no batch needs arrays with one axis more than the
+    input. The file may also hold an array `label` with the expected class of each sample. Raises StepError for an array
+    that is missing, or that has another type or shape than the input.
     """
     arrays = _arrays(path)
     for name, spec in specs.items():
@@ -109,7 +110,10 @@ def _labels(path: Path, labels: np.ndarray) -> np.ndarray:
 
 
 def _rows(path: Path, specs: Mapping[str, Input], arrays: Mapping[str, np.ndarray], count: int) -> Iterator[Case]:
-    """Yield a case for each row, or for as many rows as a fixed batch axis takes. Raises StepError for too few rows."""
+    """Yield a case for each row, or for as many rows as a fixed batch axis takes.
+
+    Raises StepError where there are fewer rows than the fixed batch axis takes.
+    """
     whole = {name for name, spec in specs.items() if spec.ranked and arrays[name].ndim > len(spec.shape)}
     fixed = {spec.shape[0] for name, spec in specs.items() if name not in whole and spec.shape}
     step = next((size for size in fixed if isinstance(size, int)), 1) if not whole else 1

@@ -40,7 +40,7 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class RowLimits:
-    """The least and the greatest extent of a text model's axes, equal for a fixed axis; None means no limit."""
+    """The least and the greatest extent of a text model's batch and sequence axes; None means no limit."""
 
     batch: tuple[int, int | None] = (1, None)
     sequence: tuple[int, int | None] = (1, None)
@@ -118,7 +118,7 @@ def masked(
 
 
 def fit(inputs: Mapping[str, np.ndarray], specs: Mapping[str, Input]) -> dict[str, np.ndarray]:
-    """Return the tensors that a model takes, in its integer types; `position_ids` counts the positions of a row."""
+    """Return the tensors that a model takes, in its inputs' types; `position_ids` counts a row's positions from 0."""
     import numpy as np
 
     shape = inputs["input_ids"].shape

@@ -15,9 +15,9 @@ from engine.text import distribution
 
 _FILES = ("tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model", "spm.model")
 _ENDLESS = 1_000_000
-"""The length from which on a tokenizer's limit means no limit: some tokenizers have a limit of 10^30 tokens."""
+"""A tokenizer's limit of this length or more means no limit; some tokenizers have a limit of 10^30 tokens."""
 _SHOWN = 80
-"""The largest number of characters that an error quotes of a text."""
+"""The largest number of characters of a text that an error quotes."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,9 @@ class Tokenizer:
 def load(checkpoint: Path, *, longest: int | None = None) -> Tokenizer | None:
     """Return the checkpoint's tokenizer; None where the checkpoint has none.
 
-    Texts are cut to the least limit of: `longest` (the model's sequence axis), the model's config, its tokenizer's
-    config and sentence-transformers' config. Raises StepError where a file of the tokenizer cannot be read.
+    Texts are cut to the smallest of four limits: `longest` (for the model's sequence axis), and the limits in the
+    model's config, in its tokenizer's config and in sentence-transformers' config. Raises StepError where a file of the
+    tokenizer cannot be read.
     """
     backend = _backend(checkpoint)
     if backend is None:
@@ -93,7 +94,7 @@ def _backend(checkpoint: Path) -> Any:
 
 
 def _converted(checkpoint: Path) -> Any:
-    """Return the fast tokenizer that transformers makes of the files of a slow one. Raises StepError."""
+    """Return the fast tokenizer that transformers makes from the files of a slow tokenizer. Raises StepError."""
     try:
         import transformers
     except ImportError as error:
@@ -116,7 +117,8 @@ def _converted(checkpoint: Path) -> Any:
 def _why(checkpoint: Path, error: Exception) -> list[str]:
     """Return lines of text that tell why transformers could not convert the tokenizer's files.
 
-    transformers tries several readers on a SentencePiece model, and reports only the failure of the last, tiktoken.
+    transformers tries several readers on a SentencePiece model, and reports only the failure of the last reader,
+    tiktoken.
     """
     models = sorted(path.name for path in checkpoint.glob("*.model"))
     if models and "tiktoken" in str(error):

@@ -1,4 +1,4 @@
-"""Activation ranges: the values of a tensor on samples, and the smoothing and scale with the least error on them."""
+"""Activation ranges: a tensor's values on samples, and the smoothing and scale with the least error on the samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calibration: the inputs that a model is calibrated on, which differ from the inputs that it is validated on."""
+"""Calibration: the inputs that a model is calibrated on; samples for calibration must not be cases of validation."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The original model, loaded and run in one way, whatever library runs it."""
+"""The original model, loaded and run through one interface, by PyTorch or by ONNX Runtime."""

@@ -10,7 +10,7 @@ from engine.tasks import Classes, Generates, Task
 
 
 def refuse_other(config: Any, task: Task, loader: str) -> None:
-    """Raise StepError where the model of a config cannot do a task; `loader` is the transformers class for the task."""
+    """Raise StepError where the model of `config` cannot do the task; `loader` names the task's transformers class."""
     family = config.model_type
     if config.is_encoder_decoder and task.generates is not Generates.REWRITES and loader != task.encoder_class:
         raise StepError(
@@ -51,7 +51,8 @@ def refuse_without_padding(model: Any, task: Task) -> None:
 def continues(config: Any) -> bool:
     """Whether the model is a decoder-only model, which continues texts.
 
-    A family with a class for filling masks, such as BERT, counts as decoder-only only if config.json sets `is_decoder`.
+    A family with a class for filling masks, such as BERT, counts as decoder-only where config.json sets `is_decoder`,
+    and not otherwise.
     """
     if config.is_encoder_decoder or not _has_class(config, "AutoModelForCausalLM"):
         return False

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TypedDict
 
 _SEED = 20
-"""The seed of random heads: `reference` and `export` must load the same head."""
+"""The seed of random heads, because the steps `reference` and `export` must load a head with equal weights."""
 
 
 class HeadOptions(TypedDict, total=False):
@@ -16,7 +16,7 @@ class HeadOptions(TypedDict, total=False):
     num_labels: int | None
     """The number of classes that the head tells apart; None stands for the number in config.json."""
     random_head: bool
-    """Whether the head may have random weights where the checkpoint has no fitting ones."""
+    """Whether the head may have random weights where the checkpoint has no weights that fit the head."""
 
 
 @contextlib.contextmanager

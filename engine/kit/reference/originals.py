@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 _CONTINUED = 64
 """The largest number of tokens in a text that a decoder-only original model reads.
 
-The limit keeps the outputs small: a decoder gives a logit for each token of the vocabulary at each position.
+The limit keeps the outputs small, because a decoder gives a logit for each token of the vocabulary at each position of
+the text.
 """
 
 
@@ -56,7 +57,8 @@ def load(
 ) -> Iterator[Original]:
     """Load the original model so that its outputs are equal in every run on one machine.
 
-    The model runs in fp32, on one thread and without graph optimizations. Raises StepError where loading fails.
+    The model runs in fp32, on one thread and without graph optimizations. Raises StepError where the model cannot be
+    loaded.
     """
     if checkpoints.kind(checkpoint) == "onnx":
         yield _onnx(checkpoint)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Tensors = dict[str, np.ndarray]
 
 _TRACED = {"batch": 2, "sequence": 3, "past_sequence": 5, "total_sequence": 8, "encoder_sequence": 7}
-"""The extents of the axes for tracing a model with a past.
+"""The extents of the axes in the inputs that trace a model with a past.
 
 All extents differ, so that an exporter cannot mix up axes.
 """

@@ -1,4 +1,4 @@
-"""Questions: the cases that an original model runs on, from samples, built-in texts or random tensors."""
+"""Questions: the cases that an original model runs on, made from samples, built-in texts or random tensors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ def ask(
 
 
 def drawn(original: Original, profiles: Sequence[Profile], *, seed: int = random_inputs.SEED) -> list[Case]:
-    """Return cases of random inputs within `profiles`. Token models also get batches with masks of every kind."""
+    """Return cases of random inputs within `profiles`.
+
+    A model that takes tokens also gets batches with every kind of attention mask.
+    """
     if original.vocabulary is None:
         return list(_tensors(original, profiles, seed))
     return list(_random_rows(original, original.vocabulary, profiles, seed))
@@ -72,7 +75,7 @@ def _random_rows(original: Original, vocabulary: Vocabulary, profiles: Sequence[
 def masked(
     cases: Sequence[Case], specs: Mapping[str, Input], *, pad: int, limits: RowLimits, prefix: str = ""
 ) -> Iterator[Case]:
-    """Yield batches of rows of the cases, with masks of every kind; nothing for a model that takes no mask.
+    """Yield cases that join rows of `cases` into batches, with every kind of mask; none for a model that takes no mask.
 
     The text of a yielded case names the cases that its rows come from. The name of a yielded case begins with `prefix`.
     """

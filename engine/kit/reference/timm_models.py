@@ -49,8 +49,8 @@ def load(checkpoint: Path, task: str, images: Images, **head: Unpack[HeadOptions
 def example(module: torch.nn.Module, batch: int) -> dict[str, np.ndarray]:
     """Return random images for a loaded model; the numbers are normally distributed, as in normalized images.
 
-    `synthetic.float32_tensor` draws the images, because a batch of images is large. The seed of the random images is
-    the number of images in the batch.
+    `synthetic.float32_tensor` draws the images, because it needs half the memory of `synthetic.tensor`. The seed of the
+    random images is the number of images in the batch.
     """
     import numpy as np
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def fixed(module: torch.nn.Module) -> torch.nn.Module:
-    """Return a copy of a loaded timm model in which convolutions with "same" padding pad by constants.
+    """Return a copy of a loaded timm model in which convolutions with "same" padding get padding of constant widths.
 
     "Same" padding depends on the size of the image. Tracing a convolution with "same" padding writes a dozen operators
     into the graph, which compute the padding again for every batch; constant padding needs one operator.

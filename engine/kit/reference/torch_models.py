@@ -32,7 +32,7 @@ _LISTED = 8
 def load(
     checkpoint: Path, task_name: str, *, images: Images | None = None, **head: Unpack[HeadOptions]
 ) -> torch.nn.Module:
-    """Return the model in fp32, eval mode and eager attention, from local safetensors only.
+    """Return the model as a torch module in fp32, eval mode and eager attention, from local safetensors only.
 
     Where `images` is given and the checkpoint is timm's, `timm_models.load` loads the model. For a model that generates
     text, `generation.modules.whole` makes the module. A model that reads text and generates none takes int64 tensors
@@ -162,7 +162,10 @@ def _from_pretrained(checkpoint: Path, task: Task, num_labels: int | None) -> tu
 
 
 def _class_of(config: Any, task: Task) -> str:
-    """Return the transformers class that loads a model: `encoder_class` for an architecture named ...EncoderModel."""
+    """Return the name of the transformers class that loads a model.
+
+    The class is `task.encoder_class` where the architecture's name ends with `EncoderModel`, else `task.auto_class`.
+    """
     architecture = next(iter(getattr(config, "architectures", None) or ()), "")
     alone = task.encoder_class is not None and architecture.endswith("EncoderModel")
     return str(task.encoder_class if alone else task.auto_class)

@@ -58,7 +58,7 @@ class Signature:
 def max_batch(signature: Signature, requested: int | None, largest: Mapping[str, int]) -> int:
     """Return Triton's max_batch_size; 0 means that Triton joins no requests.
 
-    With max_batch_size 0 the shapes in the configuration have all axes; otherwise they leave out the batch axis.
+    With max_batch_size 0 the shapes in the configuration have all axes; otherwise the shapes leave out the batch axis.
 
     `requested` is the recipe's `max_batch_size`. `largest` is the greatest extent of each axis in the profiles.
     Raises StepError where the recipe requests batches of a model without a free first axis.

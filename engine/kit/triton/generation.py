@@ -27,7 +27,7 @@ from engine.runtimes.triton_tensors import MAX_NEW_TOKENS, STOP, TEXT
 from engine.tasks import AnswerTensor
 
 Graphs = Mapping[str, tuple[Config, Signature]]
-"""The configuration and the signature of each graph, by its folder in a built model.
+"""The configuration and the signature (inputs and outputs) of each graph, by the graph's folder in a built model.
 
 A built model has one folder, `graphs.WHOLE`, or the two folders `graphs.ENCODER` and `graphs.DECODER`.
 """
@@ -81,7 +81,7 @@ def parts(
 
 
 def _graph(serving: Serving, model: Served, kind: GraphPart) -> tuple[Config, Signature]:
-    """Return the configuration and the signature of a graph.
+    """Return the configuration and the signature (inputs and outputs) of a graph.
 
     The configuration has no dynamic batching: Triton could not join requests whose texts have different lengths, and
     joining would copy the large KV cache of each request. A python model joins the rows of several requests itself,

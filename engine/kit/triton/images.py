@@ -55,8 +55,8 @@ def part(name: str, model: Config, signature: Signature, serving: Serving, check
 def _prepared(checkpoint: Path, serving: Serving, channels: int) -> dict[str, Any]:
     """Return the settings for scaling, cropping and normalizing images.
 
-    Mean and standard deviation are taken from the recipe where it has them. All other settings are taken from
-    config.json, and timm's defaults replace the settings that config.json lacks.
+    Mean and standard deviation are taken from the recipe where the recipe names them. Every setting that the recipe
+    does not name is taken from config.json, and timm's defaults replace the settings that config.json lacks.
 
     Raises StepError where config.json names a crop mode or an interpolation that timm's evaluation does not have.
     """

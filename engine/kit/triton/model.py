@@ -1,4 +1,4 @@
-"""The model itself in a Triton repository: its files and its configuration, which depend on its runtime."""
+"""The built model in a Triton repository: its files and its configuration, which depend on the model's runtime."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engine.runtimes.served import Served
 def served(serving: Serving, directory: Path, scratch: Path) -> Served:
     """Return how the runtime serves the package's built model in `directory`: files, backend, inputs and outputs.
 
-    Where the runtime does not know the inputs and outputs of the model, they are read from the ONNX graph.
+    Where the runtime does not know the inputs and outputs of the model, both are read from the ONNX graph.
     """
     execution = serving.execution
     model = execution.by.served(directory, execution, scratch)
@@ -30,7 +30,7 @@ def served(serving: Serving, directory: Path, scratch: Path) -> Served:
 
 
 def config(serving: Serving, model: Served, *, part: Literal["model"] | PartName = "model") -> tuple[Config, Signature]:
-    """Return the configuration and the signature of a model.
+    """Return the configuration and the signature (inputs and outputs) of a model.
 
     `part` is "encoder" or "decoder" where the built model consists of an encoder and a decoder, otherwise "model".
     Raises StepError for a model or a field of the recipe that Triton cannot serve.

@@ -1,4 +1,4 @@
-"""Parts: the models of a repository, each a configuration with files, and the ensemble that joins them."""
+"""Parts: the models of a repository, each of which is a configuration with files, and the ensemble of the models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.kit.triton.config import Config, named
 from engine.tasks import AnswerTensor
 
 TASK = "recipe_task"
-"""The parameter of a configuration that marks the model which clients call; its value is the task."""
+"""The parameter of a configuration that marks a model as one that clients call; the value is the model's task."""
 MASK = "recipe_mask"
 """The parameter of a configuration that holds the mask token, for clients of a model that fills masks."""
 _EMPTY = b"An ensemble has no files of its own, but Triton looks for the folder of its version.\n"
@@ -38,9 +38,9 @@ class Part:
     files: Mapping[str, bytes] = field(default_factory=dict)
     """The name of each file in the folder of the model's version -> the content of the file."""
     beside: Mapping[str, bytes] = field(default_factory=dict)
-    """The name of each file in the model's folder, beside the folder of the model's version -> the file's content."""
+    """Name -> content of each file that lies in the model's folder beside the folder of the version."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """The model's own name of a tensor -> the tensor's name in the ensemble, where the two names differ."""
+    """Name of a tensor in the model -> name of the tensor in the ensemble, for tensors whose two names differ."""
 
 
 def python(

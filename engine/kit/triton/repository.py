@@ -1,4 +1,4 @@
-"""Repository: write a Triton model repository: the built model, the models around it, and the ensemble of them."""
+"""Repository: writes a Triton model repository with the built model, the models around it, and the ensemble of all."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def _kinds(serving: Serving, listed: Sequence[Part]) -> set[str]:
 
 
 def _write(out: Path, part: Part) -> None:
-    """Write a model's folder: its configuration, its files, and the folder of its version."""
+    """Write a model's folder: the configuration, the files, and the folder of the model's version."""
     folder: Path = out / part.config.name / _VERSION
     folder.mkdir(parents=True)
     (folder.parent / configs.FILE).write_text(configs.as_text(part.config), "utf-8")

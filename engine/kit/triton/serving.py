@@ -32,7 +32,7 @@ class Serving(Frozen):
     """For a model of timm: how image files become the model's input tensor."""
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
-    """Mean and standard deviation of each channel of the images, where the recipe has them."""
+    """Mean and standard deviation of each channel of the images; empty where the recipe does not name them."""
     execution: Execution = Execution()
     """How the built model is run: its runtime and the runtime's options, equal for all devices of one kind."""
     fields: Mapping[str, Any] = {}
@@ -67,7 +67,7 @@ class Serving(Frozen):
         )
 
     def code_used(self) -> tuple[str, ...]:
-        """Return the modules whose code is part of the key: modules of the runtime, the task and the task's answers."""
+        """Return the modules whose code the job's key contains: modules of the runtime, the task and its answers."""
         return (*self.execution.code_to_serve, *tasks.modules(self.task), *tasks.makers(self.task))
 
 

@@ -32,7 +32,7 @@ _SIDES = ("left", "right")
 
 @dataclass(frozen=True)
 class ServedTokenizer:
-    """A tokenizer for a package: `row` is its input, one or two texts, and `file` the text of its tokenizer.json."""
+    """A tokenizer for a package: `row` is the tokenizer's input, one or two texts, and `file` is its tokenizer.json."""
 
     tokenizer: tokenizers.Tokenizer
     row: AnswerTensor
@@ -72,10 +72,10 @@ def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[st
 
 
 def _file(tokenizer: tokenizers.Tokenizer, checkpoint: Path, fixed: int | None, task: Task) -> str:
-    """Return the text of tokenizer.json, with truncation and padding.
+    """Return the text of tokenizer.json with the settings for truncation and padding.
 
-    Texts are truncated as in validation, and padded to the longest text of a request or to a fixed length. Where
-    a row is a question and its context, only the context is truncated.
+    Texts are truncated as in validation, and padded to the longest text of a request or to a fixed length. Where a row
+    is a question and a context that holds the answer, only the context is truncated.
     """
     backend = tokenizer.backend
     cut = backend.truncation
@@ -87,7 +87,7 @@ def _file(tokenizer: tokenizers.Tokenizer, checkpoint: Path, fixed: int | None, 
 
 
 def _side(checkpoint: Path) -> str:
-    """Return the side of the padding: from tokenizer_config.json, else from tokenizer.json, else "right"."""
+    """Return the side on which texts are padded: from tokenizer_config.json, else from tokenizer.json, else "right"."""
     side = str(json_files.settings(checkpoint / "tokenizer_config.json").get("padding_side")).lower()
     own = (json_files.settings(checkpoint / "tokenizer.json").get("padding") or {}).get("direction", "right")
     return side if side in _SIDES else str(own).lower()

@@ -54,8 +54,8 @@ def add(folder: Path, config: Any, files: Mapping[str, Path] | None) -> None:
     """Copy the files that a model's warm-ups read into the model's folder.
 
     Where `files` is None, the warm-ups that read files are removed from `config`, and no file is copied. The step
-    `bench` passes None, because `bench` warms the server with calls of its own. Raises StepError for a file whose size
-    differs from the size of one row of the input.
+    `bench` passes None for `files`, because `bench` warms the server with calls of its own. Raises StepError for a file
+    whose size differs from the size of one row of the warm-up's input.
     """
     from tritonclient.grpc import model_config_pb2
 

@@ -1,4 +1,4 @@
-"""Facts of the machine for ONNX Runtime: which of its distributions is installed."""
+"""Facts of the machine for ONNX Runtime: which of ONNX Runtime's distributions is installed."""
 
 from engine.known import FACTS, Fact
 from engine.machine import tools

@@ -32,7 +32,7 @@ def fuse(model: Path, scratch: Path, *, skip_layer_norm: bool) -> onnx.ModelProt
     from onnxruntime.transformers.fusion_options import FusionOptions
     from onnxruntime.transformers.optimizer import optimize_by_fusion
 
-    # `optimize_model` would do the two steps below in one, but it needs torch. Constants are folded first, since fusion
+    # `optimize_model` would fold and fuse in one call, but needs torch. Constants are folded first, since fusion
     # matches patterns of folded constants. Sharing equal constants is off: shared constants do not match the patterns.
     ort.optimize(model, scratch, level="basic", disabled=("ConstantSharing",))
     folded = onnx_files.load(scratch)

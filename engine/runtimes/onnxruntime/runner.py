@@ -53,7 +53,7 @@ def runner(
     return Runner(name, lambda inputs: ort.run(session, inputs, _options(-1) if captures else None), prepare)
 
 
-def rival(original: RivalModel, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:  # noqa: ARG001 - it has one
+def rival(original: RivalModel, *, name: str, precision: str, execution: Execution, threads: int) -> Runner:  # noqa: ARG001 - an exported model has its own precision
     """Return the runner of an exported model with ONNX Runtime's defaults, as a user would open the model.
 
     On a GPU the CUDA provider runs the model. Raises StepError where this machine lacks the GPU, or where ONNX Runtime

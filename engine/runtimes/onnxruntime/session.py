@@ -32,7 +32,10 @@ _LEVELS = {
     "all": "ORT_ENABLE_ALL",
 }
 _SILENT = 4
-"""ONNX Runtime's log level "fatal". Messages of lower levels are not printed, as exceptions hold the same text."""
+"""ONNX Runtime's log level "fatal".
+
+ONNX Runtime's messages of lower levels are not printed, as exceptions hold the same text.
+"""
 
 
 def session(
@@ -46,9 +49,10 @@ def session(
     """Open `directory/model.onnx` on a provider, with the options of its `session.json`.
 
     `threads` is the number of threads inside an operator; 0 lets ONNX Runtime choose. `level` (`disabled`, `basic`,
-    `extended`, `all`) takes the place of the optimization level in `session.json`; where neither is set, the level is
-    `all`. With `in_order` the nodes run in the order of the file, as far as ONNX Runtime lets its caller choose the
-    order. Raises StepError where ONNX Runtime refuses the model, or would run it on another provider.
+    `extended`, `all`) takes the place of the optimization level in `session.json`; where neither `level` nor
+    `session.json` sets a level, the level is `all`. With `in_order` the nodes run in the order of the file, as far as
+    ONNX Runtime lets its caller choose the order. Raises StepError where ONNX Runtime refuses the model, or would run
+    it on another provider.
     """
     import onnxruntime
 
@@ -78,8 +82,8 @@ def unoptimized(directory: Path, *, in_order: bool = False) -> onnxruntime.Infer
 def unoptimized_graph(model: onnx.ModelProto, scratch: Path, *, in_order: bool = False) -> onnxruntime.InferenceSession:
     """Open a model that is in memory, on one CPU thread and without optimizations.
 
-    A folder in `scratch` holds the model's files while ONNX Runtime opens the model. Large weights are moved from
-    `model` to a file, so `model` lacks these weights afterwards.
+    A folder in `scratch` holds the model's files while ONNX Runtime opens the model. If `model` is large,
+    its weights are moved to a file, and `model` lacks these weights afterwards.
     """
     with TemporaryDirectory(dir=scratch) as folder:
         onnx_files.save(model, Path(folder))
@@ -105,7 +109,7 @@ def optimize(source: Path, out: Path, *, level: str, disabled: tuple[str, ...] =
 def options(directory: Path) -> dict[str, Any]:
     """Return the session options in `session.json`; an empty mapping where the file is missing.
 
-    Raises StepError for unknown options or levels.
+    Raises StepError for unknown options or levels in `session.json`.
     """
     path = directory / OPTIONS
     if not path.is_file():
@@ -140,7 +144,7 @@ def run(
     """Run a session and return every output by name; `options` are ONNX Runtime's `RunOptions`.
 
     The function `feed` chooses the model's inputs among `inputs` and casts the chosen inputs. Raises StepError where an
-    input is missing, or where ONNX Runtime cannot run the model on these inputs.
+    input of the model is missing, or where ONNX Runtime cannot run the model on these inputs.
     """
     fed = feed(session, inputs)
     names = [value.name for value in session.get_outputs()]
@@ -197,7 +201,7 @@ def _open(
 def _cast(array: np.ndarray, onnx_type: str) -> np.ndarray:
     """Cast an array to an ONNX type of the same kind (int64 -> int32, float32 -> float16).
 
-    ONNX Runtime refuses an array of another kind.
+    ONNX Runtime refuses an array of another kind than its input, for example floats in place of integers.
 
     `onnx_type` is the type as ONNX Runtime writes it: "tensor(float16)".
     """

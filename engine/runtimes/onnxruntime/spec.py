@@ -38,7 +38,7 @@ _BY_BUILD = (
 
 
 def provider_of(target: TargetView) -> Provider:
-    """Return the provider of a target.
+    """Return the execution provider that a recipe's target names, or the default provider of the target.
 
     A target that names no provider gets the CPU provider for a CPU, and the CUDA provider for a GPU.
     """
@@ -50,7 +50,7 @@ def provider_of(target: TargetView) -> Provider:
 def _tensorrt() -> ModuleType:
     """Import TensorRT's checks of recipes, since the TensorRT provider runs a model with TensorRT.
 
-    The code of checks is part of no key.
+    Keys do not contain the code of the checks of recipes.
     """
     return import_module("engine.runtimes.tensorrt.feasible")
 
@@ -162,10 +162,10 @@ class OnnxRuntime(Runtime):
     def fuses(self, target: TargetView) -> Residual | None:
         """Return how transformer operators are fused; None for the TensorRT provider, which knows no fused operators.
 
-        On a CPU, SkipLayerNormalization (a residual addition fused into the normalization) is slower than the two
-        operators in ONNX Runtime 1.30 and 1.31, above all for int8. In ONNX Runtime 1.24 SkipLayerNormalization was not
-        slower than a separate addition and normalization, so measure again when onnxruntime is upgraded. On a GPU,
-        SkipLayerNormalization saves a kernel launch and a round trip through memory.
+        On a CPU, SkipLayerNormalization (a residual addition fused into the normalization) is slower than a separate
+        addition and normalization in ONNX Runtime 1.30 and 1.31, above all for int8. In ONNX Runtime 1.24
+        SkipLayerNormalization was not slower than a separate addition and normalization, so measure again when
+        onnxruntime is upgraded. On a GPU, SkipLayerNormalization saves a kernel launch and a round trip through memory.
         """
         match provider_of(target):
             case Provider.CPU:

@@ -45,8 +45,8 @@ def _profiles(settings: Mapping[str, Any]) -> tuple[Profile, ...]:
 def cached(directory: Path | str, *, prefix: str) -> dict[str, str]:
     """Return the TensorRT provider's options to store engines and kernel timings in a directory, for later sessions.
 
-    The names of the engine files begin with `prefix`. The provider reuses an engine of the same graph, precision, GPU
-    and version of the provider.
+    The names of the engine files begin with `prefix`. ONNX Runtime's TensorRT provider reuses an engine of the same
+    graph, precision, GPU and version of the provider.
     """
     return {
         "trt_engine_cache_enable": "1",

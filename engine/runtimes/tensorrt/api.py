@@ -73,7 +73,7 @@ def use(runtime: str) -> str:
     name = runtime_class.module
     try:
         module: Any = importlib.import_module(name)
-        # A folder with type stubs alone can be imported as well: it is an empty namespace package.
+        # A folder with type stubs alone can be imported as well, as an empty namespace package.
         if not hasattr(module, "Builder"):
             raise ImportError(f"the module {name!r} that is found has no Builder", name=name)  # noqa: TRY301
     except (ImportError, OSError) as error:

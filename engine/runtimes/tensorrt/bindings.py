@@ -62,7 +62,7 @@ class Bindings:
         return bool(self._allocators)
 
     def execute(self) -> None:
-        """Enqueue one run of the engine on the stream. Raises StepError where TensorRT refuses the run."""
+        """Enqueue one run of the engine on the CUDA stream. Raises StepError where TensorRT refuses the run."""
         if self._of.bound is not self:  # other bindings have used the context since
             self._bind()
         if not self._context.execute_async_v3(self._stream.handle):
@@ -113,7 +113,7 @@ class Bindings:
     def _dtype(self, name: str) -> np.dtype[Any]:
         import numpy as np
 
-        to_numpy: Any = trt.nptype  # the stub has no types for it
+        to_numpy: Any = trt.nptype  # the stub has no types for `nptype`
         dtype: np.dtype[Any] = np.dtype(to_numpy(self._engine.get_tensor_dtype(name)))
         return dtype
 

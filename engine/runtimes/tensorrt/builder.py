@@ -55,7 +55,7 @@ class Built:
 def build(order: Order) -> Built:
     """Build an engine with TensorRT or TensorRT-RTX, whichever `api.use` chose.
 
-    Raises StepError with cause and hint where the build fails.
+    Raises StepError with cause and hint where the build of the engine fails.
     """
     logger, log = trt_log.begin()
     builder = trt.Builder(logger)
@@ -125,9 +125,9 @@ def _add_profiles(
 
 
 def _timing_cache(config: tensorrt.IBuilderConfig, stored: bytes | None) -> tensorrt.ITimingCache | None:
-    """Give the builder the stored timing cache.
+    """Give TensorRT's builder the stored timing cache.
 
-    A stored cache of another GPU or TensorRT version is replaced by a new cache.
+    A stored timing cache of another GPU or TensorRT version is replaced by a new timing cache.
     """
     if stored is None:
         return None

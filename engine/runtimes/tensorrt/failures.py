@@ -40,7 +40,7 @@ class Circumstances:
 
 
 def reasons(problems: Sequence[str]) -> list[str]:
-    """Return the last of TensorRT's error messages, without repetitions and messages that explain nothing."""
+    """Return the last error messages of TensorRT, without repetitions and without messages that explain nothing."""
     messages = [problem.strip() for problem in problems if not _NOISE.search(problem)]
     return list(dict.fromkeys(messages))[-_SHOWN:] or ["it gave no reason"]
 

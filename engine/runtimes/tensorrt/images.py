@@ -31,7 +31,7 @@ def refuse(loaded: LoadedRecipeView, named: ImageTag) -> None:
 
 
 def _loads(loaded: LoadedRecipeView, version: str, image: Image) -> bool:
-    """Tell whether the image loads the engines that a version of TensorRT builds by this recipe."""
+    """Tell whether the image loads the engines that a version of TensorRT builds from the recipe."""
     compatible = bool(loaded.recipe.tensorrt.get("version_compatible"))
     return versions.loads_engine(image.tensorrt, built_by=version, version_compatible=compatible)
 

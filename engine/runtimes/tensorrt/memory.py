@@ -56,7 +56,7 @@ class Forecast:
 
 
 def forecast(model: onnx.ModelProto, extents: Mapping[str, int]) -> Forecast:
-    """Return the memory that the main graph needs at these sizes of its axes; external data need not be loaded."""
+    """Return the memory that the main graph needs at the sizes `extents`; external data need not be loaded."""
     graph = model.graph
     weights = sum(external_data.stored_bytes(tensor) for tensor in onnx_files.tensors(model))
     sizes = {value.name: _bytes(value, extents) for value in (*graph.input, *graph.value_info, *graph.output)}

@@ -18,9 +18,9 @@ from engine.runtimes.tensorrt.api import EngineRuntime, engine_runtime
 from engine.step import Frozen
 
 PLAN = "model.plan"
-"""The file of a TensorRT engine in an artifact."""
+"""The name of a TensorRT engine's file in an artifact."""
 FILE = "passport.json"
-"""The file of an engine's passport, in the engine's directory."""
+"""The name of the file with an engine's passport, in the engine's directory."""
 _MOST_BYTES = 1 << 50
 """The largest size of an engine that a passport may state.
 
@@ -52,7 +52,7 @@ class Precision(Frozen):
     network: Mapping[str, int]
     engine: Mapping[str, int] | None = None
     unknown: str = ""
-    """The reason why the types of the engine's layers are not known; empty where they are."""
+    """The reason why the types of the engine's layers are not known; an empty text where the types are known."""
 
 
 class Onnx(Frozen):
@@ -99,7 +99,7 @@ class Passport(Frozen):
 
     @property
     def largest(self) -> dict[str, int]:
-        """The largest size of each axis in any profile."""
+        """The largest size of each axis in any profile of the engine."""
         sizes: dict[str, int] = {}
         for profile in self.profiles:
             for name, extents in profile.items():
@@ -109,7 +109,7 @@ class Passport(Frozen):
         return sizes
 
     def takes(self, shapes: Mapping[str, tuple[int, ...]]) -> bool:
-        """Tell whether a profile takes inputs of these shapes; the answer is True for an engine without profiles."""
+        """Tell whether a profile takes inputs of the given shapes; the answer is True if the engine has no profiles."""
         return not self.profiles or any(
             all(within(shapes[name], extents.min, extents.max) for name, extents in profile.items() if name in shapes)
             for profile in self.profiles
@@ -184,8 +184,8 @@ def refuse_elsewhere(passport: Passport, here: LoadingMachine) -> None:
 
     The rules are NVIDIA's ("Engine Compatibility" in the TensorRT documentation): an engine runs with one version of
     TensorRT, on one operating system, and on the GPU model that built it. The option `compatibility` lets an engine run
-    on further GPU models. A version-compatible engine also runs with later versions of TensorRT that have the same
-    major number.
+    on other GPU models than the GPU that built the engine. A version-compatible engine also runs with later versions of
+    TensorRT that have the same major number.
     """
     differing = [
         f"{field}: the engine is for {_listed(expected)}, this machine has {actual}"

@@ -57,11 +57,11 @@ class Progress:
                 self._say(name)
 
     def share(self) -> float:
-        """Return the share of the build that is done, from 0 to 1.
+        """Return the share of the engine's build that is done, from 0 to 1.
 
         A step of TensorRT's builder that is not finished counts by the finished share of the phase inside the step. The
-        returned share never falls, although the phases inside one step come one after the other and each phase begins
-        at 0.
+        returned share never falls, although the phases inside one step of TensorRT's builder come one after the other
+        and each phase begins at 0.
         """
         outermost = next((name for name, phase in self.phases.items() if phase.parent is None), None)
         self.furthest = max(self.furthest, self._share(outermost))

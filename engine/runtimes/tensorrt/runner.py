@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def runner(
     directory: Path, execution: Execution, *, name: str, threads: int = 0, new_tokens: int | None = None
 ) -> Runner:
-    """Return the runner of `directory/model.plan`.
+    """Return the runner of the engine `directory/model.plan`.
 
     Raises StepError where this machine lacks the engine's GPU or TensorRT, or where the engine's passport does not fit
     this machine.
@@ -69,7 +69,7 @@ class _Engine:
     """A loaded engine, with an execution context for each profile that has been used."""
 
     def __init__(self, plan: bytes, *, cuda_graph: bool, host_code: bool = False) -> None:
-        """Load an engine. With `host_code`, libraries inside the engine may run.
+        """Load an engine. With `host_code`, TensorRT may run libraries that are inside the engine.
 
         Raises StepError where TensorRT refuses the engine.
         """
@@ -125,7 +125,7 @@ class _Engine:
         return Bindings(context, self._stream, inputs={name: inputs[name] for name in takes}, gives=gives)
 
     def _profile(self, shapes: Mapping[str, tuple[int, ...]]) -> int:
-        """Return the number of the profile that takes these shapes; of several, the one whose opt shapes are nearest.
+        """Return the number of the profile that takes inputs of the given shapes and has the nearest opt shapes.
 
         Where several profiles take the inputs, Triton's TensorRT backend also chooses the profile whose opt shapes are
         nearest ("Model Configuration", "TensorRT Optimization Profile").

@@ -47,7 +47,7 @@ class Engines(Runtime):
     module: ClassVar[str]
     """The name of the Python module that builds and runs engines, and of the distribution with this module."""
     package: ClassVar[str]
-    """The package that pip installs for this runtime."""
+    """The name of the distribution that pip installs for this runtime."""
     install: ClassVar[str]
     """A hint that tells how to install the distribution in `package`."""
     majors: ClassVar[tuple[str, ...]]

@@ -64,7 +64,7 @@ def insert(
     before: Mapping[str, Sequence[onnx.NodeProto]],
     after: Mapping[str, onnx.NodeProto],
 ) -> None:
-    """Insert nodes into the graph of `model`: some before layers, some after them.
+    """Insert nodes into the graph of `model`: some before layers, some after layers.
 
     `before` maps an activation to new nodes, which are inserted in front of the first layer that reads the activation.
     Every layer that reads the activation reads the output of the last new node instead. `after` maps the output of a

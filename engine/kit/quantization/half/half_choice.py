@@ -131,7 +131,7 @@ class _Chooser:
         return takes or any(self.ranges.single(name) and slots.gives(index) for index, name in enumerate(node.output))
 
     def _stays_between(self, node: onnx.NodeProto, halves: set[str], reasons: Mapping[str, str]) -> bool:
-        """Whether half precision would only add casts around a node: its neighbours are float32.
+        """Whether half precision would only add casts around a node, because neighbouring nodes compute in float32.
 
         The answer is true for a node that only moves numbers between float32 neighbours, and for a node that reads
         float32 and gives no float32, such as a comparison.

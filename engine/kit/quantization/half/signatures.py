@@ -1,4 +1,4 @@
-"""Signatures: which inputs and outputs of an operator may be in half precision, by its schema."""
+"""Signatures: which inputs and outputs of an operator may be in half precision, by the operator's schema."""
 
 from __future__ import annotations
 

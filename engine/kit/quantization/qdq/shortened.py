@@ -1,4 +1,4 @@
-"""Shortened: text samples cut to a few tokens, because very short texts have larger outliers than other texts."""
+"""Shortened: copies of text samples cut to a few tokens, because activations of short texts have larger outliers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LENGTHS = (1, 2, 3, 4)
 
 
 def with_some(samples: Sequence[Mapping[str, np.ndarray]], *, every: int) -> list[Mapping[str, np.ndarray]]:
-    """Return the samples, with a shortened copy behind every sample whose number is a multiple of `every`.
+    """Return the samples, with a shortened copy after every sample whose number is a multiple of `every`.
 
     A shortened copy has the first few tokens and the last token of its sample.
 

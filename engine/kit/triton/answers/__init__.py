@@ -1,1 +1,1 @@
-"""Answers: models of a repository that turn a model's outputs into labels, spans or words; a module for each kind."""
+"""Answers: python models that turn a model's outputs into labels, spans or words; each module makes one kind."""

@@ -1,4 +1,4 @@
-"""The code that runs inside Triton's python backend: packages carry unchanged copies of the files of this code."""
+"""The code that runs inside Triton's python backend; packages carry unchanged copies of the files of the code."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Asked:
         self.error = triton.TritonError(why)
 
     def look(self) -> None:
-        """End the rows of a request that its client cancelled."""
+        """End the rows of a request whose client cancelled the request."""
         import triton_python_backend_utils as triton
 
         if self.error is None and not self._finished and self._request.is_cancelled():

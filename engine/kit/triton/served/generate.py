@@ -19,7 +19,7 @@ Response = Any
 class TritonPythonModel:
     """Takes texts and returns generated text: at once, or in pieces where the configuration says `decoupled`.
 
-    Each graph is a Triton model of its own, which this class calls on the same server. The texts of requests that
+    Each graph is a Triton model of its own, which the python model calls on the same server. The texts of requests that
     arrive together are generated as one batch.
     """
 
@@ -105,7 +105,7 @@ class TritonPythonModel:
                     greedy.stop(number)
 
     def _read(self, request: Request) -> Asked:
-        """Read a request; where its inputs are wrong, the returned object carries the error."""
+        """Read a request; where the request's inputs are wrong, the returned object carries the error."""
         asked = Asked(request, streams=self.streams)
         try:
             for text, most, stops in asked.texts(self.settings["max_new_tokens"]):

@@ -61,7 +61,7 @@ class Past:
         return {"attention_mask": self._mask, "position_ids": positions(self._mask, new)}
 
     def _hold(self, response: Response) -> Array:
-        """Keep the keys and values of a response for the next call; return its logits, or None without logits."""
+        """Keep a response's keys and values for the next call; return the response's logits, or None without logits."""
         import triton_python_backend_utils as triton
 
         if response.has_error():
