@@ -10,9 +10,9 @@ from typing import Any
 
 from engine import digest, plugins
 from engine.builder import jobs, registry
+from engine.builder.attempt import damaged
 from engine.builder.jobs import Job
 from engine.builder.worker import WorkerTask, perform
-from engine.errors import StepError
 from engine.recipe.schema import Recipe
 from engine.step import KEY_VARIABLE, Step
 from engine.store import output
@@ -62,10 +62,7 @@ def run_step(step: Step, folder: Path, **inputs: Path | str) -> StepOutput:
     files = output.take(Path(task.out))
     for name, place in inputs.items():
         if _content(place) != before[name]:
-            raise StepError(
-                f"the step {task.name!r} damaged its input {name!r}",
-                hint="a step must work on a copy of what it changes",
-            )
+            raise damaged(task.name, name)
     return StepOutput(Path(task.out), report, files)
 
 

@@ -121,8 +121,13 @@ class Attempt:
     def _refuse_damaged_inputs(self) -> None:
         for name, record in self.inputs.items():
             if not self.lookup.store.is_whole(record):
-                raise StepError(
-                    f"the step {self.job.name!r} damaged its input {name!r}",
-                    [f"a file of the artifact {record.artifact} is not as it was stored"],
-                    "a step that changes a file must work on a copy of the file",
-                )
+                raise damaged(self.job.name, name, f"a file of the artifact {record.artifact} is not as it was stored")
+
+
+def damaged(step: str, name: str, *facts: str) -> StepError:
+    """Return the error of a step that changed the files of its input `name`."""
+    return StepError(
+        f"the step {step!r} damaged its input {name!r}",
+        facts,
+        "a step that changes a file must work on a copy of the file",
+    )

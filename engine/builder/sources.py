@@ -12,9 +12,9 @@ from engine.digest import Digest
 from engine.errors import StepError
 from engine.kit.checkpoints import hub, model_files, packages, weights
 from engine.kit.onnx import onnx_source
+from engine.recipe import paths
 from engine.step import Source
 
-_COMMIT = re.compile(r"[0-9a-f]{40}")
 _REPOSITORY = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
@@ -56,7 +56,7 @@ def resolve(
         local = _local(folder, digest_file, tokenizer=tokenizer)
         return Resolved(local.row, local.location, tuple(dict.fromkeys((*folders, *local.files))))
     if scheme in {"hf", "timm"}:
-        repository = f"timm/{rest}" if scheme == "timm" else rest
+        repository = paths.hub_name(source.uri).partition(":")[2]
         return _on_hub(repository, source.revision or "main", remembered, refresh=refresh)
     raise StepError(
         f"nobody knows how to read the source {source.uri}",
@@ -111,7 +111,7 @@ def _on_hub(repository: str, revision: str, remembered: Callable[[str], str | No
         raise StepError(
             f"{repository!r} is no name of a repository", hint="write hf:OWNER/NAME, as the model's page has it"
         )
-    if _COMMIT.fullmatch(revision):
+    if hub.COMMIT.fullmatch(revision):
         named = f"hf:{repository}@{revision}"
         return Resolved(named, named)
     moving = f"hf:{repository}@{revision}"

@@ -27,9 +27,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.add_recipes(parser)
     parser.add_argument("--to", metavar="STEP", action="append", default=[], help="build no further than this step")
     parser.add_argument("-j", "--jobs", metavar="N", type=amounts.count, help="at most N jobs at a time")
-    parser.add_argument("--refresh", action="store_true", help="look up floating revisions again")
+    options.add_refresh(parser)
     parser.add_argument("--locked", action="store_true", help="build only what the recipe's lock says, else exit 2")
-    parser.add_argument("--frozen", action="store_true", help="trust the lock: look at no source, tool or code")
+    options.add_frozen(parser)
     parser.add_argument(
         "--force", metavar="STEP", action="append", default=[], help="build this step though it is cached"
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe lock`."""
     options.add_recipes(parser, whole=True)
-    parser.add_argument("--refresh", action="store_true", help="look up floating revisions again")
+    options.add_refresh(parser)
 
 
 def run(arguments: argparse.Namespace) -> Exit:

@@ -13,7 +13,7 @@ from engine.errors import Exit, UsageError
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe logs`."""
     options.add_recipes(parser, many=False)
-    parser.add_argument("step", metavar="STEP", nargs="?", help="only this job")
+    options.add_step(parser)
 
 
 def run(arguments: argparse.Namespace) -> Exit:

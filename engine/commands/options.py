@@ -48,6 +48,21 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON for machines")
 
 
+def add_step(parser: argparse.ArgumentParser) -> None:
+    """Add the argument STEP, which chooses one job of the recipe."""
+    parser.add_argument("step", metavar="STEP", nargs="?", help="only this job")
+
+
+def add_refresh(parser: argparse.ArgumentParser) -> None:
+    """Add the option to look up branches and tags of the hub again."""
+    parser.add_argument("--refresh", action="store_true", help="look up floating revisions again")
+
+
+def add_frozen(parser: argparse.ArgumentParser) -> None:
+    """Add the option to build from the lock alone."""
+    parser.add_argument("--frozen", action="store_true", help="trust the lock: look at no source, tool or code")
+
+
 def reading(arguments: argparse.Namespace) -> Reading:
     """Return the values of the options for reading recipes, as keyword arguments for the functions of `engine.api`."""
     return {

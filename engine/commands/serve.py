@@ -45,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log", metavar="FILE", type=Path, help="the server's log (default: build/serve-HTTPPORT.log)")
     parser.add_argument("-j", "--jobs", metavar="N", type=amounts.count, help="build with at most N jobs at a time")
     parser.add_argument("--locked", action="store_true", help="serve only what the recipe's lock says, else exit 2")
-    parser.add_argument("--frozen", action="store_true", help="trust the lock: look at no source, tool or code")
+    options.add_frozen(parser)
     parser.add_argument(
         "--allow-waiting", action="store_true", help="serve what is built, though other packages wait for hardware"
     )

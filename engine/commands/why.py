@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `recipe why`."""
     options.add_recipes(parser, many=False)
-    parser.add_argument("step", metavar="STEP", nargs="?", help="only this job")
-    parser.add_argument("--refresh", action="store_true", help="look up floating revisions again")
+    options.add_step(parser)
+    options.add_refresh(parser)
     options.add_json(parser)
 
 

@@ -7,15 +7,14 @@ from pathlib import Path
 from engine.builder.lookup import PlannedVariant
 from engine.key import leaves, text_of
 from engine.lockfile.content import Lock
+from engine.recipe import paths
 from engine.recipe.paths import PATH_FIELDS
 from engine.step import Source
-
-_HUBS = ("hf:", "timm:")
 
 
 def is_on_hub(source: Source) -> bool:
     """Say whether a source is a repository on a hub, for which a lock has a commit instead of a digest."""
-    return source.uri.startswith(_HUBS)
+    return paths.is_on_hub(source.uri)
 
 
 def name_of(source: Source, variant: PlannedVariant) -> str:
@@ -41,17 +40,12 @@ def _inside(project: Path, uri: str) -> str:
 
 def row_of(name: str, locked: str) -> str:
     """Return a locked source as the row of a key: its digest, or `hf:REPO@COMMIT` for a hub's repository."""
-    return f"{_hub_name(name).rpartition('@')[0]}@{locked}" if name.startswith(_HUBS) else locked
+    return f"{paths.hub_name(name).rpartition('@')[0]}@{locked}" if paths.is_on_hub(name) else locked
 
 
 def pins(lock: Lock) -> dict[str, str]:
     """Return the commit of each hub revision in a lock, by `hf:REPO@REVISION`."""
-    return {_hub_name(name): commit for name, commit in lock.sources.items() if name.startswith(_HUBS)}
-
-
-def _hub_name(name: str) -> str:
-    """Return the repository behind a name: `timm:MODEL` is the repository `hf:timm/MODEL`."""
-    return name.replace("timm:", "hf:timm/", 1) if name.startswith("timm:") else name
+    return {paths.hub_name(name): commit for name, commit in lock.sources.items() if paths.is_on_hub(name)}
 
 
 def recipe_rows(variant: PlannedVariant) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from engine import tasks
+from engine.recipe import paths
 from engine.recipe.schema import ModelSection, RecipePart
 from engine.tasks import Modality
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 _INPUT_OPTIONS = ("layout", "size")
 """The options of `preprocess` that change the shape of the model's input, not only the values of the input."""
-
-_REPOSITORIES = ("timm:", "hf:timm/")
 
 
 class Images(RecipePart):
@@ -42,8 +41,7 @@ def of_timm(model: ModelSection) -> bool:
     architecture, and the key of a job needs the version of the right library (timm or transformers) before the job
     reads the directory.
     """
-    source = model.source.lower()
-    return source.startswith(_REPOSITORIES) or (_for_timm(model.task) and not model.is_onnx_file)
+    return paths.is_of_timm(model.source.lower()) or (_for_timm(model.task) and not model.is_onnx_file)
 
 
 def _for_timm(task: str | None) -> bool:

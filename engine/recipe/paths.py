@@ -25,6 +25,7 @@ _FORMS = {
     "timm": (re.compile(_PART), "timm:NAME, as in timm:resnet18.a1_in1k"),
 }
 _MODEL_FORMS = ("hf", "python", "timm")
+_HUB, _TIMM, _TIMM_ON_HUB = "hf:", "timm:", "hf:timm/"
 _OF_THE_WEB = ("http", "https", "file", "s3")
 """Common URI schemes that no field of a recipe accepts.
 
@@ -249,3 +250,18 @@ def _schemes(field: PathField, scheme: str) -> str:
         return suggestions.did_you_mean(f"`{near[0]}`")
     allowed = ", ".join(f"{form}:" for form in field.forms)
     return f"a path, or one of {allowed}" if allowed else "name a path"
+
+
+def hub_name(source: str) -> str:
+    """Return the name of a source on the hub: `timm:NAME` is the repository `hf:timm/NAME`."""
+    return source.replace(_TIMM, _TIMM_ON_HUB, 1) if source.startswith(_TIMM) else source
+
+
+def is_of_timm(source: str) -> bool:
+    """Tell whether a source is one of timm's repositories on the hub."""
+    return hub_name(source).startswith(_TIMM_ON_HUB)
+
+
+def is_on_hub(source: str) -> bool:
+    """Tell whether a source is a repository on the hub."""
+    return hub_name(source).startswith(_HUB)

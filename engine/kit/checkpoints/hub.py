@@ -16,7 +16,8 @@ from engine.store.copying import copy
 from engine.text import distribution
 
 _DEFAULT_ENDPOINT = "https://huggingface.co"
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+COMMIT = re.compile(r"[0-9a-f]{40}")
+"""The form of a commit: 40 hexadecimal digits."""
 _YES = {"1", "true", "yes", "on"}
 
 
@@ -34,7 +35,7 @@ def commit_of(repository: str, revision: str) -> str:
         return str(_information(place).sha)
     ref = place.cached / "refs" / revision
     commit = ref.read_text().strip() if ref.is_file() else ""
-    if not _COMMIT.fullmatch(commit):
+    if not COMMIT.fullmatch(commit):
         raise hub_errors.offline(f"hf:{repository}", place.hub, f"the commit of {revision}")
     return commit
 
@@ -91,7 +92,7 @@ def _information(place: Repository) -> Any:
 
     def ask() -> Any:
         response = api.model_info(place.name, revision=place.revision, files_metadata=True, timeout=hub_files.PATIENCE)
-        if not _COMMIT.fullmatch(str(response.sha)) or response.siblings is None:
+        if not COMMIT.fullmatch(str(response.sha)) or response.siblings is None:
             raise NotTheHub("the answer names no commit and no files")
         return response
 

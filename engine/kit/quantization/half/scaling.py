@@ -11,6 +11,8 @@ from engine.kit.quantization.half.ranges import Ranges
 from engine.kit.quantization.half.signatures import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     import onnx
 
@@ -90,19 +92,21 @@ def _smaller(model: onnx.ModelProto, weight: onnx.TensorProto, power: int) -> st
     from onnx import numpy_helper
 
     name = f"{weight.name}_over_two_to_the_{power}"
-    if all(tensor.name != name for tensor in model.graph.initializer):
-        values = numpy_helper.to_array(weight) * np.float32(2.0**-power)
-        model.graph.initializer.append(numpy_helper.from_array(values, name))
-    return name
+    return _stored(model, name, lambda: numpy_helper.to_array(weight) * np.float32(2.0**-power))
 
 
 def _constant(model: onnx.ModelProto, power: int) -> str:
     """Return the name of a stored power of two; the first call stores the number."""
     import numpy as np
-    from onnx import numpy_helper
 
     name = f"two_to_the_{power}".replace("-", "minus_")
+    return _stored(model, name, lambda: np.array(2.0**power, np.float32))
+
+
+def _stored(model: onnx.ModelProto, name: str, values: Callable[[], np.ndarray]) -> str:
+    """Return `name`, and add an initializer of this name to the graph where the graph lacks the initializer."""
+    from onnx import numpy_helper
+
     if all(tensor.name != name for tensor in model.graph.initializer):
-        value: np.ndarray = np.array(2.0**power, np.float32)
-        model.graph.initializer.append(numpy_helper.from_array(value, name))
+        model.graph.initializer.append(numpy_helper.from_array(values(), name))
     return name
