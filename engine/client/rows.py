@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import UsageError
+from engine.text.lines import has_surrogates
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,7 +91,7 @@ def _texts(options: Sequence[str], pairs: Sequence[str]) -> list[QueryRow]:
 
 
 def _row(*texts: str) -> QueryRow:
-    if any("\ud800" <= letter <= "\udfff" for text in texts for letter in text):  # UTF-8 cannot encode surrogates
+    if any(map(has_surrogates, texts)):
         raise UsageError("a text is not valid UTF-8", [repr(" | ".join(texts))[:_SHOWN_TEXT]])
     return QueryRow(tuple(texts), label=" | ".join(texts))
 

@@ -11,3 +11,8 @@ def test_a_text_of_several_lines_comes_on_one():
 
 def test_a_longer_text_is_cut_and_says_so():
     assert lines.one_line("a b c d e", 8) == "a b c..."
+
+
+def test_half_a_character_is_a_surrogate():
+    assert lines.has_surrogates("a\ud83d")
+    assert not lines.has_surrogates("a\U0001f600")

@@ -15,6 +15,7 @@ from engine.kit.inputs import tokenizer as tokenizers
 from engine.kit.inputs.cases import LABEL, Case
 from engine.kit.inputs.token_rows import RowLimits
 from engine.kit.onnx.onnx_files import Input
+from engine.text.lines import has_surrogates
 
 if TYPE_CHECKING:
     from engine.kit.inputs.tokenizer import Tokenizer
@@ -118,7 +119,7 @@ def _text(path: Path, number: int, line: str) -> SampleText:
     if unknown or not isinstance(fields.get(first), str) or not isinstance(fields.get(second, default), str):
         facts = [f"unknown: {', '.join(unknown)}"] if unknown else [f"it has: {', '.join(fields) or 'nothing'}"]
         raise StepError(f"{where} has no usable text", [*facts, line[:80]], _FORMS)
-    if any(not _is_unicode(fields.get(field)) for field in (first, second)):
+    if any(has_surrogates(fields.get(field) or "") for field in (first, second)):
         raise StepError(f"{where} holds half a character: a lone surrogate such as \\ud800", [line[:80]])
     label = fields.get(LABEL)
     if isinstance(label, bool) or not isinstance(label, int | str | None):
@@ -141,10 +142,6 @@ def _case(
     inputs = token_rows.fit(token_rows.alone(row, pad=tokenizer.pad, limits=limits), specs)
     shown = text.text if text.pair is None else f"{text.text} | {text.pair}"
     return Case(text.name, shown, "sample", inputs, {}, _label(text, classes))
-
-
-def _is_unicode(text: str | None) -> bool:
-    return text is None or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _label(text: SampleText, classes: Mapping[str, int]) -> int | None:
