@@ -15,5 +15,5 @@ def one_line(text: str, most: int) -> str:
 
 
 def has_surrogates(text: str) -> bool:
-    """Tell whether a text holds half a character: a surrogate such as \\ud800, which UTF-8 cannot encode."""
+    """Tell whether a text holds half a character: a lone surrogate (U+D800 to U+DFFF), which UTF-8 cannot encode."""
     return any("\ud800" <= letter <= "\udfff" for letter in text)
