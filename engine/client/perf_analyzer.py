@@ -23,6 +23,7 @@ from engine.client.model_metadata import ModelMetadata
 from engine.client.requests import InferRequest
 from engine.errors import StepError
 from engine.kit.bench.stats import MS_DIGITS
+from engine.machine import programs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,13 +60,8 @@ def find(named: str | None) -> tuple[Path | None, str]:
     path = shutil.which(named or NAME)
     if path is None:
         return None, f"there is no {named}" if named else f"{NAME} is not on the PATH"
-    try:
-        done = subprocess.run(  # noqa: S603 - the user's own program
-            [path, "--version"], capture_output=True, text=True, timeout=_VERSION_SECONDS, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return None, f"{path} does not run: {error}"
-    line = (done.stdout.strip() or done.stderr.strip() or f"exit {done.returncode}").splitlines()[-1]
+    done = programs.run([path, "--version"], seconds=_VERSION_SECONDS)
+    line = programs.last_line(done)
     version = re.search(r"[0-9]+\.[0-9.]+", line)
     if done.returncode or version is None:
         return None, f"{path} does not run: {line}"

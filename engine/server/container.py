@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine import digest
+from engine.machine import programs
 from engine.server import image_tags
 from engine.server.installation import Installation, Lacking, Launch, Place, options
 from engine.server.layout import targets
@@ -28,8 +28,6 @@ The default size in docker, 64 MB, is too small for the tensors.
 _MODELS = "/models"
 _ANSWER_SECONDS, _PULL_SECONDS = 20, 7200
 """Seconds that docker may take for a query, and for pulling or building an image of several gigabytes."""
-_TIMED_OUT, _CANNOT_RUN = 124, 126
-"""Exit codes of a command that takes too long (124, as in timeout(1)) or cannot run (126, as in shells)."""
 _DIGEST_LENGTH = 12
 """The number of characters that the tag of a derived image takes from a digest."""
 
@@ -92,10 +90,10 @@ def _tool() -> str:
         tool = shutil.which(name)
         if tool is None:
             continue
-        done = _run([tool, "info"], seconds=_ANSWER_SECONDS)
+        done = programs.run([tool, "info"], seconds=_ANSWER_SECONDS)
         if done.returncode == 0:
             return tool
-        silent.append(f"{name} does not answer: {_last(done)}")
+        silent.append(f"{name} does not answer: {programs.last_line(done)}")
     raise Lacking("; ".join(silent) or f"neither {' nor '.join(TOOLS)} is installed")
 
 
@@ -117,7 +115,7 @@ def _dockerfile(image: str, needs: Needs) -> str:
 
 
 def _has(tool: str, image: str) -> bool:
-    return _run([tool, "image", "inspect", image], seconds=_ANSWER_SECONDS).returncode == 0
+    return programs.run([tool, "image", "inspect", image], seconds=_ANSWER_SECONDS).returncode == 0
 
 
 def _fetch(tool: str, base: str, image: str, dockerfile: str) -> None:
@@ -127,31 +125,12 @@ def _fetch(tool: str, base: str, image: str, dockerfile: str) -> None:
     """
     print(f"{Path(tool).name} fetches {base}, several gigabytes; `--server pip` needs none", file=sys.stderr)
     if not _has(tool, base):
-        done = _run([tool, "pull", base], seconds=_PULL_SECONDS)
+        done = programs.run([tool, "pull", base], seconds=_PULL_SECONDS)
         if done.returncode:
-            raise Lacking(f"{base} cannot be pulled: {_last(done)}")
+            raise Lacking(f"{base} cannot be pulled: {programs.last_line(done)}")
     if image != base:
-        done = _run([tool, "build", "--tag", image, "-"], seconds=_PULL_SECONDS, text=dockerfile)
+        done = programs.run([tool, "build", "--tag", image, "-"], seconds=_PULL_SECONDS, text=dockerfile)
         if done.returncode:
-            raise Lacking(f"an image with the packages of the python models cannot be built: {_last(done)}")
-
-
-def _run(command: Sequence[str], *, seconds: float, text: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a command with `text` on its standard input.
-
-    Where the command cannot run or takes too long, the returned exit code is not 0 and the returned error output says
-    why.
-    """
-    try:
-        return subprocess.run(  # noqa: S603 - docker or podman, found on the PATH
-            command, input=text, capture_output=True, text=True, errors="replace", timeout=seconds, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return subprocess.CompletedProcess(command, _TIMED_OUT, "", f"no answer within {seconds:.0f} s")
-    except OSError as error:
-        return subprocess.CompletedProcess(command, _CANNOT_RUN, "", str(error))
-
-
-def _last(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the last line that a command wrote to standard error, else to standard output, else its exit code."""
-    return (done.stderr.strip() or done.stdout.strip() or f"exit {done.returncode}").splitlines()[-1]
+            raise Lacking(
+                f"an image with the packages of the python models cannot be built: {programs.last_line(done)}"
+            )

@@ -11,7 +11,7 @@ from pathlib import Path
 OURS = "engine"
 _COUNTED = (
     *("engine.steps", "engine.kit", "engine.runtimes", "engine.tasks", "engine.server", "engine.client"),
-    *("engine.store.copying", "engine.machine.cpu", "engine.machine.gpu_state"),
+    *("engine.store.copying", "engine.machine.cpu", "engine.machine.gpu_state", "engine.machine.programs"),
 )
 """The modules of this package whose code counts in keys: the modules that do the work of steps."""
 _LOOKED_UP = ("engine.runtimes.registry", "engine.runtimes.triton_images")
