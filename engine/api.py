@@ -73,7 +73,7 @@ def check(recipes: Recipes, **reading: Unpack[Reading]) -> list[Checked]:
 
 
 def why(recipes: Recipes, **reading: Unpack[Reading]) -> list[Finding]:
-    """Return for every job whether it is cached, and if not, the rows of its key that changed."""
+    """Return for every job whether its result is cached; if not, the rows of the job's key that changed."""
     current = session(recipes, **reading)
     findings = current.findings()
     current.lookup.store.leave()

@@ -67,7 +67,7 @@ def run_step(step: Step, folder: Path, **inputs: Path | str) -> StepOutput:
 
 
 def plan_of(recipe: Mapping[str, Any], *kinds: type[Step]) -> tuple[Job, ...]:
-    """Return the jobs of a recipe, planned with the steps `kinds` and all installed steps.
+    """Return the planned jobs of a recipe. The plan may use the step classes `kinds` and all installed steps.
 
     `recipe` maps the fields of a recipe, under their YAML names, to values. Raises StepError where the steps make no
     plan, for example because no step makes the input of another step.

@@ -28,7 +28,7 @@ class Summary:
     records: Mapping[str, Record]
 
     def report(self, section: Section, kind: type[R]) -> R | None:
-        """Return the report whose subject is `section`; None if it is missing or has another type than `kind`."""
+        """Return the first report of type `kind` in a section (validation, precision, bench), or None."""
         reports_of_section = map(self._read, self._about(section))
         return next((report for report in reports_of_section if isinstance(report, kind)), None)
 

@@ -112,7 +112,7 @@ def _generated(row: Mapping[str, np.ndarray]) -> Iterator[str]:
 
 
 def tokens_in(token_ids: np.ndarray) -> int:
-    """Return the number of generated tokens in `token_ids`. Padding tokens, which are -1, do not count."""
+    """Return the number of generated tokens in `token_ids`. Token ids of -1 are padding and are not counted."""
     return int((token_ids >= 0).sum())
 
 

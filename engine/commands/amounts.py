@@ -39,7 +39,7 @@ def count(text: str) -> int:
 
 
 def port(text: str) -> int:
-    """Return the number of a port that a user's text holds. Raises ArgumentTypeError."""
+    """Return the port number that a command-line argument states. Raises ArgumentTypeError."""
     return _within(text, _LAST_PORT)
 
 

@@ -55,7 +55,7 @@ def _differ(old: Rows, new: Rows) -> bool:
 
 
 def _can_be_one(old: LockedOutput | None, new: LockedOutput | None) -> bool:
-    """Say whether two outputs may be equal: an unknown output or artifact may equal any output or artifact."""
+    """Say whether two outputs of a job may have equal content; the answer is yes where one of them is not known."""
     if old is None or new is None:
         return True
     return old.key == new.key and (None in (old.artifact, new.artifact) or old.artifact == new.artifact)

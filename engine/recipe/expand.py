@@ -134,8 +134,9 @@ def _named(root: Node, combination: Mapping[str, Node], numbers: Mapping[str, in
     Raises RecipeError.
 
     If the recipe's name has no placeholder, the variant's name is the recipe's name with all values of the matrix
-    appended. `numbers` maps the path of each axis to the number of the variant's value in the axis. In the name, a
-    value of more than _MAX_SLUG characters is replaced by the last word of the axis's path and the number of the value.
+    appended. `numbers` maps the path of each axis to the number of the variant's value in the axis. In the
+    variant's name, a value of more than _MAX_SLUG characters is replaced by the last word of the path of the axis and
+    the index of the value, for example `source2`.
     """
     node = root.find(["name"])
     if node is None or not isinstance(node.value, str):

@@ -137,8 +137,8 @@ _TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 def axes_of_profile(value: Any) -> Any:
     """Return a profile by axis for a profile in trtexec's form, which is by input: `input_ids: [1x16, 1x128, 8x512]`.
 
-    The axes of a text input are batch and sequence. The sizes of an axis must be the same in all inputs of the profile.
-    A profile that is already written by axis, as in `batch: [1, 8, 32]`, is returned unchanged.
+    The axes of a text input are batch and sequence. An axis that several inputs share must have the same min, opt and
+    max in each. A profile that is already written by axis, as in `batch: [1, 8, 32]`, is returned unchanged.
     """
     if not isinstance(value, Mapping):
         return value

@@ -162,7 +162,7 @@ ONE_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "ModelSequenceBatching.InitialState": (("zero_data", "data_file"),),
     "ModelWarmup.Input": (("zero_data", "random_data", "input_data_file"),),
 }
-"""A mapping from the name of a protobuf message to groups of its fields.
+"""A mapping from the name of a protobuf message to groups of fields that exclude each other.
 
 A protobuf message may have a value in at most one field of each group.
 """

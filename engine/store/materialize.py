@@ -51,7 +51,7 @@ def _turn(store: Store, place: Path) -> Iterator[None]:
 
 
 def is_in_place(store: Store, record: Record, place: Path) -> bool:
-    """Say whether the folder `place` holds exactly a record's artifact, and the folder's marker names the artifact."""
+    """Say whether the folder `place` equals a record's artifact and its marker file names that artifact."""
     try:
         return _holds(store, record, place) and marker(place).read_text() == f"{record.artifact}\n"
     except OSError:

@@ -47,7 +47,7 @@ class Answer:
     settings: Mapping[str, Any]
     """The settings of the postprocessing code, which the package holds as `settings.json`."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """The model's own name of an output -> the name of the output in `takes`, where the two names differ."""
+    """A mapping from the model's name of an output to the postprocessing's name, where the two names differ."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """The name of each further file of the postprocessing -> the file's content."""
     parameters: Mapping[str, str] = field(default_factory=dict)

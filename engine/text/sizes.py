@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 KIB, MIB, GIB, TIB = (1024**power for power in (1, 2, 3, 4))
-"""Bytes in the binary units of memory."""
+"""The number of bytes in a KiB, a MiB, a GiB and a TiB."""
 _BINARY = ["bytes", "KiB", "MiB", "GiB", "TiB"]
 _FACTORS = {
     "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,

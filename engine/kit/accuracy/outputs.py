@@ -1,4 +1,4 @@
-"""Outputs of models: their real positions (with 1 in the attention mask), their vectors, and their usual size."""
+"""Outputs of models: drops padding, splits outputs into vectors to compare, and finds their usual magnitude."""
 
 from __future__ import annotations
 

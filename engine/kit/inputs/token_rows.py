@@ -23,7 +23,7 @@ Masked = Literal["right-padded", "left-padded", "holed"]
 _GROUP = 4
 """The number of rows in a masked batch; a model with a shorter batch axis gets batches with fewer rows."""
 _GROUPS = 2
-"""The number of batches for each kind of mask; fewer where there are too few rows."""
+"""The number of masked batches for each place of the hidden tokens; fewer where the samples are too few."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def fit(inputs: Mapping[str, np.ndarray], specs: Mapping[str, Input]) -> dict[st
 
 
 def _trim(row: Row) -> Row:
-    """Return the row without the hidden tokens before its first and after its last visible token."""
+    """Return the row of tokens without the padding (attention mask 0) at its beginning and its end."""
     (own,) = row["attention_mask"][0].nonzero()
     return {name: tensor[:, own[0] : own[-1] + 1] for name, tensor in row.items()} if len(own) else row
 

@@ -105,7 +105,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class HalfTry:
-    """A try of the search: the largest value allowed in half precision, the number of fp32 nodes, the worst cosine."""
+    """One try of the search for nodes in fp16: the limit on values, the number of fp32 nodes, the worst cosine."""
 
     limit: float
     fp32: int
@@ -156,7 +156,7 @@ class Quantized:
 
 @dataclass(frozen=True)
 class QdqTry:
-    """A try of the search: the quantized share of all MatMuls' multiplications, and the worst and mean cosine."""
+    """One try of the search for MatMuls to quantize: the quantized share, the worst and the mean cosine."""
 
     share: float
     worst: float

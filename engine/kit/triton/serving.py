@@ -36,9 +36,9 @@ class Serving(Frozen):
     execution: Execution = Execution()
     """How the built model is run: its runtime and the runtime's options, equal for all devices of one kind."""
     fields: Mapping[str, Any] = {}
-    """Fields of Triton's ModelConfig for the model itself, as the recipe writes the fields."""
+    """Fields of Triton's ModelConfig that the recipe sets for the main model of the package."""
     models: Mapping[PartName, Mapping[str, Any]] = {}
-    """Fields of Triton's ModelConfig for the other models of the package, as the recipe writes the fields."""
+    """Fields of Triton's ModelConfig that the recipe sets for the other models of the package."""
     max_new_tokens: int | None = None
     """Upper limit of the tokens of a generated answer; None where the recipe names no limit."""
 

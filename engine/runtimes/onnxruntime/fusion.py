@@ -52,7 +52,7 @@ def fuse(model: Path, scratch: Path, *, skip_layer_norm: bool) -> onnx.ModelProt
 
 
 def fused_operators(before: onnx.ModelProto, after: onnx.ModelProto) -> dict[str, int]:
-    """Return how many fused operators `after` has more than `before`, by the operator's name."""
+    """Return for each type of fused operator how many more nodes the model `after` has than the model `before`."""
     counts = _fused(after)
     counts.subtract(_fused(before))
     return {name: count for name, count in sorted(counts.items()) if count > 0}

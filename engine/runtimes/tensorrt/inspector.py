@@ -35,7 +35,7 @@ _SHOWN = 2
 def layer_types(plan: bytes) -> tuple[dict[str, int] | None, str]:
     """Return the number of layers by the type of their output; or None, and the reason why the types are not known.
 
-    The engine must be built with `profiling_verbosity: detailed`, on this machine's GPU, with this process's TensorRT.
+    The engine must have been built with `profiling_verbosity: detailed`, by this TensorRT version, on this GPU.
     """
     logger, log = trt_log.begin()
     runtime = trt.Runtime(logger)

@@ -1,4 +1,4 @@
-"""Options of TensorRT's builder: the model of their values, checks, and how they are set."""
+"""Options of TensorRT's builder: their values as a pydantic model, checks of the values, and setting them."""
 
 # Names and meanings of the options are those of IBuilderConfig, BuilderFlag and MemoryPoolType in NVIDIA's TensorRT
 # API. No option sets a precision: the network is strongly typed and takes its types from the graph.

@@ -222,7 +222,7 @@ def _gpu_fits(passport: Passport, here: LoadingMachine) -> bool:
 def _same(one: str, other: str) -> bool:
     """Tell whether two names mean one GPU model.
 
-    Names that the catalogue of GPUs lacks mean one model only if they are equal.
+    Two names that are not in the catalogue of GPUs mean the same GPU only if the names are equal.
     """
     return one == other or gpus.matches(one, other)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 GOAL = 0.9995
 """The cosine against float32 that the worst sample must reach before the search ends."""
 RELATIVE = 0.04
-"""Upper limit of the error with which the search may end, as a share of the output's largest value.
+"""The search for operators in fp16 ends when no error is above this share of the output's largest value.
 
 The default bound of validation on the largest error in fp16 is 0.05.
 """

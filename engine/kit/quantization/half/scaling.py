@@ -24,7 +24,7 @@ If the largest number of a divided input were smaller, the small numbers of the 
 _SMALL_WEIGHT = 0.125
 """Lower limit of the largest absolute value in a MatMul's weight after the weight was divided for fp16.
 
-A MatMul's weight may become smaller than its input, because the numbers in a weight differ less in size.
+The limit for weights is lower than the limit for inputs, because the absolute values in a weight span a narrower range.
 """
 
 
