@@ -65,8 +65,8 @@ def find(needs: Needs, named: str | None, *, pull: bool) -> InContainer:
     """Return a server in a container, from an image that serves the models of `needs`.
 
     If Triton's image lacks a Python package that the models need, an image is built that adds the package. `named` is
-    the image that the recipe names. With `pull`, an image that is not on this machine is pulled or built. Raises Lacking where
-    neither docker nor podman answers, or where no image can serve the models.
+    the image that the recipe names. With `pull`, an image that is not on this machine is pulled or built. Raises
+    Lacking where neither docker nor podman answers, or where no image can serve the models.
     """
     tool = _tool()
     tag = image_tags.tag_for(needs.engines, named)

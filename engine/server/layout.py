@@ -34,9 +34,9 @@ class BuiltPackage:
 def together(packages: Sequence[BuiltPackage], beside: Path) -> Iterator[Path]:
     """Write one repository with the models of all packages, and remove the repository when the block ends.
 
-    The repository is a new folder in the directory `beside`. The files of the model repository are links to the
-    files of the packages, without copies. The folders of the repository are new, so that a file which a server writes beside a
-    model, such as compiled Python, gets into no package. Model repositories that killed processes left behind are
+    The repository is a new folder in the directory `beside`. The files of the model repository are links to the files
+    of the packages, without copies. The folders of the repository are new, so that a file which a server writes beside
+    a model, such as compiled Python, gets into no package. Model repositories that killed processes left behind are
     removed. Raises UsageError where two packages hold a model of one name, StepError for a package that Triton cannot
     load.
     """
