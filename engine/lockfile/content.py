@@ -24,7 +24,7 @@ class LockedJob:
 
     needs: Rows = field(default_factory=dict)
     reads: Rows = field(default_factory=dict)
-    """For each parameter of the step's `run`, the name of the source that is passed."""
+    """A mapping from a parameter of the step's method `run` to the name of the source (for example samples) that it gets."""
     gates: tuple[str, ...] = ()
     options: Rows = field(default_factory=dict)
     output: LockedOutput | None = None

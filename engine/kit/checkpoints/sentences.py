@@ -68,8 +68,8 @@ def has_pooling(checkpoint: Path) -> bool:
 def pooling(checkpoint: Path) -> Pooling | None:
     """Return the checkpoint's pooling mode: mean, cls or max.
 
-    The result is None for a checkpoint without a Pooling module, with several modes, or with any mode besides mean, cls
-    and max.
+    The pooling mode is None for a checkpoint without a Pooling module, with several modes, or with a mode other than
+    mean, cls and max.
     """
     if not has_pooling(checkpoint):
         return None

@@ -193,5 +193,5 @@ def _rows(tensor: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
 
 
 def _row_count(channels: int, tensors: int) -> int:
-    """Return the number of rows of a float32 tensor that are stored for each half of the samples."""
+    """Return how many rows of one tensor's activations fit into the memory budget, for each half of the samples."""
     return max(_LEAST_ROWS, min(_ROWS, _BUDGET // (2 * 4 * channels * tensors)))
