@@ -24,7 +24,7 @@ class LockedJob:
 
     needs: Rows = field(default_factory=dict)
     reads: Rows = field(default_factory=dict)
-    """A mapping from a parameter of the step's method `run` to the name of the source (for example samples) that it gets."""
+    """A mapping from a parameter of the method `run` to the name of the source (such as samples) that is passed."""
     gates: tuple[str, ...] = ()
     options: Rows = field(default_factory=dict)
     output: LockedOutput | None = None

@@ -57,7 +57,7 @@ def load(serving: Serving, signature: Signature, checkpoint: Path, task: str) ->
 
 
 def part(name: str, model: Config, text: ServedTokenizer, *, also: Collection[str]) -> Part:
-    """Return the tokenizer model: texts in; the inputs of `model` and the further tensors `also` (such as offsets) out."""
+    """Return the tokenizer model, which turns texts into the inputs of `model` and the extra tensors `also`."""
     own = parts.tensors(model.input, model)
     names = {tensor.name for tensor in own}
     gives = [*own, *(tensor for name, tensor in _EXTRA.items() if name in also and name not in names)]
