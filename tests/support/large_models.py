@@ -7,7 +7,7 @@ from typing import Any
 
 import models
 
-from engine.kit.inputs import samples
+from engine.kit.inputs import cases, samples
 from engine.kit.inputs.cases import Case
 from engine.kit.onnx import onnx_files
 from engine.runtimes.onnxruntime import session as ort
@@ -81,10 +81,10 @@ def reference(directory: Path) -> Path:
 
     graph = onnx_files.load_graph(directory / "shaped")
     lines = [samples.SampleText(f"line {number}", text) for number, text in enumerate(SENTENCES, 1)]
-    cases = samples.tokenize(lines, directory / "checkpoint", onnx_files.inputs(graph))
-    cases = calibration.padded(cases, directory / "checkpoint", onnx_files.inputs(graph))
+    tokenized = samples.tokenize(lines, directory / "checkpoint", onnx_files.inputs(graph))
+    tokenized = calibration.padded(tokenized, directory / "checkpoint", onnx_files.inputs(graph))
     session = ort.session(directory / "shaped", threads=1, level="disabled")
-    answered = [Case(case.name, case.text, case.kind, case.inputs, ort.run(session, case.inputs)) for case in cases]
+    answered = [Case(case.name, case.text, case.kind, case.inputs, ort.run(session, case.inputs)) for case in tokenized]
     cases.save(answered, directory / "reference")
     return directory / "reference"
 

@@ -134,7 +134,7 @@ class _Engine:
         ranges: list[str] = []
         for number in range(max(1, self._engine.num_optimization_profiles)):
             ends = {name: self._engine.get_tensor_profile_shape(name, number) for name in shapes}
-            if all(within(shapes[name], least, greatest) for name, (least, _, greatest) in ends.items()):
+            if all(within(shapes[name], shape_of(low), shape_of(high)) for name, (low, _, high) in ends.items()):
                 fitting[number] = sum(_distance(shapes[name], usual) for name, (_, usual, _) in ends.items())
             ranges += [f"profile {number}, {name}: {shape_of(least)} to {shape_of(greatest)}"
                        for name, (least, _, greatest) in ends.items()]  # fmt: skip
