@@ -26,7 +26,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class StepOutput:
-    """What a step left in a test: its output, report and files."""
+    """The results of a step that a test ran: the step's output folder, report and files."""
 
     out: Path
     """The folder with the step's output, read-only as in a store."""

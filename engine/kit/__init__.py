@@ -1,1 +1,1 @@
-"""What steps share, in rooms by what it is about."""
+"""Code that several steps share: a package for each subject, such as ONNX files or inputs."""

@@ -13,7 +13,7 @@ _FIELDS = ("name", "driver_version", "clocks.current.sm", "clocks.max.sm", "cloc
 _SECONDS = 20
 
 Range = tuple[int, int]
-"""The least and the greatest of several values."""
+"""The pair of the least and the greatest of several values that nvidia-smi reported."""
 
 
 @dataclass(frozen=True, kw_only=True)

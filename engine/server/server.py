@@ -103,7 +103,7 @@ class Keeping:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is needed to start a server: the installation of Triton, and the arguments of `start`."""
+    """The data for starting a server: the installation of Triton, and the arguments of `start`."""
 
     installation: Installation
     repository: Path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 ERROR = 300
-"""The most characters of an error of another program in a report or a log."""
+"""The largest number of characters that a report or a log shows of another program's error."""
 _CUT = "..."
 """The end of a shortened text."""
 

@@ -39,7 +39,7 @@ _LEAST_ROWS = 32
 
 @dataclass(frozen=True)
 class Observation:
-    """What a tensor held on one half of the samples: the largest absolute value of each channel, and some rows."""
+    """A tensor's values on one half of the samples: the largest absolute value of each channel, and some rows."""
 
     largest: np.ndarray
     rows: np.ndarray
