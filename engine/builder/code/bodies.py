@@ -76,19 +76,25 @@ class _Body:
 
     @cached_property
     def _own(self) -> frozenset[str]:
-        """The variables that hold only objects that the function itself makes, and that nothing else has."""
-        arguments = self._function.args
-        lone = [each for each in (arguments.vararg, arguments.kwarg) if each is not None]
-        foreign = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *lone)}
-        for node in trees.walk(self._function):
-            match node:
-                case ast.Assign(targets=targets, value=value):
-                    foreign.update(() if _is_fresh(value) else _names(targets))
-                case ast.AnnAssign(target=target, value=ast.expr() as value):
-                    foreign.update(() if _is_fresh(value) else _names([target]))
-                case ast.For(target=target) | ast.comprehension(target=target) | ast.NamedExpr(target=target):
-                    foreign.update(_names([target]))
-        return frozenset(name for name, targets in self._scope.here.items() if not targets and name not in foreign)
+        return own_variables(self._function, self._scope)
+
+
+def own_variables(function: ast.FunctionDef, scope: Scope) -> frozenset[str]:
+    """Return the variables that hold only objects that the function itself makes, and that nothing else has."""
+    arguments = function.args
+    lone = [each for each in (arguments.vararg, arguments.kwarg) if each is not None]
+    foreign = {each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *lone)}
+    for node in trees.walk(function):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                foreign.update(() if _is_fresh(value) else _names(targets))
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                foreign.update(() if _is_fresh(value) else _names([target]))
+            case ast.For(target=target) | ast.comprehension(target=target) | ast.NamedExpr(target=target):
+                foreign.update(_names([target]))
+            case ast.withitem(optional_vars=ast.expr() as target):
+                foreign.update(_names([target]))
+    return frozenset(name for name, targets in scope.here.items() if targets == () and name not in foreign)
 
 
 def _names(targets: Iterable[ast.expr]) -> set[str]:

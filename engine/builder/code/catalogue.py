@@ -28,6 +28,8 @@ LEAST_ARGUMENTS = {"get": 1, "replace": 2, "index": 1, "count": 1}
 
 `Path.replace` takes one argument, and `Queue.get` takes none.
 """
+READING = frozenset({"read", "readline", "readlines", "readinto", "seek", "tell", "close", "send", "throw"})
+"""Attributes of files and generators, which are consumed by whoever reads from them."""
 GROWING = frozenset({"append", "extend", "add", "update", "insert", "sort", "reverse", "setdefault"})
 """Methods that change the list, set or mapping that they belong to."""
 FUNCTIONS = frozenset({

@@ -13,7 +13,8 @@ from functools import cache
 from engine.builder.code import hierarchy, reading
 from engine.builder.code.following import Kind, Target
 from engine.builder.code.messages import Channel
-from engine.builder.code.parts import Code, Member, Reading, Reference, Use, Worded
+from engine.builder.code.parts import CodeReference, ErrorReading, Member, Use, Worded, WrittenCode
+from engine.builder.code.writing import COMPUTED, PRIVATE
 
 READERS = {
     Channel.PRINT: {"redirect_stdout", "redirect_stderr", "stdout =", "stderr =", "print =", "dup2", "__stdout__"},
@@ -27,22 +28,23 @@ READERS = {
     },
 }  # fmt: skip
 """Names with which code can read the messages of a channel in ways that the analysis does not follow."""
-_ANY_MEMBER = frozenset(
-    {"getattr()", "attrgetter", "methodcaller", "__getattribute__", "__dict__", "dir", "getmembers"}
-)
+_ALL_READERS = {name for names in READERS.values() for name in names}
+_LISTING = frozenset({"__getattribute__", "__dict__", "dir", "getmembers", "vars"})
+"""Names with which code can use all members of a class."""
+_NAMING = frozenset({COMPUTED, "attrgetter", "methodcaller"})
 """Names with which code can use members of a class by a name that its text does not show."""
 _SUBCLASSES = "__subclasses__"
 
 
 @dataclass(frozen=True)
-class Node:
+class CodeNode:
     """A statement of a module; without a number, the whole module."""
 
     module: str
     number: int | None = None
 
 
-Place = tuple[str, tuple[Node, ...]]
+Place = tuple[str, tuple[CodeNode, ...]]
 """A name in the text, as dotted words, and the code that the name stands for."""
 
 
@@ -51,7 +53,7 @@ class Flat:
     """What counts of a statement under some rules."""
 
     parts: list[str | Place] = field(default_factory=list)
-    reached: set[Node] = field(default_factory=set)
+    reached: set[CodeNode] = field(default_factory=set)
     mentions: set[str] = field(default_factory=set)
     reads: set[tuple[Target, ...]] = field(default_factory=set)
     imports: set[str] = field(default_factory=set)
@@ -63,18 +65,18 @@ class Flat:
 class Closure:
     """All code that some nodes reach."""
 
-    steps: frozenset[Node] = frozenset()
+    steps: frozenset[CodeNode] = frozenset()
     """The classes of steps, whose hooks only the builder calls."""
-    nodes: dict[Node, Flat] = field(default_factory=dict)
+    nodes: dict[CodeNode, Flat] = field(default_factory=dict)
     modules: dict[str, None] = field(default_factory=dict)
     """The modules that are imported, whose effects count."""
-    idle: dict[Node | str, None] = field(default_factory=dict)
+    idle: dict[CodeNode | str, None] = field(default_factory=dict)
     """Code that no reached code names, but that counts because its module is imported; libraries by name."""
     mentions: set[str] = field(default_factory=set)
     reads: set[tuple[Target, ...]] = field(default_factory=set)
     """The exceptions whose text or attributes some handler reads; () stands for all exceptions."""
 
-    def walk(self, todo: Iterable[Node]) -> None:
+    def walk(self, todo: Iterable[CodeNode]) -> None:
         """Add nodes, and all code that they reach."""
         fresh = list(todo)
         while fresh:
@@ -91,62 +93,68 @@ class Closure:
         """Add what no reached code names: constants and imports that nobody reads, in case that somebody does."""
         names = {name for node in self.nodes for name in reading.refers(node.module, node.number)}
         for module in list(self.modules):
-            nodes = [Node(module, number) for name, number in reading.constants(module) if (module, name) not in names]
+            nodes = [
+                CodeNode(module, number) for name, number in reading.constants(module) if (module, name) not in names
+            ]
             if _SUBCLASSES in self.mentions:
-                nodes += [Node(module, number) for number in reading.classes(module)]
+                nodes += [CodeNode(module, number) for number in reading.classes(module)]
             for name, target in reading.idle_imports(module):
                 if (module, name) in names:
                     continue
                 if target.kind is not Kind.COUNTED:
                     self.idle[f"{target.kind} {target.dotted if target.kind is Kind.LIBRARY else target.words}"] = None
-                elif Node(module) in self.nodes:
+                elif CodeNode(module) in self.nodes:
                     nodes += resolve(target)
             self.idle.update(dict.fromkeys(nodes))
             self.walk(nodes)
 
-    def includes(self, member: Member, node: Node) -> bool:
+    def includes(self, member: Member, node: CodeNode) -> bool:
         """Say whether a member of a class counts."""
         if member.name in self.mentions or (member.use is not Use.PLACE and node not in self.steps):
             return True
-        return member.use is Use.OWN and not _ANY_MEMBER.isdisjoint(self.mentions)
+        if member.use is not Use.OWN:
+            return False
+        named = PRIVATE in self.mentions and not _NAMING.isdisjoint(self.mentions)
+        return named or not _LISTING.isdisjoint(self.mentions)
 
     def reads_message(self, message: Worded) -> bool:
         """Say whether some code may read a message."""
         if message.channel is Channel.DESCRIPTION:
             return False
-        if not READERS[message.channel].isdisjoint(self.mentions):
+        readers = _ALL_READERS if message.channel is Channel.ARGUMENT else READERS[message.channel]
+        if not readers.isdisjoint(self.mentions):
             return True
-        if message.channel is not Channel.ERROR:
+        if message.channel not in {Channel.ERROR, Channel.ARGUMENT}:
             return False
         return any(hierarchy.catches(each, message.classes) for each in self.reads)
 
-    def _add(self, node: Node, flat: Flat) -> list[Node]:
+    def _add(self, node: CodeNode, flat: Flat) -> list[CodeNode]:
         self.nodes[node] = flat
         self.mentions |= flat.mentions
         self.reads |= flat.reads
         return [*flat.reached, *self._import({node.module, *flat.imports})]
 
-    def _import(self, names: Iterable[str]) -> list[Node]:
+    def _import(self, names: Iterable[str]) -> list[CodeNode]:
         """Note modules that Python imports, with all modules that they import; return what counts of them always."""
         todo = [name for name in names if name not in self.modules]
-        nodes: list[Node] = []
+        nodes: list[CodeNode] = []
         while todo:
             name = todo.pop()
             if name in self.modules:
                 continue
             self.modules[name] = None
             module = reading.read(name)
-            nodes += [Node(name, number) for number in module.effects]
+            nodes += [CodeNode(name, number) for number in module.effects]
             todo += [each for each in module.runs if each not in self.modules]
         return nodes
 
-    def _under_rules(self, node: Node) -> Flat:
+    def _under_rules(self, node: CodeNode) -> Flat:
         flat = Flat(depends=True)
         _collect(flat, reading.code_of(node.module, node.number or 0), self, node)
         return flat
 
 
-def of(roots: Iterable[Node], steps: Iterable[Node] = ()) -> Closure:
+def of(roots: Iterable[CodeNode], steps: Iterable[CodeNode] = ()) -> Closure:
     """Return all code that some nodes reach; `steps` are the classes of steps, whose hooks only the builder calls."""
     closure = Closure(frozenset(steps))
     closure.walk(roots)
@@ -155,12 +163,12 @@ def of(roots: Iterable[Node], steps: Iterable[Node] = ()) -> Closure:
 
 
 @cache
-def resolve(target: Target) -> tuple[Node, ...]:
+def resolve(target: Target) -> tuple[CodeNode, ...]:
     """Return the statements that define a target; the whole module where no statement alone defines it."""
     numbers = reading.read(target.module).numbers(target)
     if numbers is None:
-        return (Node(target.module),)
-    return tuple(Node(target.module, number) for number in numbers)
+        return (CodeNode(target.module),)
+    return tuple(CodeNode(target.module, number) for number in numbers)
 
 
 def forget() -> None:
@@ -170,7 +178,7 @@ def forget() -> None:
 
 
 @cache
-def _flat(node: Node) -> Flat | None:
+def _flat(node: CodeNode) -> Flat | None:
     """Return what counts of a node under all rules alike; None for a node to which the rules matter."""
     flat = Flat()
     if node.number is None:
@@ -179,7 +187,7 @@ def _flat(node: Node) -> Flat | None:
             flat.parts.append(module.content)
             return flat
         numbers = (each for each in range(len(module.source.statements)) if reading.code_of(node.module, each).parts)
-        nodes = tuple(Node(node.module, number) for number in numbers)
+        nodes = tuple(CodeNode(node.module, number) for number in numbers)
         flat.parts.append(("", nodes))
         flat.reached.update(nodes)
         return flat
@@ -190,7 +198,7 @@ def _flat(node: Node) -> Flat | None:
     return flat
 
 
-def _collect(flat: Flat, code: Code, rules: Closure | None, node: Node, *, shown: bool = True) -> None:
+def _collect(flat: Flat, code: WrittenCode, rules: Closure | None, node: CodeNode, *, shown: bool = True) -> None:
     """Add what counts of some code; with `shown` False, only what the code reaches, and not its text."""
     flat.mentions |= code.mentions
     flat.imports |= code.imports
@@ -198,11 +206,11 @@ def _collect(flat: Flat, code: Code, rules: Closure | None, node: Node, *, shown
         match part:
             case str():
                 flat.parts += [part] if shown else []
-            case Reference(target):
+            case CodeReference(target):
                 nodes = resolve(target)
                 flat.reached.update(nodes)
                 flat.parts += [(".".join(target.words), nodes)] if shown else []
-            case Reading(classes):
+            case ErrorReading(classes):
                 flat.reads.add(classes)
             case Worded() if rules is not None:
                 is_read = rules.reads_message(part)

@@ -11,20 +11,30 @@ from collections.abc import Iterator
 from engine.builder.code import following, sources, trees
 from engine.builder.code.bindings import Scope
 from engine.builder.code.following import Kind
-from engine.builder.code.sources import Source
+from engine.builder.code.sources import ModuleSource
 from engine.errors import StepError
 
 _WRITING = frozenset({
-    "chmod", "dump", "hardlink_to", "mkdir", "rename", "rmdir", "save", "save_model", "savez", "symlink_to", "tofile",
+    "chmod", "hardlink_to", "mkdir", "rename", "rmdir", "save", "save_model", "savez", "symlink_to", "tofile",
     "touch", "unlink", "write_bytes", "write_text", "writelines",
 })  # fmt: skip
 """Methods that change files."""
-_SYSTEM = ("os.", "shutil.", "subprocess.", "tempfile.", "ctypes.", "signal.")
-_READING = ("os.path.", "os.environ.get", "os.getenv", "os.getpid", "os.cpu_count", "os.fspath", "os.sched_getaffinity")
+_SYSTEM = ("os.", "shutil.", "subprocess.", "tempfile.", "ctypes.", "signal.", "json.dump", "pickle.dump")
+_READING = (
+    "json.dumps",
+    "pickle.dumps",
+    "os.path.",
+    "os.environ.get",
+    "os.getenv",
+    "os.getpid",
+    "os.cpu_count",
+    "os.fspath",
+    "os.sched_getaffinity",
+)
 _READ_MODES = frozenset({"r", "rb", "rt"})
 
 
-def refuse_changes(source: Source) -> None:
+def refuse_changes(source: ModuleSource) -> None:
     """Raise StepError for code that declares that it shapes no output, and yet changes something."""
     if sources.SHAPES.encode() not in source.text:
         return

@@ -81,6 +81,6 @@ def _registers_nothing(target: Target) -> bool:
     return all(_is_plain_base(base, place.source.scope) for base in node.bases)
 
 
-def reads_nobody(source: sources.Source, name: str) -> bool:
+def reads_nobody(source: sources.ModuleSource, name: str) -> bool:
     """Say whether no code of a module reads a name that the module binds."""
     return name not in source.loads and name != "__all__"

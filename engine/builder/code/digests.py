@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 from engine import digest
-from engine.builder.code import closure, hierarchy, numbering, reading, sources
-from engine.builder.code.closure import Closure, Node
+from engine.builder.code import closure, hierarchy, modules, numbering, reading, sources
+from engine.builder.code.closure import Closure, CodeNode
 from engine.digest import Digest
 from engine.errors import StepError
 from engine.step import Step
@@ -35,7 +35,7 @@ def of_step(step: Step) -> Code:
 
 def of_modules(names: tuple[str, ...]) -> Code:
     """Return the code of several modules as one digest, which does not depend on the order of the modules."""
-    roots = [Node(name) for name in dict.fromkeys(names)]
+    roots = [CodeNode(name) for name in dict.fromkeys(names)]
     with _uncollected():
         return _together(closure.of(roots), roots)
 
@@ -73,15 +73,15 @@ def _of_class(kind: type[Step], names: tuple[str, ...]) -> Code:
     return Code(digest.of_rows([(kind.__qualname__, code.digest)]), code.files, code.before)
 
 
-def _roots(kind: type[Step], names: tuple[str, ...]) -> tuple[list[Node], list[Node]]:
+def _roots(kind: type[Step], names: tuple[str, ...]) -> tuple[list[CodeNode], list[CodeNode]]:
     """Return where a step's code begins, and the classes of the step.
 
     The code begins at the step's class, and at all statements of each further module that `code_used` names.
     """
     steps = [node for each in kind.__mro__ for node in _class(each)]
     own = _class(kind)
-    modules = [Node(name) for name in dict.fromkeys(names) if name != kind.__module__ or not own]
-    return [*own, *modules], steps
+    others = [CodeNode(name) for name in dict.fromkeys(names) if name != kind.__module__ or not own]
+    return [*own, *others], steps
 
 
 def _refuse_unshaping_result(kind: type[Step]) -> None:
@@ -96,12 +96,13 @@ def _refuse_unshaping_result(kind: type[Step]) -> None:
         )
 
 
-def _class(kind: type) -> tuple[Node, ...]:
+def _class(kind: type) -> tuple[CodeNode, ...]:
     """Return the statement that defines a class; () where no single statement of a module defines it."""
-    source = sources.of(kind.__module__) if issubclass(kind, Step) else None
+    counts = issubclass(kind, Step) and modules.counts(kind.__module__, kind.__module__)
+    source = sources.of(kind.__module__) if counts else None
     if source is None or source.definition(kind.__qualname__) is None or source.is_dynamic:
         return ()
-    return (Node(kind.__module__, source.names[kind.__qualname__][0]),)
+    return (CodeNode(kind.__module__, source.names[kind.__qualname__][0]),)
 
 
 @contextlib.contextmanager
@@ -116,7 +117,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _together(code: Closure, roots: Iterable[Node]) -> Code:
+def _together(code: Closure, roots: Iterable[CodeNode]) -> Code:
     parts = [reading.read(name) for name in code.modules]
     before = {path: row for part in parts for path, row in part.before}
     files = tuple(dict.fromkeys(file for part in parts for file in part.files))

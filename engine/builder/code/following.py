@@ -10,7 +10,7 @@ from functools import cache
 
 from engine.builder.code import modules, sources
 from engine.builder.code.bindings import ImportTarget, Scope
-from engine.builder.code.sources import Source
+from engine.builder.code.sources import ModuleSource
 
 
 class Kind(StrEnum):
@@ -92,7 +92,7 @@ def meaning(node: ast.expr, scope: Scope) -> Target | None:
 class Definition:
     """The only statement that defines a name at the top level of a module."""
 
-    source: Source
+    source: ModuleSource
     node: ast.stmt
 
 

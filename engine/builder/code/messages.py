@@ -22,6 +22,8 @@ class Channel(StrEnum):
     PRINT = "print"
     WARNING = "warning"
     LOG = "log"
+    ARGUMENT = "argument"
+    """An argument that the called function only puts into messages of any channel."""
     DESCRIPTION = "description"
     """Code that is declared to shape no output."""
 

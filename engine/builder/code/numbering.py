@@ -9,24 +9,24 @@ from collections.abc import Iterable
 
 from engine import digest
 from engine.builder.code import reading
-from engine.builder.code.closure import Closure, Node
+from engine.builder.code.closure import Closure, CodeNode
 from engine.digest import Digest
 
 
-def digest_of(closure: Closure, roots: Iterable[Node]) -> Digest:
+def digest_of(closure: Closure, roots: Iterable[CodeNode]) -> Digest:
     """Return the digest of a closure, which does not depend on the order of the nodes that it begins with."""
     rows: set[tuple[str, str]] = {("root", _text(closure, (root,))) for root in roots}
     for name in closure.modules:
         module = reading.read(name)
         if module.effects:
-            rows.add(("import", _text(closure, [Node(name, number) for number in module.effects])))
+            rows.add(("import", _text(closure, [CodeNode(name, number) for number in module.effects])))
         if module.content:
             rows.add(("data", module.content))
     rows |= {("idle", each if isinstance(each, str) else _text(closure, (each,))) for each in closure.idle}
     return digest.of_rows(sorted(rows))
 
 
-def _text(closure: Closure, roots: Iterable[Node]) -> Digest:
+def _text(closure: Closure, roots: Iterable[CodeNode]) -> Digest:
     """Return the digest of nodes in their order, and of all nodes that they reach in the order of the references."""
     numbers = {node: number for number, node in enumerate(roots)}
     order = list(numbers)

@@ -11,14 +11,14 @@ from engine.builder.code.messages import Channel
 
 
 @dataclass(frozen=True)
-class Reference:
+class CodeReference:
     """A name that stands for code that counts."""
 
     target: Target
 
 
 @dataclass(frozen=True)
-class Reading:
+class ErrorReading:
     """A handler that reads the text or an attribute of the exceptions of some classes; no classes stand for all."""
 
     classes: tuple[Target, ...]
@@ -30,8 +30,8 @@ class Worded:
 
     channel: Channel
     classes: tuple[Target, ...]
-    whole: Code
-    rest: Code
+    whole: WrittenCode
+    rest: WrittenCode
 
 
 class Use(StrEnum):
@@ -51,14 +51,14 @@ class Member:
 
     name: str
     use: Use
-    code: Code
+    code: WrittenCode
 
 
-Part = str | Reference | Reading | Worded | Member
+Part = str | CodeReference | ErrorReading | Worded | Member
 
 
 @dataclass(frozen=True)
-class Code:
+class WrittenCode:
     """The parts of some code in the order of its text."""
 
     parts: tuple[Part, ...] = ()
@@ -71,7 +71,7 @@ class Code:
         """Yield all code that the code refers to, also in messages."""
         for part in self.parts:
             match part:
-                case Reference(target):
+                case CodeReference(target):
                     yield target
                 case Worded():
                     yield from part.whole.references()
@@ -81,14 +81,14 @@ class Code:
 
 
 @dataclass
-class Draft:
+class CodeDraft:
     """Code that is being written."""
 
     parts: list[Part] = field(default_factory=list)
     mentions: set[str] = field(default_factory=set)
     imports: set[str] = field(default_factory=set)
 
-    def code(self) -> Code:
+    def code(self) -> WrittenCode:
         """Return the code, with neighboring texts joined."""
         joined: list[Part] = []
         texts: list[str] = []
@@ -100,4 +100,4 @@ class Draft:
             joined.append(part)
             texts = []
         joined += ["".join(texts)] if texts else []
-        return Code(tuple(joined), frozenset(self.mentions), frozenset(self.imports))
+        return WrittenCode(tuple(joined), frozenset(self.mentions), frozenset(self.imports))

@@ -9,11 +9,22 @@ from functools import cache
 from pathlib import Path
 
 from engine import digest
-from engine.builder.code import bindings, data, declared, definitions, following, members, modules, sources, writing
+from engine.builder.code import (
+    bindings,
+    data,
+    declared,
+    definitions,
+    following,
+    members,
+    modules,
+    sources,
+    unread,
+    writing,
+)
 from engine.builder.code.bindings import ImportTarget
 from engine.builder.code.following import Kind, Target
-from engine.builder.code.parts import Code
-from engine.builder.code.sources import Source
+from engine.builder.code.parts import WrittenCode
+from engine.builder.code.sources import ModuleSource
 
 _MISSING = "no such module"
 
@@ -23,7 +34,7 @@ class Module:
     """What counts of a module's code, and when."""
 
     name: str
-    source: Source | None = None
+    source: ModuleSource | None = None
     """The module's source; None for a module that is compiled or missing."""
     content: str = ""
     """The digest of a compiled module, and of the declared data of any other module; the empty text for no data."""
@@ -46,8 +57,8 @@ class Module:
 def read(name: str) -> Module:
     """Return what counts of a module; raises StepError for a declaration that does not hold."""
     path = modules.file_of(name)
-    if path is None:
-        return Module(name, content=_MISSING)
+    if path is None:  # a folder without `__init__.py`, or nothing
+        return Module(name, content="" if modules.exists(name) else _MISSING)
     source = sources.of(name)
     if source is None:
         before = os.stat(path)
@@ -77,7 +88,7 @@ def read(name: str) -> Module:
 
 
 @cache
-def code_of(name: str, number: int) -> Code:
+def code_of(name: str, number: int) -> WrittenCode:
     """Return a statement of a module as parts."""
     source = sources.of(name)
     if source is None:
@@ -143,6 +154,7 @@ def forget() -> None:
     """Forget the contents of all modules, so that the files are read again."""
     for function in (read, code_of, refers, classes, constants, idle_imports):
         function.cache_clear()
+    unread.forget()
     bindings.forget()
     following.forget()
     sources.forget()

@@ -19,13 +19,14 @@ SHAPES = "shapes_output"
 _DYNAMIC = frozenset({"globals", "locals", "exec", "eval", "__import__"})
 """Functions with which code can reach a module's own names in a way that the text of the code does not show."""
 _MAYBE_DYNAMIC = re.compile(
-    rb"\b(globals|locals|exec|eval|__import__|__getattr__|modules|vars)\b|\*\s*(#.*)?$", re.MULTILINE
+    rb"(?<![.\w])(globals|locals|exec|eval)\b|\bvars\s*\(|__import__|__getattr__|\bsys\s*\.\s*modules|from\s+sys\s+import|import\s*\*"
+    rb"|\bbuiltins\b"
 )
 """A pattern that is in the text of every dynamic module, and of some others; a search for the pattern is fast."""
 
 
 @dataclass(frozen=True)
-class Source:
+class ModuleSource:
     """The text of a module, its syntax tree, and its statements at the top level.
 
     The statements under `if TYPE_CHECKING:`, which never run, are left out.
@@ -75,7 +76,7 @@ class Source:
 
 
 @cache
-def of(module: str) -> Source | None:
+def of(module: str) -> ModuleSource | None:
     """Return the source of a module; None for a module that is missing, compiled or without a file."""
     path = modules.file_of(module)
     if path is None or path.suffix != ".py":
@@ -104,7 +105,7 @@ def of(module: str) -> Source | None:
     typed = {name: targets for name, targets in bindings.bound(checked, package).items() if targets}
     own = {name: tuple(where) for name, where in numbers.items() if name in others}
     here = {**typed, **imported, **{name: (ImportTarget(module, (name,)),) for name in own}}
-    return Source(module, path, before, text, tree, statements, own, Scope(here, here, module, package))
+    return ModuleSource(module, path, before, text, tree, statements, own, Scope(here, here, module, package))
 
 
 def is_unshaping(module: str, words: tuple[str, ...]) -> bool:
@@ -210,11 +211,16 @@ def _declares(within: ast.Module | ast.ClassDef, module: str) -> bool:
 
 def _is_dynamic(node: ast.AST) -> bool:
     match node:
+        case ast.Call(func=ast.Name(id="vars"), args=[]):
+            return True
         case ast.Name(id=name) | ast.Attribute(attr=name, value=ast.Name(id="builtins")):
             return name in _DYNAMIC
-        case ast.Attribute(attr="modules", value=ast.Name(id="sys")) | ast.Call(func=ast.Name(id="vars"), args=[]):
+        case ast.Attribute(attr="modules", value=ast.Name(id="sys")):
             return True
-        case ast.ImportFrom(names=[ast.alias(name="*")]):
+        case (
+            ast.ImportFrom(names=[ast.alias(name="*")])
+            | ast.ImportFrom(module="sys", names=[ast.alias(name="modules")])
+        ):
             return True
     return False
 

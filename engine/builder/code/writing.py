@@ -6,11 +6,11 @@ import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from engine.builder.code import bindings, following, handlers, harmless, members, messages, modules, sources
+from engine.builder.code import bindings, following, handlers, harmless, members, messages, modules, sources, unread
 from engine.builder.code.bindings import ImportTarget, Scope
 from engine.builder.code.following import Kind, Target
 from engine.builder.code.messages import Channel, Message
-from engine.builder.code.parts import Code, Draft, Member, Part, Reading, Reference, Worded
+from engine.builder.code.parts import CodeDraft, CodeReference, ErrorReading, Member, Part, Worded, WrittenCode
 from engine.builder.code.unread import Variables
 
 _OPENED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -20,13 +20,15 @@ The order of import statements can matter in the body of an `if` or `try` statem
 """
 _DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _WORD = re.compile(r"[A-Za-z_]\w{2,40}")
-_COMPUTED = "getattr()"
+COMPUTED = "getattr()"
 """The mention of a call that uses an attribute by a name that the text does not show."""
+PRIVATE = '"_'
+"""The mention of a text that begins as the name of a private attribute does."""
 _ANYWHERE = ast.Module(body=[], type_ignores=[])
 _CHOICE = ast.If(test=ast.Constant(value=True), body=[], orelse=[])
 
 
-def statement(node: ast.stmt, scope: Scope, *, ordered: bool = False) -> Code:
+def statement(node: ast.stmt, scope: Scope, *, ordered: bool = False) -> WrittenCode:
     """Return a statement at the top level of a module as parts.
 
     A name that an import binds is replaced by a reference, so the text stays the same if the name gets an alias or if
@@ -40,7 +42,7 @@ def statement(node: ast.stmt, scope: Scope, *, ordered: bool = False) -> Code:
 
 class _Writer:
     def __init__(self) -> None:
-        self.draft = Draft()
+        self.draft = CodeDraft()
         self._variables: Variables | None = None
         """The variables of the function that is being written; None outside of functions."""
         self._caught: Mapping[str, tuple[Target, ...]] = {}
@@ -76,7 +78,7 @@ class _Writer:
         elif isinstance(node, ast.Import | ast.ImportFrom):
             self._import(node, scope, ordered=not isinstance(within, _OPENED))
         elif isinstance(within, ast.ClassDef) and (use := members.use(node, scope)) is not None:
-            outer, self.draft = self.draft, Draft()
+            outer, self.draft = self.draft, CodeDraft()
             self._node(node, scope)
             outer.parts.append(Member(*use, self.draft.code()))
             self.draft = outer
@@ -116,9 +118,15 @@ class _Writer:
             if _DOTTED.fullmatch(text) and modules.counts(text, scope.module) and modules.exists(text):
                 self._say("Module()")
                 return
-            if _WORD.fullmatch(text):
-                self.draft.mentions.add(text)
+            self._mention(text)
         self._say(f"Constant({text!r})")
+
+    def _mention(self, text: str) -> None:
+        """Note a text that is the name of an attribute, or the beginning of one that is private."""
+        if _WORD.fullmatch(text):
+            self.draft.mentions.add(text)
+        if text.startswith("_") and not text.startswith("__"):
+            self.draft.mentions.add(PRIVATE)
 
     def _call(self, node: ast.Call, scope: Scope) -> None:
         message = messages.of_call(node, scope)
@@ -127,8 +135,21 @@ class _Writer:
             return
         named = isinstance(node.func, ast.Name) and node.func.id in {"getattr", "setattr", "delattr"}
         if named and not any(isinstance(each, ast.Constant) for each in node.args[1:2]):
-            self.draft.mentions.add(_COMPUTED)
-        self._fields(node, scope)
+            self.draft.mentions.add(COMPUTED)
+        words = unread.worded(node, scope)
+        if not words:
+            self._fields(node, scope)
+            return
+        self._say("Call(")
+        self._node(node.func, scope)
+        for argument in (*node.args, *node.keywords):
+            value = argument.value if isinstance(argument, ast.keyword) else argument
+            self._say(f"{argument.arg}=" if isinstance(argument, ast.keyword) else ",")
+            if value in words:
+                self._message(Message(Channel.ARGUMENT, (value,)), value, scope)
+            else:
+                self._node(value, scope)
+        self._say(")")
 
     def _expression(self, node: ast.Expr, scope: Scope) -> None:
         message = messages.of_call(node.value, scope) if isinstance(node.value, ast.Call) else None
@@ -144,8 +165,7 @@ class _Writer:
         elif isinstance(node.exc, ast.Name) and node.exc.id in self._caught:
             self._say(f"Raise({node.exc.id})")
         else:
-            plain = isinstance(node.cause, ast.Name | ast.Constant)  # the cause of an exception is a message, too
-            self._fields(node, scope, skip=("cause",) if plain else ())
+            self._fields(node, scope, skip=_plain_cause(node))
 
     def _assert(self, node: ast.Assert, scope: Scope) -> None:
         self._say("Assert(")
@@ -158,31 +178,33 @@ class _Writer:
     def _message(self, message: Message, node: ast.AST, scope: Scope) -> None:
         """Write a message twice: as a text that counts if the message is read, and without the words."""
         outer = self.draft
-        self.draft = whole = Draft()
-        if message.channel is not Channel.DESCRIPTION:
+        self.draft = whole = CodeDraft()
+        if message.channel is Channel.ARGUMENT:
+            self._node(node, scope)
+        elif message.channel is not Channel.DESCRIPTION:
             wordy = node.value if isinstance(node, ast.Expr) else node
             if isinstance(wordy, ast.Call | ast.Raise):
-                self._fields(wordy, scope)
+                self._fields(wordy, scope, skip=_plain_cause(wordy))
             else:
                 self._node(wordy, scope)
-        self.draft = rest = Draft()
+        self.draft = rest = CodeDraft()
         left = harmless.residue(message.words, scope)
         for each in (*message.kept, *left.calls):
             self._node(each, scope)
-        shared = sorted(name for name in left.consumed if scope.here.get(name) == () and self._reads(name))
+        shared = sorted(name for name in left.consumed if scope.here.get(name) == () and self._shares(name))
         self._say(f"Consumed({', '.join(shared)})" if shared else "")
         if isinstance(node, ast.Raise):
             self._say("Raise(")
             for kind in message.classes:
                 self._target(kind)
             self._say(")")
-        elif isinstance(node, ast.Call):
+        elif isinstance(node, ast.Call) or message.channel is Channel.ARGUMENT:
             self._say(f"{message.channel}()")
         self.draft = outer
         outer.parts.append(Worded(message.channel, message.classes, whole.code(), rest.code()))
 
-    def _reads(self, name: str) -> bool:
-        return self._variables is None or self._variables.reads(name)
+    def _shares(self, name: str) -> bool:
+        return self._variables is None or self._variables.shares(name)
 
     def _function(self, node: bindings.FunctionLike, scope: Scope) -> None:
         inner, outer = scope.function(node), self._variables
@@ -192,7 +214,7 @@ class _Writer:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             self._annotation(node.returns, scope)
             if handlers.reads_exception(node):
-                self.draft.parts.append(Reading(()))
+                self.draft.parts.append(ErrorReading(()))
         self._variables = outer
 
     def _class(self, node: ast.ClassDef, scope: Scope) -> None:
@@ -225,7 +247,7 @@ class _Writer:
         """Write an annotation of a parameter or result as a text that leads nowhere: Python runs no code for it."""
         if node is None:
             return
-        outer, self.draft = self.draft, Draft()
+        outer, self.draft = self.draft, CodeDraft()
         self._node(node, scope)
         text = "".join(_words(part) for part in self.draft.parts)
         self.draft = outer
@@ -238,6 +260,7 @@ class _Writer:
         for value in node.values:
             if isinstance(value, ast.Constant):
                 text += str(value.value)
+                self._mention(str(value.value))
                 continue
             self._say(repr(text) if text else "")
             text = ""
@@ -268,7 +291,7 @@ class _Writer:
                 self._say(f"type {'.'.join((*target.names, *attributes))!r}")
         if not targets:
             if base.id in self._caught and isinstance(base.ctx, ast.Load):
-                self.draft.parts.append(Reading(self._caught[base.id]))
+                self.draft.parts.append(ErrorReading(self._caught[base.id]))
             self.draft.mentions.update(attributes)
             if targets is None:
                 self.draft.mentions.add(base.id)
@@ -286,7 +309,7 @@ class _Writer:
         elif sources.is_unshaping(target.module, target.words):
             self._say("Description()")
         else:
-            self.draft.parts.append(Reference(target))
+            self.draft.parts.append(CodeReference(target))
 
     def _import(self, node: ast.Import | ast.ImportFrom, scope: Scope, *, ordered: bool) -> None:
         for target in bindings.targets(node, scope.package, runs=True):
@@ -301,11 +324,16 @@ class _Writer:
         self.draft.parts.append(text)
 
 
+def _plain_cause(node: ast.AST) -> Sequence[str]:
+    """Return the field of a `raise` statement that only names the cause, which is for people who read the traceback."""
+    return ("cause",) if isinstance(node, ast.Raise) and isinstance(node.cause, ast.Name | ast.Constant) else ()
+
+
 def _words(part: Part) -> str:
     match part:
         case str():
             return part
-        case Reference(target):
+        case CodeReference(target):
             return f":{'.'.join(target.words)}"
     return ""
 
