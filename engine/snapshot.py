@@ -9,7 +9,7 @@ import time
 from _operator import attrgetter
 from zlib import crc32
 
-from engine import ways
+from engine.recipe import ways
 from engine.seal import Seal
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-    from engine.ways import Mark
+    from engine.recipe.ways import Mark
 
 FORMAT = 6
 _PART = 1024

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from engine import ways
 from engine.errors import RecipeError
+from engine.recipe import ways
 from engine.recipe.node import Node, put
 from engine.recipe.outline import dotted
 from engine.recipe.overrides import SET
@@ -19,7 +19,7 @@ from engine.text import suggestions
 from engine.text.places import Position
 
 if TYPE_CHECKING:
-    from engine.ways import Mark
+    from engine.recipe.ways import Mark
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+-]+):(.*)")
 _PART = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"

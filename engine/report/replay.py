@@ -19,15 +19,15 @@ from engine.builder.summary import Summary
 from engine.errors import Exit, UserError
 from engine.events import Ended, Event, Finished, Noticed, Started
 from engine.machine import tools
+from engine.recipe.ways import mark_of
 from engine.report import json_lines, plain
 from engine.snapshot import Candidate
 from engine.store.file_systems import mount_folder, tells_changes
 from engine.store.materialize import is_in_place, marker
 from engine.store.stat_cache import TICK_NS
-from engine.ways import mark_of
 
 if TYPE_CHECKING:
-    from engine.ways import Mark
+    from engine.recipe.ways import Mark
 
 
 def keep(
