@@ -7,7 +7,7 @@ import pytest
 from engine.digest import Digest
 from engine.recipe.load import load
 from engine.store import heads
-from engine.store.heads import NEVER, Head, Heads, JobNote
+from engine.store.heads import NEVER, Head, Heads, JobNote, subject_of
 from engine.store.store import Store
 
 ONE, TWO = (Digest(digit * 32) for digit in "12")
@@ -34,7 +34,7 @@ def recipe(tmp_path):
     """A recipe with a note of its own."""
     (tmp_path / "one.yaml").write_text(RECIPE)
     [loaded] = load(tmp_path / "one.yaml", must_exist=False)
-    return loaded
+    return subject_of(loaded)
 
 
 def note_of(store, recipe):
