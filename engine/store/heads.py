@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
@@ -61,30 +62,25 @@ NEVER = Head(name="", recipe={}, jobs={})
 class Heads:
     """The heads of a store: one note for each recipe file, with the last build of each variant.
 
-    Heads are looked up by recipe file and variant, not by the name of the recipe.
+    A head belongs to a recipe file, as seen from the store, and to a variant. The name of the recipe does not count:
+    recipes of other files or of other projects may have the same name.
     """
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
         self._files: dict[str, dict[str, Head]] = {}
-        self._by_name: dict[str, Head] | None = None
         self._changed: dict[str, dict[str, Head]] = {}
 
     def of(self, loaded: LoadedRecipe) -> Head:
-        """Return the head of a variant.
-
-        For a variant without a head, the method returns the head of a recipe with the same name, or else NEVER (never
-        built).
-        """
-        own = self._file(_name_of(loaded.path, loaded.project)).get(loaded.variant)
-        return own if own is not None else self._named(loaded.recipe.name)
+        """Return the head of a variant; NEVER for a variant that was never built."""
+        return self._file(self._name_of(loaded)).get(loaded.variant, NEVER)
 
     def keep(self, loaded: LoadedRecipe, jobs: Mapping[str, JobNote]) -> None:
         """Put the notes of a build's jobs into the head of the variant.
 
         A job that the build did not reach keeps the note of an earlier build in the head.
         """
-        name = _name_of(loaded.path, loaded.project)
+        name = self._name_of(loaded)
         before = self._file(name).get(loaded.variant, NEVER)
         head = Head(loaded.recipe.name, rows_of(loaded), {**before.jobs, **jobs}, round(time.time()))
         if head != before:
@@ -93,7 +89,7 @@ class Heads:
 
     def path(self, loaded: LoadedRecipe) -> Path:
         """Return the path of a recipe file's note."""
-        return self._notes.path(KIND, _name_of(loaded.path, loaded.project))
+        return self._notes.path(KIND, self._name_of(loaded))
 
     def save(self) -> None:
         """Write the new heads; heads that other builds have written to the same note meanwhile stay."""
@@ -106,10 +102,8 @@ class Heads:
             self._files[name] = _read(self._notes.get(KIND, name))
         return self._files[name]
 
-    def _named(self, name: str) -> Head:
-        if self._by_name is None:
-            self._by_name = {head.name: head for _, heads in _every(self._notes) for head in heads.values()}
-        return self._by_name.get(name, NEVER)
+    def _name_of(self, loaded: LoadedRecipe) -> str:
+        return _name_of(loaded.path, self._notes.root)
 
 
 def _every(notes: Notes) -> Iterator[tuple[str, dict[str, Head]]]:
@@ -199,8 +193,11 @@ def rows_of(loaded: LoadedRecipe) -> dict[str, str]:
 
 
 @cache
-def _name_of(path: Path, project: Path) -> str:
-    """Return a note's name, from the recipe's path in its project: a copy of the project has the same names."""
-    file, root = path.resolve(), project.resolve()
-    relative = file.relative_to(root) if file.is_relative_to(root) else file
+def _name_of(path: Path, store: Path) -> str:
+    """Return a note's name, from the recipe's path relative to the folder in which the store lies.
+
+    If a project is moved or copied together with its store, the names stay. Two projects that share a store have
+    different names, even for recipes with equal paths in their projects.
+    """
+    relative = Path(os.path.relpath(path.resolve(), store.resolve().parent))
     return digest.of_bytes(relative.as_posix().encode("utf-8", "surrogateescape"))
