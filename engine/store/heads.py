@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
@@ -62,8 +63,8 @@ NEVER = Head(name="", recipe={}, jobs={})
 class Subject:
     """The variant that a head is about."""
 
-    note: str
-    """The name of the recipe file's note."""
+    path: Path
+    """The path of the recipe file."""
     variant: str
     """The label with the variant's values of the matrix; empty without a matrix."""
     name: str
@@ -73,46 +74,48 @@ class Subject:
 
 def subject_of(loaded: LoadedRecipe) -> Subject:
     """Return the subject of a loaded variant's head."""
-    name = loaded.recipe.name
-    return Subject(_note_of(loaded.path, loaded.project), loaded.variant, name, _fields_of(loaded))
+    return Subject(loaded.path, loaded.variant, loaded.recipe.name, _fields_of(loaded))
 
 
 class Heads:
     """The heads of a store: one note for each recipe file, with the last build of each variant.
 
-    Heads are looked up by recipe file and variant, not by the name of the recipe.
+    A head belongs to a recipe file, as seen from the store, and to a variant. The name of the recipe does not count:
+    recipes of other files or of other projects may have the same name.
     """
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
         self._files: dict[str, dict[str, Any]] = {}
-        self._own: dict[tuple[str, str], Head | None] = {}
-        self._by_name: dict[str, Head] | None = None
+        self._own: dict[tuple[str, str], Head] = {}
         self._changed: dict[str, dict[str, Head]] = {}
 
     def of(self, subject: Subject) -> Head:
-        """Return the head of a variant.
+        """Return the head of a variant; NEVER for a variant that was never built.
 
-        For a variant without a head, the method returns the head of a recipe with the same name, or else NEVER (never
-        built).
+        Of a note with many heads, only the variant's own head is made of its JSON.
         """
-        own = self._read(subject)
-        return own if own is not None else self._named(subject.name)
+        name = self._name_of(subject)
+        if (name, subject.variant) not in self._own:
+            if name not in self._files:
+                self._files[name] = self._notes.get(KIND, name)
+            self._own[name, subject.variant] = _head(self._files[name].get(subject.variant)) or NEVER
+        return self._own[name, subject.variant]
 
     def keep(self, subject: Subject, jobs: Mapping[str, JobNote]) -> None:
         """Put the notes of a build's jobs into the head of the variant.
 
         A job that the build did not reach keeps the note of an earlier build in the head.
         """
-        before = self._read(subject) or NEVER
+        name, before = self._name_of(subject), self.of(subject)
         head = Head(subject.name, subject.fields, {**before.jobs, **jobs}, round(time.time()))
         if head != before:
-            self._own[subject.note, subject.variant] = head
-            self._changed.setdefault(subject.note, {})[subject.variant] = head
+            self._own[name, subject.variant] = head
+            self._changed.setdefault(name, {})[subject.variant] = head
 
     def path(self, subject: Subject) -> Path:
         """Return the path of a recipe file's note."""
-        return self._notes.path(KIND, subject.note)
+        return self._notes.path(KIND, self._name_of(subject))
 
     def save(self) -> None:
         """Write the new heads; heads that other builds have written to the same note meanwhile stay."""
@@ -120,19 +123,8 @@ class Heads:
             _write(self._notes, name, heads)
         self._changed.clear()
 
-    def _read(self, subject: Subject) -> Head | None:
-        """Return the head in the variant's own note; of a note with many heads only this one is made of its JSON."""
-        place = subject.note, subject.variant
-        if place not in self._own:
-            if subject.note not in self._files:
-                self._files[subject.note] = self._notes.get(KIND, subject.note)
-            self._own[place] = _head(self._files[subject.note].get(subject.variant))
-        return self._own[place]
-
-    def _named(self, name: str) -> Head:
-        if self._by_name is None:
-            self._by_name = {head.name: head for _, heads in _every(self._notes) for head in heads.values()}
-        return self._by_name.get(name, NEVER)
+    def _name_of(self, subject: Subject) -> str:
+        return _name_of(subject.path, self._notes.root)
 
 
 def _every(notes: Notes) -> Iterator[tuple[str, dict[str, Head]]]:
@@ -227,8 +219,11 @@ def _fields_of(loaded: LoadedRecipe) -> dict[str, str]:
 
 
 @cache
-def _note_of(path: Path, project: Path) -> str:
-    """Return a note's name, from the recipe's path in its project: a copy of the project has the same names."""
-    file, root = path.resolve(), project.resolve()
-    relative = file.relative_to(root) if file.is_relative_to(root) else file
+def _name_of(path: Path, store: Path) -> str:
+    """Return a note's name, from the recipe's path relative to the folder in which the store lies.
+
+    If a project is moved or copied together with its store, the names stay. Two projects that share a store have
+    different names, even for recipes with equal paths in their projects.
+    """
+    relative = Path(os.path.relpath(path.resolve(), store.resolve().parent))
     return digest.of_bytes(relative.as_posix().encode("utf-8", "surrogateescape"))
