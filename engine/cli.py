@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
-    from engine.snapshot import Comparison
+    from engine.snapshot import ChangedFiles
 
 
 _INTERRUPTED = 130
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for names that the terminal cannot show
     words = list(sys.argv[1:] if argv is None else argv)
-    comparison = None
+    changes = None
     try:
         if words[:1] == ["build"]:
             from engine import snapshot
@@ -35,8 +35,8 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
             answered = snapshot.answer(words[1:])
             if isinstance(answered, int):
                 _exit(answered, at_once=argv is None)
-            comparison = answered
-        code = _run(words, comparison)
+            changes = answered
+        code = _run(words, changes)
     except KeyboardInterrupt:
         code = _interrupted()
     except OSError as error:
@@ -86,7 +86,7 @@ def _output_lost(error: OSError) -> int:
     return 1
 
 
-def _run(words: list[str], comparison: Comparison | None) -> int:
+def _run(words: list[str], changes: ChangedFiles | None) -> int:
     import signal
 
     from engine.commands import parse
@@ -95,7 +95,7 @@ def _run(words: list[str], comparison: Comparison | None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         arguments = parse(words)
-        arguments.comparison = comparison
+        arguments.changes = changes
         return int(arguments.run(arguments))
     except UserError as error:
         if "--debug" in words:

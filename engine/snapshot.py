@@ -34,21 +34,21 @@ UNREADABLE = (OSError, ValueError, EOFError, TypeError, KeyError)
 """The errors that reading a missing, damaged or older snapshot may raise."""
 
 
-def answer(argv: Sequence[str]) -> int | Comparison | None:
+def answer(argv: Sequence[str]) -> int | ChangedFiles | None:
     """Print the output of an up-to-date build and return its exit code.
 
-    If only the content of watched files has changed, return the Comparison that names the files. In all other cases,
+    If only the content of watched files has changed, return the ChangedFiles that names the files. In all other cases,
     for example for another environment, return None.
     """
-    comparison = compare(argv)
-    if comparison is None or comparison.changed:
-        return comparison
-    snapshot = comparison.snapshot
+    changes = compare(argv)
+    if changes is None or changes.names:
+        return changes
+    snapshot = changes.snapshot
     try:
-        os.utime(comparison.path)  # the time of the last use, for collection
+        os.utime(changes.path)  # the time of the last use, for collection
     except OSError:
         return None
-    seconds = f"{time.perf_counter() - comparison.started:.3f}"
+    seconds = f"{time.perf_counter() - changes.started:.3f}"
     json = "--json" in argv
     if not json:
         sys.stderr.write(snapshot["talk"].replace("\0", seconds))
@@ -58,18 +58,18 @@ def answer(argv: Sequence[str]) -> int | Comparison | None:
     return int(snapshot["exit"])
 
 
-class Comparison:
+class ChangedFiles:
     """A snapshot and the files whose stat rows differ from it. Everything else is as the snapshot says."""
 
-    def __init__(self, path: str, snapshot: Mapping[str, Any], changed: Sequence[str], started: float) -> None:
+    def __init__(self, path: str, snapshot: Mapping[str, Any], names: Sequence[str], started: float) -> None:
         """`started` is the time at which the comparison began, from `time.perf_counter`."""
         self.path = path
         self.snapshot = snapshot
-        self.changed = changed
+        self.names = names
         self.started = started
 
 
-def compare(argv: Sequence[str]) -> Comparison | None:
+def compare(argv: Sequence[str]) -> ChangedFiles | None:
     """Compare the snapshot of a command line with the files of today.
 
     Returns None without a readable snapshot, and where more than the content of files is different.
@@ -82,7 +82,7 @@ def compare(argv: Sequence[str]) -> Comparison | None:
         snapshot = _read(path)
         if snapshot["identity"] != _identity(argv, snapshot["variables"]) or not _stands(snapshot):
             return None
-        return Comparison(path, snapshot, _changed(snapshot["watched"]), started)
+        return ChangedFiles(path, snapshot, _changed(snapshot["watched"]), started)
     except UNREADABLE:
         return None
 
