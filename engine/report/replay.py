@@ -60,7 +60,7 @@ def _keep(
     if not all(map(tells_changes, present)):
         return
     time.sleep(TICK_NS / 1e9)  # from now on, a change of an output changes its time stamps
-    notes = {str(session.lookup.heads.path(variant.loaded)) for variant in session.variants}
+    notes = {str(session.lookup.heads.path(variant.subject)) for variant in session.variants}
     way: dict[str, Mark] = {}
     for variant in reversed(session.variants):
         way |= variant.loaded.way  # of two marks of one place, the one that was read first counts

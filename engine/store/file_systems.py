@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 from dataclasses import dataclass
@@ -99,8 +98,10 @@ def write_back(path: str | Path) -> bool:
         if sys.platform != "linux":
             os.fsync(handle)
             return True
+        import ctypes
+
         everything = (ctypes.c_int64(0), ctypes.c_int64(0), ctypes.c_uint(_WHOLE_FILE_AND_WAIT))
-        return bool(_libc().sync_file_range(ctypes.c_int(handle), *everything) == 0)
+        return bool(ctypes.CDLL(None).sync_file_range(ctypes.c_int(handle), *everything) == 0)
     finally:
         os.close(handle)
 
@@ -120,11 +121,6 @@ def _mount_of_device(device: int, path: str) -> Mount:
     if device not in _by_device or not device:
         _by_device[device] = mount_of(path)
     return _by_device[device]
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None)
 
 
 @cache

@@ -63,12 +63,12 @@ def build(*words: str, to: str = "fetch") -> Build:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         answer = snapshot.answer(argv[1:])
-        if answer is None:
+        if not isinstance(answer, int):
             arguments = parse(argv)
             code = int(arguments.run(arguments))
         else:
             code = answer
-    return Build(answer is not None, code, [json.loads(line) for line in out.getvalue().splitlines()])
+    return Build(isinstance(answer, int), code, [json.loads(line) for line in out.getvalue().splitlines()])
 
 
 def settled(*words: str) -> Build:
