@@ -9,6 +9,8 @@ from typing import NewType
 
 import xxhash
 
+from engine.regular import open_file
+
 Digest = NewType("Digest", str)
 """A checksum of 128 bits (xxh3), as 32 lowercase hexadecimal digits."""
 
@@ -26,7 +28,7 @@ def of_bytes(data: bytes) -> Digest:
 def of_file(path: str | Path) -> Digest:
     """Return the digest of a file's content, which is read in chunks. Raises OSError."""
     state = xxhash.xxh3_128()
-    with open(path, "rb", buffering=0) as file:
+    with open_file(path) as file:
         # The buffer is no larger than the file: most files are small, and Python fills a fresh buffer with zeros.
         buffer = bytearray(min(_CHUNK, os.fstat(file.fileno()).st_size + 1))
         view = memoryview(buffer)
@@ -57,13 +59,16 @@ def of_tree(files: Mapping[str, Digest]) -> Digest:
 
 def walk(root: str | Path) -> list[str]:
     """Return the sorted relative POSIX paths of all files and links under `root`; links are not followed."""
-    return sorted(_walk(str(root), ""))
+    return sorted(_walk(str(root)))
 
 
-def _walk(folder: str, prefix: str) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _walk(entry.path, f"{prefix}{entry.name}/")
-            else:
-                yield prefix + entry.name
+def _walk(root: str) -> Iterator[str]:
+    folders = [(root, "")]
+    while folders:  # not by recursion: folders may be nested deeper than Python's calls
+        folder, prefix = folders.pop()
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append((entry.path, f"{prefix}{entry.name}/"))
+                else:
+                    yield prefix + entry.name

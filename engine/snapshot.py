@@ -9,6 +9,7 @@ import time
 from _operator import attrgetter
 from zlib import crc32
 
+from engine import regular
 from engine.seal import Seal
 
 TYPE_CHECKING = False
@@ -147,8 +148,7 @@ def names_in(path: str) -> list[str]:
 
 
 def _read(path: str) -> Mapping[str, Any]:
-    with open(path, "rb") as file:
-        raw = file.read()
+    raw = regular.read(path)
     snapshot: Mapping[str, Any] = marshal.loads(_SEAL.open(raw, _place_of(path)))  # noqa: S302 - our own file, in the user's own cache
     return snapshot
 
@@ -195,7 +195,10 @@ def _unchanged(watched: Sequence[tuple[str, bytes]]) -> bool:
     for hand in range(1, hands):
         helper = os.fork()
         if helper == 0:
-            os._exit(not _all_unchanged(watched[hand::hands]))
+            try:
+                os._exit(not _all_unchanged(watched[hand::hands]))
+            finally:  # whatever happens, a helper never goes on as a second builder
+                os._exit(1)
         helpers.append(helper)
     own = _all_unchanged(watched[::hands])
     theirs = [os.waitpid(helper, 0)[1] == 0 for helper in helpers]  # waits for every helper

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from engine import regular
 from engine.builder import reports
 from engine.builder.executors import environment
 from engine.builder.jobs import Job
@@ -101,7 +102,7 @@ class Attempt:
     def _redacted_log(self) -> bytes:
         """Return the job's log, with `[redacted]` in the place of secrets."""
         try:
-            return environment.redacted(self.log.read_bytes())
+            return environment.redacted(regular.read(self.log))
         except OSError:
             return b""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine import system_errors
 from engine.builder.attempt import Attempt
 from engine.builder.endings import Endings
 from engine.builder.executors.local import LocalExecutor
@@ -194,13 +195,17 @@ class _Build:
     def _start(self, ticket: Ticket, lock: FileLock) -> Started:
         step = ticket.job.step
         attempt = Attempt.prepare(self.lookup, ticket.job, ticket.known_key, self.board.inputs(ticket), lock)
-        self.executor.submit(
-            str(ticket.digest),
-            attempt.task,
-            tools=step.tools_used(),
-            variables=step.variables,
-            time_limit=step.time_limit,
-        )
+        try:
+            self.executor.submit(
+                str(ticket.digest),
+                attempt.task,
+                tools=step.tools_used(),
+                variables=step.variables,
+                time_limit=step.time_limit,
+            )
+        except OSError as error:  # no further process, or no further open file
+            attempt.close()
+            raise system_errors.failure(error) or error from error
         self.running[ticket.digest] = _Running(ticket, attempt)
         self.board.move(ticket, State.RUNNING)
         return Started(ticket.variant.name, ticket.job.name, attempt.log)

@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from engine import regular
 from engine.commands import options
 from engine.errors import Exit, UsageError
 
@@ -45,5 +46,5 @@ def run(arguments: argparse.Namespace) -> Exit:
     for title, log in titled:
         if len(titled) > 1:
             print(f"== {title}")
-        sys.stdout.write(log.read_text(errors="replace"))
+        sys.stdout.write(regular.read_text(log, errors="replace"))
     return Exit.OK

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine import digest, snapshot
+from engine import digest, regular, snapshot
 from engine.digest import Digest
 from engine.errors import StoreError
 from engine.store import file_lock, heads, kept, presence
@@ -102,7 +102,7 @@ class _Collection:
             for key in chosen:
                 path = self.store.record_path(key)
                 with contextlib.suppress(FileNotFoundError):
-                    raw[key] = path.read_bytes()
+                    raw[key] = regular.read(path)
                     path.unlink()
             named = presence.used(staging).intersection(raw)
             for key in raw.keys() & named:

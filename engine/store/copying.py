@@ -8,6 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from engine import regular
 from engine.errors import StepError
 
 _CLONE = 0x40049409
@@ -20,7 +21,7 @@ def copy(source: Path, target: Path) -> None:
     """Copy a file's content to `target`, without mode and times; share blocks where possible. Raises StepError."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with source.open("rb") as reader, target.open("wb") as writer:
+        with regular.open_file(source) as reader, target.open("wb") as writer:
             if not _cloned(reader.fileno(), writer.fileno()):
                 shutil.copyfileobj(reader, writer, _CHUNK)
         target.chmod(0o644)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from engine import system_errors
 from engine.errors import StoreError
 
 
@@ -23,10 +24,11 @@ def explained(root: Path) -> Iterator[None]:
             errno.EROFS: "the disk is read-only: name a writable folder with --cache or RECIPE_CACHE",
             errno.EACCES: "name a folder that you may write with --cache or RECIPE_CACHE",
         }
+        reached = system_errors.limit(error)
         raise StoreError(
             f"the store at {root} cannot be used: {error.strerror or error}",
             [f"while touching {error.filename}"] if error.filename else [],
-            hints.get(error.errno or 0, ""),
+            hints.get(error.errno or 0) or (reached.hint if reached is not None else ""),
         ) from error
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+from engine import regular
 from engine.digest import Digest
 from engine.store import file_lock
 from engine.store.disk import replace
@@ -79,7 +80,7 @@ def used(staging: Path) -> set[str]:
     for folder in _builders(staging):
         if file_lock.is_locked(folder / _USES):
             with contextlib.suppress(FileNotFoundError):
-                keys.update((folder / _USES).read_text().split())
+                keys.update(regular.read_text(folder / _USES).split())
     return keys
 
 

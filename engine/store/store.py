@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from engine import digest
+from engine import digest, regular
 from engine.digest import Digest
 from engine.errors import StoreError
 from engine.key import Key, digest_of
@@ -98,7 +98,7 @@ class Store:
     def read(self, key: Digest | str) -> Record | None:
         """Return the record filed under a key's digest; None for a missing or damaged record."""
         try:
-            raw = unsealed(self.record_path(key).read_bytes())
+            raw = unsealed(regular.read(self.record_path(key)))
             files = {name: (int(size), Digest(content)) for name, (size, content) in raw.pop("files").items()}
             raw.setdefault("job", raw["key"].get("step", ""))  # older records have the step's name as a row of the key
             record = Record(**raw, files=files)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from engine import regular
 from engine.builder import worker
 from engine.builder.executors import environment
 from engine.builder.worker import Outcome, WorkerTask
@@ -212,7 +213,7 @@ def _last_words(child: _Worker) -> list[str]:
 def last_lines(log: Path, count: int) -> list[str]:
     """Return the last non-empty lines of a log, [] for a missing log."""
     try:
-        with open(log, "rb") as file:
+        with regular.open_file(log) as file:
             file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
             text = environment.redacted(file.read()).decode("utf-8", "replace")
     except OSError:
