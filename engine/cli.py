@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from engine import streams
+from engine.system import streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _failed(error: Exception) -> int:
 def _explained(error: Exception) -> tuple[str, int]:
     """Return the text about an error, and the exit code."""
     from engine.errors import Exit, UserError
-    from engine.system_errors import failure
+    from engine.system.limits import failure
 
     known = error if isinstance(error, UserError) else failure(error)
     if known is not None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NewType
 
 import xxhash
 
-from engine.regular import open_file
+from engine.system.regular import open_file
 
 Digest = NewType("Digest", str)
 """A checksum of 128 bits (xxh3), as 32 lowercase hexadecimal digits."""
@@ -59,16 +59,18 @@ def of_tree(files: Mapping[str, Digest]) -> Digest:
 
 def walk(root: str | Path) -> list[str]:
     """Return the sorted relative POSIX paths of all files and links under `root`; links are not followed."""
-    return sorted(_walk(str(root)))
+    return sorted(entries(root)[0])
 
 
-def _walk(root: str) -> Iterator[str]:
-    folders = [(root, "")]
-    while folders:  # not by recursion: folders may be nested deeper than Python's calls
-        folder, prefix = folders.pop()
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append((entry.path, f"{prefix}{entry.name}/"))
-                else:
-                    yield prefix + entry.name
+def entries(root: str | Path) -> tuple[list[str], list[str]]:
+    """Return the relative POSIX paths of all files and links, and of all folders, under `root`."""
+    files: list[str] = []
+    folders = [""]
+    for (
+        folder
+    ) in folders:  # grows meanwhile: folders may be nested deeper than calls of Python
+        prefix = f"{folder}/" if folder else ""
+        with os.scandir(os.path.join(root, folder)) as listed:
+            for entry in listed:
+                (folders if entry.is_dir(follow_symlinks=False) else files).append(prefix + entry.name)
+    return files, folders[1:]

@@ -9,8 +9,8 @@ import time
 from _operator import attrgetter
 from zlib import crc32
 
-from engine import regular
 from engine.seal import Seal
+from engine.system import regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

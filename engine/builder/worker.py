@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from engine import system_errors
 from engine.digest import Digest
 from engine.errors import StepError, UserError, causes
 from engine.store import output
 from engine.store.output import Files
+from engine.system import limits
 from engine.text import distribution
 
 _ROOM = 1 << 16
@@ -175,7 +175,7 @@ def _as_json(name: str, kind: Any, report: Any) -> Mapping[str, object]:
 
 def _unexpected(task: WorkerTask, error: BaseException) -> StepError:
     text = f"{type(error).__name__}: {error}".strip()
-    reached = system_errors.limit(error)
+    reached = limits.reached(error)
     if isinstance(error, ImportError) and error.name and reached is None and not error.name.startswith("engine"):
         return StepError(
             f"the step {task.name!r} needs {error.name.partition('.')[0]!r}, which cannot be imported",

@@ -6,9 +6,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from engine import regular
 from engine.commands import options
 from engine.errors import Exit, UsageError
+from engine.system import regular
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from engine.errors import RecipeError
-from engine.regular import NotRegularError, open_file
+from engine.system.regular import NotRegularError, open_file
 from engine.text import sizes, suggestions
 from engine.text.places import Position, Text
 

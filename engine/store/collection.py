@@ -10,11 +10,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine import digest, regular, snapshot
+from engine import digest, snapshot
 from engine.digest import Digest
 from engine.errors import StoreError
 from engine.store import file_lock, heads, kept, presence
 from engine.store.store import Record, Store
+from engine.system import regular
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine import digest, regular
+from engine import digest
 from engine.key import Key
 from engine.step import Step
 from engine.store.sealed import sealed_bytes, unsealed_bytes
 from engine.store.store import Store
+from engine.system import regular
 
 
 def name_of(step: type[Step], key: Key) -> str | None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from engine import regular
 from engine.digest import Digest
 from engine.errors import StoreError
 from engine.store import file_lock
 from engine.store.disk import replace
 from engine.store.sealed import sealed, unsealed
+from engine.system import regular
 
 FORMAT = 2
 """The version number of the store's layout on disk."""

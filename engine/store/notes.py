@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from engine import regular
 from engine.errors import StoreError
 from engine.store.sealed import sealed, unsealed
+from engine.system import regular
 
 KINDS = ("heads", "stat", "resolutions")
 """The folders of notes: last builds of recipes, digests by stat row, and commits of branches and tags of a hub."""

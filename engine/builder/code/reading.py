@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from engine import digest, regular
+from engine import digest
 from engine.builder.code import bindings, data, essence, modules
 from engine.builder.code.bindings import ImportTarget, Scope
 from engine.builder.code.essence import NOTHING, Led
+from engine.system import regular
 
 _MISSING = "no such module"
 

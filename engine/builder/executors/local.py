@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from engine import regular
 from engine.builder import worker
 from engine.builder.executors import environment
 from engine.builder.worker import Outcome, WorkerTask
 from engine.errors import StepError
+from engine.system import regular
 from engine.text import sizes
 
 _POLL_SECONDS = 0.2

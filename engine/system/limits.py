@@ -45,9 +45,9 @@ class SystemCallError(UserError):
 
 def failure(error: BaseException) -> SystemCallError | None:
     """Return what the operating system refused; None for an error that is not the system's."""
-    reached = limit(error)
-    if reached is not None:
-        return reached
+    limit = reached(error)
+    if limit is not None:
+        return limit
     for cause in causes(error):
         if isinstance(cause, OSError) and cause.errno is not None:
             return _other(cause)
@@ -58,7 +58,7 @@ def failure(error: BaseException) -> SystemCallError | None:
     return None
 
 
-def limit(error: BaseException) -> SystemCallError | None:
+def reached(error: BaseException) -> SystemCallError | None:
     """Return the limit of the machine or of the user that an error comes from, such as memory; None for none."""
     for cause in causes(error):
         number = _number(cause)
