@@ -66,9 +66,7 @@ def entries(root: str | Path) -> tuple[list[str], list[str]]:
     """Return the relative POSIX paths of all files and links, and of all folders, under `root`."""
     files: list[str] = []
     folders = [""]
-    for (
-        folder
-    ) in folders:  # grows meanwhile: folders may be nested deeper than calls of Python
+    for folder in folders:  # grows meanwhile: folders may be nested deeper than calls of Python
         prefix = f"{folder}/" if folder else ""
         with os.scandir(os.path.join(root, folder)) as listed:
             for entry in listed:

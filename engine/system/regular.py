@@ -9,8 +9,9 @@ import io
 import os
 import stat
 
+_FOLDER = "a directory"
 _KINDS = (
-    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISDIR, _FOLDER),
     (stat.S_ISFIFO, "a named pipe, no regular file"),
     (stat.S_ISSOCK, "a socket, no regular file"),
     (stat.S_ISCHR, "a device, no regular file"),
@@ -22,7 +23,9 @@ class NotRegularError(OSError):
     """A path leads to a directory, a named pipe, a socket or a device, where a regular file is expected."""
 
     def __init__(self, kind: str, path: str | os.PathLike[str]) -> None:
-        super().__init__(errno.EINVAL, f"it is {kind}", os.fspath(path))
+        is_folder = kind == _FOLDER
+        reason = os.strerror(errno.EISDIR) if is_folder else f"it is {kind}"
+        super().__init__(errno.EISDIR if is_folder else errno.EINVAL, reason, os.fspath(path))
         self.kind = kind
 
 
