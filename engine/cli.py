@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
+    from engine.snapshot import ChangedFiles
+
 
 _INTERRUPTED = 130
 """The exit code after Ctrl-C.
@@ -28,9 +30,8 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
         if argv is None:
             streams.protect()
         _leave_own_folder()
-        code = _no_op(words, at_once=argv is None)
-        if code is None:
-            code = _run(words)
+        answered = _no_op(words, at_once=argv is None)
+        code = answered if isinstance(answered, int) else _run(words, answered)
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = _interrupted()
@@ -57,8 +58,8 @@ def _leave_own_folder() -> None:
         del sys.path[0]
 
 
-def _no_op(words: list[str], *, at_once: bool) -> int | None:
-    """Answer a build in which nothing changed from its snapshot; None for any other command.
+def _no_op(words: list[str], *, at_once: bool) -> int | ChangedFiles | None:
+    """Answer a build in which nothing changed from its snapshot; otherwise return what changed, if that is known.
 
     If `at_once` is true, Python skips its clean-up at exit, which saves a fifth of the time of such a build.
     """
@@ -66,10 +67,10 @@ def _no_op(words: list[str], *, at_once: bool) -> int | None:
         return None
     from engine import snapshot
 
-    code = snapshot.answer(words[1:])
-    if code is not None and at_once:
-        os._exit(code)
-    return code
+    answered = snapshot.answer(words[1:])
+    if isinstance(answered, int) and at_once:
+        os._exit(answered)
+    return answered
 
 
 def _interrupted() -> int:
@@ -86,7 +87,7 @@ def _output_lost(error: OSError) -> int:
     return 1
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], changes: ChangedFiles | None) -> int:
     import signal
 
     from engine.commands import parse
@@ -96,6 +97,7 @@ def _run(words: list[str]) -> int:
         signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:
         arguments = parse(words)
+        arguments.changes = changes
         return int(arguments.run(arguments))
     except SystemExit as ended:  # of `--help` and `--version`
         return ended.code if isinstance(ended.code, int) else 0
