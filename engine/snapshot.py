@@ -11,6 +11,7 @@ from zlib import crc32
 
 from engine.recipe import ways
 from engine.seal import Seal
+from engine.system import regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -189,8 +190,7 @@ def names_in(path: str) -> list[str]:
 
 
 def _read(path: str) -> Mapping[str, Any]:
-    with open(path, "rb") as file:
-        raw = file.read()
+    raw = regular.read(path)
     snapshot: Mapping[str, Any] = marshal.loads(_SEAL.open(raw, _place_of(path)))  # noqa: S302 - our own file, in the user's own cache
     return snapshot
 
