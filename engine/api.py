@@ -12,7 +12,7 @@ from engine import feasibility
 from engine.builder import registry, sources
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.findings import Finding, examine
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.lookup import Lookup
 from engine.builder.lookup import PlannedVariant as Variant
 from engine.builder.loop import Options, run
@@ -124,7 +124,7 @@ def session(recipes: Recipes, **reading: Unpack[Reading]) -> Session:
     """Read, check and plan recipes for a build."""
     selection = select(recipes, **reading)
     planned = variants(selection)
-    store = Store(selection.store)
+    store = Store(selection.store, afresh=selection.paranoid)
     if selection.frozen:
         locks = locking.locks_of(planned)
         return Session(selection, planned, locking.frozen(store, locks), tuple(locks))

@@ -9,24 +9,28 @@ import time
 from _operator import attrgetter
 from zlib import crc32
 
+from engine.recipe import ways
 from engine.seal import Seal
+from engine.system import regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-FORMAT = 5
+    from engine.recipe.ways import Mark
+
+FORMAT = 6
 _PART = 1024
 """The number of files in a part of a snapshot: several processes compare the parts.
 
 Comparing the stat rows of a part with so many files takes longer than starting a process.
 """
 _VALUED = {"-j", "--jobs"}
-_FLAGS = {"--json"}
+_PARANOID = "--paranoid"
+"""The option of a build that reads every file: no snapshot answers it, but it keeps a snapshot for other builds."""
+_FLAGS = {"--json", _PARANOID}
 """Options of the command line that do not change the result of a build."""
-_FILE_TYPE, _FOLDER = 0o170000, 0o040000
-"""The constants S_IFMT and S_IFDIR of the module `stat`, which would be slow to import."""
 stat_fields = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
 """A function that returns the stat row for an `os.stat` result; a file that changes gets another stat row."""
 _place = attrgetter("st_dev", "st_ino")
@@ -34,20 +38,21 @@ UNREADABLE = (OSError, ValueError, EOFError, TypeError, KeyError)
 """The errors that reading a missing, damaged or older snapshot may raise."""
 
 
-def answer(argv: Sequence[str]) -> int | None:
-    """Print the output of an up-to-date build and return its exit code; None if the build is not up to date."""
-    started = time.perf_counter()
-    path = path_of(argv)
-    if path is None:
-        return None
+def answer(argv: Sequence[str]) -> int | ChangedFiles | None:
+    """Print the output of an up-to-date build and return its exit code.
+
+    If only the content of watched files has changed, return the ChangedFiles that names the files. In all other cases,
+    for example for another environment, return None.
+    """
+    changes = compare(argv)
+    if changes is None or changes.names:
+        return changes
+    snapshot = changes.snapshot
     try:
-        snapshot = _read(path)
-        if snapshot["identity"] != _identity(argv, snapshot["variables"]) or not _holds(snapshot):
-            return None
-        os.utime(path)  # the time of the last use, for collection
-    except UNREADABLE:
+        os.utime(changes.path)  # the time of the last use, for collection
+    except OSError:
         return None
-    seconds = f"{time.perf_counter() - started:.3f}"
+    seconds = f"{time.perf_counter() - changes.started:.3f}"
     json = "--json" in argv
     if not json:
         sys.stderr.write(snapshot["talk"].replace("\0", seconds))
@@ -57,16 +62,52 @@ def answer(argv: Sequence[str]) -> int | None:
     return int(snapshot["exit"])
 
 
+class ChangedFiles:
+    """A snapshot and the files whose stat rows differ from it. Everything else is as the snapshot says."""
+
+    def __init__(self, path: str, snapshot: Mapping[str, Any], names: Sequence[str], started: float) -> None:
+        """`started` is the time at which the comparison began, from `time.perf_counter`."""
+        self.path = path
+        self.snapshot = snapshot
+        self.names = names
+        self.started = started
+
+
+def compare(argv: Sequence[str]) -> ChangedFiles | None:
+    """Compare the snapshot of a command line with the files of today.
+
+    Returns None without a readable snapshot, and where more than the content of files is different.
+    """
+    started = time.perf_counter()
+    path = None if _PARANOID in argv else path_of(argv)
+    if path is None:
+        return None
+    try:
+        snapshot = _read(path)
+        if snapshot["identity"] != _identity(argv, snapshot["variables"]) or not _stands(snapshot):
+            return None
+        return ChangedFiles(path, snapshot, _changed(snapshot["watched"]), started)
+    except UNREADABLE:
+        return None
+
+
 class Candidate:
     """A snapshot that is not written yet: the stat rows of all files of a build."""
 
     def __init__(
-        self, *, inputs: Iterable[str], outputs: Iterable[str], notes: Iterable[str], links: Iterable[str]
+        self,
+        *,
+        inputs: Iterable[str],
+        outputs: Iterable[str],
+        notes: Iterable[str],
+        way: Mapping[str, Mark],
+        roots: Mapping[str, str],
     ) -> None:
         """Read the stat rows of all files of the build.
 
-        `inputs` are the files that the plan read, `outputs` the files that the build wrote, `links` the paths in
-        recipes.
+        `inputs` are the files that the plan read, `outputs` the files that the build wrote. `way` holds the folders and
+        links on the way to the paths in recipes, with the marks that they had when the plan was made. `roots` maps the
+        path of each recipe to the root of the recipe's project.
 
         `notes` are files about this build that other builds may change, so a snapshot only needs each note to exist:
         the next build writes a missing note.
@@ -75,7 +116,8 @@ class Candidate:
         self.notes = sorted(notes)
         self.fed = {name: _row_of(name) for name in sorted(fed)}
         self.written = {name: _row_of(name) for name in sorted(written - fed)}
-        self.ways = _ways(links)
+        self.way = dict(way)
+        self.roots = dict(roots)
 
     def newest_ns(self) -> int:
         """Return the latest change time of the files that the build read, in nanoseconds."""
@@ -108,7 +150,8 @@ class Candidate:
             "watched": _watched(rows),
             "absent": [name for name, row in self.fed.items() if row is None],
             "notes": self.notes,
-            "ways": self.ways,
+            "way": self.way,
+            "roots": self.roots,
             "exit": code,
             "talk": talk,
             "data": data,
@@ -147,8 +190,7 @@ def names_in(path: str) -> list[str]:
 
 
 def _read(path: str) -> Mapping[str, Any]:
-    with open(path, "rb") as file:
-        raw = file.read()
+    raw = regular.read(path)
     snapshot: Mapping[str, Any] = marshal.loads(_SEAL.open(raw, _place_of(path)))  # noqa: S302 - our own file, in the user's own cache
     return snapshot
 
@@ -171,13 +213,15 @@ _CHECKSUM_BYTES = 4
 _SEAL = Seal(_checksum, length=_CHECKSUM_BYTES)
 
 
-def _holds(snapshot: Mapping[str, Any]) -> bool:
-    """Say whether all inputs and outputs of the build are unchanged."""
+def _stands(snapshot: Mapping[str, Any]) -> bool:
+    """Say whether a build would find the files of the snapshot at the same places, whatever the files contain."""
+    from engine.recipe.project import root_of
+
     return (
-        all(_way(name) == way for name, way in snapshot["ways"])
-        and not any(map(os.path.lexists, snapshot["absent"]))
+        ways.holds(snapshot["way"])
+        and all(root_of(recipe) == root for recipe, root in snapshot["roots"].items())
+        and not any(map(os.path.exists, snapshot["absent"]))
         and all(map(os.path.exists, snapshot["notes"]))
-        and _unchanged(snapshot["watched"])
     )
 
 
@@ -188,25 +232,43 @@ def _watched(rows: Mapping[str, tuple[int, ...]]) -> list[tuple[str, bytes]]:
     return [("\0".join(part), _packed(rows[name] for name in part)) for part in parts]
 
 
-def _unchanged(watched: Sequence[tuple[str, bytes]]) -> bool:
-    """Say whether all files still have their stat rows; one process for each CPU compares some of the files."""
+def _changed(watched: Sequence[tuple[str, bytes]]) -> list[str]:
+    """Return the names of the files whose stat rows have changed; a process for each CPU compares some of the parts."""
     hands = min(_cpu_count(), len(watched))
     helpers = []
     for hand in range(1, hands):
+        reading, writing = os.pipe()
         helper = os.fork()
         if helper == 0:
-            os._exit(not _all_unchanged(watched[hand::hands]))
-        helpers.append(helper)
-    own = _all_unchanged(watched[::hands])
-    theirs = [os.waitpid(helper, 0)[1] == 0 for helper in helpers]  # waits for every helper
-    return all(theirs) and own
+            try:
+                os.write(writing, marshal.dumps(_differing(watched, hand, hands)))
+            finally:
+                os._exit(0)  # without an answer, the snapshot counts as unreadable
+        os.close(writing)
+        helpers.append((helper, reading))
+    parts = _differing(watched, 0, max(hands, 1))
+    for helper, reading in helpers:
+        with open(reading, "rb") as answers:
+            parts += marshal.loads(answers.read())  # noqa: S302 - written by the process that was forked above
+        os.waitpid(helper, 0)
+    return [name for part in parts for name in _differing_names(*watched[part])]
 
 
-def _all_unchanged(watched: Iterable[tuple[str, bytes]]) -> bool:
+def _differing(watched: Sequence[tuple[str, bytes]], first: int, step: int) -> list[int]:
+    """Return the numbers of the parts in which a stat row differs, of every part number `first`, `first + step`, ..."""
+    return [part for part in range(first, len(watched), step) if not _is_unchanged(*watched[part])]
+
+
+def _is_unchanged(names: str, rows: bytes) -> bool:
     try:
-        return all(_packed(map(stat_fields, map(os.stat, names.split("\0")))) == rows for names, rows in watched)
+        return _packed(map(stat_fields, map(os.stat, names.split("\0")))) == rows
     except OSError:
         return False
+
+
+def _differing_names(names: str, rows: bytes) -> list[str]:
+    before: list[tuple[int, ...]] = marshal.loads(rows)  # noqa: S302 - from the snapshot, whose seal fits
+    return [name for name, row in zip(names.split("\0"), before, strict=True) if _row_of(name) != row]
 
 
 def _packed(rows: Iterable[tuple[int, ...]]) -> bytes:
@@ -220,30 +282,6 @@ def _row_of(name: str) -> tuple[int, ...] | None:
     except OSError:
         return None
     return row
-
-
-def _ways(links: Iterable[str]) -> list[tuple[str, tuple[int, ...] | None]]:
-    """Return each folder and link on the paths `links`, with the folder's device and inode or the link's stat row.
-
-    A path that leads through a folder or link leads to other files after the folder or link is replaced.
-    """
-    names: set[str] = set()
-    for link in links:
-        while link not in names:
-            names.add(link)
-            link = os.path.dirname(link)  # noqa: PLW2901 - up to the root
-    return [(name, _way(name)) for name in sorted(names) if os.path.islink(name) or os.path.isdir(name)]
-
-
-def _way(name: str) -> tuple[int, ...] | None:
-    """Return the device and inode of a folder, or the stat row of a link."""
-    try:
-        status = os.lstat(name)
-    except OSError:
-        return None
-    is_folder = status.st_mode & _FILE_TYPE == _FOLDER
-    pick: Callable[[os.stat_result], tuple[int, ...]] = _place if is_folder else stat_fields
-    return pick(status)
 
 
 def _identity(argv: Sequence[str], variables: Iterable[str]) -> tuple[Any, ...]:

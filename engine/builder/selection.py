@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack
 
 from engine import feasibility
 from engine.builder import jobs, registry
+from engine.builder.job import Job
 from engine.builder.lookup import PlannedVariant
 from engine.errors import UsageError
 from engine.kit.inputs import overlap
@@ -33,6 +34,7 @@ class Reading(TypedDict, total=False):
     refresh: bool
     locked: bool
     frozen: bool
+    paranoid: bool
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Selection:
     refresh: bool = False
     locked: bool = False
     frozen: bool = False
+    paranoid: bool = False
+    """Whether every file is read once, whatever the stat rows of earlier builds are."""
 
     @property
     def project(self) -> Path:
@@ -86,6 +90,7 @@ def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
         refresh=reading.get("refresh", False),
         locked=reading.get("locked", False),
         frozen=reading.get("frozen", False),
+        paranoid=reading.get("paranoid", False),
     )
 
 
@@ -156,7 +161,7 @@ def _refuse_overlap(loaded: LoadedRecipe) -> None:
         raise loaded.error(overlap.what(both), "calibrate", "samples", facts=facts, hint=overlap.HINT)
 
 
-def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[jobs.Job, ...]:
+def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     from pydantic import ValidationError
 
     options = _Consulted(loaded.recipe.steps)

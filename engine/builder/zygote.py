@@ -120,22 +120,31 @@ class Zygote:
         child.
         """
         branch = socket.socket(fileno=self._descriptors.pop(0)) if "branch" in message else None
-        if not _forkable():
-            _tell(branch or self._control, {"threads": processes.threads()})
-        elif branch is None:
-            self._start(WorkerTask(**message["task"]))
-        else:
-            self._branch(message["branch"], branch)
-        if branch is not None:
-            branch.close()
+        task = WorkerTask(**message["task"]) if branch is None else None
+        try:
+            if not _forkable():
+                _tell(branch or self._control, {"threads": processes.threads()})
+            elif task is not None:
+                self._start(task)
+            elif branch is not None:
+                self._branch(message["branch"], branch)
+        except OSError as error:  # the system allows no further process
+            if task is not None:
+                _tell(self._control, {"id": task.id, "error": worker.unexpected(task, error).fields()})
+        finally:
+            if branch is not None:
+                branch.close()
 
     def _branch(self, modules: list[str], control: socket.socket) -> None:
         pid = os.fork()
         if pid:
             self._zygotes.add(pid)
             return
-        self._forget_builder()
-        Zygote(control, modules).serve()
+        try:
+            self._forget_builder()
+            Zygote(control, modules).serve()
+        finally:
+            os._exit(1)
 
     def _start(self, task: WorkerTask) -> None:
         started = time.perf_counter()

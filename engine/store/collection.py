@@ -15,6 +15,7 @@ from engine.digest import Digest
 from engine.errors import StoreError
 from engine.store import file_lock, heads, kept, presence
 from engine.store.store import Record, Store
+from engine.system import regular
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,14 @@ class Collected:
     """The number of removed files and folders that no record names, including the contents of `quarantine/`."""
     in_use: int = 0
     """The number of records that the limits would remove and that stay because a running build uses them."""
+    left_records: int = 0
     left_bytes: int = 0
+
+    @property
+    def share(self) -> float:
+        """The removed share of the store's records or of its bytes, whichever is larger: from 0 to 1."""
+        records = len(self.records) / max(1, len(self.records) + self.left_records)
+        return max(records, self.bytes / max(1, self.bytes + self.left_bytes))
 
 
 def collect(store: Store, limits: CollectionLimits, *, dry_run: bool) -> Collected:
@@ -102,7 +110,7 @@ class _Collection:
             for key in chosen:
                 path = self.store.record_path(key)
                 with contextlib.suppress(FileNotFoundError):
-                    raw[key] = path.read_bytes()
+                    raw[key] = regular.read(path)
                     path.unlink()
             named = presence.used(staging).intersection(raw)
             for key in raw.keys() & named:
@@ -157,6 +165,7 @@ class _Collection:
             return False
 
     def _sum_up(self, records: Mapping[Digest, Record], left: Mapping[Digest, Record]) -> None:
+        self.result.left_records = len(left)
         self.result.left_bytes = _size(left.values())
         self.result.bytes = _size(records.values()) - self.result.left_bytes
 

@@ -57,7 +57,10 @@ class LocalExecutor:
     def submit(
         self, ident: object, task: WorkerTask, *, tools: Sequence[str], variables: Sequence[str], time_limit: float
     ) -> None:
-        """Give a worker one job to run; `poll` later returns the outcome of the run together with `ident`."""
+        """Give a worker one job to run; `poll` later returns the outcome of the run together with `ident`.
+
+        Raises OSError where the system allows no further process or open file.
+        """
         task = replace(task, id=f"{os.getpid()}-{next(_SERIAL)}")
         layers = (tuple(tool for tool in _PRELOADED if tool in tools), (task.step.partition(":")[0],))
         self._start(ident, task, tuple(variables), layers, time_limit)
@@ -76,7 +79,7 @@ class LocalExecutor:
             chosen = self._zygote(lineage, idle=True)
             try:
                 chosen.start(task)
-            except OSError:  # the zygote has ended since `poll` looked
+            except ConnectionError:  # the zygote has ended since `poll` looked
                 self._remove(chosen)
                 continue
             self._jobs.append(_Job(ident, task, chosen, layers, time.monotonic(), time_limit))
@@ -94,7 +97,7 @@ class LocalExecutor:
             parent = self._zygote(lineage.parent, idle=False)
             try:
                 return self._add(parent.branch(lineage.layers[-1]))
-            except OSError:  # the zygote has ended since `poll` looked
+            except ConnectionError:  # the zygote has ended since `poll` looked
                 self._remove(parent)
 
     def _add(self, zygote: ZygoteHandle) -> ZygoteHandle:

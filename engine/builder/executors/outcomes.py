@@ -12,6 +12,7 @@ from engine.builder.executors import environment
 from engine.builder.worker import Outcome, WorkerTask
 from engine.digest import Digest
 from engine.errors import StepError
+from engine.system import regular
 from engine.text import sizes
 
 _LAST_LINES = 3
@@ -23,6 +24,8 @@ _TAIL_BYTES = 8192
 def outcome(task: WorkerTask, message: Mapping[str, Any], peak_bytes: int) -> Outcome:
     """Return the outcome of a task from the message of its zygote about the end of the worker."""
     try:
+        if message.keys() == {"id", "error"} and message["id"] == task.id:
+            return Outcome(None, error_of(message["error"]), 0.0, peak_bytes)
         peak_bytes = max(peak_bytes, int(message["peak_bytes"]))
         seconds = float(message["seconds"])
         refusal = _refusal(task, message, peak_bytes)
@@ -103,7 +106,7 @@ def _last_words(task: WorkerTask) -> list[str]:
 def last_lines(log: Path, count: int) -> list[str]:
     """Return the last non-empty lines of a log, [] for a missing log."""
     try:
-        with open(log, "rb") as file:
+        with regular.open_file(log) as file:
             file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
             text = environment.redacted(file.read()).decode("utf-8", "replace")
     except OSError:

@@ -46,16 +46,23 @@ class ZygoteHandle:
 
     @classmethod
     def spawn(cls, variables: tuple[str, ...]) -> ZygoteHandle:
-        """Start the zygote without layers, from which all others with the same environment variables are forked."""
+        """Start the zygote without layers, from which all others with the same environment variables are forked.
+
+        Raises OSError.
+        """
         ours, theirs = socket.socketpair()
         with theirs:
-            process = subprocess.Popen(  # noqa: S603 - our own interpreter
-                zygote.command(),
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                env=environment.for_worker(variables),
-                start_new_session=True,
-            )
+            try:
+                process = subprocess.Popen(  # noqa: S603 - our own interpreter
+                    zygote.command(),
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    env=environment.for_worker(variables),
+                    start_new_session=True,
+                )
+            except OSError:
+                ours.close()
+                raise
         return cls(Lineage(variables), ours, process)
 
     def branch(self, layer: tuple[str, ...]) -> ZygoteHandle:
@@ -70,7 +77,7 @@ class ZygoteHandle:
         return ZygoteHandle(Lineage(self.lineage.variables, (*self.lineage.layers, layer)), ours, None)
 
     def start(self, task: WorkerTask) -> None:
-        """Let this zygote fork a worker for a task. Raises OSError."""
+        """Let this zygote fork a worker for a task. Raises ConnectionError where the zygote has ended."""
         self._send({"task": asdict(task)})
 
     def _send(self, message: Mapping[str, object], *ends: socket.socket) -> None:
