@@ -55,6 +55,8 @@ class Outcome:
     peak_bytes: int
     files: Files = field(default_factory=dict)
     """The output files: from the relative path to the size in bytes and the digest of the content."""
+    binding: str = ""
+    """The digest of step, key, output and report, as the zygote computed it from the task that it got."""
 
 
 def serve(task: WorkerTask, pid: int) -> WorkerAnswer | None:

@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,7 +21,7 @@ from engine.builder import processes, worker
 from engine.builder.answers import AnswerMemory, WorkerAnswer
 from engine.builder.worker import WorkerTask
 from engine.errors import UserError
-from engine.store import output
+from engine.store import binding, output
 
 _GRACE_SECONDS = 0.5
 """How long processes that a job leaves behind may take to end by themselves."""
@@ -43,7 +43,7 @@ def main() -> NoReturn:
         os.dup2(null, standard)
     os.close(null)
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # a text file, as in every script
-    Zygote(control, ["engine.step"]).serve()  # every step needs the module
+    Zygote(control, "engine.step").serve()  # every step needs the module
 
 
 @dataclass
@@ -60,17 +60,16 @@ class _Running:
 class Zygote:
     """A zygote, which never runs the code of a step beyond the import of modules.
 
-    The zygote takes two kinds of messages from the builder: a *branch* forks another zygote that imports more modules,
-    and a *task* forks a worker that runs one job. Workers of one zygote therefore all begin in the same state, whatever
-    jobs have run before.
+    The zygote takes two kinds of messages from the builder: a *branch* forks another zygote, which imports one more
+    module, and a *task* forks a worker, which runs one job. All workers of a zygote therefore begin in the same state,
+    whatever jobs have run before.
     """
 
-    def __init__(self, control: socket.socket, modules: Sequence[str]) -> None:
-        """Import modules. A module that cannot be imported is the error of the job that needs the module."""
+    def __init__(self, control: socket.socket, module: str) -> None:
+        """Import a module. A module that cannot be imported is the error of the job that needs the module."""
         _tell(control, {"zygote": os.getpid()})
-        for module in modules:
-            with contextlib.suppress(BaseException):
-                importlib.import_module(module)
+        with contextlib.suppress(BaseException):
+            importlib.import_module(module)
         self._control = control
         self._memory = AnswerMemory()
         self._zygotes: set[int] = set()
@@ -135,14 +134,14 @@ class Zygote:
             if branch is not None:
                 branch.close()
 
-    def _branch(self, modules: list[str], control: socket.socket) -> None:
+    def _branch(self, module: str, control: socket.socket) -> None:
         pid = os.fork()
         if pid:
             self._zygotes.add(pid)
             return
         try:
             self._forget_builder()
-            Zygote(control, modules).serve()
+            Zygote(control, module).serve()
         finally:
             os._exit(1)
 
@@ -209,9 +208,12 @@ class Zygote:
             "answer": text,
             "peak_bytes": peak,
         }
-        if text is not None and WorkerAnswer.decode(text).error is None:
+        answer = None if text is None else WorkerAnswer.decode(text)
+        if answer is not None and answer.error is None:
             try:
-                message["files"] = output.take(Path(task.out))
+                files = output.take(Path(task.out))
+                message["files"] = files
+                message["binding"] = binding.of(step=task.step, key=task.key, files=files, report=answer.report or {})
             except UserError as error:
                 message["error"] = error.fields()
             except OSError as error:

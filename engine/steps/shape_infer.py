@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from engine.errors import StepError
 from engine.kit.onnx import graphs, onnx_files, shapes
@@ -121,14 +122,30 @@ def _check(directory: Path, skeleton: onnx.ModelProto) -> None:
 
 
 def _symbolic(model: onnx.ModelProto) -> onnx.ModelProto:
-    from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
-
+    inference = _symbolic_inference()
     # A failing symbolic inference leaves a file in the working directory.
     with TemporaryDirectory() as folder, contextlib.chdir(folder):
-        inferred = SymbolicShapeInference.infer_shapes(model, auto_merge=True)
+        inferred = inference.infer_shapes(model, auto_merge=True)
     if inferred is None:
         raise ValueError("it needs opset 7 or later")
     return inferred
+
+
+def _symbolic_inference() -> Any:
+    """Return ONNX Runtime's class for symbolic shape inference.
+
+    The class is loaded from its file, because the package `onnxruntime.tools` imports torch where torch is installed:
+    the import would take seconds, and the result would depend on a tool that is no row of the key.
+    """
+    package = importlib.util.find_spec("onnxruntime")
+    folders = [] if package is None else list(package.submodule_search_locations or ())
+    path = next((Path(each, "tools", "symbolic_shape_infer.py") for each in folders), Path())
+    spec = importlib.util.spec_from_file_location("symbolic_shape_infer", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ImportError("ONNX Runtime has no symbolic shape inference", name="onnxruntime")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.SymbolicShapeInference
 
 
 def _by_onnx(model: onnx.ModelProto) -> onnx.ModelProto:

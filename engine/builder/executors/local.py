@@ -19,8 +19,11 @@ from engine.builder.worker import Outcome, WorkerTask
 from engine.errors import StepError
 
 _POLL_SECONDS = 0.2
-_PRELOADED = ("torch", "transformers", "timm") if sys.platform == "linux" else ()
-"""Tools that take seconds to import and start no threads that outlive a fork: zygotes import them before jobs do."""
+_PRELOADED = ("torch", "transformers", "timm", "onnx", "sympy") if sys.platform == "linux" else ()
+"""Tools that are slow to import and start no threads that outlive a fork: zygotes import them before jobs do.
+
+Two steps share the zygotes of the tools that both name first, in this order.
+"""
 _SERIAL = itertools.count()
 
 
@@ -31,7 +34,7 @@ class _Job:
     ident: object
     task: WorkerTask
     zygote: ZygoteHandle
-    layers: tuple[tuple[str, ...], ...]
+    modules: tuple[str, ...]
     started: float
     time_limit: float
     peak_bytes: int = 0
@@ -44,8 +47,8 @@ class LocalExecutor:
         self.slots = slots
         self._zygotes: list[ZygoteHandle] = []
         self._jobs: list[_Job] = []
-        self._alone: set[tuple[str, ...]] = set()
-        """Layers that no zygote imports, because a zygote with the layer has several threads or dies."""
+        self._alone: set[str] = set()
+        """Modules that no zygote imports, because a zygote with the module has several threads or dies."""
         self._selector = selectors.DefaultSelector()
         self._watched = 0.0
 
@@ -62,27 +65,27 @@ class LocalExecutor:
         Raises OSError where the system allows no further process or open file.
         """
         task = replace(task, id=f"{os.getpid()}-{next(_SERIAL)}")
-        layers = (tuple(tool for tool in _PRELOADED if tool in tools), (task.step.partition(":")[0],))
-        self._start(ident, task, tuple(variables), layers, time_limit)
+        modules = (*(tool for tool in _PRELOADED if tool in tools), task.step.partition(":")[0])
+        self._start(ident, task, tuple(variables), modules, time_limit)
 
     def _start(
         self,
         ident: object,
         task: WorkerTask,
         variables: tuple[str, ...],
-        layers: tuple[tuple[str, ...], ...],
+        modules: tuple[str, ...],
         time_limit: float,
     ) -> None:
         """Send a task to an idle zygote, or to a new one."""
         while True:
-            lineage = Lineage(variables, tuple(layer for layer in layers if layer and layer not in self._alone))
+            lineage = Lineage(variables, tuple(layer for layer in modules if layer not in self._alone))
             chosen = self._zygote(lineage, idle=True)
             try:
                 chosen.start(task)
             except ConnectionError:  # the zygote has ended since `poll` looked
                 self._remove(chosen)
                 continue
-            self._jobs.append(_Job(ident, task, chosen, layers, time.monotonic(), time_limit))
+            self._jobs.append(_Job(ident, task, chosen, modules, time.monotonic(), time_limit))
             return
 
     def _zygote(self, lineage: Lineage, *, idle: bool) -> ZygoteHandle:
@@ -92,11 +95,11 @@ class LocalExecutor:
             if each.lineage == lineage and each not in busy:
                 return each
         while True:
-            if not lineage.layers:
+            if not lineage.modules:
                 return self._add(ZygoteHandle.spawn(lineage.variables))
             parent = self._zygote(lineage.parent, idle=False)
             try:
-                return self._add(parent.branch(lineage.layers[-1]))
+                return self._add(parent.branch(lineage.modules[-1]))
             except ConnectionError:  # the zygote has ended since `poll` looked
                 self._remove(parent)
 
@@ -140,7 +143,7 @@ class LocalExecutor:
 
         If the zygote ended while it imported its modules, the job starts again from a zygote without these modules.
         """
-        if not zygote.ready and zygote.lineage.layers:
+        if not zygote.ready and zygote.lineage.modules:
             self._leave_out(zygote)
             return
         job = self._job_of(zygote)
@@ -149,14 +152,14 @@ class LocalExecutor:
             yield self._finish(job, _failure(job, crash(job.task, None, job.peak_bytes)))
 
     def _leave_out(self, zygote: ZygoteHandle) -> None:
-        """Start the jobs of a zygote again, from zygotes that do not import the last layer of this zygote."""
-        if zygote.lineage.layers:
-            self._alone.add(zygote.lineage.layers[-1])
+        """Start the jobs of a zygote again, from zygotes that do not import the last module of this zygote."""
+        if zygote.lineage.modules:
+            self._alone.add(zygote.lineage.modules[-1])
         jobs = [job for job in self._jobs if job.zygote is zygote]
         self._remove(zygote)
         for job in jobs:
             self._jobs.remove(job)
-            self._start(job.ident, job.task, zygote.lineage.variables, job.layers, job.time_limit)
+            self._start(job.ident, job.task, zygote.lineage.variables, job.modules, job.time_limit)
 
     def _watch(self, now: float) -> Iterator[tuple[object, Outcome]]:
         """Remember the peak memory of each worker, and yield the outcome of each job that is past its time limit."""

@@ -35,7 +35,7 @@ def outcome(task: WorkerTask, message: Mapping[str, Any], peak_bytes: int) -> Ou
         if answer.error is not None or "error" in message:
             return Outcome(None, answer.error or error_of(message["error"]), seconds, peak_bytes)
         files = {name: (int(size), Digest(content)) for name, (size, content) in message["files"].items()}
-        return Outcome(answer.report, None, seconds, peak_bytes, files)
+        return Outcome(answer.report, None, seconds, peak_bytes, files, str(message["binding"]))
     except (ValueError, TypeError, KeyError, AttributeError):
         return Outcome(None, _foreign(task, "the answer is no whole answer of a worker"), 0.0, peak_bytes)
 

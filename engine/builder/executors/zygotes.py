@@ -23,13 +23,13 @@ class Lineage:
 
     variables: tuple[str, ...]
     """The environment variables that the steps declare, in addition to the variables of every worker."""
-    layers: tuple[tuple[str, ...], ...] = ()
-    """The imported modules. The zygote of all layers but the last one forks the zygote with the last layer, too."""
+    modules: tuple[str, ...] = ()
+    """The imported modules, in order. The zygote with all modules but the last one forks the zygote with the last."""
 
     @property
     def parent(self) -> Lineage:
-        """The lineage without the last layer."""
-        return Lineage(self.variables, self.layers[:-1])
+        """The lineage without the last module."""
+        return Lineage(self.variables, self.modules[:-1])
 
 
 class ZygoteHandle:
@@ -46,7 +46,7 @@ class ZygoteHandle:
 
     @classmethod
     def spawn(cls, variables: tuple[str, ...]) -> ZygoteHandle:
-        """Start the zygote without layers, from which all others with the same environment variables are forked.
+        """Start the zygote without modules, from which all others with the same environment variables are forked.
 
         Raises OSError.
         """
@@ -65,16 +65,16 @@ class ZygoteHandle:
                 raise
         return cls(Lineage(variables), ours, process)
 
-    def branch(self, layer: tuple[str, ...]) -> ZygoteHandle:
-        """Let this zygote fork another one, which imports the modules of one more layer. Raises OSError."""
+    def branch(self, module: str) -> ZygoteHandle:
+        """Let this zygote fork another one, which imports one more module. Raises OSError."""
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                self._send({"branch": layer}, theirs)
+                self._send({"branch": module}, theirs)
             except OSError:
                 ours.close()
                 raise
-        return ZygoteHandle(Lineage(self.lineage.variables, (*self.lineage.layers, layer)), ours, None)
+        return ZygoteHandle(Lineage(self.lineage.variables, (*self.lineage.modules, module)), ours, None)
 
     def start(self, task: WorkerTask) -> None:
         """Let this zygote fork a worker for a task. Raises ConnectionError where the zygote has ended."""

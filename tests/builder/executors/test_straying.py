@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
+import small_builds
+import toy
 
 from engine import digest
 from engine.builder import processes
@@ -15,6 +17,8 @@ from engine.builder.answers import WorkerAnswer
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.executors.outcomes import outcome
 from engine.builder.worker import WorkerTask
+from engine.events import Ended
+from engine.store.store import Store
 
 _COPY = "forked its worker, and the copy returned from the step, too"
 
@@ -122,7 +126,7 @@ def test_a_zygote_that_is_killed_is_noticed_at_once(shared, tmp_path):
 
 def test_a_module_with_a_thread_is_imported_by_no_process_that_forks(shared, run):
     assert run("nothing", step="threading_step:Threading").error is None
-    assert ("threading_step",) not in [layer for each in shared._zygotes for layer in each.lineage.layers]
+    assert "threading_step" not in [module for each in shared._zygotes for module in each.lineage.modules]
 
 
 def test_a_module_that_ends_its_process_at_import_fails_its_job_alone(run):
@@ -137,7 +141,16 @@ class TestOutcome:
 
     def message(self, **changes):
         answer = WorkerAnswer(changes.pop("task", "1-7"), changes.pop("answerer", 33), {"a": 1}, None, 0.1)
-        message = {"id": "1-7", "pid": 33, "code": 0, "copy": 0, "peak_bytes": 5, "seconds": 0.2, "files": {}}
+        message = {
+            "id": "1-7",
+            "pid": 33,
+            "code": 0,
+            "copy": 0,
+            "peak_bytes": 5,
+            "seconds": 0.2,
+            "files": {},
+            "binding": "b",
+        }
         return {**message, "answer": answer.encode().decode(), **changes}
 
     def test_is_the_answer_of_the_worker(self):
@@ -181,3 +194,25 @@ def test_junk_from_a_zygote_ends_it_and_no_result_comes_of_it(shared, tmp_path, 
     assert ended.error is not None
     assert (ended.report, ended.files) == (None, {})
     assert zygote not in shared._zygotes
+
+
+def test_an_answer_that_was_made_for_another_key_is_never_filed(tmp_path, monkeypatch):
+    answered = []
+
+    class Mixing(LocalExecutor):
+        """An executor that gives each job the first outcome."""
+
+        def poll(self, timeout=0.2):
+            events = super().poll(timeout)
+            answered.extend(ended for _, ended in events)
+            return [(ident, answered[0]) for ident, _ in events]
+
+    monkeypatch.setattr(small_builds, "LocalExecutor", Mixing)
+    project = small_builds.project_in(tmp_path)
+    variants = [small_builds.variant(project, toy.Begin(text=text), name=text) for text in ("one", "two")]
+    ended = [
+        event for event in small_builds.build(project, *variants, slots=1, keep_going=True) if isinstance(event, Ended)
+    ]
+    assert sorted(event.state for event in ended) == ["built", "failed"]
+    assert ["belongs to another job" in str(event.error) for event in ended if event.error] == [True]
+    assert len(list(Store(tmp_path / "cache").records())) == 1
