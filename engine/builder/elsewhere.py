@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from engine.key import Change, Key, changes
-from engine.runtimes.versions import agrees, is_later
+from engine.runtimes.versions import agrees, is_later, is_same_release
 from engine.step import Hardware
 from engine.store.store import Record, Store
 
@@ -101,7 +101,7 @@ def _same_release(change: Change) -> bool:
     """Say whether two versions of a tool differ only in their build, like 2.13.0+cpu and 2.13.0+cu126."""
     if not change.row.startswith(_TOOL) or change.old is None or change.new is None:
         return False
-    return change.old.partition("+")[0] == change.new.partition("+")[0]
+    return is_same_release(change.old, change.new)
 
 
 def _without_machine(key: Key) -> Key:

@@ -12,11 +12,11 @@ from engine.builder import code, facts, reports, sources
 from engine.builder.elsewhere import Elsewhere
 from engine.builder.jobs import Job
 from engine.builder.sources import Resolved
+from engine.builder.tools import Tools
 from engine.digest import Digest
 from engine.errors import StepError
 from engine.key import Key, key_of
 from engine.known import Known
-from engine.machine import tools
 from engine.recipe.load import LoadedRecipe
 from engine.step import Hardware, Source, Step
 from engine.store.heads import Heads
@@ -60,6 +60,7 @@ class Lookup:
         self._sources: dict[Source, _Watched] = {}
         self._resolutions = store.notes.get("resolutions", "hub")
         self._seen: dict[Known, None] = {}
+        self._tools = Tools(store.notes)
 
     def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
         """Return a job's key, given the rows of the inputs that other jobs make.
@@ -125,8 +126,16 @@ class Lookup:
         return {name: self.note(facts.of(name, hardware)) for name in names}
 
     def tools(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the installed version of each distribution, or `tools.MISSING`, by the distribution's name."""
-        return {name: self.note(tools.known(name)) for name in names}
+        """Return the installed version of each distribution, or `tools.MISSING`, by the distribution's name.
+
+        If the code of a distribution may differ from what its version promises, the value also has a digest of the
+        code.
+        """
+        return {name: self.note(self._tools.known(name)) for name in names}
+
+    def tool_reasons(self) -> Mapping[str, str]:
+        """Return why the code of tools may differ from what their versions promise, by the name of the tool."""
+        return self._tools.reasons
 
     def variables(self, names: Iterable[str]) -> dict[str, str]:
         """Return the values of environment variables by name; a variable that is not set is left out."""
@@ -192,7 +201,7 @@ class Lookup:
             for path, row in (known.rows if known else {}).items():
                 if _differs(path, row):
                     return path
-        return None
+        return self._tools.changed(job.step.tools_used())
 
     def watched(self) -> Known:
         """Return all files, folders and environment variables that the keys depend on."""
