@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from engine.key import Change, Key, changes
 from engine.runtimes.versions import agrees, is_later, is_same_release
-from engine.step import Hardware
 from engine.store.store import Record, Store
+
+if TYPE_CHECKING:
+    from engine.step import Hardware
 
 _MACHINE = ("facts.", "env.")
 """How the names of those rows of a key begin that only a machine with the job's hardware can compute."""

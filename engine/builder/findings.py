@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from engine.builder import reports
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.lookup import Lookup, PlannedVariant, content_of
 from engine.errors import UserError
 from engine.key import Change, changes, digest_of
-from engine.store.heads import Head, rows_of
+from engine.store.heads import Head
 from engine.store.store import Record
 
 State = Literal["cached", "stale", "new", "unknown"]
@@ -26,16 +26,19 @@ class Finding:
     changes: tuple[Change, ...] = ()
     record: Record | None = None
     error: UserError | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """For each row of a tool that has a digest of the tool's code, why the version of the tool is not enough."""
 
 
 def examine(variant: PlannedVariant, lookup: Lookup) -> list[Finding]:
     """Return for each job of a variant whether it is cached, and if not, the rows that changed."""
-    head = lookup.heads.of(variant.loaded)
+    head = lookup.heads.of(variant.subject)
     recipe = _recipe_changes(head, variant)
     findings: dict[str, Finding] = {}
     for job in variant.jobs:
         findings[job.name] = _examine(job, findings, head, lookup, recipe)
-    return list(findings.values())
+    reasons = {f"tools.{name}": reason for name, reason in lookup.tool_reasons().items()}
+    return [replace(finding, reasons=reasons) for finding in findings.values()]
 
 
 def _examine(job: Job, earlier: Mapping[str, Finding], head: Head, lookup: Lookup, recipe: Sequence[Change]) -> Finding:
@@ -74,4 +77,4 @@ def _lost(job: Job, before: Record | None) -> Change:
 
 
 def _recipe_changes(head: Head, variant: PlannedVariant) -> tuple[Change, ...]:
-    return changes(dict(head.recipe), rows_of(variant.loaded)) if head.recipe else ()
+    return changes(dict(head.recipe), dict(variant.subject.fields)) if head.recipe else ()

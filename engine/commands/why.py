@@ -49,11 +49,16 @@ def _fields(finding: Finding) -> dict[str, object]:
         "recipe": finding.job.recipe,
         "job": finding.job.name,
         "state": finding.state,
-        "changes": [{"row": change.row, "old": change.old, "new": change.new} for change in finding.changes],
+        "changes": [_change_fields(change, finding) for change in finding.changes],
     }
     if finding.error is not None:
         fields["error"] = finding.error.fields()
     return fields
+
+
+def _change_fields(change: Change, finding: Finding) -> dict[str, object]:
+    reason = finding.reasons.get(change.row)
+    return {"row": change.row, "old": change.old, "new": change.new, **({"reason": reason} if reason else {})}
 
 
 def _lines(findings: list[Finding]) -> list[str]:
@@ -90,5 +95,7 @@ def _change(change: Change, finding: Finding) -> str:
         origin = f"  (from {finding.job.needs[name]})"
     elif kind == "inputs" and name in finding.job.step.sources():
         origin = f"  ({finding.job.step.sources()[name].uri})"
+    elif change.row in finding.reasons:
+        origin = f"  ({finding.reasons[change.row]})"
     unknown = "(not known yet)" if kind == "inputs" else "(none)"
     return f"{change.row}: {change.old or '(none)'} -> {change.new or unknown}{origin}"

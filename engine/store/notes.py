@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.errors import StoreError
 from engine.store.sealed import sealed, unsealed
+from engine.system import regular
 
 KINDS = ("heads", "stat", "resolutions", "tools")
 """The folders of notes: last builds, digests by stat row, commits of revisions on a hub, and the code of tools."""
@@ -35,7 +36,7 @@ class Notes:
         Raises OSError for a note that cannot be read, and ValueError for a note that is damaged or was written for
         another file name.
         """
-        return unsealed(self.path(kind, name).read_bytes(), f"{kind}/{name}")
+        return unsealed(regular.read(self.path(kind, name)), f"{kind}/{name}")
 
     def every(self, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the name and the content of each note of the kind `kind`, for example of each head."""

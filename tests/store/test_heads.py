@@ -7,7 +7,7 @@ import pytest
 from engine.digest import Digest
 from engine.recipe.load import load
 from engine.store import heads
-from engine.store.heads import NEVER, Head, Heads, JobNote
+from engine.store.heads import NEVER, Head, Heads, JobNote, subject_of
 from engine.store.store import Store
 
 ONE, TWO = (Digest(digit * 32) for digit in "12")
@@ -34,7 +34,7 @@ def recipe(tmp_path):
     """A recipe with a note of its own."""
     (tmp_path / "one.yaml").write_text(RECIPE)
     [loaded] = load(tmp_path / "one.yaml", must_exist=False)
-    return loaded
+    return subject_of(loaded)
 
 
 def note_of(store, recipe):
@@ -118,7 +118,7 @@ def loaded_from(folder, name="one.yaml", recipe=RECIPE):
     (folder / "pyproject.toml").write_text("")
     (folder / name).write_text(recipe)
     [loaded] = load(folder / name, must_exist=False)
-    return loaded
+    return subject_of(loaded)
 
 
 def build_once(store, recipe):
@@ -155,7 +155,7 @@ def test_a_variant_with_another_label_has_no_last_build(tmp_path):
     store = Store(tmp_path / "cache")
     matrix = "matrix: {precision: [fp32, int8]}\n"
     (tmp_path / "one.yaml").write_text(RECIPE + matrix)
-    first, second = load(tmp_path / "one.yaml", must_exist=False)
+    first, second = map(subject_of, load(tmp_path / "one.yaml", must_exist=False))
     build_once(store, first)
     assert Heads(store.notes).of(first).jobs
     assert Heads(store.notes).of(second) == NEVER

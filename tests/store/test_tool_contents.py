@@ -92,7 +92,7 @@ def test_a_tool_whose_files_are_those_of_its_record_is_known_by_its_version(site
         lambda site: (site / "toy/only_compiled.pyc").write_bytes(b"a module without a source"),
         lambda site: (site / "toy/core").mkdir() or (site / "toy/core/__init__.py").write_text("def run(): return 3"),
         lambda site: (site / "shared/toy/late.py").write_text("x = 1"),
-        lambda site: fake_wheels.install(site, "toy", "1.0", FILES, direct_url={"url": "git+https://x", "vcs_info": {}}),
+        lambda site: fake_wheels.install(site, "toy", "1.0", FILES, direct_url={"url": "x", "vcs_info": {}}),
         lambda site: (site / "toy-1.0.dist-info/RECORD").unlink(),
         lambda site: (site / "toy-1.0.dist-info/RECORD").write_text("toy/__init__.py,,\n"),
         lambda site: (site / "toy.py").write_text("x = 1") and shutil.rmtree(site / "toy"),
@@ -186,7 +186,8 @@ def test_an_equal_copy_in_an_earlier_folder_is_the_installed_tool(tmp_path, site
 
 
 @pytest.mark.parametrize("way", ["a path file", "a finder"])
-def test_an_editable_tool_is_known_by_the_content_of_its_checkout(tmp_path, site, value, reason, monkeypatch, way):
+def test_an_editable_tool_is_known_by_the_content_of_its_checkout(site, value, reason, monkeypatch, way):
+    tmp_path = site.parent
     checkout = tmp_path / "checkout" / "src"
     (checkout / "draft").mkdir(parents=True)
     (checkout / "draft/__init__.py").write_text("x = 1\n")
