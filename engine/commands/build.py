@@ -15,6 +15,7 @@ from engine.errors import Exit, UserError
 
 if TYPE_CHECKING:
     from engine.api import Session
+    from engine.builder.findings import Finding
     from engine.events import Event
     from engine.report import BuildReport
 
@@ -35,7 +36,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--keep-going", action="store_true", help="after a failure, build what does not depend on it")
     parser.add_argument("--allow-waiting", action="store_true", help="exit 0 though jobs wait for hardware")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be built, and build nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be built and what it costs, and build nothing"
+    )
     parser.add_argument(
         "-o", "--output", metavar="DIR", type=Path, help="where packages go (default: the project's build/)"
     )
@@ -54,7 +57,7 @@ def run(arguments: argparse.Namespace) -> Exit:
             _print_refusal(error)
         raise
     if arguments.dry_run:
-        return _dry_run(session)
+        return _dry_run(session, arguments.jobs, as_json=arguments.json)
     events: list[Event] = []
     report = report_for(json=arguments.json, many=len(session.variants) > 1)
     with report:
@@ -95,12 +98,36 @@ def report_for(*, json: bool, many: bool) -> BuildReport:
     return PlainReport(many=many)
 
 
-def _dry_run(session: Session) -> Exit:
-    from engine.report import grid
+def _dry_run(session: Session, parallel: int | None, *, as_json: bool) -> Exit:
+    from engine.api import default_parallel
+    from engine.builder.costs import total
+    from engine.report import costs, grid
 
+    findings = session.findings()
+    whole = total(findings, parallel or default_parallel())
     words = {"cached": "cached", "stale": "would build", "new": "would build", "unknown": "may build"}
-    grid.show([(words[finding.state], finding.job.recipe, finding.job.name) for finding in session.findings()])
+    if as_json:
+        jobs = [
+            {
+                "recipe": finding.job.recipe,
+                "job": finding.job.name,
+                "state": words[finding.state],
+                "cost": costs.fields_of_job(finding),
+            }
+            for finding in findings
+        ]
+        print(json.dumps({"jobs": jobs, "cost": costs.fields_of_build(whole)}, ensure_ascii=False, indent=1))
+        return Exit.OK
+    grid.show([(words[each.state], each.job.recipe, each.job.name, _cost(each)) for each in findings])
+    if whole is not None:
+        print(costs.of_build(whole))
     return Exit.OK
+
+
+def _cost(finding: Finding) -> str:
+    from engine.report import costs
+
+    return "" if finding.state == "cached" else costs.of_job(finding)
 
 
 def _print_refusal(error: UserError) -> None:
