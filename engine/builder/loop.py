@@ -94,6 +94,7 @@ class _Build:
             locked = _LOCKED_POLL_SECONDS if has(State.LOCKED_ELSEWHERE) else None
             yield from self._collect(0.0 if has(State.READY) else locked)
             self._retry_locked()
+        yield from self.endings.withdrawn()
         yield self.endings.finished(interrupted=False)
 
     def _collect(self, timeout: float | None) -> Iterator[Event]:
