@@ -179,7 +179,8 @@ def lock(recipes: Recipes, **reading: Unpack[Reading]) -> list[Locked]:
     revisions, unless `refresh` is set.
     """
     selection = select(recipes, **reading)
-    return locking.write(Store(selection.store), variants(selection), refresh=selection.refresh)
+    planned = variants(selection)
+    return locking.write(Store(selection.store), planned, refresh=selection.refresh)
 
 
 @dataclass(frozen=True)
