@@ -13,7 +13,7 @@ from engine.builder import findings as explanations
 from engine.builder import registry, sources
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.findings import Finding
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.lookup import Lookup
 from engine.builder.lookup import PlannedVariant as Variant
 from engine.builder.loop import Options, run

@@ -7,15 +7,12 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from engine import feasibility
-from engine.builder import reports
 from engine.builder.board import Board
 from engine.builder.lookup import Lookup, PlannedVariant
 from engine.builder.tickets import Ticket
 from engine.digest import Digest
 from engine.errors import Exit, JudgementError, StoreError, UserError
 from engine.events import BuildState, Ended, Finished, JobState, Noticed
-from engine.feasibility.facts import ModelFacts
 from engine.store.heads import JobNote, job_note
 from engine.store.materialize import materialize, withdraw
 from engine.store.store import Record
@@ -33,7 +30,7 @@ class Endings:
         self._exits: list[Exit] = []
         self._packages: dict[str, Path] = {}
         self._ran: set[Digest] = set()
-        self._heads = {variant.name: lookup.heads.of(variant.loaded) for variant in variants}
+        self._heads = {variant.name: lookup.heads.of(variant.subject) for variant in variants}
         self._notes: dict[str, dict[str, JobNote]] = {variant.name: {} for variant in variants}
         self.board = Board(variants, self._heads)
 
@@ -48,14 +45,12 @@ class Endings:
         self._note(ticket, passed=True)
         if state == "built":
             self._ran.add(record.digest)
-        step = ticket.job.step
+        traits = ticket.job.traits
         try:
             self._lookup.accept(ticket.job, record)
-            report = reports.read(type(step), record)
-            step.judge(report)
-            if isinstance(report, ModelFacts):
-                feasibility.check_model(ticket.variant.loaded, report)
-            if step.delivers:
+            if traits.reads_report:
+                _judge(ticket, record)
+            if traits.delivers:
                 place = self._out / ticket.variant.name
                 materialize(self._lookup.store, record, place)
                 self._packages[ticket.variant.name] = place
@@ -112,7 +107,7 @@ class Endings:
         ended = [ticket.ended for ticket in self.board.tickets if ticket.ended is not None]
         unbuilt = {each.recipe for each in ended if each.state in ("failed", "waiting")} - self._packages.keys()
         for variant in self._variants:
-            if variant.name not in unbuilt or not any(job.step.delivers for job in variant.jobs):
+            if variant.name not in unbuilt or not any(job.traits.delivers for job in variant.jobs):
                 continue
             place = self._out / variant.name
             try:
@@ -128,7 +123,7 @@ class Endings:
     def finished(self, *, interrupted: bool) -> Finished:
         """Save the notes and return the last event of the build."""
         for variant in self._variants:
-            self._lookup.heads.keep(variant.loaded, self._notes[variant.name])
+            self._lookup.heads.keep(variant.subject, self._notes[variant.name])
         self._lookup.heads.save()
         code = Exit.INTERRUPTED if interrupted else Exit.worst(self._exits)
         states = {ticket.ended.state for ticket in self.board.tickets if ticket.ended is not None}
@@ -155,3 +150,16 @@ def _replayed(error: JudgementError, record: Record) -> JudgementError:
     again = f"--force {record.job} measures again"
     fact = f"replayed: measured at {moment}, and not measured again, because nothing changed that could change it"
     return JudgementError(error.what, (*error.facts, fact), f"{error.hint}; {again}" if error.hint else again)
+
+
+def _judge(ticket: Ticket, record: Record) -> None:
+    """Compare a job's report with the recipe's bounds. Raises UserError for a missed bound."""
+    from engine import feasibility
+    from engine.builder import reports
+    from engine.feasibility.facts import ModelFacts
+
+    step = ticket.job.step
+    report = reports.read(type(step), record)
+    step.judge(report)
+    if isinstance(report, ModelFacts):
+        feasibility.check_model(ticket.variant.loaded, report)

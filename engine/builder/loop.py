@@ -10,6 +10,7 @@ from pathlib import Path
 from engine.builder.attempt import Attempt
 from engine.builder.endings import Endings
 from engine.builder.executors.local import LocalExecutor
+from engine.builder.inputs import DamagedInputError
 from engine.builder.lookup import Lookup, PlannedVariant, content_of
 from engine.builder.tickets import State, Ticket
 from engine.builder.worker import Outcome
@@ -18,6 +19,7 @@ from engine.errors import UserError
 from engine.events import Event, JobState, Noticed, Planned, Started
 from engine.store.file_lock import FileLock
 from engine.store.store import Record
+from engine.system import limits
 
 _LOCKED_POLL_SECONDS = 0.05
 _NO_LOCKS = (
@@ -78,6 +80,8 @@ class _Build:
         self.board = self.endings.board
         self.running: dict[Digest, _Running] = {}
         self.tried_locked = 0.0
+        self.repeated: set[Digest] = set()
+        """The keys of jobs that run a second time, because the store was damaged under them."""
 
     def events(self) -> Iterator[Event]:
         if not self.store.locks_work:
@@ -141,11 +145,11 @@ class _Build:
         if away is not None and not self._stopping():
             yield self.endings.end(ticket, "waiting", waits_for=str(away))
             return
-        self.board.move(ticket, State.STARTABLE_ALONE if ticket.job.step.exclusive else State.STARTABLE)
+        self.board.move(ticket, State.STARTABLE_ALONE if ticket.job.traits.exclusive else State.STARTABLE)
 
     def _fill_slots(self) -> Iterator[Event]:
         """Start jobs in free slots. A job that must run alone starts when no other job runs or can start."""
-        alone = any(running.ticket.job.step.exclusive for running in self.running.values())
+        alone = any(running.ticket.job.traits.exclusive for running in self.running.values())
         has = self.board.has
         while has(State.STARTABLE) and not alone and self.executor.busy < self.executor.slots:
             yield from self._start_or_settle(self.board.take(State.STARTABLE))
@@ -193,15 +197,19 @@ class _Build:
             yield self.endings.settle(ticket, record, "cached")
 
     def _start(self, ticket: Ticket, lock: FileLock) -> Started:
-        step = ticket.job.step
+        traits = ticket.job.traits
         attempt = Attempt.prepare(self.lookup, ticket.job, ticket.known_key, self.board.inputs(ticket), lock)
-        self.executor.submit(
-            str(ticket.digest),
-            attempt.task,
-            tools=step.tools_used(),
-            variables=step.variables,
-            time_limit=step.time_limit,
-        )
+        try:
+            self.executor.submit(
+                str(ticket.digest),
+                attempt.task,
+                tools=traits.tools,
+                variables=traits.variables,
+                time_limit=traits.time_limit,
+            )
+        except OSError as error:  # no further process, or no further open file
+            attempt.close()
+            raise limits.failure(error) or error from error
         self.running[ticket.digest] = _Running(ticket, attempt)
         self.board.move(ticket, State.RUNNING)
         return Started(ticket.variant.name, ticket.job.name, attempt.log)
@@ -211,9 +219,16 @@ class _Build:
         ticket = running.ticket
         try:
             record = running.attempt.record(outcome)
+        except DamagedInputError as error:
+            if error.mended and ticket.digest not in self.repeated:
+                self.repeated.add(ticket.digest)
+                yield Noticed(f"{error.what}; the store is mended, and {ticket.job.name!r} runs again")
+                for each in (ticket, *running.followers):
+                    self.board.move(each, State.READY)
+                return
+            yield from self._fail(running, error, outcome)
         except UserError as error:
-            for each in (ticket, *running.followers):
-                yield self.endings.fail(each, error, seconds=outcome.seconds)
+            yield from self._fail(running, error, outcome)
         else:
             self.forced.add(ticket.digest)
             yield self.endings.settle(ticket, record, "built", seconds=outcome.seconds)
@@ -221,6 +236,10 @@ class _Build:
                 self.board.move(follower, State.READY)
         finally:
             running.attempt.close()
+
+    def _fail(self, running: _Running, error: UserError, outcome: Outcome) -> Iterator[Event]:
+        for each in (running.ticket, *running.followers):
+            yield self.endings.fail(each, error, seconds=outcome.seconds)
 
     def _stopping(self) -> bool:
         return not self.options.keep_going and self.endings.any_failed

@@ -15,6 +15,7 @@ from engine.digest import Digest
 from engine.errors import StoreError
 from engine.store import file_lock, heads, kept, presence
 from engine.store.store import Record, Store
+from engine.system import regular
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class _Collection:
             for key in chosen:
                 path = self.store.record_path(key)
                 with contextlib.suppress(FileNotFoundError):
-                    raw[key] = path.read_bytes()
+                    raw[key] = regular.read(path)
                     path.unlink()
             named = presence.used(staging).intersection(raw)
             for key in raw.keys() & named:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from pathlib import Path
 from engine import digest, snapshot
 from engine.digest import Digest
 from engine.store import file_lock, heads, kept, layout, presence, stat_cache
+from engine.store.disk import remove
 from engine.store.notes import KINDS
 from engine.store.sealed import sealed
 from engine.store.stat_cache import Row, stat_row
@@ -108,7 +110,9 @@ class _Contents:
             raise
 
     def of(self, path: Path) -> Digest | None:
-        """Return the digest of a file's bytes, None where the file cannot be read."""
+        """Return the digest of a file's bytes, None for a link and where the file cannot be read."""
+        if path.is_symlink():
+            return None
         try:
             row = stat_row(path)
             known = self._read.get(stat_cache.inode(row))
@@ -170,7 +174,7 @@ class _Inspection:
             if path.suffix == ".json" and path.stem in self.records:
                 continue
             with file_lock.hold(self.store.layout.gate):
-                if self.store.read(path.stem) is not None or not path.exists():
+                if self.store.read(path.stem) is not None or not os.path.lexists(path):
                     continue  # replaced or collected meanwhile
                 self.store.put_aside(path)
             self.lost.add(path.stem)
@@ -184,7 +188,8 @@ class _Inspection:
                 if content is not None and path == self.store.layout.pooled(content):
                     self.verdict.orphans += path.stat().st_nlink == 1
                     continue
-                self.store.contents.forget(stat_row(path))
+                with contextlib.suppress(OSError):  # a link that leads nowhere
+                    self.store.contents.forget(stat_row(path))
                 self.store.put_aside(path)
                 self._say(path, "the content is not what its name says")
 
@@ -210,7 +215,7 @@ class _Inspection:
         """
         record = next(record for record in self.records.values() if record.artifact == artifact)
         folder = self.store.artifact_path(artifact)
-        if not folder.is_dir():
+        if folder.is_symlink() or not folder.is_dir():
             return None if self.store.read(record.digest) is None else "the artifact is missing"
         for name, (_, content) in record.files.items():
             path = folder / name
@@ -268,14 +273,14 @@ class _Inspection:
                 except FileNotFoundError:
                     continue
                 except (OSError, ValueError):
-                    path.unlink(missing_ok=True)
+                    remove(path)
                     self._say(path, "the note is not as it was written")
         for key in heads.without_record(self.store, self.lost):
             self._say(self.store.record_path(key), "the record that a build has left is missing")
 
     def _kept(self) -> None:
         for path in kept.damaged(self.store):
-            path.unlink(missing_ok=True)
+            remove(path)
             self._say(path, "the kept file is not as it was kept")
 
     def _snapshots(self) -> None:
@@ -286,5 +291,5 @@ class _Inspection:
                 except FileNotFoundError:
                     continue
                 except snapshot.UNREADABLE:
-                    path.unlink(missing_ok=True)
+                    remove(path)
                     self._say(path, "the snapshot is not as it was written")
