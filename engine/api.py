@@ -162,7 +162,7 @@ def _refuse(planned: Plan, selection: Selection, *, keep_going: bool) -> None:
 
 def _lookup(selection: Selection, planned: Plan) -> tuple[Lookup, tuple[Path, ...]]:
     """Return the look-up of a build, and the paths of its locks; the errors of locks are collected in the plan."""
-    store = Store(selection.store)
+    store = Store(selection.store, afresh=selection.paranoid)
     if not (selection.locked or selection.frozen):
         return Lookup(store, refresh=selection.refresh), ()
     locks = locking.locks_of(planned.without_refused(), planned.refusals)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -20,6 +21,9 @@ from engine.recipe.project import project_of
 from engine.recipe.schema import Recipe
 from engine.text.places import Position
 
+if TYPE_CHECKING:
+    from engine.recipe.ways import Mark
+
 
 @dataclass(frozen=True)
 class LoadedRecipe:
@@ -27,8 +31,8 @@ class LoadedRecipe:
 
     `path` is the path of the recipe file, as the caller wrote the path. `project` is the root folder of the recipe's
     project. `variant` is the label with the variant's values, "target.device=T4,precision=fp16", and empty without a
-    matrix. `files` are the recipe's file and the files of its parents. `links` maps each path that the recipe names,
-    made absolute, to the same path with its symbolic links followed.
+    matrix. `files` are the recipe's file and the files of its parents. `way` holds every folder and link on the way to
+    these files, to the paths that the recipe names and to the allowed folders, as `engine.recipe.ways` describes them.
     """
 
     recipe: Recipe
@@ -36,7 +40,7 @@ class LoadedRecipe:
     project: Path
     variant: str
     files: tuple[Path, ...]
-    links: Mapping[str, str]
+    way: Mapping[str, Mark]
     _root: Node = field(repr=False)
 
     def position(self, *path: str | int) -> Position | None:
@@ -122,14 +126,16 @@ class OpenedRecipe:
     def _loaded(self, variant: Variant, *, must_exist: bool) -> LoadedRecipe:
         files = self.document.files
         _validated(variant.root, files)
-        root, links = resolved(variant.root, self.bounds, self.path.parent, must_exist=must_exist)
+        root = resolved(variant.root, self.bounds, self.path.parent, must_exist=must_exist)
         recipe = _validated(root, files)
-        return LoadedRecipe(recipe, self.path, self.bounds.project, variant.label, files, links, root)
+        return LoadedRecipe(recipe, self.path, self.bounds.project, variant.label, files, self.bounds.way, root)
 
 
 def opened(path: Path, *, allow: Sequence[Path] = ()) -> OpenedRecipe:
     """Read a recipe file and its parents. Raises RecipeError."""
     bounds = Bounds(project_of(path), tuple(allow))
+    for each in (path, *allow):
+        bounds.walk(each)
     return OpenedRecipe(path, document(path, bounds), bounds)
 
 
