@@ -100,6 +100,7 @@ class _Build:
             yield from self._collect(0.0 if has(State.READY) else locked)
             self._retry_locked()
         yield from self._report_contradictions()
+        yield from self.endings.withdrawn()
         yield self.endings.finished(interrupted=False)
 
     def _report_contradictions(self) -> Iterator[Noticed]:
