@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Unpack
 
 from engine import feasibility
-from engine.builder import registry, sources
+from engine.builder import destination, registry, sources
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.findings import Finding, examine
 from engine.builder.job import Job
@@ -170,13 +170,18 @@ class Session:
         allow_waiting: bool,
         on_event: Callable[[Event], None],
     ) -> Finished:
-        """Build all variants; every event goes to `on_event`, and the last event is returned."""
+        """Build all variants; every event goes to `on_event`, and the last event is returned.
+
+        Raises UsageError, before anything is built, for a folder `out` in which packages would damage something else.
+        """
         if self.selection.frozen and tuple(force):
             raise UsageError("--frozen builds nothing that is in the store", hint="leave --force out, or use --locked")
         for name in force:
             known_step(name, registry.steps())
+        place = out or self.selection.project / "build"
+        destination.refuse(place, chosen=out is not None, store=self.lookup.store.root, variants=self.variants)
         options = Options(
-            out=out or self.selection.project / "build",
+            out=place,
             force=frozenset(force),
             keep_going=keep_going,
             allow_waiting=allow_waiting,
