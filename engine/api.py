@@ -124,7 +124,7 @@ def session(recipes: Recipes, **reading: Unpack[Reading]) -> Session:
     """Read, check and plan recipes for a build."""
     selection = select(recipes, **reading)
     planned = variants(selection)
-    store = Store(selection.store)
+    store = Store(selection.store, afresh=selection.paranoid)
     if selection.frozen:
         locks = locking.locks_of(planned)
         return Session(selection, planned, locking.frozen(store, locks), tuple(locks))

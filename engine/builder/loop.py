@@ -26,6 +26,7 @@ _NO_LOCKS = (
     "the file system of {} has no working locks: builders that share this store may repeat each other's work "
     "(each result is whole all the same), and nothing can be collected from it"
 )
+_CONTRADICTED = "{} has another content than an earlier build read, although its size and its times are the same"
 _PASSED: tuple[JobState, ...] = ("cached", "built")
 _STARTABLE = (State.STARTABLE, State.STARTABLE_ALONE)
 
@@ -98,7 +99,15 @@ class _Build:
             locked = _LOCKED_POLL_SECONDS if has(State.LOCKED_ELSEWHERE) else None
             yield from self._collect(0.0 if has(State.READY) else locked)
             self._retry_locked()
+        yield from self._report_contradictions()
         yield self.endings.finished(interrupted=False)
+
+    def _report_contradictions(self) -> Iterator[Noticed]:
+        """Name the files that changed under equal stat rows; no snapshot can be trusted then."""
+        contradicted = self.store.contents.contradicted
+        if contradicted:
+            self.store.drop_snapshots()
+        yield from (Noticed(_CONTRADICTED.format(path)) for path in contradicted)
 
     def _collect(self, timeout: float | None) -> Iterator[Event]:
         """Handle the outcomes of workers that have finished."""

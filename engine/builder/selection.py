@@ -34,6 +34,7 @@ class Reading(TypedDict, total=False):
     refresh: bool
     locked: bool
     frozen: bool
+    paranoid: bool
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Selection:
     refresh: bool = False
     locked: bool = False
     frozen: bool = False
+    paranoid: bool = False
+    """Whether every file is read once, whatever the stat rows of earlier builds are."""
 
     @property
     def project(self) -> Path:
@@ -87,6 +90,7 @@ def select(recipes: Recipes, **reading: Unpack[Reading]) -> Selection:
         refresh=reading.get("refresh", False),
         locked=reading.get("locked", False),
         frozen=reading.get("frozen", False),
+        paranoid=reading.get("paranoid", False),
     )
 
 

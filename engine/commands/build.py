@@ -35,6 +35,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--keep-going", action="store_true", help="after a failure, build what does not depend on it")
     parser.add_argument("--allow-waiting", action="store_true", help="exit 0 though jobs wait for hardware")
+    parser.add_argument(
+        "--paranoid",
+        action="store_true",
+        help="read every source, stored file and package, whatever its times say",
+    )
     parser.add_argument("--dry-run", action="store_true", help="say what would be built, and build nothing")
     parser.add_argument(
         "-o", "--output", metavar="DIR", type=Path, help="where packages go (default: the project's build/)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -19,6 +20,9 @@ from engine.recipe.project import project_of
 from engine.recipe.schema import Recipe
 from engine.text.places import Position
 
+if TYPE_CHECKING:
+    from engine.recipe.ways import Mark
+
 
 @dataclass(frozen=True)
 class LoadedRecipe:
@@ -26,8 +30,8 @@ class LoadedRecipe:
 
     `path` is the path of the recipe file, as the caller wrote the path. `project` is the root folder of the recipe's
     project. `variant` is the label with the variant's values, "target.device=T4,precision=fp16", and empty without a
-    matrix. `files` are the recipe's file and the files of its parents. `links` maps each path that the recipe names,
-    made absolute, to the same path with its symbolic links followed.
+    matrix. `files` are the recipe's file and the files of its parents. `way` holds every folder and link on the way to
+    these files, to the paths that the recipe names and to the allowed folders, as `engine.recipe.ways` describes them.
     """
 
     recipe: Recipe
@@ -35,7 +39,7 @@ class LoadedRecipe:
     project: Path
     variant: str
     files: tuple[Path, ...]
-    links: Mapping[str, str]
+    way: Mapping[str, Mark]
     _root: Node = field(repr=False)
 
     def position(self, *path: str | int) -> Position | None:
@@ -91,6 +95,8 @@ def load(
     """
     project = project_of(path)
     bounds = Bounds(project, tuple(allow))
+    for each in (path, *allow):
+        bounds.walk(each)
     read = document(path, bounds)
     sets = assignments(SET, set)
     selected = variants(read.root, sets, assignments(ONLY, only))
@@ -99,9 +105,9 @@ def load(
 
 def _loaded(variant: Variant, read: Document, bounds: Bounds, path: Path, *, must_exist: bool) -> LoadedRecipe:
     _validated(variant.root, read.files)
-    root, links = resolved(variant.root, bounds, path.parent, must_exist=must_exist)
+    root = resolved(variant.root, bounds, path.parent, must_exist=must_exist)
     recipe = _validated(root, read.files)
-    return LoadedRecipe(recipe, path, bounds.project, variant.label, read.files, links, root)
+    return LoadedRecipe(recipe, path, bounds.project, variant.label, read.files, bounds.way, root)
 
 
 def _validated(root: Node, files: Sequence[Path]) -> Recipe:

@@ -74,15 +74,18 @@ class Store:
     if its content does not match its digest, the file is moved to `quarantine/`.
     """
 
-    def __init__(self, root: Path) -> None:
-        """Open the store at `root`; a missing store is made. Raises StoreError."""
+    def __init__(self, root: Path, *, afresh: bool = False) -> None:
+        """Open the store at `root`; a missing store is made. Raises StoreError.
+
+        If `afresh` is true, no stat row of an earlier build is trusted: every file is read once.
+        """
         self.root = root.absolute()
         self.layout = Layout(self.root)
         self._presence: Presence | None = None
         with explained(self.root):
             layout.prepare(self.layout)
         self.notes = Notes(self.root, self.write)
-        self.contents = StatCache(self.notes)
+        self.contents = StatCache(self.notes, afresh=afresh)
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -154,6 +157,12 @@ class Store:
         with contextlib.suppress(OSError):
             self.offer(path, content)
         return True
+
+    def drop_snapshots(self) -> None:
+        """Remove all snapshots, so that the next build of each recipe reads its files."""
+        for path in self.layout.snapshots.glob("*"):
+            with contextlib.suppress(OSError):
+                path.unlink()
 
     # -- writing ---------------------------------------------------------------------------------------------
 
