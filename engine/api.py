@@ -20,12 +20,13 @@ from engine.builder.selection import Reading, Recipes, Selection, known_step, se
 from engine.builder.summary import Summary, summarize
 from engine.digest import Digest
 from engine.errors import Exit, UsageError, UserError
-from engine.events import Event, Finished
+from engine.events import Event, Finished, Noticed
 from engine.feasibility.facts import ModelFacts
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
 from engine.machine import cpu
 from engine.recipe.schema import Recipe
+from engine.store import file_lock
 from engine.store.store import Store
 
 __all__ = [
@@ -187,10 +188,11 @@ class Session:
             allow_waiting=allow_waiting,
         )
         last = Finished("failed", 0.0, Exit.FAILED, {})
-        for event in run(self.variants, self.lookup, LocalExecutor(parallel or default_parallel()), options):
-            on_event(event)
-            if isinstance(event, Finished):
-                last = event
+        with file_lock.announcing(lambda text: on_event(Noticed(text))):
+            for event in run(self.variants, self.lookup, LocalExecutor(parallel or default_parallel()), options):
+                on_event(event)
+                if isinstance(event, Finished):
+                    last = event
         return last
 
     def findings(self) -> list[Finding]:

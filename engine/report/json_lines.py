@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from engine.events import Ended, Event, Finished, Noticed, Planned, Started
+from engine.events import Ended, Event, Finished, Noticed, Planned, RunsElsewhere, Started
 
 if TYPE_CHECKING:
     from engine.builder.summary import Summary
@@ -54,6 +54,9 @@ def _fields(event: Event) -> dict[str, object]:
             return {"event": "plan", "version": VERSION, "recipe": event.recipe, "jobs": jobs}
         case Started():
             return {"event": "start", "recipe": event.recipe, "job": event.job}
+        case RunsElsewhere():
+            by = {"pid": event.pid, "host": event.host, "since": event.since, "text": event.builder}
+            return {"event": "wait", "recipe": event.recipe, "job": event.job, "by": by}
         case Ended():
             return _ended(event)
         case Finished():

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
-from engine.events import Ended, Event, Finished, Noticed, Planned, Started
+from engine.events import Ended, Event, Finished, Noticed, Planned, RunsElsewhere, Started
 from engine.report.json_lines import shown
 from engine.report.reasons import Reasons
 from engine.report.table import tables
@@ -62,6 +62,8 @@ def lines(event: Event, *, many: bool, reasons: Reasons | None = None) -> list[s
             return []
         case Started():
             return [_row("running", event.recipe, event.job, many=many)]
+        case RunsElsewhere():
+            return [_row("waiting", event.recipe, event.job, many=many), f"  for {event.builder}"]
         case Ended():
             return _ended(event, many=many, reasons=reasons or Reasons())
         case Finished():
