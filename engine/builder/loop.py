@@ -104,6 +104,7 @@ class _Build:
             yield from self._announce_waits()
             self._retry_locked()
         yield from self._report_contradictions()
+        yield from self.endings.withdrawn()
         yield self.endings.finished(interrupted=False)
 
     def _report_contradictions(self) -> Iterator[Noticed]:

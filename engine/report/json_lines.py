@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from engine.events import Ended, Event, Finished, Noticed, Planned, RunsElsewhere, Started
+from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
 
 if TYPE_CHECKING:
     from engine.builder.summary import Summary
@@ -49,6 +49,8 @@ def _fields(event: Event) -> dict[str, object]:
     match event:
         case Noticed():
             return {"event": "note", "text": event.text}
+        case Refused():
+            return {"event": "refused", "path": event.path, "error": event.error.fields()}
         case Planned():
             jobs = [{"job": name, "step": name, "needs": list(needs)} for name, needs in event.jobs]
             return {"event": "plan", "version": VERSION, "recipe": event.recipe, "jobs": jobs}
@@ -81,6 +83,8 @@ def _ended(event: Ended) -> dict[str, object]:
         fields |= {"key": event.key, "artifact": event.artifact, "path": str(event.path)}
     if event.waits_for is not None:
         fields["for"] = event.waits_for
+    if event.measured_at is not None:
+        fields["measured_at"] = event.measured_at
     if event.error is not None:
         fields["error"] = event.error.fields()
     return fields

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.builder.executors.local import last_lines
-from engine.events import Ended, Event, Finished, Noticed, Planned, RunsElsewhere, Started
+from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
 from engine.report import plain
 from engine.report.reasons import Reasons
 
@@ -74,6 +74,9 @@ class LiveReport:
         match event:
             case Noticed():
                 self._console.print(f"note: {event.text}", markup=False)
+            case Refused():
+                for row in plain.lines(event, many=self._many):
+                    self._console.print(Text(row))
             case Planned():
                 for job, _ in event.jobs:
                     self._lines[event.recipe, job] = _Line(event.recipe, job)

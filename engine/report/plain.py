@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
-from engine.events import Ended, Event, Finished, Noticed, Planned, RunsElsewhere, Started
+from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
 from engine.report.json_lines import shown
 from engine.report.reasons import Reasons
 from engine.report.table import tables
@@ -58,6 +58,8 @@ def lines(event: Event, *, many: bool, reasons: Reasons | None = None) -> list[s
     match event:
         case Noticed():
             return [f"note: {event.text}"]
+        case Refused():
+            return [f"{'failed':<{_WIDTH}}{event.path}", *(f"  {line}" for line in str(event.error).splitlines())]
         case Planned():
             return []
         case Started():
