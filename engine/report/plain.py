@@ -62,10 +62,9 @@ def lines(event: Event, *, many: bool, reasons: Reasons | None = None) -> list[s
             return [f"{'failed':<{_WIDTH}}{event.path}", *(f"  {line}" for line in str(event.error).splitlines())]
         case Planned():
             return []
-        case Started():
-            return [_row("running", event.recipe, event.job, many=many)]
-        case RunsElsewhere():
-            return [_row("waiting", event.recipe, event.job, many=many), f"  for {event.builder}"]
+        case Started() | RunsElsewhere():
+            state, whom = ("running", []) if isinstance(event, Started) else ("waiting", [f"  for {event.builder}"])
+            return [_row(state, event.recipe, event.job, many=many), *whom]
         case Ended():
             return _ended(event, many=many, reasons=reasons or Reasons())
         case Finished():
