@@ -46,6 +46,20 @@ class Started:
 
 
 @dataclass(frozen=True)
+class RunsElsewhere:
+    """The event that another builder runs a job, so that this builder waits for the job's record."""
+
+    recipe: str
+    job: str
+    builder: str
+    """The other builder: its process, machine and start, as text."""
+    pid: int | None = None
+    host: str | None = None
+    since: float | None = None
+    """The time at which the other builder began, in seconds since the epoch."""
+
+
+@dataclass(frozen=True)
 class Ended:
     """The event that a job has ended."""
 
@@ -72,4 +86,4 @@ class Finished:
     packages: Mapping[str, Path]
 
 
-Event = Noticed | Refused | Planned | Started | Ended | Finished
+Event = Noticed | Refused | Planned | Started | RunsElsewhere | Ended | Finished

@@ -70,14 +70,19 @@ def run(arguments: argparse.Namespace) -> Exit:
             events.append(event)
             report.on_event(event)
 
-        finished = session.build(
-            out=arguments.output,
-            parallel=arguments.jobs,
-            force=arguments.force,
-            keep_going=arguments.keep_going,
-            allow_waiting=arguments.allow_waiting,
-            on_event=on_event,
-        )
+        try:
+            finished = session.build(
+                out=arguments.output,
+                parallel=arguments.jobs,
+                force=arguments.force,
+                keep_going=arguments.keep_going,
+                allow_waiting=arguments.allow_waiting,
+                on_event=on_event,
+            )
+        except UserError as error:
+            if arguments.json:
+                _print_refusal(error)
+            raise
     summaries = session.summaries()
     report.finish(summaries)
     if not any(getattr(arguments, name) for name in _NOT_REPEATABLE):

@@ -17,7 +17,7 @@ from engine.api import Session
 from engine.builder import code, registry
 from engine.builder.summary import Summary
 from engine.errors import Exit, UserError
-from engine.events import Ended, Event, Finished, Noticed, Refused, Started
+from engine.events import Ended, Event, Finished, Noticed, Refused, RunsElsewhere, Started
 from engine.machine import tools
 from engine.recipe.ways import mark_of
 from engine.report import json_lines, plain
@@ -121,7 +121,7 @@ def _again(event: Event) -> Event | None:
     match event:
         case Ended(state="built"):
             return replace(event, state="cached", seconds=0.0)
-        case Started() | Noticed() | Refused():
+        case Started() | Noticed() | Refused() | RunsElsewhere():
             return None
         case _:
             return event
