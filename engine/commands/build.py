@@ -34,8 +34,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force", metavar="STEP", action="append", default=[], help="build this step though it is cached"
     )
-    parser.add_argument("--keep-going", action="store_true", help="after a failure, build what does not depend on it")
+    parser.add_argument(
+        "--keep-going", action="store_true", help="build what does not depend on a failed job or a wrong recipe"
+    )
     parser.add_argument("--allow-waiting", action="store_true", help="exit 0 though jobs wait for hardware")
+    parser.add_argument(
+        "--paranoid",
+        action="store_true",
+        help="read every source, stored file and package, whatever its times say",
+    )
     parser.add_argument(
         "--dry-run", action="store_true", help="say what would be built and what it costs, and build nothing"
     )
@@ -51,7 +58,7 @@ def run(arguments: argparse.Namespace) -> Exit:
 
     began_ns = time.time_ns()
     try:
-        session = api.session(arguments.recipes, **options.reading(arguments))
+        session = api.session(arguments.recipes, keep_going=arguments.keep_going, **options.reading(arguments))
     except UserError as error:
         if arguments.json:
             _print_refusal(error)
@@ -66,14 +73,19 @@ def run(arguments: argparse.Namespace) -> Exit:
             events.append(event)
             report.on_event(event)
 
-        finished = session.build(
-            out=arguments.output,
-            parallel=arguments.jobs,
-            force=arguments.force,
-            keep_going=arguments.keep_going,
-            allow_waiting=arguments.allow_waiting,
-            on_event=on_event,
-        )
+        try:
+            finished = session.build(
+                out=arguments.output,
+                parallel=arguments.jobs,
+                force=arguments.force,
+                keep_going=arguments.keep_going,
+                allow_waiting=arguments.allow_waiting,
+                on_event=on_event,
+            )
+        except UserError as error:
+            if arguments.json:
+                _print_refusal(error)
+            raise
     summaries = session.summaries()
     report.finish(summaries)
     if not any(getattr(arguments, name) for name in _NOT_REPEATABLE):
@@ -117,10 +129,11 @@ def _dry_run(session: Session, parallel: int | None, *, as_json: bool) -> Exit:
             for finding in findings
         ]
         print(json.dumps({"jobs": jobs, "cost": costs.fields_of_build(whole)}, ensure_ascii=False, indent=1))
-        return Exit.OK
-    grid.show([(words[each.state], each.job.recipe, each.job.name, _cost(each)) for each in findings])
-    if whole is not None:
+    else:
+        grid.show([(words[each.state], each.job.recipe, each.job.name, _cost(each)) for each in findings])
+    if whole is not None and not as_json:
         print(costs.of_build(whole))
+    session.refusals.refuse(len(session.selection.paths))
     return Exit.OK
 
 
@@ -131,16 +144,12 @@ def _cost(finding: Finding) -> str:
 
 
 def _print_refusal(error: UserError) -> None:
-    fields = error.fields()
-    position = getattr(error, "position", None)
-    if position is not None:
-        fields["position"] = str(position)
     end = {
         "event": "build",
         "state": "failed",
         "seconds": 0.0,
         "exit": int(error.exit),
         "packages": {},
-        "error": fields,
+        "error": error.fields(),
     }
     print(json.dumps(end, ensure_ascii=False))

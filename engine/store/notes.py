@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,10 @@ class Notes:
         """Remove a note."""
         with contextlib.suppress(OSError):
             self.path(kind, name).unlink(missing_ok=True)
+
+    def hold(self, place: str) -> bool:
+        """Say whether an absolute path leads into the store of these notes."""
+        return place.startswith(f"{self.root}{os.sep}")
 
     def path(self, kind: str, name: str) -> Path:
         """Return the path of a note."""

@@ -14,6 +14,7 @@ from engine import digest, snapshot
 from engine.digest import Digest
 from engine.store import file_lock, heads, kept, layout, presence, stat_cache
 from engine.store.disk import remove
+from engine.store.file_systems import tells_changes
 from engine.store.notes import KINDS
 from engine.store.sealed import sealed
 from engine.store.stat_cache import Row, stat_row
@@ -21,6 +22,7 @@ from engine.store.store import Record, Store
 
 _PROGRESS = ("stat", "verified")
 _SAVE_SECONDS = 2.0
+_CONTRADICTED = "the content changed, but the size and the times did not; the next build reads the file"
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,13 @@ class Verdict:
     swept: int = 0
 
 
-def verify(root: Path, *, parallel: int, on_progress: Callable[[int, int], None] = lambda *_: None) -> Verdict:
+def verify(
+    root: Path, *, parallel: int, sources: bool = False, on_progress: Callable[[int, int], None] = lambda *_: None
+) -> Verdict:
     """Read every file of the store at `root`; mend damaged files or move them to `quarantine/`. Raises StoreError.
+
+    With `sources`, also read the sources and packages that builds have read, and make the next build of each recipe
+    read its files.
 
     Builds may run during a verification. An interrupted verification continues after the files that it has read
     already. `on_progress` gets the number of files read so far and the number of all files.
@@ -65,6 +72,13 @@ def verify(root: Path, *, parallel: int, on_progress: Callable[[int, int], None]
         contents.read()
         _Inspection(store, verdict, contents).run()
         contents.finish()
+        if sources:
+            store.drop_snapshots()
+            for path, size, same in store.contents.read_outside():
+                verdict.files += 1
+                verdict.bytes += size
+                if not same:
+                    verdict.damages.append(Damage(path, _CONTRADICTED, mended=True))
     finally:
         store.leave()
     return verdict
@@ -93,7 +107,7 @@ class _Contents:
                     continue
                 self._verdict.files += 1
                 self._verdict.bytes += row[2]
-                if stat_cache.is_about(earlier.get(name), row):
+                if stat_cache.is_about(earlier.get(name), row) and tells_changes(path):
                     self._read[name] = earlier[name]
                     self._verdict.resumed += 1
                 else:
@@ -173,7 +187,7 @@ class _Inspection:
         for path in sorted(self.store.layout.records.iterdir()):
             if path.suffix == ".json" and path.stem in self.records:
                 continue
-            with file_lock.hold(self.store.layout.gate):
+            with file_lock.hold(self.store.layout.gate, task="cache verify"):
                 if self.store.read(path.stem) is not None or not os.path.lexists(path):
                     continue  # replaced or collected meanwhile
                 self.store.put_aside(path)
@@ -240,7 +254,7 @@ class _Inspection:
 
     def _drop(self, key: Digest) -> None:
         """Move a record with a lost artifact to `quarantine/`, unless a builder has made the artifact again."""
-        with file_lock.hold(self.store.layout.gate):
+        with file_lock.hold(self.store.layout.gate, task="cache verify"):
             record = self.store.read(key)
             if record is not None and not self.store.artifact_path(record.artifact).exists():
                 self.store.put_aside(self.store.record_path(key))
