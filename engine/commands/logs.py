@@ -22,7 +22,8 @@ def run(arguments: argparse.Namespace) -> Exit:
 
     Raises UsageError for a recipe without logs.
     """
-    from engine.builder.selection import select, variants
+    from engine.builder.planning import variants
+    from engine.builder.selection import select
     from engine.store.heads import Heads
     from engine.store.store import Store
 

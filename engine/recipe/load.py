@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from engine.errors import RecipeError
+from engine.recipe import abstract
 from engine.recipe.complaints import complaint
 from engine.recipe.expand import Variant, variants
 from engine.recipe.extends import Document, document
@@ -93,21 +94,49 @@ def load(
     recipe's project and into the folders `allow`. Only the recipe and its parents are read; of files that the recipe
     names, only the kind is checked. If `must_exist` is false, the files that the recipe names may be missing.
     """
-    project = project_of(path)
-    bounds = Bounds(project, tuple(allow))
+    return opened(path, allow=allow).variants(set=set, only=only, must_exist=must_exist)
+
+
+@dataclass(frozen=True)
+class OpenedRecipe:
+    """A recipe file that was read and merged with its parents, and whose variants are not validated yet."""
+
+    path: Path
+    document: Document
+    bounds: Bounds = field(repr=False)
+
+    @property
+    def has_name(self) -> bool:
+        """Whether the recipe or one of its parents has a name."""
+        return self.document.root.child("name") is not None
+
+    def variants(
+        self,
+        *,
+        set: Sequence[str] = (),  # noqa: A002  the command line's word
+        only: Sequence[str] = (),
+        must_exist: bool = True,
+    ) -> tuple[LoadedRecipe, ...]:
+        """Return the validated variants, as `load` does. Raises RecipeError, also for an abstract recipe."""
+        if self.document.abstract is not None:
+            raise abstract.refusal(self.document.abstract)
+        selected = variants(self.document.root, assignments(SET, set), assignments(ONLY, only))
+        return tuple(self._loaded(variant, must_exist=must_exist) for variant in selected)
+
+    def _loaded(self, variant: Variant, *, must_exist: bool) -> LoadedRecipe:
+        files = self.document.files
+        _validated(variant.root, files)
+        root = resolved(variant.root, self.bounds, self.path.parent, must_exist=must_exist)
+        recipe = _validated(root, files)
+        return LoadedRecipe(recipe, self.path, self.bounds.project, variant.label, files, self.bounds.way, root)
+
+
+def opened(path: Path, *, allow: Sequence[Path] = ()) -> OpenedRecipe:
+    """Read a recipe file and its parents. Raises RecipeError."""
+    bounds = Bounds(project_of(path), tuple(allow))
     for each in (path, *allow):
         bounds.walk(each)
-    read = document(path, bounds)
-    sets = assignments(SET, set)
-    selected = variants(read.root, sets, assignments(ONLY, only))
-    return tuple(_loaded(variant, read, bounds, path, must_exist=must_exist) for variant in selected)
-
-
-def _loaded(variant: Variant, read: Document, bounds: Bounds, path: Path, *, must_exist: bool) -> LoadedRecipe:
-    _validated(variant.root, read.files)
-    root = resolved(variant.root, bounds, path.parent, must_exist=must_exist)
-    recipe = _validated(root, read.files)
-    return LoadedRecipe(recipe, path, bounds.project, variant.label, read.files, bounds.way, root)
+    return OpenedRecipe(path, document(path, bounds), bounds)
 
 
 def _validated(root: Node, files: Sequence[Path]) -> Recipe:

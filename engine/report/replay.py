@@ -17,7 +17,7 @@ from engine.api import Session
 from engine.builder import code, registry
 from engine.builder.summary import Summary
 from engine.errors import Exit, UserError
-from engine.events import Ended, Event, Finished, Noticed, Started
+from engine.events import Ended, Event, Finished, Noticed, Refused, RunsElsewhere, Started
 from engine.machine import tools
 from engine.recipe.ways import mark_of
 from engine.report import json_lines, plain
@@ -121,7 +121,7 @@ def _again(event: Event) -> Event | None:
     match event:
         case Ended(state="built"):
             return replace(event, state="cached", seconds=0.0)
-        case Started() | Noticed():
+        case Started() | Noticed() | Refused() | RunsElsewhere():
             return None
         case _:
             return event
@@ -131,11 +131,13 @@ def _inputs(session: Session) -> Iterator[str]:
     """Yield all files and folders from which the plan and its keys were made."""
     for variant in session.variants:
         yield from (str(path) for path in variant.loaded.files)
+    yield from map(str, session.abstract)
     yield from session.lookup.watched().paths
     yield from map(str, session.locks)
     for module in plugins.loaded():
         yield from (str(path) for path in code.of_module(module).files)
     yield from plugins.listings()
+    yield from (entry for entry in sys.path if not Path(entry).exists())  # a tool may appear there
     ours = Path(engine.__file__).parent.rglob("*")
     # Python writes into __pycache__ at any time.
     yield from (str(path) for path in ours if "__pycache__" not in path.parts)

@@ -104,7 +104,7 @@ class _Collection:
         builds' lists of records in use, so it notices each removed record that a build has read.
         """
         raw = {}
-        with file_lock.hold(self.store.layout.gate):
+        with file_lock.hold(self.store.layout.gate, task="cache gc"):
             # First the notes, then the records: `verify` reports a missing record that a note names.
             heads.forget(self.store, set(chosen))
             for key in chosen:
@@ -120,7 +120,7 @@ class _Collection:
 
     def _clean(self, known: Mapping[Digest, Record]) -> None:
         """Remove the files and folders of the store that no record names any more."""
-        with file_lock.hold(self.store.layout.gate):
+        with file_lock.hold(self.store.layout.gate, task="cache gc"):
             # Builds may have added records meanwhile. While the collection holds the gate alone, builds add no records.
             now = {
                 path.stem: known.get(Digest(path.stem)) or self.store.read(path.stem)

@@ -134,17 +134,20 @@ def _boot() -> str:
 
 @cache
 def _mounts() -> dict[str, Mount]:
-    """Return a mapping from each mount point to its mount, as proc(5) describes mountinfo.
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+            return table_of(file.read())
+    except OSError:
+        return {}
+
+
+def table_of(text: str) -> dict[str, Mount]:
+    """Return a mapping from each mount point to its mount; proc(5) describes the text of mountinfo.
 
     If two file systems have one mount point, the one that was mounted later counts.
     """
-    try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-            lines = file.read().splitlines()
-    except OSError:
-        return {}
     mounts = {}
-    for line in lines:
+    for line in text.splitlines():
         fields, _, rest = line.partition(" - ")
         device, place = fields.split(" ")[2], fields.split(" ")[4]
         for code, letter in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):

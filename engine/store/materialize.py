@@ -28,6 +28,7 @@ def materialize(store: Store, record: Record, place: Path) -> None:
     turns.
     """
     if is_in_place(store, record, place) and not any(os.path.lexists(left) for left in _beside(place)):
+        _forget_withdrawn(place)
         return
     try:
         with _turn(store, place):
@@ -38,6 +39,7 @@ def materialize(store: Store, record: Record, place: Path) -> None:
                 _replace(store, record, place)
             _give_modes(record, place)
             _mark(place, f"{record.artifact}\n")
+        _forget_withdrawn(place)
     except OSError as error:
         reached = limits.reached(error)
         raise StoreError(
@@ -49,13 +51,48 @@ def materialize(store: Store, record: Record, place: Path) -> None:
         ) from error
 
 
+def withdraw(store: Store, place: Path) -> Path | None:
+    """Move a package of an earlier build to the folder `.previous` beside it, so that nothing deploys the package.
+
+    Returns the package's new path; None if there is no package, or if the folder was not made by a build. Raises
+    StoreError. `materialize` removes the moved package as soon as a build delivers the package again.
+    """
+    if not (place.is_dir() and marker(place).is_file()):
+        return None
+    aside = _withdrawn(place)
+    try:
+        with _turn(store, place):
+            remove(aside)
+            aside.parent.mkdir(exist_ok=True)
+            os.rename(place, aside)
+            marker(place).unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(f"the package {place} cannot be moved away: {error.strerror}") from error
+    return aside
+
+
+def _withdrawn(place: Path) -> Path:
+    """Return the path of a package that was moved away; `build/*` of a shell does not match its folder."""
+    return place.parent / ".previous" / place.name
+
+
+def _forget_withdrawn(place: Path) -> None:
+    """Remove the package that was moved away, after a build has delivered the package again."""
+    aside = _withdrawn(place)
+    if os.path.lexists(aside):
+        with contextlib.suppress(OSError):  # other packages may be in the folder `.previous`
+            remove(aside)
+            aside.parent.rmdir()
+
+
 @contextlib.contextmanager
 def _turn(store: Store, place: Path) -> Iterator[None]:
     """Keep other builders away from a folder while the block runs. Raises OSError."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as turn:
         try:
-            turn.enter_context(file_lock.hold(store.layout.locks / digest.of_bytes(os.fsencode(place.absolute()))))
+            lock = store.layout.locks / digest.of_bytes(os.fsencode(place.absolute()))
+            turn.enter_context(file_lock.hold(lock, task=f"writing {place}"))
         except OSError:  # a full or read-only store has no lock to take, and packages can still be copied out of it
             turn.enter_context(file_lock.hold(place.parent))
         yield

@@ -19,6 +19,7 @@ from engine.store import binding, file_lock, layout, output
 from engine.store.copying import link_or_copy
 from engine.store.disk import explained, remove, same_file
 from engine.store.file_lock import FileLock
+from engine.store.holder import Holder, holder_of
 from engine.store.layout import Layout
 from engine.store.notes import Notes
 from engine.store.output import Files
@@ -208,13 +209,17 @@ class Store:
         except OSError:
             return True  # a full or read-only store: the first write reports the error
 
-    def try_lock(self, name: str) -> FileLock | None:
+    def try_lock(self, name: str, *, task: str = "a job") -> FileLock | None:
         """Take the lock of a key, or return None while another builder holds it.
 
         If the builder that held the lock has died, the lock is free.
         """
         with explained(self.root):
-            return file_lock.try_take(self.layout.locks / name)
+            return file_lock.try_take(self.layout.locks / name, task=task)
+
+    def holder_of(self, name: str) -> Holder | None:
+        """Return the process that holds the lock of a key; None if the process has not signed the lock."""
+        return holder_of(self.layout.locks / name)
 
     def commit(self, key: Key, folder: Path, files: Files, *, report: Mapping[str, object], report_version: int = 1,
                seconds: float, peak_bytes: int, machine: Mapping[str, str], log: bytes = b"",

@@ -188,7 +188,7 @@ class _Inspection:
         for path in sorted(self.store.layout.records.iterdir()):
             if path.suffix == ".json" and path.stem in self.records:
                 continue
-            with file_lock.hold(self.store.layout.gate):
+            with file_lock.hold(self.store.layout.gate, task="cache verify"):
                 if self.store.read(path.stem) is not None or not os.path.lexists(path):
                     continue  # replaced or collected meanwhile
                 self.store.put_aside(path)
@@ -270,7 +270,7 @@ class _Inspection:
 
     def _drop(self, key: Digest) -> None:
         """Move a record with a lost artifact to `quarantine/`, unless a builder has made the artifact again."""
-        with file_lock.hold(self.store.layout.gate):
+        with file_lock.hold(self.store.layout.gate, task="cache verify"):
             record = self.store.read(key)
             if record is not None and not self.store.artifact_path(record.artifact).exists():
                 self.store.put_aside(self.store.record_path(key))
