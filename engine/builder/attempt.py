@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
@@ -12,6 +12,7 @@ from engine.builder import reports
 from engine.builder.executors import environment
 from engine.builder.jobs import Job
 from engine.builder.lookup import Lookup
+from engine.builder.trace import traces
 from engine.builder.worker import Outcome, WorkerTask
 from engine.errors import StepError, UserError
 from engine.key import Key, digest_of
@@ -79,6 +80,7 @@ class Attempt:
             self._keep_log_of_failure()
             raise
         store = self.lookup.store
+        trace = traces.of_run(self.lookup, self.job, self.inputs, self.log.parent)
         kept.take(store, kept.name_of(type(self.job.step), self.key), Path(self.task.out).parent / KEPT)
         return store.commit(
             self.key,
@@ -91,6 +93,8 @@ class Attempt:
             machine=self.lookup.machine,
             log=self._redacted_log(),
             job=self.job.name,
+            trace=b"" if trace is None else traces.encoded(trace),
+            gaps=() if trace is None else tuple(asdict(gap) for gap in trace.gaps),
         )
 
     def close(self) -> None:

@@ -1,0 +1,118 @@
+"""The allow-list: what a job may read although no row of its key covers it, each with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+
+
+class Reader(StrEnum):
+    """The code that may read something without a row of the key."""
+
+    ANYONE = "anyone"
+    LIBRARIES = "libraries"
+    """Libraries that a row of the key or the allow-list covers."""
+    RECIPE = "recipe"
+    """This program and its own steps."""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """A line of the allow-list: what may be read, by whom and why."""
+
+    what: tuple[str, ...]
+    """Patterns: the kind of a read, a colon, and its name, in which `*` stands for any text."""
+    reader: Reader
+    reason: str
+
+    def covers(self, name: str) -> bool:
+        """Say whether a read is allowed; `name` is its kind, a colon and its name."""
+        return any(fnmatchcase(name, pattern) for pattern in self.what)
+
+
+ALLOWED: tuple[Allowed, ...] = (
+    Allowed(
+        ("package:python",),
+        Reader.ANYONE,
+        "The interpreter and its standard library: one artifact serves every supported version of Python.",
+    ),
+    Allowed(
+        ("file:engine/*.py", "folder:engine/*"),
+        Reader.ANYONE,
+        "Modules of this program that do no work of steps: they read recipes, run jobs and write reports.",
+    ),
+    Allowed(
+        (
+            *("package:annotated-types", "package:pydantic", "package:pydantic-core", "package:pyyaml"),
+            *("package:typing-extensions", "package:typing-inspection", "package:networkx", "package:xxhash"),
+            *("package:rich", "package:markdown-it-py", "package:mdurl", "package:pygments"),
+        ),
+        Reader.ANYONE,
+        "What this program itself is made of: it reads options, and options are rows.",
+    ),
+    Allowed(
+        ("package:import path",),
+        Reader.ANYONE,
+        "Lists of the installed distributions and their entry points: Python looks there for modules.",
+    ),
+    Allowed(
+        ("package:metadata of *",),
+        Reader.LIBRARIES,
+        "Libraries compare the versions of other distributions with what they require, and refuse or go on.",
+    ),
+    Allowed(
+        (
+            *("package:aiohttp", "package:anyio", "package:brotli", "package:certifi", "package:grpcio", "package:h11"),
+            *("package:httpcore2", "package:httpx2", "package:huggingface-hub", "package:idna", "package:truststore"),
+            *("package:python-rapidjson", "package:urllib3", "package:fsspec", "package:hf-xet"),
+        ),
+        Reader.ANYONE,
+        "Clients of the network: what they fetch is a source, whose commit is a row.",
+    ),
+    Allowed(
+        ("package:tqdm", "package:filelock", "package:packaging", "package:typer", "package:click"),
+        Reader.ANYONE,
+        "Progress bars, locks, version numbers and command lines: they write no byte of an output.",
+    ),
+    Allowed(
+        ("package:jinja2", "package:markupsafe", "package:scipy", "package:pillow", "package:regex"),
+        Reader.LIBRARIES,
+        "torch and transformers import them for templates, losses, images and tokenizers in Python. Steps that read "
+        "images name pillow as a tool.",
+    ),
+    Allowed(
+        ("package:cuda-bindings", "package:cuda-pathfinder", "program:/sbin/ldconfig"),
+        Reader.LIBRARIES,
+        "Probes for CUDA: the GPU, its driver and its runtime are facts of the steps that use them.",
+    ),
+    Allowed(
+        ("variable:*",),
+        Reader.LIBRARIES,
+        "Variables that say where files are: a file that a library finds by them is a read of its own.",
+    ),
+    Allowed(
+        (
+            *("machine:the number of CPUs", "file:/proc/cpuinfo", "file:/proc/meminfo", "file:/sys/fs/cgroup/*"),
+            *("file:/sys/devices/system/*", "folder:/sys/devices/system/*"),
+        ),
+        Reader.LIBRARIES,
+        "Libraries choose the number of threads and the size of buffers. A result that depends on them has a fact.",
+    ),
+    Allowed(
+        ("file:/proc/self/*", "file:/proc/mounts", "file:/proc/sys/kernel/*", "file:/etc/os-release", "file:/dev/*"),
+        Reader.LIBRARIES,
+        "What the kernel says of itself and of this process, and devices such as /dev/null.",
+    ),
+    Allowed(
+        ("file:/usr/lib/*", "file:/lib/*", "file:/lib64/*"),
+        Reader.LIBRARIES,
+        "The C library and other libraries of the system, which wheels of Python packages expect to be compatible.",
+    ),
+    Allowed(
+        ("file:~/.cache/Microsoft/DeveloperTools/*",),
+        Reader.LIBRARIES,
+        "The database of ONNX Runtime's telemetry.",
+    ),
+)
+"""What no row of a key covers, and what changes no byte of a result. The list has at most 20 lines."""
