@@ -12,7 +12,7 @@ from engine import feasibility
 from engine.builder import registry, sources
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.findings import Finding, examine
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.lookup import Lookup
 from engine.builder.lookup import PlannedVariant as Variant
 from engine.builder.loop import Options, run

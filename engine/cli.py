@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
+    from engine.snapshot import Comparison
+
 
 _INTERRUPTED = 130
 """The exit code after Ctrl-C.
@@ -25,14 +27,16 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for names that the terminal cannot show
     words = list(sys.argv[1:] if argv is None else argv)
+    comparison = None
     try:
         if words[:1] == ["build"]:
             from engine import snapshot
 
-            code_of_no_op = snapshot.answer(words[1:])
-            if code_of_no_op is not None:
-                _exit(code_of_no_op, at_once=argv is None)
-        code = _run(words)
+            answered = snapshot.answer(words[1:])
+            if isinstance(answered, int):
+                _exit(answered, at_once=argv is None)
+            comparison = answered
+        code = _run(words, comparison)
     except KeyboardInterrupt:
         code = _interrupted()
     except OSError as error:
@@ -82,7 +86,7 @@ def _output_lost(error: OSError) -> int:
     return 1
 
 
-def _run(words: list[str]) -> int:
+def _run(words: list[str], comparison: Comparison | None) -> int:
     import signal
 
     from engine.commands import parse
@@ -91,6 +95,7 @@ def _run(words: list[str]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         arguments = parse(words)
+        arguments.comparison = comparison
         return int(arguments.run(arguments))
     except UserError as error:
         if "--debug" in words:

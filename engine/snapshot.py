@@ -34,20 +34,21 @@ UNREADABLE = (OSError, ValueError, EOFError, TypeError, KeyError)
 """The errors that reading a missing, damaged or older snapshot may raise."""
 
 
-def answer(argv: Sequence[str]) -> int | None:
-    """Print the output of an up-to-date build and return its exit code; None if the build is not up to date."""
-    started = time.perf_counter()
-    path = path_of(argv)
-    if path is None:
-        return None
+def answer(argv: Sequence[str]) -> int | Comparison | None:
+    """Print the output of an up-to-date build and return its exit code.
+
+    If only the content of watched files has changed, return the Comparison that names the files. In all other cases,
+    for example for another environment, return None.
+    """
+    comparison = compare(argv)
+    if comparison is None or comparison.changed:
+        return comparison
+    snapshot = comparison.snapshot
     try:
-        snapshot = _read(path)
-        if snapshot["identity"] != _identity(argv, snapshot["variables"]) or not _holds(snapshot):
-            return None
-        os.utime(path)  # the time of the last use, for collection
-    except UNREADABLE:
+        os.utime(comparison.path)  # the time of the last use, for collection
+    except OSError:
         return None
-    seconds = f"{time.perf_counter() - started:.3f}"
+    seconds = f"{time.perf_counter() - comparison.started:.3f}"
     json = "--json" in argv
     if not json:
         sys.stderr.write(snapshot["talk"].replace("\0", seconds))
@@ -55,6 +56,35 @@ def answer(argv: Sequence[str]) -> int | None:
     sys.stdout.write(snapshot["json" if json else "data"].replace("\0", seconds))
     sys.stdout.flush()
     return int(snapshot["exit"])
+
+
+class Comparison:
+    """A snapshot and the files whose stat rows differ from it. Everything else is as the snapshot says."""
+
+    def __init__(self, path: str, snapshot: Mapping[str, Any], changed: Sequence[str], started: float) -> None:
+        """`started` is the time at which the comparison began, from `time.perf_counter`."""
+        self.path = path
+        self.snapshot = snapshot
+        self.changed = changed
+        self.started = started
+
+
+def compare(argv: Sequence[str]) -> Comparison | None:
+    """Compare the snapshot of a command line with the files of today.
+
+    Returns None without a readable snapshot, and where more than the content of files is different.
+    """
+    started = time.perf_counter()
+    path = path_of(argv)
+    if path is None:
+        return None
+    try:
+        snapshot = _read(path)
+        if snapshot["identity"] != _identity(argv, snapshot["variables"]) or not _stands(snapshot):
+            return None
+        return Comparison(path, snapshot, _changed(snapshot["watched"]), started)
+    except UNREADABLE:
+        return None
 
 
 class Candidate:
@@ -171,13 +201,12 @@ _CHECKSUM_BYTES = 4
 _SEAL = Seal(_checksum, length=_CHECKSUM_BYTES)
 
 
-def _holds(snapshot: Mapping[str, Any]) -> bool:
-    """Say whether all inputs and outputs of the build are unchanged."""
+def _stands(snapshot: Mapping[str, Any]) -> bool:
+    """Say whether a build would find the files of the snapshot at the same places, whatever the files contain."""
     return (
         all(_way(name) == way for name, way in snapshot["ways"])
         and not any(map(os.path.lexists, snapshot["absent"]))
         and all(map(os.path.exists, snapshot["notes"]))
-        and _unchanged(snapshot["watched"])
     )
 
 
@@ -188,25 +217,43 @@ def _watched(rows: Mapping[str, tuple[int, ...]]) -> list[tuple[str, bytes]]:
     return [("\0".join(part), _packed(rows[name] for name in part)) for part in parts]
 
 
-def _unchanged(watched: Sequence[tuple[str, bytes]]) -> bool:
-    """Say whether all files still have their stat rows; one process for each CPU compares some of the files."""
+def _changed(watched: Sequence[tuple[str, bytes]]) -> list[str]:
+    """Return the names of the files whose stat rows have changed; a process for each CPU compares some of the parts."""
     hands = min(_cpu_count(), len(watched))
     helpers = []
     for hand in range(1, hands):
+        reading, writing = os.pipe()
         helper = os.fork()
         if helper == 0:
-            os._exit(not _all_unchanged(watched[hand::hands]))
-        helpers.append(helper)
-    own = _all_unchanged(watched[::hands])
-    theirs = [os.waitpid(helper, 0)[1] == 0 for helper in helpers]  # waits for every helper
-    return all(theirs) and own
+            try:
+                os.write(writing, marshal.dumps(_differing(watched, hand, hands)))
+            finally:
+                os._exit(0)  # without an answer, the snapshot counts as unreadable
+        os.close(writing)
+        helpers.append((helper, reading))
+    parts = _differing(watched, 0, max(hands, 1))
+    for helper, reading in helpers:
+        with open(reading, "rb") as answers:
+            parts += marshal.loads(answers.read())  # noqa: S302 - written by the process that was forked above
+        os.waitpid(helper, 0)
+    return [name for part in parts for name in _differing_names(*watched[part])]
 
 
-def _all_unchanged(watched: Iterable[tuple[str, bytes]]) -> bool:
+def _differing(watched: Sequence[tuple[str, bytes]], first: int, step: int) -> list[int]:
+    """Return the numbers of the parts in which a stat row differs, of every part number `first`, `first + step`, ..."""
+    return [part for part in range(first, len(watched), step) if not _is_unchanged(*watched[part])]
+
+
+def _is_unchanged(names: str, rows: bytes) -> bool:
     try:
-        return all(_packed(map(stat_fields, map(os.stat, names.split("\0")))) == rows for names, rows in watched)
+        return _packed(map(stat_fields, map(os.stat, names.split("\0")))) == rows
     except OSError:
         return False
+
+
+def _differing_names(names: str, rows: bytes) -> list[str]:
+    before: list[tuple[int, ...]] = marshal.loads(rows)  # noqa: S302 - from the snapshot, whose seal fits
+    return [name for name, row in zip(names.split("\0"), before, strict=True) if _row_of(name) != row]
 
 
 def _packed(rows: Iterable[tuple[int, ...]]) -> bytes:

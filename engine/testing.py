@@ -11,7 +11,7 @@ from typing import Any
 from engine import digest, plugins
 from engine.builder import jobs, registry
 from engine.builder.attempt import damaged
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.worker import WorkerTask, perform
 from engine.recipe.schema import Recipe
 from engine.step import KEY_VARIABLE, Step

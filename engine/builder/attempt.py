@@ -8,15 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
-from engine.builder import reports
 from engine.builder.executors import environment
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.lookup import Lookup
 from engine.builder.trace import traces
 from engine.builder.worker import Outcome, WorkerTask
 from engine.errors import StepError, UserError
 from engine.key import Key, digest_of
-from engine.step import KEPT
 from engine.store import kept
 from engine.store.disk import explained
 from engine.store.file_lock import FileLock
@@ -46,19 +44,20 @@ class Attempt:
             resources.callback(lock.release)
             folder = resources.enter_context(store.presence.workplace())
             cleanup = resources.pop_all()
-        places = {name: str(lookup.source(source).location) for name, source in job.step.sources().items()}
+        traits = job.traits
+        places = {name: str(lookup.source(source).location) for name, source in traits.sources.items()}
         places.update({name: str(store.artifact_path(record.artifact)) for name, record in inputs.items()})
-        kind = type(job.step)
         task = WorkerTask(
-            step=f"{kind.__module__}:{kind.__name__}",
+            step=traits.kind,
             name=job.name,
-            options=job.step.model_dump(mode="json", by_alias=True),
+            options=traits.options,
             inputs=places,
             out=str(folder / "out"),
             log=str(folder / "log"),
             key=digest_of(key),
         )
-        kept.lend(store, kept.name_of(kind, key), folder / KEPT)
+        if traits.kept_by:
+            kept.lend(store, kept.name_of(job.name, traits.kept_by, key), _kept_file(folder))
         return cls(lookup, job, key, inputs, task, cleanup)
 
     @property
@@ -80,14 +79,17 @@ class Attempt:
             self._keep_log_of_failure()
             raise
         store = self.lookup.store
-        trace = traces.of_run(self.lookup, self.job, self.inputs, self.log.parent)
-        kept.take(store, kept.name_of(type(self.job.step), self.key), Path(self.task.out).parent / KEPT)
+        trace = traces.of_run(self.lookup, self.job, self.key, self.inputs, self.log.parent)
+        traits = self.job.traits
+        if traits.kept_by:
+            name = kept.name_of(self.job.name, traits.kept_by, self.key)
+            kept.take(store, name, _kept_file(Path(self.task.out).parent))
         return store.commit(
             self.key,
             Path(self.task.out),
             outcome.files,
             report=outcome.report or {},
-            report_version=reports.version_of(type(self.job.step)),
+            report_version=traits.report_version,
             seconds=outcome.seconds,
             peak_bytes=outcome.peak_bytes,
             machine=self.lookup.machine,
@@ -126,6 +128,13 @@ class Attempt:
         for name, record in self.inputs.items():
             if not self.lookup.store.is_whole(record):
                 raise damaged(self.job.name, name, f"a file of the artifact {record.artifact} is not as it was stored")
+
+
+def _kept_file(folder: Path) -> Path:
+    """Return the path at which a step in the working folder `folder` finds and leaves its kept file."""
+    from engine.step import KEPT
+
+    return folder / KEPT
 
 
 def damaged(step: str, name: str, *facts: str) -> StepError:

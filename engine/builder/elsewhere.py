@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from engine.key import Change, Key, changes
 from engine.runtimes.versions import agrees, is_later
-from engine.step import Hardware
 from engine.store.store import Record, Store
+
+if TYPE_CHECKING:
+    from engine.step import Hardware
 
 _MACHINE = ("facts.", "env.")
 """How the names of those rows of a key begin that only a machine with the job's hardware can compute."""
@@ -37,10 +40,15 @@ class Elsewhere:
         return (record for record in same if not self.differences(record, key, hardware))
 
     def nearest(self, job: str, key: Key, hardware: Hardware) -> tuple[Change, ...]:
-        """Return the rows in which a key differs from the nearest record of the job `job`; () without a record."""
+        """Return the rows in which a key differs from the nearest record of the job `job`; () without a record.
+
+        A record counts only if it was made from the same inputs. A record with other inputs belongs to another model,
+        perhaps of another recipe, and explains nothing about this job.
+        """
         named = (record for record in self._every() if record.job == job)
         every = sorted((self.differences(record, key, hardware) for record in named), key=len)
-        return tuple(every[0]) if every else ()
+        same_inputs = (rows for rows in every if not any(change.row.startswith(_INPUT) for change in rows))
+        return tuple(next(same_inputs, ()))
 
     def differences(self, record: Record, key: Key, hardware: Hardware) -> list[Change]:
         """Return the rows in which a record differs from a key or from the required hardware.

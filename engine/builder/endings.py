@@ -6,14 +6,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine import feasibility
-from engine.builder import reports
 from engine.builder.board import Board
 from engine.builder.lookup import Lookup, PlannedVariant
 from engine.builder.tickets import Ticket
+from engine.builder.trace import declaring
 from engine.errors import Exit, UserError
-from engine.events import BuildState, Ended, Finished, JobState
-from engine.feasibility.facts import ModelFacts
+from engine.events import BuildState, Ended, Finished, Gap, JobState
 from engine.store.heads import JobNote, job_note
 from engine.store.materialize import materialize
 from engine.store.store import Record
@@ -30,7 +28,7 @@ class Endings:
         self._started = time.monotonic()
         self._exits: list[Exit] = []
         self._packages: dict[str, Path] = {}
-        self._heads = {variant.name: lookup.heads.of(variant.loaded) for variant in variants}
+        self._heads = {variant.name: lookup.heads.of(variant.subject) for variant in variants}
         self._notes: dict[str, dict[str, JobNote]] = {variant.name: {} for variant in variants}
         self.board = Board(variants, self._heads)
 
@@ -43,20 +41,22 @@ class Endings:
         """End a job that has a record: judge the report, and copy the package to `build/` if the job made it."""
         ticket.record = record
         self._note(ticket, passed=True)
-        step = ticket.job.step
+        traits = ticket.job.traits
+        gaps = declaring.gaps_of(record)
         try:
             self._lookup.accept(ticket.job, record)
-            report = reports.read(type(step), record)
-            step.judge(report)
-            if isinstance(report, ModelFacts):
-                feasibility.check_model(ticket.variant.loaded, report)
-            if step.delivers:
+            if ticket.job.hermetic:
+                declaring.refuse(ticket.job.name, gaps)
+            if traits.reads_report:
+                _judge(ticket, record)
+            if traits.delivers:
                 place = self._out / ticket.variant.name
                 materialize(self._lookup.store, record, place)
                 self._packages[ticket.variant.name] = place
         except UserError as error:
             return self.end(ticket, "failed", seconds=seconds, error=error)
-        return self.end(ticket, state, seconds=seconds)
+        ours = ticket.job.traits.kind.startswith(f"{declaring.OURS}.")
+        return self.end(ticket, state, seconds=seconds, gaps=() if ours else gaps)
 
     def fail(self, ticket: Ticket, error: UserError, *, seconds: float) -> Ended:
         """End a job whose run failed."""
@@ -71,6 +71,7 @@ class Endings:
         seconds: float = 0.0,
         error: UserError | None = None,
         waits_for: str | None = None,
+        gaps: tuple[Gap, ...] = (),
     ) -> Ended:
         """End a ticket's job in the state `state`, without judging a report."""
         if error is not None:
@@ -88,6 +89,7 @@ class Endings:
             path=self._lookup.store.artifact_path(record.artifact) if record else None,
             waits_for=waits_for,
             error=error,
+            gaps=gaps,
         )
         self.board.end(ticket, ended)
         return ended
@@ -95,7 +97,7 @@ class Endings:
     def finished(self, *, interrupted: bool) -> Finished:
         """Save the notes and return the last event of the build."""
         for variant in self._variants:
-            self._lookup.heads.keep(variant.loaded, self._notes[variant.name])
+            self._lookup.heads.keep(variant.subject, self._notes[variant.name])
         self._lookup.heads.save()
         code = Exit.INTERRUPTED if interrupted else Exit.worst(self._exits)
         states = {ticket.ended.state for ticket in self.board.tickets if ticket.ended is not None}
@@ -114,3 +116,16 @@ class Endings:
             self._notes[ticket.variant.name][ticket.job.name] = job_note(
                 ticket.job, ticket.digest, before, ticket.record if passed else None
             )
+
+
+def _judge(ticket: Ticket, record: Record) -> None:
+    """Compare a job's report with the recipe's bounds. Raises UserError for a missed bound."""
+    from engine import feasibility
+    from engine.builder import reports
+    from engine.feasibility.facts import ModelFacts
+
+    step = ticket.job.step
+    report = reports.read(type(step), record)
+    step.judge(report)
+    if isinstance(report, ModelFacts):
+        feasibility.check_model(ticket.variant.loaded, report)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.builder import reports
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.lookup import Lookup, PlannedVariant, content_of
 from engine.errors import UserError
 from engine.key import Change, changes, digest_of
-from engine.store.heads import Head, rows_of
+from engine.store.heads import Head
 from engine.store.store import Record
 
 State = Literal["cached", "stale", "new", "unknown"]
@@ -30,7 +30,7 @@ class Finding:
 
 def examine(variant: PlannedVariant, lookup: Lookup) -> list[Finding]:
     """Return for each job of a variant whether it is cached, and if not, the rows that changed."""
-    head = lookup.heads.of(variant.loaded)
+    head = lookup.heads.of(variant.subject)
     recipe = _recipe_changes(head, variant)
     findings: dict[str, Finding] = {}
     for job in variant.jobs:
@@ -70,8 +70,10 @@ def _lost(job: Job, before: Record | None) -> Change:
     if reports.current(type(job.step), before) is None:
         known = reports.version_of(type(job.step))
         return Change("report", f"version {before.report_version}", f"cannot be read as version {known}")
+    if job.hermetic and not before.trace:
+        return Change("trace", "none", "needed, because the recipe is hermetic")
     return Change("artifact", str(before.artifact), "missing or damaged")
 
 
 def _recipe_changes(head: Head, variant: PlannedVariant) -> tuple[Change, ...]:
-    return changes(dict(head.recipe), rows_of(variant.loaded)) if head.recipe else ()
+    return changes(dict(head.recipe), dict(variant.subject.fields)) if head.recipe else ()

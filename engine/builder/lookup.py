@@ -7,21 +7,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from engine.builder import code, facts, reports, sources
-from engine.builder.elsewhere import Elsewhere
-from engine.builder.jobs import Job
-from engine.builder.sources import Resolved
+from engine.builder.job import Job, SourceName
 from engine.digest import Digest
 from engine.errors import StepError
-from engine.key import Key, key_of
+from engine.key import Key, key_of, with_inputs
 from engine.known import Known
-from engine.machine import tools
-from engine.recipe.load import LoadedRecipe
-from engine.step import Hardware, Source, Step
-from engine.store.heads import Heads
+from engine.store.heads import Heads, Subject, subject_of
 from engine.store.stat_cache import Row, row_of, settled_row, stat_row
 from engine.store.store import Record, Store
+
+if TYPE_CHECKING:
+    from engine.builder.elsewhere import Elsewhere
+    from engine.builder.sources import Resolved
+    from engine.recipe.load import LoadedRecipe
+    from engine.step import Hardware, Source, Step
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class PlannedVariant:
     def name(self) -> str:
         """The name of the variant, unique in a build."""
         return self.loaded.recipe.name
+
+    @cached_property
+    def subject(self) -> Subject:
+        """The subject of the variant's head."""
+        return subject_of(self.loaded)
 
 
 @dataclass
@@ -57,7 +63,7 @@ class Lookup:
         self.heads = Heads(store.notes)
         self._refresh = refresh
         self._pinned = pinned or {}
-        self._sources: dict[Source, _Watched] = {}
+        self._sources: dict[SourceName, _Watched] = {}
         self._resolutions = store.notes.get("resolutions", "hub")
         self._seen: dict[Known, None] = {}
 
@@ -67,9 +73,18 @@ class Lookup:
         For a job whose hardware this machine lacks, the key has no rows for facts, environment variables and the tool
         of the hardware. Raises UserError where a source cannot be found or resolved.
         """
+        content = {name: self.source(source).row for name, source in job.traits.sources.items()}
+        return with_inputs(self.own_rows(job), {**content, **inputs})
+
+    def own_rows(self, job: Job) -> Key:
+        """Return the rows of a job's key for code, options, tools, facts and environment variables.
+
+        Raises StepError for a fact that no module declares.
+        """
+        from engine.builder import facts
+
         step = job.step
         away = self.away(job)
-        content = {name: self.source(source).row for name, source in step.sources().items()}
         try:
             known = self.facts(step.facts_used(), step.hardware()) if away is None else {}
         except KeyError as unknown:
@@ -80,7 +95,7 @@ class Lookup:
         return key_of(
             options=step.options(),
             code=self.code(step),
-            inputs={**content, **inputs},
+            inputs={},
             tools=self.tools(tool for tool in step.tools_used() if away is None or tool != away.tool),
             facts=known,
             variables=self.variables(step.variables if away is None else ()),
@@ -90,7 +105,8 @@ class Lookup:
         """Return the record of a job, or None.
 
         For a job whose hardware this machine lacks, a record from a machine with that hardware is returned. A record
-        with an unreadable report counts as missing, so that the job runs again.
+        with an unreadable report counts as missing, so that the job runs again. For a hermetic recipe, so does a record
+        without a trace.
         """
         away = self.away(job)
         if away is None:
@@ -101,10 +117,20 @@ class Lookup:
 
     def _read(self, job: Job, key: Key) -> Record | None:
         record = self.store.find(key)
-        return None if record is None else reports.current(type(job.step), record)
+        if record is not None and job.hermetic and not record.trace:
+            return None
+        if record is None or not (job.traits.reads_report or record.report_version != job.traits.report_version):
+            return record
+        from engine.builder import reports
+
+        return reports.current(type(job.step), record)
 
     def away(self, job: Job) -> Hardware | None:
         """Return the hardware that a job needs and this machine lacks, or None."""
+        if not job.traits.needs_hardware:
+            return None
+        from engine.builder import facts
+
         hardware = job.step.hardware()
         if hardware is None:
             return None
@@ -122,10 +148,14 @@ class Lookup:
 
         Raises KeyError for an undeclared fact, and for a GPU that this machine lacks.
         """
+        from engine.builder import facts
+
         return {name: self.note(facts.of(name, hardware)) for name in names}
 
     def tools(self, names: Iterable[str]) -> dict[str, str]:
         """Return the installed version of each distribution, or `tools.MISSING`, by the distribution's name."""
+        from engine.machine import tools
+
         return {name: self.note(tools.known(name)) for name in names}
 
     def variables(self, names: Iterable[str]) -> dict[str, str]:
@@ -135,6 +165,8 @@ class Lookup:
 
     def code(self, step: Step) -> Digest:
         """Return the digest of the code that a step with its options runs."""
+        from engine.builder import code
+
         step_code = code.of_step(step)
         self.note(Known(step_code.digest, tuple(str(path) for path in step_code.files)))
         return step_code.digest
@@ -142,15 +174,22 @@ class Lookup:
     @cached_property
     def elsewhere(self) -> Elsewhere:
         """The finder of records from other machines, for jobs whose hardware this machine lacks."""
+        from engine.builder.elsewhere import Elsewhere
+
         return Elsewhere(self.store)
 
     @cached_property
     def machine(self) -> Mapping[str, str]:
         """The facts about this machine that are written into each record that this machine makes."""
+        from engine.builder import facts
+
         return facts.describing()
 
-    def source(self, source: Source) -> Resolved:
+    def source(self, source: Source | SourceName) -> Resolved:
         """Return the location of a source, and the digest or commit of the source's content."""
+        from engine.builder import sources
+
+        source = SourceName(source.uri, source.revision, source.part)
         known = self._sources.get(source)
         if known is None:
             rows: dict[Path, Row] = {}
@@ -184,15 +223,21 @@ class Lookup:
 
         A worker imports a step when the job starts, perhaps long after the key was computed.
         """
-        for path, before in code.of_step(job.step).before.items():
-            if _differs(path, row_of(before)):
+        for path, row in self.code_read(job):
+            if _differs(path, row):
                 return path
-        for source in job.step.sources().values():
+        for source in job.traits.sources.values():
             known = self._sources.get(source)
             for path, row in (known.rows if known else {}).items():
                 if _differs(path, row):
                     return path
         return None
+
+    def code_read(self, job: Job) -> Iterable[tuple[Path, Row]]:
+        """Yield the files of a job's code with the stat rows that the files had when they were read."""
+        from engine.builder import code
+
+        return ((path, row_of(before)) for path, before in code.of_step(job.step).before.items())
 
     def watched(self) -> Known:
         """Return all files, folders and environment variables that the keys depend on."""
@@ -209,7 +254,7 @@ def content_of(maker: Job, record: Record) -> str:
     reproducible, the value names the key that the output was made for, so that all outputs for one key have the same
     value.
     """
-    return str(record.artifact) if maker.step.reproducible else under(record.digest)
+    return str(record.artifact) if maker.traits.reproducible else under(record.digest)
 
 
 def under(key: str) -> str:

@@ -140,11 +140,11 @@ class _Build:
         if away is not None and not self._stopping():
             yield self.endings.end(ticket, "waiting", waits_for=str(away))
             return
-        self.board.move(ticket, State.STARTABLE_ALONE if ticket.job.step.exclusive else State.STARTABLE)
+        self.board.move(ticket, State.STARTABLE_ALONE if ticket.job.traits.exclusive else State.STARTABLE)
 
     def _fill_slots(self) -> Iterator[Event]:
         """Start jobs in free slots. A job that must run alone starts when no other job runs or can start."""
-        alone = any(running.ticket.job.step.exclusive for running in self.running.values())
+        alone = any(running.ticket.job.traits.exclusive for running in self.running.values())
         has = self.board.has
         while has(State.STARTABLE) and not alone and self.executor.busy < self.executor.slots:
             yield from self._start_or_settle(self.board.take(State.STARTABLE))
@@ -192,14 +192,14 @@ class _Build:
             yield self.endings.settle(ticket, record, "cached")
 
     def _start(self, ticket: Ticket, lock: FileLock) -> Started:
-        step = ticket.job.step
+        traits = ticket.job.traits
         attempt = Attempt.prepare(self.lookup, ticket.job, ticket.known_key, self.board.inputs(ticket), lock)
         self.executor.submit(
             str(ticket.digest),
             attempt.task,
-            tools=step.tools_used(),
-            variables=step.variables,
-            time_limit=step.time_limit,
+            tools=traits.tools,
+            variables=traits.variables,
+            time_limit=traits.time_limit,
         )
         self.running[ticket.digest] = _Running(ticket, attempt)
         self.board.move(ticket, State.RUNNING)

@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack
 
 from engine import feasibility
 from engine.builder import jobs, registry
+from engine.builder.job import Job
 from engine.builder.lookup import PlannedVariant
 from engine.errors import UsageError
 from engine.kit.inputs import overlap
@@ -156,7 +157,7 @@ def _refuse_overlap(loaded: LoadedRecipe) -> None:
         raise loaded.error(overlap.what(both), "calibrate", "samples", facts=facts, hint=overlap.HINT)
 
 
-def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[jobs.Job, ...]:
+def _planned(loaded: LoadedRecipe, steps: Mapping[str, type[Step]]) -> tuple[Job, ...]:
     from pydantic import ValidationError
 
     options = _Consulted(loaded.recipe.steps)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
 
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.lookup import PlannedVariant
 from engine.builder.schedule import urgencies
 from engine.digest import Digest

@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> Exit:
     heads = Heads(store.notes)
     titled: list[tuple[str, Path]] = []
     for variant in variants(selection):
-        notes = heads.of(variant.loaded).jobs
+        notes = heads.of(variant.subject).jobs
         for job in variant.jobs:
             if job.name not in notes:
                 continue

@@ -7,9 +7,8 @@ from json import dumps
 
 from engine.builder.findings import Finding
 from engine.builder.lookup import Lookup
-from engine.builder.trace import traces
+from engine.builder.trace import declaring, traces
 from engine.builder.trace.report import Trace, TraceGroup
-from engine.events import Gap
 
 _ORDER = ("inputs", "code", "tools", "facts", "env", "allowed")
 """The order in which the kinds of rows are printed."""
@@ -36,16 +35,9 @@ def lines(trace: Trace) -> Iterator[str]:
     if not trace.gaps:
         yield "  NOT covered: nothing"
     for gap in trace.gaps:
-        yield f"  NOT covered: {sentence(gap)}"
+        yield f"  NOT covered: {declaring.sentence(gap)}"
     if trace.more_gaps:
         yield f"  NOT covered: {trace.more_gaps} more"
-
-
-def sentence(gap: Gap) -> str:
-    """Return what a job read without a row, where, and how the step declares it."""
-    where = f"{gap.at} reads" if gap.at else "native code reads"
-    name = gap.name if gap.kind == "machine" else f"the {gap.kind} {gap.name}"
-    return f"{where} {name}: {gap.hint}"
 
 
 def _rank(group: TraceGroup) -> tuple[int, str]:

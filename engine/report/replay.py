@@ -54,7 +54,7 @@ def _keep(
     if not all(map(tells_changes, inputs | outputs)):
         return
     time.sleep(TICK_NS / 1e9)  # from now on, a change of an output changes its time stamps
-    notes = {str(session.lookup.heads.path(variant.loaded)) for variant in session.variants}
+    notes = {str(session.lookup.heads.path(variant.subject)) for variant in session.variants}
     candidate = Candidate(inputs=inputs, outputs=outputs, notes=notes, links=links)
     if candidate.newest_ns() > began_ns - TICK_NS or not _is_whole(session, summaries, finished):
         return

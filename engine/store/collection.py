@@ -41,7 +41,14 @@ class Collected:
     """The number of removed files and folders that no record names, including the contents of `quarantine/`."""
     in_use: int = 0
     """The number of records that the limits would remove and that stay because a running build uses them."""
+    left_records: int = 0
     left_bytes: int = 0
+
+    @property
+    def share(self) -> float:
+        """The removed share of the store's records or of its bytes, whichever is larger: from 0 to 1."""
+        records = len(self.records) / max(1, len(self.records) + self.left_records)
+        return max(records, self.bytes / max(1, self.bytes + self.left_bytes))
 
 
 def collect(store: Store, limits: CollectionLimits, *, dry_run: bool) -> Collected:
@@ -160,6 +167,7 @@ class _Collection:
             return False
 
     def _sum_up(self, records: Mapping[Digest, Record], left: Mapping[Digest, Record]) -> None:
+        self.result.left_records = len(left)
         self.result.left_bytes = _size(left.values())
         self.result.bytes = _size(records.values()) - self.result.left_bytes
 

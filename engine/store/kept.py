@@ -5,22 +5,24 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from engine import digest
 from engine.key import Key
-from engine.step import Step
 from engine.store.sealed import sealed_bytes, unsealed_bytes
 from engine.store.store import Store
 
 
-def name_of(step: type[Step], key: Key) -> str | None:
-    """Return the name of a step's kept file for a key; None for a step that keeps none."""
-    rows = [(row, key[row]) for row in step.kept_by if row in key]
-    if not step.kept_by or len(rows) < len(step.kept_by):
+def name_of(step: str, kept_by: Sequence[str], key: Key) -> str | None:
+    """Return the name of the kept file of the step `step` for a key; None for a step that keeps none.
+
+    `kept_by` is the step's attribute of that name: the names of the rows of the key that name the kept file.
+    """
+    rows = [(row, key[row]) for row in kept_by if row in key]
+    if not kept_by or len(rows) < len(kept_by):
         return None
-    return digest.of_rows([("step", step.step_name()), *rows])
+    return digest.of_rows([("step", step), *rows])
 
 
 def lend(store: Store, name: str | None, place: Path) -> None:

@@ -19,7 +19,7 @@ class Notes:
 
     def __init__(self, root: Path, write: Callable[[Path, bytes], None]) -> None:
         """`root` is the store's folder; `write(path, content)` is a function that replaces a file in one step."""
-        self._root = root
+        self.root = root
         self._write = write
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
@@ -39,7 +39,7 @@ class Notes:
 
     def every(self, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the name and the content of each note of the kind `kind`, for example of each head."""
-        for path in sorted((self._root / kind).glob("*.json")):
+        for path in sorted((self.root / kind).glob("*.json")):
             yield path.stem, self.get(kind, path.stem)
 
     def keep(self, kind: str, name: str, value: Mapping[str, object]) -> None:
@@ -54,4 +54,4 @@ class Notes:
 
     def path(self, kind: str, name: str) -> Path:
         """Return the path of a note."""
-        return self._root / kind / f"{name}.json"
+        return self.root / kind / f"{name}.json"

@@ -156,12 +156,12 @@ def test_an_upgraded_tool_rebuilds_the_steps_that_use_it(project, tmp_path):
 def test_a_missed_bound_withholds_the_package_and_the_mended_bound_measures_nothing_again(project):
     shutil.rmtree(project.folder / "build")
     shutil.rmtree(project.folder / "cache")
-    edit(project, ("cosine: {at_least: 0.5}", "cosine: {at_least: 1.1}"))
+    edit(project, ("cosine: {at_least: 0.5}", "cosine: {at_least: 1}"))
     failed = project("build", "r.yaml", expect=4)
     assert "below" in failed.stderr
     assert "case" in failed.stderr or "sample" in failed.stderr
     assert not (project.folder / "build").exists()
-    edit(project, ("cosine: {at_least: 1.1}", "cosine: {at_least: 0.5}"))
+    edit(project, ("cosine: {at_least: 1}", "cosine: {at_least: 0.5}"))
     assert rebuilt(project) <= {"validate", "bench", "package"}
     assert (project.folder / "build" / "tiny").is_dir()
 

@@ -132,7 +132,7 @@ def test_a_key_whose_maker_dies_is_taken_over(field, ground, stopped):
 def test_verify_and_gc_may_run_beside_builders(limits, tier, wide, tmp_path):
     for number in range(20 if tier.whole else 1):
         ground = wide.template.copy(tmp_path / str(number))
-        collect = ("cache", "gc", "--json", *limits, "--cache", str(ground.cache))
+        collect = ("cache", "gc", "--json", "--yes", *limits, "--cache", str(ground.cache))
         crowd = [wide.builders.start((*ground.words, "-j2"), ground) for _ in range(4)]
         while any(builder.poll() is None for builder in crowd):
             assert wide.builders.verify(ground)["damaged"] == []

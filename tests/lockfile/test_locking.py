@@ -6,7 +6,7 @@ import pytest
 
 from engine.builder import facts
 from engine.builder.executors.local import LocalExecutor
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.lookup import Lookup, PlannedVariant
 from engine.builder.loop import Options, run
 from engine.errors import Exit, LockError

@@ -103,7 +103,7 @@ def test_a_recipe_that_ships_fits_the_editors_schema(path):
         "name: tiny-${precision}\nmodel: {source: m}\nmatrix: {precision: [fp16, int8], exclude: [{precision: int8}]}",
         "extends: base.yaml\n",
         "recipe: 1\n" + MINIMAL,
-        MINIMAL + "tensorrt: {memory_pool: {workspace: 1024}}",
+        MINIMAL + "tensorrt: {memory_pool: {workspace: 1048576}}",
         MINIMAL + "tensorrt: {compatibility: version-compatible, plugins: [libmine.so], timing_cache: t4.cache}",
         MINIMAL + "package: {triton: {input: [{name: x, data_type: TYPE_FP32, dims: [-1, '3']}], parameters: null}}",
         MINIMAL + "target: {device: [T4, L4]}\nmatrix: {target.device: [T4, [T4, L4]]}",

@@ -76,7 +76,7 @@ def test_a_single_shape_of_an_input_is_fixed(project):
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("2GiB", 2 << 30), ("512MiB", 512 << 20), ("1.5GB", 1_500_000_000), ("4096", 4096)]
+    ("text", "size"), [("2GiB", 2 << 30), ("512MiB", 512 << 20), ("1.5GB", 1_500_000_000), ("2097152", 2 << 20)]
 )
 def test_memory_has_units(project, text, size):
     recipe = project.one(MINIMAL + f"tensorrt: {{memory_pool: {{workspace: {text}}}}}").recipe

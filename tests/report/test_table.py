@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import ClassVar
 
-from engine.builder.jobs import Job
+from engine.builder.job import Job
 from engine.builder.summary import Summary
 from engine.kit.accuracy.report import AccuracyReport, Worst
 from engine.kit.bench.report import BenchReport, BenchRow

@@ -38,7 +38,7 @@ ALLOWED: tuple[Allowed, ...] = (
         "The interpreter and its standard library: one artifact serves every supported version of Python.",
     ),
     Allowed(
-        ("file:engine/*.py", "folder:engine/*"),
+        ("package:recipe", "folder:engine/*"),
         Reader.ANYONE,
         "Modules of this program that do no work of steps: they read recipes, run jobs and write reports.",
     ),

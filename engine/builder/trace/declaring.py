@@ -3,63 +3,77 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from engine.builder.code import modules
+from engine.builder.trace.naming import Naming
 from engine.builder.trace.reads import Kind, Read
+from engine.errors import StepError
 from engine.events import Gap
+from engine.store.store import Record
 
 FACTS: Mapping[str, str] = {"the number of CPUs": "cpu.count"}
 """The fact that stands for a property of the machine."""
+OURS = "engine"
+"""The Python package whose steps belong to this program."""
 
 
-def gap(read: Read, module: str, name: str) -> Gap:
-    """Return a read that no row covers as a gap; `module` is the step's module, `name` the read's portable name."""
-    ours = modules.is_ours(module)
-    hint = "this is an error in recipe itself: please report it" if ours else _hint(read, module, name)
-    return Gap(read.kind.value, name, _line(read.at, module), hint)
+def gap_of(read: Read, naming: Naming, package: str) -> Gap:
+    """Return a read that no row covers as a gap; `package` is the top-level Python package of the step."""
+    at, _, line = read.at.rpartition(":")
+    ours = package == OURS
+    hint = "this is an error in recipe itself: please report it" if ours else _hint(read, naming)
+    return Gap(read.kind.value, naming.portable(read), f"{naming.path(at)}:{line}" if at else "", hint)
 
 
-def _line(at: str, module: str) -> str:
-    """Return a line of the step's code relative to the folder that holds the step's package."""
-    around = os.path.dirname(_package(module))
-    return os.path.relpath(at, around) if around and at.startswith(around + os.sep) else at
+def gaps_of(record: Record) -> tuple[Gap, ...]:
+    """Return what the run that made a record read without a row of its key."""
+    return tuple(Gap(**each) for each in record.gaps)
 
 
-def _package(module: str) -> str:
-    """Return the folder of a module's top-level package, or the file of a module without a package."""
-    file = modules.file_of(modules.package_of(module))
-    if file is None:
-        return ""
-    return str(file.parent if file.name == "__init__.py" else file)
+def sentence(gap: Gap) -> str:
+    """Return what a job read without a row of its key, where, and how the step declares it."""
+    where = f"{gap.at} reads" if gap.at else "native code reads"
+    name = gap.name if gap.kind == Kind.MACHINE else f"the {gap.kind} {gap.name}"
+    return f"{where} {name}: {gap.hint}"
 
 
-def _hint(read: Read, module: str, name: str) -> str:
+def refuse(job: str, gaps: Sequence[Gap]) -> None:
+    """Raise StepError if a job of a hermetic recipe has read something that no row of its key covers."""
+    if gaps:
+        raise StepError(
+            f"the step {job!r} reads what no row of its key covers, and the recipe is hermetic",
+            [sentence(gap) for gap in gaps],
+            f"declare it in the step, or leave `hermetic` out of the recipe (recipe why RECIPE {job} --read)",
+        )
+
+
+def _hint(read: Read, naming: Naming) -> str:
+    name = naming.portable(read)
     match read.kind:
         case Kind.FILE | Kind.FOLDER:
-            return _hint_for_path(read, module)
+            hint = _hint_for_path(read, naming)
         case Kind.PACKAGE:
-            return f'declare it in the step: tools = ("{name.removeprefix("metadata of ")}",)'
+            hint = f'declare it in the step: tools = ("{name.removeprefix("metadata of ")}",)'
         case Kind.VARIABLE:
-            return f'declare it in the step: variables = ("{name}",)'
+            hint = f'declare it in the step: variables = ("{name}",)'
+        case Kind.MACHINE if name in FACTS:
+            hint = f'declare it in the step: facts = ("{FACTS[name]}",)'
         case Kind.MACHINE:
-            fact = FACTS.get(name)
-            return f'declare it in the step: facts = ("{fact}",)' if fact else "make it an option of the step"
+            hint = "make it an option of the step"
         case Kind.PROGRAM:
-            return "declare a fact whose value is the program's version and whose paths name the program"
+            hint = "declare a fact whose value is the program's version and whose paths name the program"
         case Kind.NETWORK:
-            return "let a field of the type Source name what is fetched"
+            hint = "let a field of the type Source name what is fetched"
+    return hint
 
 
-def _hint_for_path(read: Read, module: str) -> str:
-    package = _package(module)
-    folder = package if os.path.isdir(package) else os.path.dirname(package)
-    code = read.at.rpartition(":")[0] or package
-    if not read.name.startswith(folder + os.sep):
-        return "let a field of the type Source name it"
+def _hint_for_path(read: Read, naming: Naming) -> str:
+    code = read.at.rpartition(":")[0]
     if read.name.endswith(".py") and read.kind is Kind.FILE:
-        inside = os.path.relpath(read.name, os.path.dirname(package) if os.path.isdir(package) else folder)
-        name = inside.removesuffix(".py").removesuffix("/__init__").replace(os.sep, ".")
-        return f'return "{name}" from the step\'s method code_used'
+        inside = naming.path(read.name).removesuffix(".py").removesuffix(f"{os.sep}__init__")
+        if not os.path.isabs(inside) and not inside.startswith("~"):
+            return f'return "{inside.replace(os.sep, ".")}" from the step\'s method code_used'
+    if not read.name.startswith(naming.folder) or not code:
+        return "let a field of the type Source name it"
     where = os.path.relpath(read.name, os.path.dirname(code))
     return f'declare it in {os.path.basename(code)}: data = ("{where}{"/" if read.kind is Kind.FOLDER else ""}",)'

@@ -18,6 +18,8 @@ from engine.builder.trace.reads import Kind
 from engine.builder.trace.recorder import Recorder
 
 _IMPORTLIB = "<frozen importlib._bootstrap_external>"
+_HERE = os.path.join(os.path.dirname(__file__), "")
+"""The folder of the hook's own code, whose reads are no reads of a job."""
 _RECORDER = Recorder()
 _INHERITED = frozenset(os.environ)
 """The environment variables with which this process started."""
@@ -88,8 +90,11 @@ def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
     handler = _HANDLERS.get(event)
     if handler is None or not _RECORDER.is_active:
         return
+    frame = sys._getframe(1)  # noqa: SLF001
+    if frame.f_code.co_filename.startswith(_HERE):
+        return
     with contextlib.suppress(Exception):  # an error in a hook would be an error of the step
-        handler(arguments, sys._getframe(1))  # noqa: SLF001
+        handler(arguments, frame)
 
 
 def _on_open(arguments: tuple[Any, ...], frame: FrameType) -> None:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from types import FrameType
 
+from engine.builder.code import modules
+from engine.builder.trace import distributions
+
 _SITES = ("site-packages", "dist-packages")
 _METADATA = (".dist-info", ".egg-info")
 _CACHED = f"{os.sep}__pycache__{os.sep}"
@@ -15,6 +18,8 @@ _BUILDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 """The folder of the code that runs jobs, and is no step's own code."""
 PYTHON = os.path.dirname(os.__file__)
 """The folder of the standard library."""
+ENGINE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(__file__))), "")
+"""The folder of this program."""
 _INTERPRETER = os.path.realpath(sys.executable)
 _NAME_OF_LIBRARY = f"{os.sep}libpython3."
 
@@ -50,6 +55,15 @@ def place_of(frame: FrameType | None, roots: tuple[str, ...]) -> Place:
     return Place(at, by, owner)
 
 
+@cache
+def does_work(file: str) -> bool:
+    """Say whether a file of this program can count in keys; other files read recipes, run jobs or write reports."""
+    if not file.endswith(".py"):
+        return True
+    inside = os.path.relpath(file, os.path.dirname(ENGINE[:-1])).removesuffix(".py").removesuffix(f"{os.sep}__init__")
+    return modules.counts(inside.replace(os.sep, "."), modules.OURS)
+
+
 def is_standard(file: str) -> bool:
     """Say whether a file is a part of the standard library or of the interpreter."""
     return file.startswith("<") or (file.startswith(PYTHON) and not any(site in file for site in _SITES))
@@ -68,7 +82,8 @@ def package_of(file: str) -> str | None:
 
     A path of the standard library belongs to the folder of the standard library. A folder without `__init__.py`, such
     as `google`, may hold packages of several distributions; the result is then one level deeper. A folder of the import
-    path belongs to itself, and so do the lists of entry points in it, which programs read for all distributions.
+    path belongs to itself, and so do the lists of entry points in it, which programs read for all distributions. A file
+    that no distribution has installed belongs to no package.
     """
     if file in sys.path:
         return file
@@ -78,7 +93,8 @@ def package_of(file: str) -> str | None:
             if first.endswith(_METADATA):
                 return site[:-1] if others == ["entry_points.txt"] else site + first
             shared = others and not _is_package(site + first)
-            return site + (os.path.join(first, others[0]) if shared else first)
+            package = site + (os.path.join(first, others[0]) if shared else first)
+            return package if distributions.owner(package) is not None else None
     return PYTHON if is_standard(file) or file == _INTERPRETER or _NAME_OF_LIBRARY in file else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 
 FILE_NAME = "reads"
@@ -37,17 +37,28 @@ class Read:
     """The file and line of the step's own code that caused the read; empty for a read by native code."""
     by: str = ""
     """The module whose code did the read, not counting the standard library."""
+    importer: str = ""
+    """The file of the module `by`, for a read that is the import of another module of the same package."""
 
 
-def encode(reads: Iterable[Read]) -> bytes:
+@dataclass(frozen=True)
+class Reads:
+    """What a job read, and the folder or file of the Python package that contains the job's step."""
+
+    root: str
+    items: tuple[Read, ...]
+
+
+def encode(root: str, items: Iterable[Read]) -> bytes:
     """Return reads as lines of JSON."""
-    return b"".join(json.dumps(astuple(each)).encode() + b"\n" for each in reads)
+    lines = ([each.kind, each.name, each.at, each.by, each.importer] for each in items)
+    return b"".join(json.dumps(line).encode() + b"\n" for line in ([root], *lines))
 
 
-def decode(raw: bytes) -> list[Read]:
+def decode(raw: bytes) -> Reads:
     """Return the reads in lines of JSON. Raises ValueError for other bytes."""
-    lines = (json.loads(line) for line in raw.splitlines())
     try:
-        return [Read(Kind(kind), name, at, by) for kind, name, at, by in lines]
-    except TypeError as error:
+        (root,), *lines = (json.loads(line) for line in raw.splitlines())
+        return Reads(root, tuple(Read(Kind(kind), *others) for kind, *others in lines if others))
+    except (TypeError, AttributeError) as error:
         raise ValueError("these are no reads") from error

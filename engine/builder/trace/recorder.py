@@ -73,8 +73,7 @@ class Recorder:
         path = places.source_of(os.path.abspath(path))
         if path in self._written or path.startswith(self._folders):
             return
-        package = None if path.startswith(self._roots) else places.package_of(path)
-        self.read(*((kind, path) if package is None else (Kind.PACKAGE, package)), frame)
+        self.read(*self._named(kind, path), frame)
 
     def written(self, path: str, *, folder: bool = False) -> None:
         """Note that the present job makes a file or folder, whose content is no read of the job."""
@@ -91,7 +90,7 @@ class Recorder:
             file = os.open(
                 os.path.join(self._folder, f"{FILE_NAME}.children"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644
             )
-            os.write(file, encode([read]))
+            os.write(file, encode(self._root, [read]))
             os.close(file)
 
     def _write(self) -> None:
@@ -107,12 +106,27 @@ class Recorder:
                 self._module(file, place)
         every = {**self._reads, **reads}
         self._reads = None
-        lines = encode(Read(kind, name, place.at, place.by) for (kind, name), place in every.items())
+        lines = encode(self._root, (self._finished(kind, name, place) for (kind, name), place in every.items()))
         with open(os.path.join(self._folder, FILE_NAME), "wb") as file:
             file.write(lines)
 
     def _module(self, file: str, place: Place) -> None:
         path = places.source_of(os.path.abspath(file))
-        package = None if path.startswith(self._roots) else places.package_of(path)
         if self._reads is not None:
-            self._reads.setdefault((Kind.FILE, path) if package is None else (Kind.PACKAGE, package), place)
+            self._reads.setdefault(self._named(Kind.FILE, path), place)
+
+    def _named(self, kind: Kind, path: str) -> tuple[Kind, str]:
+        """Return the kind and the name of the read of a path: its package, unless the path is the step's own."""
+        if path.startswith(places.ENGINE) and not places.does_work(path):
+            return Kind.PACKAGE, places.ENGINE
+        package = None if path.startswith(self._roots) else places.package_of(path)
+        return (kind, path) if package is None else (Kind.PACKAGE, package)
+
+    def _finished(self, kind: Kind, name: str, place: Place) -> Read:
+        is_engine = kind is Kind.FILE and name.startswith(places.ENGINE)
+        importer = vars(sys.modules.get(place.by, sys)).get("__file__") if is_engine else None
+        return Read(kind, name, place.at, place.by, importer or "")
+
+    @property
+    def _root(self) -> str:
+        return self._roots[0] if self._roots else ""

@@ -5,28 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from engine.builder import code, facts
-from engine.builder.jobs import Job
-from engine.builder.lookup import Lookup
 from engine.builder.trace import coverage, reads
 from engine.builder.trace.coverage import Rows
-from engine.builder.trace.reads import Read
 from engine.builder.trace.report import Trace
-from engine.machine import tools
+from engine.key import Key
+from engine.known import Known
 from engine.store.store import Record
 
+if TYPE_CHECKING:
+    from engine.builder.job import Job
+    from engine.builder.lookup import Lookup
 
-def of_run(lookup: Lookup, job: Job, inputs: Mapping[str, Record], folder: Path) -> Trace | None:
+
+def of_run(lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], folder: Path) -> Trace | None:
     """Return what a job read, from the files that its worker left in `folder`; None where the worker left none."""
-    every: list[Read] = []
     try:
-        every += reads.decode((folder / reads.FILE_NAME).read_bytes())
-        for child in folder.glob(f"{reads.FILE_NAME}.*"):
-            every += reads.decode(child.read_bytes())
+        every = [reads.decode((folder / reads.FILE_NAME).read_bytes())]
+        every += [reads.decode(child.read_bytes()) for child in folder.glob(f"{reads.FILE_NAME}.*")]
     except (OSError, ValueError):
         return None
-    return coverage.examine(every, _rows(lookup, job, inputs))
+    return coverage.examine(every, _rows(lookup, job, key, inputs))
 
 
 def encoded(trace: Trace) -> bytes:
@@ -46,14 +46,31 @@ def of_record(lookup: Lookup, record: Record) -> Trace | None:
         return None
 
 
-def _rows(lookup: Lookup, job: Job, inputs: Mapping[str, Record]) -> Rows:
-    step = job.step
+def _rows(lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record]) -> Rows:
+    traits = job.traits
     return Rows(
-        module=type(step).__module__,
+        package=traits.kind.partition(":")[0].partition(".")[0],
         inputs={name: str(lookup.store.artifact_path(record.artifact)) for name, record in inputs.items()},
-        sources={name: coverage.files_of(lookup.source(source).files) for name, source in step.sources().items()},
-        code=frozenset(coverage.files_of(code.of_step(step).files)),
-        tools={tool: tools.build(tool).value for tool in step.tools_used()},
-        facts={name: facts.of(name, step.hardware()) for name in step.facts_used()},
-        variables=frozenset(step.variables),
+        sources={name: coverage.files_of(lookup.source(source).files) for name, source in traits.sources.items()},
+        code=frozenset(coverage.files_of(path for path, _ in lookup.code_read(job))),
+        tools=traits.tools,
+        installed=_installed,
+        facts=lambda: _facts(job, key),
+        variables=frozenset(traits.variables),
     )
+
+
+def _installed(tool: str) -> str:
+    from engine.machine import tools
+
+    return tools.build(tool).value
+
+
+def _facts(job: Job, key: Key) -> dict[str, Known]:
+    names = [row.removeprefix("facts.") for row in key if row.startswith("facts.")]
+    if not names:
+        return {}
+    from engine.builder import facts
+
+    hardware = job.step.hardware()
+    return {name: facts.of(name, hardware) for name in names}
