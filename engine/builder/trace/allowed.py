@@ -8,13 +8,16 @@ from fnmatch import fnmatchcase
 
 
 class Reader(StrEnum):
-    """The code that may read something without a row of the key."""
+    """The code that reads something: of the step itself, of a library, or of this program."""
 
-    ANYONE = "anyone"
-    LIBRARIES = "libraries"
-    """Libraries that a row of the key or the allow-list covers."""
+    STEP = "step"
+    LIBRARY = "library"
     RECIPE = "recipe"
-    """This program and its own steps."""
+
+
+_ANYONE = (Reader.STEP, Reader.LIBRARY, Reader.RECIPE)
+_LIBRARIES = (Reader.LIBRARY,)
+_NOT_THE_STEP = (Reader.LIBRARY, Reader.RECIPE)
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class Allowed:
 
     what: tuple[str, ...]
     """Patterns: the kind of a read, a colon, and its name, in which `*` stands for any text."""
-    reader: Reader
+    readers: tuple[Reader, ...]
     reason: str
 
     def covers(self, name: str) -> bool:
@@ -34,12 +37,12 @@ class Allowed:
 ALLOWED: tuple[Allowed, ...] = (
     Allowed(
         ("package:python",),
-        Reader.ANYONE,
+        _ANYONE,
         "The interpreter and its standard library: one artifact serves every supported version of Python.",
     ),
     Allowed(
         ("package:recipe", "folder:engine/*"),
-        Reader.ANYONE,
+        _ANYONE,
         "Modules of this program that do no work of steps: they read recipes, run jobs and write reports.",
     ),
     Allowed(
@@ -48,17 +51,17 @@ ALLOWED: tuple[Allowed, ...] = (
             *("package:typing-extensions", "package:typing-inspection", "package:networkx", "package:xxhash"),
             *("package:rich", "package:markdown-it-py", "package:mdurl", "package:pygments"),
         ),
-        Reader.ANYONE,
+        _ANYONE,
         "What this program itself is made of: it reads options, and options are rows.",
     ),
     Allowed(
         ("package:import path",),
-        Reader.ANYONE,
+        _ANYONE,
         "Lists of the installed distributions and their entry points: Python looks there for modules.",
     ),
     Allowed(
         ("package:metadata of *",),
-        Reader.LIBRARIES,
+        _NOT_THE_STEP,
         "Libraries compare the versions of other distributions with what they require, and refuse or go on.",
     ),
     Allowed(
@@ -67,28 +70,31 @@ ALLOWED: tuple[Allowed, ...] = (
             *("package:httpcore2", "package:httpx2", "package:huggingface-hub", "package:idna", "package:truststore"),
             *("package:python-rapidjson", "package:urllib3", "package:fsspec", "package:hf-xet"),
         ),
-        Reader.ANYONE,
+        _ANYONE,
         "Clients of the network: what they fetch is a source, whose commit is a row.",
     ),
     Allowed(
         ("package:tqdm", "package:filelock", "package:packaging", "package:typer", "package:click"),
-        Reader.ANYONE,
+        _ANYONE,
         "Progress bars, locks, version numbers and command lines: they write no byte of an output.",
     ),
     Allowed(
-        ("package:jinja2", "package:markupsafe", "package:scipy", "package:pillow", "package:regex"),
-        Reader.LIBRARIES,
-        "torch and transformers import them for templates, losses, images and tokenizers in Python. Steps that read "
-        "images name pillow as a tool.",
+        (
+            *("package:jinja2", "package:markupsafe", "package:scipy", "package:pillow", "package:regex"),
+            *("package:tokenizers", "package:sympy", "package:mpmath"),
+        ),
+        _LIBRARIES,
+        "Imported by torch, transformers and sympy for work that these jobs do not give them: templates, losses, slow "
+        "tokenizers, symbols. A step that computes with one of them names it as a tool.",
     ),
     Allowed(
         ("package:cuda-bindings", "package:cuda-pathfinder", "program:/sbin/ldconfig"),
-        Reader.LIBRARIES,
+        _NOT_THE_STEP,
         "Probes for CUDA: the GPU, its driver and its runtime are facts of the steps that use them.",
     ),
     Allowed(
         ("variable:*",),
-        Reader.LIBRARIES,
+        _NOT_THE_STEP,
         "Variables that say where files are: a file that a library finds by them is a read of its own.",
     ),
     Allowed(
@@ -96,22 +102,22 @@ ALLOWED: tuple[Allowed, ...] = (
             *("machine:the number of CPUs", "file:/proc/cpuinfo", "file:/proc/meminfo", "file:/sys/fs/cgroup/*"),
             *("file:/sys/devices/system/*", "folder:/sys/devices/system/*"),
         ),
-        Reader.LIBRARIES,
+        _NOT_THE_STEP,
         "Libraries choose the number of threads and the size of buffers. A result that depends on them has a fact.",
     ),
     Allowed(
         ("file:/proc/self/*", "file:/proc/mounts", "file:/proc/sys/kernel/*", "file:/etc/os-release", "file:/dev/*"),
-        Reader.LIBRARIES,
+        _NOT_THE_STEP,
         "What the kernel says of itself and of this process, and devices such as /dev/null.",
     ),
     Allowed(
         ("file:/usr/lib/*", "file:/lib/*", "file:/lib64/*"),
-        Reader.LIBRARIES,
+        _NOT_THE_STEP,
         "The C library and other libraries of the system, which wheels of Python packages expect to be compatible.",
     ),
     Allowed(
         ("file:~/.cache/Microsoft/DeveloperTools/*",),
-        Reader.LIBRARIES,
+        _NOT_THE_STEP,
         "The database of ONNX Runtime's telemetry.",
     ),
 )

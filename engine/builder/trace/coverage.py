@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engine.builder.trace import distributions
 from engine.builder.trace.allowed import ALLOWED, Reader
-from engine.builder.trace.declaring import FACTS, gap_of
+from engine.builder.trace.declaring import FACTS, OURS, gap_of
 from engine.builder.trace.naming import Naming
 from engine.builder.trace.reads import Kind, Read, Reads
 from engine.builder.trace.report import Trace, TraceGroup
@@ -175,18 +175,17 @@ class _Judge:
 
     def _allowed(self, read: Read) -> _Cover | None:
         portable = self._naming.portable(read)
-        readers = self._readers(read)
+        reader = self._reader(read)
         for line in ALLOWED:
-            if line.reader in readers and line.covers(f"{read.kind}:{portable}"):
+            if reader in line.readers and line.covers(f"{read.kind}:{portable}"):
                 return _Cover(_ALLOWED, portable, line.reason)
         return None
 
-    def _readers(self, read: Read) -> tuple[Reader, ...]:
-        """Return as whom the code that did a read counts."""
+    def _reader(self, read: Read) -> Reader:
         package = read.by.partition(".")[0]
-        if package == "engine":
-            return (Reader.ANYONE, Reader.LIBRARIES, Reader.RECIPE)
-        return (Reader.ANYONE,) if package == self._rows.package else (Reader.ANYONE, Reader.LIBRARIES)
+        if package == OURS:
+            return Reader.RECIPE
+        return Reader.STEP if package == self._rows.package else Reader.LIBRARY
 
 
 def files_of(paths: Iterable[Path]) -> tuple[str, ...]:
