@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from engine.builder.trace import declaring
-from engine.events import Ended, Event, Finished, Noticed, Planned, Started
+from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
 from engine.report.json_lines import shown
 from engine.report.reasons import Reasons
 from engine.report.table import tables
@@ -59,10 +59,13 @@ def lines(event: Event, *, many: bool, reasons: Reasons | None = None) -> list[s
     match event:
         case Noticed():
             return [f"note: {event.text}"]
+        case Refused():
+            return [f"{'failed':<{_WIDTH}}{event.path}", *(f"  {line}" for line in str(event.error).splitlines())]
         case Planned():
             return []
-        case Started():
-            return [_row("running", event.recipe, event.job, many=many)]
+        case Started() | RunsElsewhere():
+            state, whom = ("running", []) if isinstance(event, Started) else ("waiting", [f"  for {event.builder}"])
+            return [_row(state, event.recipe, event.job, many=many), *whom]
         case Ended():
             return _ended(event, many=many, reasons=reasons or Reasons())
         case Finished():

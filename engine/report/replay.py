@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import engine
 from engine import plugins
@@ -15,13 +17,17 @@ from engine.api import Session
 from engine.builder import code, registry
 from engine.builder.summary import Summary
 from engine.errors import Exit, UserError
-from engine.events import Ended, Event, Finished, Noticed, Started
+from engine.events import Ended, Event, Finished, Noticed, Refused, RunsElsewhere, Started
 from engine.machine import tools
+from engine.recipe.ways import mark_of
 from engine.report import json_lines, plain
 from engine.snapshot import Candidate
-from engine.store.file_systems import tells_changes
+from engine.store.file_systems import mount_folder, tells_changes
 from engine.store.materialize import is_in_place, marker
 from engine.store.stat_cache import TICK_NS
+
+if TYPE_CHECKING:
+    from engine.recipe.ways import Mark
 
 
 def keep(
@@ -49,14 +55,21 @@ def _keep(
     summaries: Sequence[Summary],
     began_ns: int,
 ) -> None:
-    links = [name for variant in session.variants for name in variant.loaded.links]
     inputs, outputs = set(_inputs(session)), set(_outputs(session, summaries, finished))
-    if not all(map(tells_changes, inputs | outputs)):
+    present = [name for name in inputs | outputs if os.path.exists(name)]  # what is absent has no time stamps
+    if not all(map(tells_changes, present)):
         return
     time.sleep(TICK_NS / 1e9)  # from now on, a change of an output changes its time stamps
     notes = {str(session.lookup.heads.path(variant.subject)) for variant in session.variants}
-    candidate = Candidate(inputs=inputs, outputs=outputs, notes=notes, links=links)
+    way: dict[str, Mark] = {}
+    for variant in reversed(session.variants):
+        way |= variant.loaded.way  # of two marks of one place, the one that was read first counts
+    way |= {folder: mark_of(folder) for folder in {mount_folder(name) for name in present} if folder is not None}
+    roots = {str(variant.loaded.path): str(variant.loaded.project) for variant in session.variants}
+    candidate = Candidate(inputs=inputs, outputs=outputs, notes=notes, way=way, roots=roots)
     if candidate.newest_ns() > began_ns - TICK_NS or not _is_whole(session, summaries, finished):
+        return
+    if session.lookup.source_changed():
         return
     last = _repeated(finished)
     repeated = [event for event in map(_again, events[:-1]) if event is not None]
@@ -108,7 +121,7 @@ def _again(event: Event) -> Event | None:
     match event:
         case Ended(state="built"):
             return replace(event, state="cached", seconds=0.0)
-        case Started() | Noticed():
+        case Started() | Noticed() | Refused() | RunsElsewhere():
             return None
         case _:
             return event
@@ -118,6 +131,7 @@ def _inputs(session: Session) -> Iterator[str]:
     """Yield all files and folders from which the plan and its keys were made."""
     for variant in session.variants:
         yield from (str(path) for path in variant.loaded.files)
+    yield from map(str, session.abstract)
     yield from session.lookup.watched().paths
     yield from map(str, session.locks)
     for module in plugins.loaded():
