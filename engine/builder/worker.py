@@ -111,7 +111,7 @@ def _serve(task: WorkerTask) -> Outcome:
     files: Files = {}
     try:
         _speak_into(task.log)
-        with hook.recording(task.step, os.path.dirname(task.log)):
+        with hook.recording(task.step, os.path.dirname(task.log), task.inputs.values()):
             report = perform(task)
         files = output.take(Path(task.out))
     except UserError as known:

@@ -1,4 +1,4 @@
-"""Steps of another package that read in many ways, for the tests of the trace: `made_in` writes the package."""
+"""Steps of another package that read in many ways, for the tests of the trace: `package_in` writes the package."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ FILES = {
 }
 
 
-def made_in(site: Path) -> Path:
+def package_in(site: Path) -> Path:
     """Write the package `probe_package` and the module `probe_helper` into a folder of the import path."""
     package = site / "probe_package"
     for name, text in FILES.items():

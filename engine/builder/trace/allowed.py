@@ -7,7 +7,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 
-class Reader(StrEnum):
+class ReadingCode(StrEnum):
     """The code that reads something: of the step itself, of a library, or of this program."""
 
     STEP = "step"
@@ -15,9 +15,9 @@ class Reader(StrEnum):
     RECIPE = "recipe"
 
 
-_ANYONE = (Reader.STEP, Reader.LIBRARY, Reader.RECIPE)
-_LIBRARIES = (Reader.LIBRARY,)
-_NOT_THE_STEP = (Reader.LIBRARY, Reader.RECIPE)
+_ANYONE = (ReadingCode.STEP, ReadingCode.LIBRARY, ReadingCode.RECIPE)
+_LIBRARIES = (ReadingCode.LIBRARY,)
+_NOT_THE_STEP = (ReadingCode.LIBRARY, ReadingCode.RECIPE)
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Allowed:
 
     what: tuple[str, ...]
     """Patterns: the kind of a read, a colon, and its name, in which `*` stands for any text."""
-    readers: tuple[Reader, ...]
+    readers: tuple[ReadingCode, ...]
     reason: str
 
     def covers(self, name: str) -> bool:

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from engine.builder.trace import distributions
-from engine.builder.trace.allowed import ALLOWED, Reader
+from engine.builder.trace.allowed import ALLOWED, ReadingCode
 from engine.builder.trace.declaring import FACTS, OURS, gap_of
 from engine.builder.trace.naming import Naming
 from engine.builder.trace.reads import Kind, Read, Reads
@@ -181,11 +181,11 @@ class _Judge:
                 return _Cover(_ALLOWED, portable, line.reason)
         return None
 
-    def _reader(self, read: Read) -> Reader:
+    def _reader(self, read: Read) -> ReadingCode:
         package = read.by.partition(".")[0]
         if package == OURS:
-            return Reader.RECIPE
-        return Reader.STEP if package == self._rows.package else Reader.LIBRARY
+            return ReadingCode.RECIPE
+        return ReadingCode.STEP if package == self._rows.package else ReadingCode.LIBRARY
 
 
 def files_of(paths: Iterable[Path]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import functools
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from functools import cache
 from types import FrameType
@@ -45,12 +45,12 @@ def install() -> None:
     sys.addaudithook(_on_event)
 
 
-def recording(step: str, folder: str) -> AbstractContextManager[None]:
+def recording(step: str, folder: str, inputs: Iterable[str]) -> AbstractContextManager[None]:
     """Return a context in which the reads of a job are noted; the reads are written to a file in the job's folder.
 
-    `step` is the class of the job's step, written as `module:Class`.
+    `step` is the class of the job's step, written as `module:Class`. `inputs` are the paths of the job's inputs.
     """
-    return _RECORDER.recording(folder, _roots(step.partition(":")[0].partition(".")[0]))
+    return _RECORDER.recording(folder, _roots(step.partition(":")[0].partition(".")[0]), tuple(inputs))
 
 
 @cache

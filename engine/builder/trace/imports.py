@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
-from engine.builder.trace.places import Place
+from engine.builder.trace.places import ReadSite
 
 
 class Imports:
@@ -20,11 +20,11 @@ class Imports:
     A root is a module that an import statement of the present job named, also if the module was imported before.
     """
 
-    def __init__(self, place: Callable[[FrameType], Place]) -> None:
+    def __init__(self, place: Callable[[FrameType], ReadSite]) -> None:
         """`place` returns which code a frame belongs to."""
         self._place = place
         self._below: dict[str, set[str]] = {}
-        self._roots: dict[str, Place] = {}
+        self._roots: dict[str, ReadSite] = {}
 
     def begin(self) -> None:
         """Forget the roots of the job before."""
@@ -56,7 +56,7 @@ class Imports:
         builtins.__import__ = traced
         importlib.import_module = traced_by_name
 
-    def reached(self) -> Iterator[tuple[str, Place]]:
+    def reached(self) -> Iterator[tuple[str, ReadSite]]:
         """Yield each module that the present job uses, with the code that led to the module."""
         todo = list(self._roots.items())
         seen: set[str] = set()
@@ -67,7 +67,7 @@ class Imports:
             seen.add(name)
             if name in sys.modules:
                 yield name, place
-            todo += [(each, Place(place.at, name, "")) for each in self._below.get(name, ())]
+            todo += [(each, ReadSite(place.at, name, "")) for each in self._below.get(name, ())]
             outer = name.rpartition(".")[0]
             if outer:
                 todo.append((outer, place))

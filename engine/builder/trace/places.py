@@ -25,7 +25,7 @@ _NAME_OF_LIBRARY = f"{os.sep}libpython3."
 
 
 @dataclass(frozen=True)
-class Place:
+class ReadSite:
     """The code that caused a read."""
 
     at: str
@@ -36,7 +36,7 @@ class Place:
     """The module that was being imported, if the read was part of its import; empty otherwise."""
 
 
-def place_of(frame: FrameType | None, roots: tuple[str, ...]) -> Place:
+def place_of(frame: FrameType | None, roots: tuple[str, ...]) -> ReadSite:
     """Return the place of a read in a stack of frames; the code of the step lies below the paths in `roots`."""
     at = by = owner = ""
     while frame is not None:
@@ -52,7 +52,7 @@ def place_of(frame: FrameType | None, roots: tuple[str, ...]) -> Place:
         if not owner and code.co_name == "<module>":
             owner = str(frame.f_globals.get("__name__", ""))
         frame = frame.f_back
-    return Place(at, by, owner)
+    return ReadSite(at, by, owner)
 
 
 @cache

@@ -10,10 +10,10 @@ from types import FrameType
 
 from engine.builder.trace import mapped, places
 from engine.builder.trace.imports import Imports
-from engine.builder.trace.places import Place
+from engine.builder.trace.places import ReadSite
 from engine.builder.trace.reads import FILE_NAME, Kind, Read, encode
 
-_Reads = dict[tuple[Kind, str], Place]
+_Reads = dict[tuple[Kind, str], ReadSite]
 
 
 class Recorder:
@@ -29,17 +29,19 @@ class Recorder:
         self._written: set[str] = set()
         self._folders: tuple[str, ...] = ()
         self._roots: tuple[str, ...] = ()
+        self._inputs: tuple[str, ...] = ()
         self._mapped: frozenset[str] = frozenset()
         self._folder = ""
         self._child = False
         self.imports = Imports(lambda frame: places.place_of(frame, self._roots))
 
     @contextlib.contextmanager
-    def recording(self, folder: str, roots: tuple[str, ...]) -> Iterator[None]:
+    def recording(self, folder: str, roots: tuple[str, ...], inputs: tuple[str, ...]) -> Iterator[None]:
         """Note what a job reads until the end of the context, and write the reads to a file in the job's folder.
 
         The code of the job's step lies below the paths in `roots`. No file is written for a job that fails.
         """
+        self._inputs = inputs
         self._written, self._folders = set(), (folder + os.sep,)
         self._roots, self._folder = roots, folder
         self.imports.begin()
@@ -110,7 +112,7 @@ class Recorder:
         with open(os.path.join(self._folder, FILE_NAME), "wb") as file:
             file.write(lines)
 
-    def _module(self, file: str, place: Place) -> None:
+    def _module(self, file: str, place: ReadSite) -> None:
         path = places.source_of(os.path.abspath(file))
         if self._reads is not None:
             self._reads.setdefault(self._named(Kind.FILE, path), place)
@@ -119,10 +121,10 @@ class Recorder:
         """Return the kind and the name of the read of a path: its package, unless the path is the step's own."""
         if path.startswith(places.ENGINE) and not places.does_work(path):
             return Kind.PACKAGE, places.ENGINE
-        package = None if path.startswith(self._roots) else places.package_of(path)
+        package = None if path.startswith((*self._roots, *self._inputs)) else places.package_of(path)
         return (kind, path) if package is None else (Kind.PACKAGE, package)
 
-    def _finished(self, kind: Kind, name: str, place: Place) -> Read:
+    def _finished(self, kind: Kind, name: str, place: ReadSite) -> Read:
         is_engine = kind is Kind.FILE and name.startswith(places.ENGINE)
         importer = vars(sys.modules.get(place.by, sys)).get("__file__") if is_engine else None
         return Read(kind, name, place.at, place.by, importer or "")

@@ -20,7 +20,7 @@ from engine.builder.worker import WorkerTask
 def recorded(tmp_path_factory):
     """Run every step in one worker, one after the other, and return the reads of each by the step's name."""
     site = tmp_path_factory.mktemp("site")
-    package = reading_steps.made_in(site)
+    package = reading_steps.package_in(site)
     native = next(
         Path(sysconfig.get_path("stdlib"), "lib-dynload").glob(f"*{importlib.machinery.EXTENSION_SUFFIXES[0]}")
     )
