@@ -109,5 +109,5 @@ def test_reads_are_the_same_after_writing_and_reading():
     items = (read("file", "/a"), read("variable", "B", at="", by=""))
     assert decode(encode(ROOT, items)) == Reads(ROOT, items)
     for junk in (b"", b"[]\n", b"junk", b'["/"]\n["fish", "a", "", "", ""]\n', b"7\n"):
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"."):
             decode(junk)
