@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from engine.builder.answers import WorkerAnswer
+from engine.builder.trace import hook
 from engine.errors import StepError, UserError, causes
 from engine.store.output import Files
 from engine.system import limits
@@ -70,7 +71,8 @@ def serve(task: WorkerTask, pid: int) -> WorkerAnswer | None:
     error: UserError | None = None
     try:
         _speak_into(task.log)
-        report = perform(task)
+        with hook.recording(task.step, os.path.dirname(task.log), task.inputs.values()):
+            report = perform(task)
     except UserError as known:
         error = known
         with contextlib.suppress(OSError):  # the log may be on a full disk

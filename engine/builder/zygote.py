@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 
 from engine.builder import processes, worker
 from engine.builder.answers import AnswerMemory, WorkerAnswer
+from engine.builder.trace import hook
 from engine.builder.worker import WorkerTask
 from engine.errors import UserError
 from engine.store import binding, output
@@ -37,6 +38,7 @@ def command() -> list[str]:
 
 def main() -> NoReturn:
     """Serve the builder at the other end of standard input, a socket, until the builder closes its end."""
+    hook.install()
     control = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1):
@@ -68,7 +70,7 @@ class Zygote:
     def __init__(self, control: socket.socket, module: str) -> None:
         """Import a module. A module that cannot be imported is the error of the job that needs the module."""
         _tell(control, {"zygote": os.getpid()})
-        with contextlib.suppress(BaseException):
+        with contextlib.suppress(BaseException), hook.importing(module):
             importlib.import_module(module)
         self._control = control
         self._memory = AnswerMemory()

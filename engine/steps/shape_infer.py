@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -42,7 +43,7 @@ class ShapeInfer(Step):
 
     makes: ClassVar[str] = "shaped"
     carries_model: ClassVar[bool] = True
-    tools: ClassVar[tuple[str, ...]] = ("onnx", "onnxruntime", "sympy")
+    tools: ClassVar[tuple[str, ...]] = (*onnx_files.TOOLS, "onnxruntime", "sympy")
     report: ClassVar[type[TypedReport] | None] = ShapeReport
 
     @classmethod
@@ -122,27 +123,26 @@ def _check(directory: Path, skeleton: onnx.ModelProto) -> None:
 
 
 def _symbolic(model: onnx.ModelProto) -> onnx.ModelProto:
-    inference = _symbolic_inference()
     # A failing symbolic inference leaves a file in the working directory.
     with TemporaryDirectory() as folder, contextlib.chdir(folder):
-        inferred = inference.infer_shapes(model, auto_merge=True)
+        inferred = _symbolic_inference().infer_shapes(model, auto_merge=True)
     if inferred is None:
         raise ValueError("it needs opset 7 or later")
     return inferred
 
 
+@cache
 def _symbolic_inference() -> Any:
-    """Return ONNX Runtime's class for symbolic shape inference.
+    """Return ONNX Runtime's class for symbolic inference.
 
-    The class is loaded from its file, because the package `onnxruntime.tools` imports torch where torch is installed:
-    the import would take seconds, and the result would depend on a tool that is no row of the key.
+    The module is loaded by its file, because the package `onnxruntime.tools` imports torch, which takes seconds.
     """
-    package = importlib.util.find_spec("onnxruntime")
-    folders = [] if package is None else list(package.submodule_search_locations or ())
-    path = next((Path(each, "tools", "symbolic_shape_infer.py") for each in folders), Path())
-    spec = importlib.util.spec_from_file_location("symbolic_shape_infer", path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise ImportError("ONNX Runtime has no symbolic shape inference", name="onnxruntime")
+    import onnxruntime
+
+    file = Path(onnxruntime.__file__).parent / "tools" / "symbolic_shape_infer.py"
+    spec = importlib.util.spec_from_file_location("symbolic_shape_infer", file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} is no module")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.SymbolicShapeInference
