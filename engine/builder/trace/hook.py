@@ -54,8 +54,11 @@ def recording(step: str, folder: str, inputs: Iterable[str]) -> AbstractContextM
 
 
 def importing(module: str) -> AbstractContextManager[None]:
-    """Return a context in which the reads of modules during their import are kept for the jobs that use the modules."""
-    return _RECORDER.importing(_roots(module.partition(".")[0]))
+    """Return a context in which the reads of modules during their import are kept for the jobs that use the modules.
+
+    `module` is the module of a step, or empty if only tools are imported.
+    """
+    return _RECORDER.importing(_roots(module.partition(".")[0]) if module else ())
 
 
 @cache
