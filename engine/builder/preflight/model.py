@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.builder import sources
 from engine.builder.lookup import Lookup, PlannedVariant
-from engine.builder.preflight.subject import Subject
+from engine.builder.preflight.checked_variant import CheckedVariant
 from engine.builder.summary import summarize
 from engine.feasibility.facts import ModelFacts
 from engine.kit.checkpoints import checkpoint as checkpoints
@@ -16,12 +16,12 @@ from engine.step import Source
 from engine.store.store import Store
 
 
-def subject_of(variant: PlannedVariant, store: Path) -> Subject:
+def checked(variant: PlannedVariant, store: Path) -> CheckedVariant:
     """Return a variant with its model, as far as the model's files are on this machine or in the store.
 
     Raises RecipeError where the model's files are incomplete or broken.
     """
-    subject = Subject(variant)
+    subject = CheckedVariant(variant)
     step = next((job.step for job in variant.jobs if job.step.report is ModelFacts), None)
     if step is None:
         return subject
@@ -36,10 +36,10 @@ def subject_of(variant: PlannedVariant, store: Path) -> Subject:
     if recipe.model.tokenizer is not None:
         with subject.at("model", "tokenizer"):
             _look_at_named_tokenizer(recipe.model.tokenizer)
-    return Subject(variant, source, facts=facts) if source is not None else _fetched(variant, store)
+    return CheckedVariant(variant, source, facts=facts) if source is not None else _fetched(variant, store)
 
 
-def look(subject: Subject) -> None:
+def look(subject: CheckedVariant) -> None:
     """Raise RecipeError where neither the recipe nor the model names a task that is supported."""
     requested = subject.variant.loaded.recipe.model.task
     if subject.checkpoint is not None:
@@ -47,10 +47,10 @@ def look(subject: Subject) -> None:
             checkpoints.task(subject.checkpoint, requested)
 
 
-def _fetched(variant: PlannedVariant, store: Path) -> Subject:
+def _fetched(variant: PlannedVariant, store: Path) -> CheckedVariant:
     """Return a variant of a hub's model with what the last build of the recipe fetched."""
     if not (store / "format").is_file():
-        return Subject(variant)
+        return CheckedVariant(variant)
     opened = Store(store)
     summary = summarize(Lookup(opened), variant)
     opened.leave()
@@ -58,8 +58,8 @@ def _fetched(variant: PlannedVariant, store: Path) -> Subject:
     facts = summary.facts
     named = paths.hub_name(variant.loaded.recipe.model.source)
     if fetched is None or facts is None or not (facts.source or "").startswith(f"{named}@"):
-        return Subject(variant)
-    return Subject(variant, fetched=opened.artifact_path(fetched.artifact), facts=facts)
+        return CheckedVariant(variant)
+    return CheckedVariant(variant, fetched=opened.artifact_path(fetched.artifact), facts=facts)
 
 
 def _look_at_named_tokenizer(uri: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine import tasks
 from engine.builder import sources
-from engine.builder.preflight.subject import Subject
+from engine.builder.preflight.checked_variant import CheckedVariant
 from engine.kit.checkpoints import labels
 from engine.kit.inputs import samples, tensor_samples
 from engine.kit.inputs import tokenizer as tokenizers
@@ -20,7 +20,7 @@ _MOST_BYTES = 16 << 20
 """Of a larger file of texts, `recipe check` reads only the first 16 MiB."""
 
 
-def look(subject: Subject) -> None:
+def look(subject: CheckedVariant) -> None:
     """Raise RecipeError where samples cannot be read, do not suit the model, or lack the labels that a metric needs."""
     recipe = subject.variant.loaded.recipe
     calibration = None if recipe.calibrate is None else recipe.calibrate.samples
@@ -38,7 +38,7 @@ def look(subject: Subject) -> None:
                 raise unmeasured_metric()
 
 
-def _look_at(subject: Subject, path: Path) -> bool:
+def _look_at(subject: CheckedVariant, path: Path) -> bool:
     """Look at a file of samples, and tell whether a sample has a label. Raises StepError."""
     if path.suffix == ".npz":
         arrays = tensor_samples.headers(path)
@@ -56,7 +56,7 @@ def _look_at(subject: Subject, path: Path) -> bool:
     return any(number is not None for number in numbers)
 
 
-def _specs(subject: Subject) -> Mapping[str, Input]:
+def _specs(subject: CheckedVariant) -> Mapping[str, Input]:
     """Return the inputs of an ONNX file; {} for any other model, because only the loaded model tells its inputs."""
     facts = subject.facts
     if facts is None or not facts.types:
@@ -68,12 +68,12 @@ def _specs(subject: Subject) -> Mapping[str, Input]:
     }
 
 
-def _has_tokenizer(subject: Subject) -> bool:
+def _has_tokenizer(subject: CheckedVariant) -> bool:
     named = subject.variant.loaded.recipe.model.tokenizer is not None
     return named or (subject.checkpoint is not None and tokenizers.has_files(subject.checkpoint))
 
 
-def _labels(subject: Subject, texts: list[samples.SampleText]) -> list[int | None]:
+def _labels(subject: CheckedVariant, texts: list[samples.SampleText]) -> list[int | None]:
     """Return the number of each sample's class. Raises StepError for a label that is none of the model's classes."""
     checkpoint = subject.checkpoint
     classes = {} if checkpoint is None else labels.numbers(checkpoint)
@@ -85,7 +85,7 @@ def _labels(subject: Subject, texts: list[samples.SampleText]) -> list[int | Non
     return numbers
 
 
-def _class_count(subject: Subject) -> int:
+def _class_count(subject: CheckedVariant) -> int:
     """Return the number of classes of a classifier of whole texts; 0 where it is not known."""
     model = subject.variant.loaded.recipe.model
     name = model.task or (subject.facts.task if subject.facts is not None else None)

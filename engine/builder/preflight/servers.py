@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from engine.builder.preflight.subject import Subject
+from engine.builder.preflight.checked_variant import CheckedVariant
 from engine.runtimes import registry
 from engine.runtimes.recipes import IN_PROCESS
 from engine.runtimes.rival import no_checkpoint
 from engine.step import Section
 
 
-def look(subject: Subject) -> None:
+def look(subject: CheckedVariant) -> None:
     """Raise RecipeError where `bench` needs a server and none can be used, or has a rival that cannot run the model."""
     recipe = subject.variant.loaded.recipe
     measured = any(job.step.section is Section.BENCH and job.step.hardware() is None for job in subject.variant.jobs)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from engine.builder.imports import cannot_import
-from engine.builder.preflight.subject import Subject
+from engine.builder.preflight.checked_variant import CheckedVariant
 from engine.machine import tools
 from engine.text import distribution
 
 
-def look(subject: Subject) -> None:
+def look(subject: CheckedVariant) -> None:
     """Raise RecipeError for a job whose step uses a package of this project's extras that is not installed.
 
     A job that runs on another machine, for its GPU, needs nothing here.

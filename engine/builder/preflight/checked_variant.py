@@ -1,4 +1,4 @@
-"""Subject: a variant that is checked, with its model as far as the model is on this machine."""
+"""Checked variants: a variant that is checked, with its model as far as the model is on this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.feasibility.facts import ModelFacts
 
 
 @dataclass(frozen=True)
-class Subject:
+class CheckedVariant:
     """A variant with its model: `source` is what the recipe names, `fetched` what an earlier build kept."""
 
     variant: PlannedVariant
