@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
 
+from engine.builder import destination, preflight, registry
 from engine.builder import findings as explanations
-from engine.builder import preflight, registry
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.findings import Finding
 from engine.builder.job import Job
@@ -27,6 +27,7 @@ from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
 from engine.machine import cpu
 from engine.recipe.schema import Recipe
+from engine.store import file_lock
 from engine.store.store import Store
 
 __all__ = [
@@ -209,13 +210,18 @@ class Session:
         allow_waiting: bool,
         on_event: Callable[[Event], None],
     ) -> Finished:
-        """Build all variants; every event goes to `on_event`, and the last event is returned."""
+        """Build all variants; every event goes to `on_event`, and the last event is returned.
+
+        Raises UsageError, before anything is built, for a folder `out` in which packages would damage something else.
+        """
         if self.selection.frozen and tuple(force):
             raise UsageError("--frozen builds nothing that is in the store", hint="leave --force out, or use --locked")
         for name in force:
             known_step(name, registry.steps())
+        place = out or self.selection.project / "build"
+        destination.refuse(place, chosen=out is not None, store=self.lookup.store.root, variants=self.variants)
         options = Options(
-            out=out or self.selection.project / "build",
+            out=place,
             force=frozenset(force),
             keep_going=keep_going,
             allow_waiting=allow_waiting,
@@ -225,10 +231,11 @@ class Session:
             on_event(Noticed(f"{path} is abstract, skipped"))
         for path, error in self.refusals.by_path.items():
             on_event(Refused(str(path), error))
-        for event in run(self.variants, self.lookup, LocalExecutor(parallel or default_parallel()), options):
-            if isinstance(event, Finished):
-                last = self._with_refusals(event)
-            on_event(last if isinstance(event, Finished) else event)
+        with file_lock.announcing(lambda text: on_event(Noticed(text))):
+            for event in run(self.variants, self.lookup, LocalExecutor(parallel or default_parallel()), options):
+                if isinstance(event, Finished):
+                    last = self._with_refusals(event)
+                on_event(last if isinstance(event, Finished) else event)
         return last
 
     def _with_refusals(self, finished: Finished) -> Finished:

@@ -16,8 +16,8 @@ from engine.builder.tickets import State, Ticket
 from engine.builder.worker import Outcome
 from engine.digest import Digest
 from engine.errors import UserError
-from engine.events import Event, JobState, Noticed, Planned, Started
-from engine.store.file_lock import FileLock
+from engine.events import Event, JobState, Noticed, Planned, RunsElsewhere, Started
+from engine.store.file_lock import PATIENCE, FileLock
 from engine.store.store import Record
 from engine.system import limits
 
@@ -81,6 +81,9 @@ class _Build:
         self.board = self.endings.board
         self.running: dict[Digest, _Running] = {}
         self.tried_locked = 0.0
+        self.waits: dict[Digest, tuple[Ticket, float]] = {}
+        """The jobs that another builder runs, each with the time at which this builder began to wait."""
+        self.announced: set[Digest] = set()
         self.repeated: set[Digest] = set()
         """The keys of jobs that run a second time, because the store was damaged under them."""
 
@@ -98,6 +101,7 @@ class _Build:
                 time.sleep(_LOCKED_POLL_SECONDS)
             locked = _LOCKED_POLL_SECONDS if has(State.LOCKED_ELSEWHERE) else None
             yield from self._collect(0.0 if has(State.READY) else locked)
+            yield from self._announce_waits()
             self._retry_locked()
         yield from self._report_contradictions()
         yield from self.endings.withdrawn()
@@ -116,6 +120,18 @@ class _Build:
             for ident, outcome in self.executor.poll() if timeout is None else self.executor.poll(timeout):
                 if isinstance(ident, str):
                     yield from self._take(self.running.pop(Digest(ident)), outcome)
+
+    def _announce_waits(self) -> Iterator[Event]:
+        """Say once for each key which other builder runs the job, after this builder has waited for a while."""
+        for digest, (ticket, since) in self.waits.items():
+            if digest not in self.announced and ticket.state is not State.ENDED and time.monotonic() - since > PATIENCE:
+                self.announced.add(digest)
+                other = self.store.holder_of(digest)
+                name = (ticket.variant.name, ticket.job.name)
+                if other is None:
+                    yield RunsElsewhere(*name, "another builder")
+                else:
+                    yield RunsElsewhere(*name, str(other), other.pid, other.host, other.since)
 
     def _retry_locked(self) -> None:
         if time.monotonic() - self.tried_locked > _LOCKED_POLL_SECONDS:
@@ -190,8 +206,9 @@ class _Build:
             self._follow(ticket)
             return
         try:
-            lock = self.store.try_lock(ticket.digest)
+            lock = self.store.try_lock(ticket.digest, task=f"{ticket.variant.name} {ticket.job.name}")
             if lock is None:
+                self.waits.setdefault(ticket.digest, (ticket, time.monotonic()))
                 self.board.move(ticket, State.LOCKED_ELSEWHERE)
                 return
             # Another builder may have finished the job between the look-up and the lock.

@@ -56,12 +56,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Exit:
     """Run the action that the command line names, for example `gc`. Raises UsageError where there is no store."""
     from engine.builder.selection import store_of
+    from engine.store import file_lock
 
     recipes = getattr(arguments, "recipes", [])
     root = store_of(arguments.cache, recipes[0] if recipes else Path("recipe.yaml"))
     if not root.is_dir() or not any((root / name).exists() for name in ("format", "records")):
         raise UsageError(f"there is no store at {root}", hint="name one with --cache, or build something first")
-    return {"stats": _stats, "ls": _list, "verify": _verify, "gc": _collect}[arguments.action](arguments, root)
+    action = {"stats": _stats, "ls": _list, "verify": _verify, "gc": _collect}[arguments.action]
+    with file_lock.announcing(lambda text: print(f"note: {text}", file=sys.stderr, flush=True)):
+        return action(arguments, root)
 
 
 def _records(root: Path) -> Sequence[Record]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, Started
+from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
 
 if TYPE_CHECKING:
     from engine.builder.summary import Summary
@@ -56,8 +57,8 @@ def _fields(event: Event) -> dict[str, object]:
             return {"event": "plan", "version": VERSION, "recipe": event.recipe, "jobs": jobs}
         case Started():
             return {"event": "start", "recipe": event.recipe, "job": event.job}
-        case Ended():
-            return _ended(event)
+        case RunsElsewhere() | Ended():
+            return _waiting(event) if isinstance(event, RunsElsewhere) else _ended(event)
         case Finished():
             return {
                 "event": "build",
@@ -66,6 +67,11 @@ def _fields(event: Event) -> dict[str, object]:
                 "exit": int(event.exit),
                 "packages": {name: shown(path) for name, path in event.packages.items()},
             }
+
+
+def _waiting(event: RunsElsewhere) -> dict[str, object]:
+    by = {"pid": event.pid, "host": event.host, "since": event.since, "text": event.builder}
+    return {"event": "wait", "recipe": event.recipe, "job": event.job, "by": by}
 
 
 def _ended(event: Ended) -> dict[str, object]:
@@ -80,6 +86,8 @@ def _ended(event: Ended) -> dict[str, object]:
         fields |= {"key": event.key, "artifact": event.artifact, "path": str(event.path)}
     if event.waits_for is not None:
         fields["for"] = event.waits_for
+    if event.gaps:
+        fields["not_covered"] = [asdict(gap) for gap in event.gaps]
     if event.measured_at is not None:
         fields["measured_at"] = event.measured_at
     if event.error is not None:

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.builder.executors.local import last_lines
-from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, Started
+from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
 from engine.report import plain
 from engine.report.reasons import Reasons
 
@@ -42,6 +42,8 @@ class _Line:
     job: str
     started: float | None = None
     log: Path | None = None
+    waits_for: str | None = None
+    """The builder that runs the job, while this builder waits for it."""
     ended: Ended | None = None
     spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
 
@@ -81,6 +83,8 @@ class LiveReport:
             case Started():
                 line = self._lines[event.recipe, event.job]
                 line.started, line.log = time.monotonic(), event.log
+            case RunsElsewhere():
+                self._lines[event.recipe, event.job].waits_for = event.builder
             case Ended():
                 self._lines[event.recipe, event.job].ended = event
                 self._explain(event)
@@ -96,6 +100,8 @@ class LiveReport:
         print(plain.data(end, summaries), end="", flush=True)
 
     def _explain(self, event: Ended) -> None:
+        for line in plain.warnings(event):
+            self._live.console.print(Text(line, style="yellow"))
         if event.error is not None:
             title = f"{event.recipe} {event.job}" if self._many else event.job
             self._live.console.print(Text(f"{title} failed", style="bold red"))
@@ -128,6 +134,8 @@ class LiveReport:
             doing = " ".join(last_lines(line.log, 1)) if line.log else ""
             shown = Text(doing, "dim", overflow="ellipsis", no_wrap=True)
             return (line.spinner, name, Text("running", "cyan"), Text(elapsed), shown)
+        if line.waits_for is not None:
+            return (line.spinner, name, Text("waiting", "yellow"), Text(""), Text(f"for {line.waits_for}", "yellow"))
         return (Text(" "), name, Text("", "dim"), Text(""), Text(""))
 
 
@@ -135,4 +143,4 @@ def _is_news(line: _Line) -> bool:
     """Tell whether a line is about a job that runs, failed or waits for hardware."""
     if line.ended is not None:
         return line.ended.state in ("failed", "waiting")
-    return line.started is not None
+    return line.started is not None or line.waits_for is not None

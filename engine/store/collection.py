@@ -104,7 +104,7 @@ class _Collection:
         builds' lists of records in use, so it notices each removed record that a build has read.
         """
         raw = {}
-        with file_lock.hold(self.store.layout.gate):
+        with file_lock.hold(self.store.layout.gate, task="cache gc"):
             # First the notes, then the records: `verify` reports a missing record that a note names.
             heads.forget(self.store, set(chosen))
             for key in chosen:
@@ -120,7 +120,7 @@ class _Collection:
 
     def _clean(self, known: Mapping[Digest, Record]) -> None:
         """Remove the files and folders of the store that no record names any more."""
-        with file_lock.hold(self.store.layout.gate):
+        with file_lock.hold(self.store.layout.gate, task="cache gc"):
             # Builds may have added records meanwhile. While the collection holds the gate alone, builds add no records.
             now = {
                 path.stem: known.get(Digest(path.stem)) or self.store.read(path.stem)
@@ -150,6 +150,9 @@ class _Collection:
         yield from (at.files / name for name in digest.walk(at.files) if name.rpartition("/")[2] not in stored)
         runs = heads.runs(self.store)
         yield from (path for path in at.logs.iterdir() if path.name.partition(".")[0] not in records.keys() | runs)
+        traces = {f"{record.trace}.json" for record in records.values()}
+        if at.traces.is_dir():
+            yield from (path for path in at.traces.iterdir() if path.name not in traces)
         if at.quarantine.is_dir():
             yield from at.quarantine.iterdir()
         if self.limits.older_than_seconds is not None:

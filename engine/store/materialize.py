@@ -91,7 +91,8 @@ def _turn(store: Store, place: Path) -> Iterator[None]:
     place.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as turn:
         try:
-            turn.enter_context(file_lock.hold(store.layout.locks / digest.of_bytes(os.fsencode(place.absolute()))))
+            lock = store.layout.locks / digest.of_bytes(os.fsencode(place.absolute()))
+            turn.enter_context(file_lock.hold(lock, task=f"writing {place}"))
         except OSError:  # a full or read-only store has no lock to take, and packages can still be copied out of it
             turn.enter_context(file_lock.hold(place.parent))
         yield
