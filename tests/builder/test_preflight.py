@@ -11,7 +11,7 @@ import tokenizers
 
 from engine import api, server
 from engine.builder import sources
-from engine.builder.worker import WorkerTask, _unexpected
+from engine.builder.worker import WorkerTask, unexpected
 from engine.errors import Exit, RecipeError, StepError, UserError
 from engine.kit.inputs import samples
 from engine.kit.onnx import onnx_files
@@ -288,7 +288,7 @@ def test_a_package_that_is_not_installed_has_the_words_of_the_worker(project, mo
     error = refused("text.yaml")
     job = error.what.split("'")[1]
     task = WorkerTask(step="", name=job, options={}, inputs={}, out="", log="", key="")
-    expected = _unexpected(task, ModuleNotFoundError(f"No module named {name!r}", name=name))
+    expected = unexpected(task, ModuleNotFoundError(f"No module named {name!r}", name=name))
     assert (error.what, error.facts, error.hint) == (expected.what, expected.facts, expected.hint)
     assert f"[{extra}]" in error.hint
 
