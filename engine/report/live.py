@@ -14,7 +14,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from engine.builder.executors.local import last_lines
+from engine.builder.executors.outcomes import last_lines
 from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
 from engine.report import plain
 from engine.report.reasons import Reasons
@@ -100,6 +100,8 @@ class LiveReport:
         print(plain.data(end, summaries), end="", flush=True)
 
     def _explain(self, event: Ended) -> None:
+        for line in plain.warnings(event):
+            self._live.console.print(Text(line, style="yellow"))
         if event.error is not None:
             title = f"{event.recipe} {event.job}" if self._many else event.job
             self._live.console.print(Text(f"{title} failed", style="bold red"))

@@ -173,9 +173,11 @@ class _Inspection:
     def run(self) -> None:
         self.verdict.records = len(self.records)
         self._record_files()
+        self._bindings()
         self._pool()
         self._artifacts()
         self._logs()
+        self._traces()
         self._notes()
         self._kept()
         self._snapshots()
@@ -193,6 +195,21 @@ class _Inspection:
                 self.store.put_aside(path)
             self.lost.add(path.stem)
             self._say(path, "the record is not as it was written")
+
+    def _bindings(self) -> None:
+        """Put records aside whose output was made for another key or by another step."""
+        for key, record in list(self.records.items()):
+            if record.is_bound:
+                continue
+            path = self.store.record_path(key)
+            with file_lock.hold(self.store.layout.gate):
+                current = self.store.read(key)
+                if current is None or current.is_bound:
+                    continue  # the job has run again meanwhile
+                self.store.put_aside(path)
+            del self.records[key]
+            self.lost.add(key)
+            self._say(path, "the output belongs to another key or to another step")
 
     def _pool(self) -> None:
         for name in digest.walk(self.store.layout.files):
@@ -272,6 +289,20 @@ class _Inspection:
                     self.store.put_aside(path)
                 without: Record = replace(current, log="")
                 self.store.write(self.store.record_path(key), sealed(without.fields()))
+
+    def _traces(self) -> None:
+        damaged = {
+            record.trace for record in self.records.values() if record.trace and self.store.trace(record) is None
+        }
+        for name in sorted(damaged):
+            path = self.store.trace_path(name)
+            self._say(path, "the trace is not as it was written" if path.exists() else "the trace is missing")
+            if path.exists():
+                self.store.put_aside(path)
+        for key in (key for key, record in self.records.items() if record.trace in damaged and key not in self.lost):
+            current = self.store.read(key)
+            if current is not None and current.trace in damaged:
+                self.store.write(self.store.record_path(key), sealed(replace(current, trace="").fields()))
 
     def _log_digest(self, path: Path) -> str | None:
         try:
