@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _MARKS = {
     "cached": ("=", "dim"),
     "built": ("+", "green"),
+    "reproduced": ("=", "green"),
     "waiting": ("~", "yellow"),
     "failed": ("x", "bold red"),
     "skipped": (".", "dim"),
