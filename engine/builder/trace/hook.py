@@ -41,7 +41,7 @@ def install() -> None:
     Processes that this process forks have the hook, too. A process that imports modules for the jobs of its forks
     installs the hook before it imports them.
     """
-    _RECORDER.imports.install()
+    _RECORDER.install()
     os.environ.__class__ = _TracedEnvironment
     for name, what in MACHINE.items():
         if hasattr(os, name):

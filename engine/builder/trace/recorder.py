@@ -38,6 +38,11 @@ class Recorder:
         self._is_copy = False
         self.imports = Imports(lambda frame: places.site_of(frame, self._roots))
 
+    def install(self) -> None:
+        """Note imports from now on. Files that Python has mapped before are no reads of a job."""
+        self._mapped = mapped.files()
+        self.imports.install()
+
     @contextlib.contextmanager
     def recording(self, folder: str, roots: tuple[str, ...], inputs: tuple[str, ...]) -> Iterator[None]:
         """Note what a job reads until the end of the context, and write the reads to a file in the job's folder.
@@ -48,7 +53,6 @@ class Recorder:
         self._roots, self._inputs, self._folder = roots, inputs, folder
         self._written, self._folders = set(), (folder + os.sep,)
         self._is_copy, self._loaded = False, set()
-        self._mapped = mapped.files()
         self.imports.begin()
         self._reads = {}
         try:
