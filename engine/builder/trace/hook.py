@@ -36,7 +36,7 @@ MACHINE: Mapping[str, str] = {
 
 def install() -> None:
     """Install the hook into this process: an audit hook, which no code can remove, and wrappers of functions."""
-    _RECORDER.imports.install()
+    _RECORDER.install()
     os.environ.__class__ = _TracedEnvironment
     for name, what in MACHINE.items():
         if hasattr(os, name):
@@ -51,6 +51,14 @@ def recording(step: str, folder: str, inputs: Iterable[str]) -> AbstractContextM
     `step` is the class of the job's step, written as `module:Class`. `inputs` are the paths of the job's inputs.
     """
     return _RECORDER.recording(folder, _roots(step.partition(":")[0].partition(".")[0]), tuple(inputs))
+
+
+def importing(module: str) -> AbstractContextManager[None]:
+    """Return a context in which the reads of modules during their import are kept for the jobs that use the modules.
+
+    `module` is the module of a step, or empty if only tools are imported.
+    """
+    return _RECORDER.importing(_roots(module.partition(".")[0]) if module else ())
 
 
 @cache

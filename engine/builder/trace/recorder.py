@@ -35,13 +35,18 @@ class Recorder:
         self._child = False
         self.imports = Imports(lambda frame: places.place_of(frame, self._roots))
 
+    def install(self) -> None:
+        """Note imports from now on. Files that Python has mapped for itself before are no reads of a job."""
+        self._mapped = mapped.files()
+        self.imports.install()
+
     @contextlib.contextmanager
     def recording(self, folder: str, roots: tuple[str, ...], inputs: tuple[str, ...]) -> Iterator[None]:
         """Note what a job reads until the end of the context, and write the reads to a file in the job's folder.
 
         The code of the job's step lies below the paths in `roots`. No file is written for a job that fails.
         """
-        self._inputs = inputs
+        self._inputs, self._child = inputs, False  # a worker is a forked child itself
         self._written, self._folders = set(), (folder + os.sep,)
         self._roots, self._folder = roots, folder
         self.imports.begin()
@@ -50,6 +55,16 @@ class Recorder:
             yield
             if not self._child:
                 self._write()
+        finally:
+            self._reads = None
+
+    @contextlib.contextmanager
+    def importing(self, roots: tuple[str, ...]) -> Iterator[None]:
+        """Keep what modules read during their import until the end of the context, for later jobs that use them."""
+        self._roots = roots
+        self._child, self._reads = False, {}
+        try:
+            yield
         finally:
             self._reads = None
 
