@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Unpack
 
 from engine import feasibility
 from engine.builder import registry, sources
+from engine.builder.executors import slots
 from engine.builder.executors.local import LocalExecutor
 from engine.builder.findings import Finding, examine
 from engine.builder.job import Job
@@ -24,7 +24,6 @@ from engine.events import Event, Finished
 from engine.feasibility.facts import ModelFacts
 from engine.lockfile import file, locking
 from engine.lockfile.locking import Locked
-from engine.machine import cpu
 from engine.recipe.schema import Recipe
 from engine.store.store import Store
 
@@ -35,11 +34,6 @@ __all__ = [
 
 VERSION = 1
 """The version number of the functions of `engine.api`, as docs/stability.md explains."""
-_MEMORY_PER_JOB = 4 << 30
-"""Bytes of memory that each of several parallel jobs may need.
-
-The export of MiniLM needs about 1 GB at its peak, and the export of BERT-large needs about 4 GB.
-"""
 
 
 def plan(recipes: Recipes, **reading: Unpack[Reading]) -> tuple[Variant, ...]:
@@ -182,7 +176,7 @@ class Session:
             allow_waiting=allow_waiting,
         )
         last = Finished("failed", 0.0, Exit.FAILED, {})
-        for event in run(self.variants, self.lookup, LocalExecutor(parallel or default_parallel()), options):
+        for event in run(self.variants, self.lookup, LocalExecutor(parallel or slots.default()), options):
             on_event(event)
             if isinstance(event, Finished):
                 last = event
@@ -215,12 +209,3 @@ def _model_facts(selection: Selection, variant: Variant) -> ModelFacts | None:
     if not (selection.store / "format").is_file():
         return None
     return summarize(Lookup(Store(selection.store)), variant).facts
-
-
-def default_parallel() -> int:
-    """Return how many jobs run at once by default, by the number of CPUs and the memory."""
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        memory = _MEMORY_PER_JOB
-    return max(1, min(len(cpu.usable()), memory // _MEMORY_PER_JOB))

@@ -66,6 +66,7 @@ class Lookup:
         self._sources: dict[SourceName, _Watched] = {}
         self._resolutions = store.notes.get("resolutions", "hub")
         self._seen: dict[Known, None] = {}
+        self._own: dict[tuple[str, str], Key] = {}
 
     def key(self, job: Job, inputs: Mapping[str, str]) -> Key:
         """Return a job's key, given the rows of the inputs that other jobs make.
@@ -81,6 +82,12 @@ class Lookup:
 
         Raises StepError for a fact that no module declares.
         """
+        place = job.recipe, job.name
+        if place not in self._own:
+            self._own[place] = self._own_rows(job)
+        return self._own[place]
+
+    def _own_rows(self, job: Job) -> Key:
         from engine.builder import facts
 
         step = job.step
@@ -178,6 +185,10 @@ class Lookup:
     @cached_property
     def machine(self) -> Mapping[str, str]:
         """The facts about this machine that are written into each record that this machine makes."""
+        return self.describe_machine()
+
+    def describe_machine(self) -> Mapping[str, str]:
+        """Return the facts that describe this machine."""
         from engine.builder import facts
 
         return facts.describing()
@@ -236,12 +247,22 @@ class Lookup:
 
         return ((path, row_of(before)) for path, before in code.of_step(job.step).before.items())
 
+    def source_rows(self, source: SourceName) -> Mapping[str, Row]:
+        """Return the files of a source with the stat rows that the files had before they were read."""
+        known = self._sources.get(source)
+        return {str(path): row for path, row in known.rows.items()} if known else {}
+
     def watched(self) -> Known:
         """Return all files, folders and environment variables that the keys depend on."""
         sources = (str(path) for source in self._sources.values() for path in source.rows)
+        machine = self.watched_machine()
+        return Known("", tuple(dict.fromkeys((*sources, *machine.paths))), machine.variables)
+
+    def watched_machine(self) -> Known:
+        """Return all files, folders and environment variables that the keys depend on, except the files of sources."""
         paths = (path for known in self._seen for path in known.paths)
         variables = (name for known in self._seen for name in known.variables)
-        return Known("", tuple(dict.fromkeys((*sources, *paths))), tuple(dict.fromkeys(variables)))
+        return Known("", tuple(dict.fromkeys(paths)), tuple(dict.fromkeys(variables)))
 
 
 def content_of(maker: Job, record: Record) -> str:

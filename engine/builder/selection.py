@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from engine import feasibility
-from engine.builder import jobs, registry
+from engine.builder import jobs, planning_reads, registry
 from engine.builder.job import Job
 from engine.builder.lookup import PlannedVariant
 from engine.errors import UsageError
@@ -104,6 +104,11 @@ def variants(selection: Selection) -> tuple[PlannedVariant, ...]:
     steps = registry.steps()
     for name in selection.to:
         known_step(name, steps)
+    with planning_reads.noted():
+        return _variants(selection, steps)
+
+
+def _variants(selection: Selection, steps: Mapping[str, type[Step]]) -> tuple[PlannedVariant, ...]:
     loaded = [
         each
         for path in selection.paths

@@ -44,9 +44,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Exit:
     """Build, and report the progress to a terminal, a log or a program."""
+    began_ns = time.time_ns()
+    if arguments.changes is not None:
+        from engine.report import resume
+
+        code = resume.build(arguments, arguments.changes, report_for)
+        if code is not None:
+            return code
     from engine import api
 
-    began_ns = time.time_ns()
     try:
         session = api.session(arguments.recipes, **options.reading(arguments))
     except UserError as error:
@@ -71,12 +77,14 @@ def run(arguments: argparse.Namespace) -> Exit:
             allow_waiting=arguments.allow_waiting,
             on_event=on_event,
         )
-    summaries = session.summaries()
-    report.finish(summaries)
+    from engine.report import plain, table
+
+    summaries = {each.variant.name: (each, table.tables([each])) for each in session.summaries()}
+    report.finish(plain.data(finished, "".join(text for _, text in summaries.values())))
     if not any(getattr(arguments, name) for name in _NOT_REPEATABLE):
         from engine.report import replay
 
-        replay.keep(arguments.words[1:], session, events, summaries, began_ns)
+        replay.keep(arguments.words[1:], session, events, summaries, began_ns=began_ns)
     return finished.exit
 
 

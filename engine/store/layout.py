@@ -77,6 +77,11 @@ class Layout:
         return self.root / "snapshots"
 
     @cached_property
+    def plans(self) -> Path:
+        """The folder of stored plans, one for each snapshot, under the snapshot's name (`engine.stored_plan`)."""
+        return self.root / "plans"
+
+    @cached_property
     def stamp(self) -> Path:
         """The file with the version of the store's layout."""
         return self.root / "format"
@@ -99,6 +104,7 @@ def prepare(layout: Layout) -> None:
         layout.staging,
         layout.locks,
         layout.snapshots,
+        layout.plans,
     )
     for folder in (*folders, layout.root / "heads", layout.root / "stat", layout.root / "resolutions"):
         folder.mkdir(parents=True, exist_ok=True)
