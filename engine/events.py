@@ -21,6 +21,14 @@ class Noticed:
 
 
 @dataclass(frozen=True)
+class Refused:
+    """A recipe is wrong, and `--keep-going` builds the other recipes."""
+
+    path: str
+    error: UserError
+
+
+@dataclass(frozen=True)
 class Planned:
     """The plan of a recipe: its jobs in order, each with the jobs that it needs."""
 
@@ -38,6 +46,20 @@ class Started:
 
 
 @dataclass(frozen=True)
+class RunsElsewhere:
+    """The event that another builder runs a job, so that this builder waits for the job's record."""
+
+    recipe: str
+    job: str
+    builder: str
+    """The other builder: its process, machine and start, as text."""
+    pid: int | None = None
+    host: str | None = None
+    since: float | None = None
+    """The time at which the other builder began, in seconds since the epoch."""
+
+
+@dataclass(frozen=True)
 class Ended:
     """The event that a job has ended."""
 
@@ -50,6 +72,8 @@ class Ended:
     path: Path | None = None
     waits_for: str | None = None
     error: UserError | None = None
+    measured_at: float | None = None
+    """If a job failed by the stored report of an earlier run: the time of that run, in seconds since the epoch."""
 
 
 @dataclass(frozen=True)
@@ -62,4 +86,4 @@ class Finished:
     packages: Mapping[str, Path]
 
 
-Event = Noticed | Planned | Started | Ended | Finished
+Event = Noticed | Refused | Planned | Started | RunsElsewhere | Ended | Finished

@@ -10,21 +10,25 @@ from _operator import attrgetter
 from zlib import crc32
 
 from engine import watched
+from engine.recipe import ways
 from engine.seal import Seal
+from engine.system import regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
-FORMAT = 5
+    from engine.recipe.ways import Mark
+
+FORMAT = 7
 TOKEN_BYTES = 16
 """The length of the random bytes that a snapshot and its stored plan have in common."""
 _VALUED = {"-j", "--jobs"}
-_FLAGS = {"--json"}
+_PARANOID = "--paranoid"
+"""The option of a build that reads every file: no snapshot answers it, but it keeps a snapshot for other builds."""
+_FLAGS = {"--json", _PARANOID}
 """Options of the command line that do not change the result of a build."""
-_FILE_TYPE, _FOLDER = 0o170000, 0o040000
-"""The constants S_IFMT and S_IFDIR of the module `stat`, which would be slow to import."""
 _place = attrgetter("st_dev", "st_ino")
 UNREADABLE = (OSError, ValueError, EOFError, TypeError, KeyError)
 """The errors that reading a missing, damaged or older snapshot may raise."""
@@ -71,7 +75,7 @@ def compare(argv: Sequence[str]) -> ChangedFiles | None:
     Returns None without a readable snapshot, and where more than the content of files is different.
     """
     started = time.perf_counter()
-    path = path_of(argv)
+    path = None if _PARANOID in argv else path_of(argv)
     if path is None:
         return None
     try:
@@ -87,12 +91,19 @@ class Candidate:
     """A snapshot that is not written yet: the stat rows of all files of a build."""
 
     def __init__(
-        self, *, inputs: Iterable[str], outputs: Iterable[str], notes: Iterable[str], links: Iterable[str]
+        self,
+        *,
+        inputs: Iterable[str],
+        outputs: Iterable[str],
+        notes: Iterable[str],
+        way: Mapping[str, Mark],
+        roots: Mapping[str, str],
     ) -> None:
         """Read the stat rows of all files of the build.
 
-        `inputs` are the files that the plan read, `outputs` the files that the build wrote, `links` the paths in
-        recipes.
+        `inputs` are the files that the plan read, `outputs` the files that the build wrote. `way` holds the folders and
+        links on the way to the paths in recipes, with the marks that they had when the plan was made. `roots` maps the
+        path of each recipe to the root of the recipe's project.
 
         `notes` are files about this build that other builds may change, so a snapshot only needs each note to exist:
         the next build writes a missing note.
@@ -101,7 +112,8 @@ class Candidate:
         self.notes = sorted(notes)
         self.fed = {name: watched.row_of(name) for name in sorted(fed)}
         self.written = {name: watched.row_of(name) for name in sorted(written - fed)}
-        self.ways = _ways(links)
+        self.way = dict(way)
+        self.roots = dict(roots)
 
     def newest_ns(self) -> int:
         """Return the latest change time of the files that the build read, in nanoseconds."""
@@ -137,7 +149,8 @@ class Candidate:
             "watched": watched.packed(rows),
             "absent": [name for name, row in self.fed.items() if row is None],
             "notes": self.notes,
-            "ways": self.ways,
+            "way": self.way,
+            "roots": self.roots,
             "exit": code,
             "talk": talk,
             "data": data,
@@ -182,8 +195,7 @@ def sealed(path: str, content: Mapping[str, Any]) -> bytes:
 
 def read(path: str) -> Mapping[str, Any]:
     """Return the content of a file that `sealed` made. Raises an error of UNREADABLE."""
-    with open(path, "rb") as file:
-        raw = file.read()
+    raw = regular.read(path)
     snapshot: Mapping[str, Any] = marshal.loads(_SEAL.open(raw, _place_of(path)))  # noqa: S302 - our own file, in the user's own cache
     return snapshot
 
@@ -208,35 +220,14 @@ _SEAL = Seal(_checksum, length=_CHECKSUM_BYTES)
 
 def _stands(snapshot: Mapping[str, Any]) -> bool:
     """Say whether a build would find the files of the snapshot at the same places, whatever the files contain."""
+    from engine.recipe.project import root_of
+
     return (
-        all(_way(name) == way for name, way in snapshot["ways"])
-        and not any(map(os.path.lexists, snapshot["absent"]))
+        ways.holds(snapshot["way"])
+        and all(root_of(recipe) == root for recipe, root in snapshot["roots"].items())
+        and not any(map(os.path.exists, snapshot["absent"]))
         and all(map(os.path.exists, snapshot["notes"]))
     )
-
-
-def _ways(links: Iterable[str]) -> list[tuple[str, tuple[int, ...] | None]]:
-    """Return each folder and link on the paths `links`, with the folder's device and inode or the link's stat row.
-
-    A path that leads through a folder or link leads to other files after the folder or link is replaced.
-    """
-    names: set[str] = set()
-    for link in links:
-        while link not in names:
-            names.add(link)
-            link = os.path.dirname(link)  # noqa: PLW2901 - up to the root
-    return [(name, _way(name)) for name in sorted(names) if os.path.islink(name) or os.path.isdir(name)]
-
-
-def _way(name: str) -> tuple[int, ...] | None:
-    """Return the device and inode of a folder, or the stat row of a link."""
-    try:
-        status = os.lstat(name)
-    except OSError:
-        return None
-    is_folder = status.st_mode & _FILE_TYPE == _FOLDER
-    pick: Callable[[os.stat_result], tuple[int, ...]] = _place if is_folder else watched.stat_fields
-    return pick(status)
 
 
 def _identity(argv: Sequence[str], variables: Iterable[str]) -> tuple[Any, ...]:

@@ -113,7 +113,6 @@ _SEEN_THROUGH = {
     "events": ("builder/test_loop.py", "who tells them"),
     "known": ("machine/test_local_gpus.py", "by the facts that are asked for"),
     "plugins": ("e2e/test_third_party.py", "an entry point needs an installed package"),
-    "snapshot": ("e2e/test_tiny.py", "what a no-op build watches; each row of it in mutations/"),
     "step": ("test_step_names.py", "and by every step of steps/"),
     "builder": ("builder/test_loop.py", "its parts are one loop, with toy steps"),
     "builder/code": ("builder/test_code.py", "what counts of a step's code, and code_place: where it lies"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from engine.builder import inputs
 from engine.builder.executors import environment
 from engine.builder.job import Job
 from engine.builder.lookup import Lookup
@@ -17,7 +18,9 @@ from engine.key import Key, digest_of
 from engine.store import kept
 from engine.store.disk import explained
 from engine.store.file_lock import FileLock
+from engine.store.stat_cache import Row
 from engine.store.store import Record
+from engine.system import regular
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,11 @@ class Attempt:
     inputs: Mapping[str, Record]
     task: WorkerTask
     cleanup: contextlib.ExitStack
+    rows: Mapping[str, Sequence[Row | None]]
+    """The stat rows that the files of each input had when the run began."""
 
     @classmethod
-    def prepare(cls, lookup: Lookup, job: Job, key: Key, inputs: Mapping[str, Record], lock: FileLock) -> Self:
+    def prepare(cls, lookup: Lookup, job: Job, key: Key, taken: Mapping[str, Record], lock: FileLock) -> Self:
         """Return an Attempt (one run of a job), with a new folder for the job's output and log. Raises StoreError."""
         store = lookup.store
         with contextlib.ExitStack() as resources, explained(store.root):
@@ -45,7 +50,7 @@ class Attempt:
             cleanup = resources.pop_all()
         traits = job.traits
         places = {name: str(lookup.source(source).location) for name, source in traits.sources.items()}
-        places.update({name: str(store.artifact_path(record.artifact)) for name, record in inputs.items()})
+        places.update({name: str(store.artifact_path(record.artifact)) for name, record in taken.items()})
         task = WorkerTask(
             step=traits.kind,
             name=job.name,
@@ -57,7 +62,8 @@ class Attempt:
         )
         if traits.kept_by:
             kept.lend(store, kept.name_of(job.name, traits.kept_by, key), _kept_file(folder))
-        return cls(lookup, job, key, inputs, task, cleanup)
+        rows = {name: inputs.rows(store, record) for name, record in taken.items()}
+        return cls(lookup, job, key, taken, task, cleanup, rows)
 
     @property
     def log(self) -> Path:
@@ -70,10 +76,11 @@ class Attempt:
         Raises UserError if the worker failed, or if an input changed during the run.
         """
         try:
-            if outcome.error is not None:
-                raise outcome.error
+            # A step fails for the reason that its source or input is not what it was: the reason comes first.
             self._refuse_changed_sources()
             self._refuse_damaged_inputs()
+            if outcome.error is not None:
+                raise outcome.error
         except UserError:
             self._keep_log_of_failure()
             raise
@@ -103,7 +110,7 @@ class Attempt:
     def _redacted_log(self) -> bytes:
         """Return the job's log, with `[redacted]` in the place of secrets."""
         try:
-            return environment.redacted(self.log.read_bytes())
+            return environment.redacted(regular.read(self.log))
         except OSError:
             return b""
 
@@ -123,7 +130,7 @@ class Attempt:
     def _refuse_damaged_inputs(self) -> None:
         for name, record in self.inputs.items():
             if not self.lookup.store.is_whole(record):
-                raise damaged(self.job.name, name, f"a file of the artifact {record.artifact} is not as it was stored")
+                raise inputs.fault(self.lookup.store, record, self.rows[name], step=self.job.name, name=name)
 
 
 def _kept_file(folder: Path) -> Path:
@@ -131,12 +138,3 @@ def _kept_file(folder: Path) -> Path:
     from engine.step import KEPT
 
     return folder / KEPT
-
-
-def damaged(step: str, name: str, *facts: str) -> StepError:
-    """Return the error of a step that changed the files of its input `name`."""
-    return StepError(
-        f"the step {step!r} damaged its input {name!r}",
-        facts,
-        "a step that changes a file must work on a copy of the file",
-    )

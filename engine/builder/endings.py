@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from engine.builder.board import Board
 from engine.builder.lookup import Lookup, PlannedVariant
 from engine.builder.tickets import Ticket
-from engine.errors import Exit, UserError
-from engine.events import BuildState, Ended, Finished, JobState
+from engine.digest import Digest
+from engine.errors import Exit, JudgementError, StoreError, UserError
+from engine.events import BuildState, Ended, Finished, JobState, Noticed
 from engine.store.heads import JobNote, job_note
-from engine.store.materialize import materialize
+from engine.store.materialize import materialize, withdraw
 from engine.store.store import Record
 
 
@@ -27,6 +29,7 @@ class Endings:
         self._started = time.monotonic()
         self._exits: list[Exit] = []
         self._packages: dict[str, Path] = {}
+        self._ran: set[Digest] = set()
         self._heads = {variant.name: lookup.heads.of(variant.subject) for variant in variants}
         self._notes: dict[str, dict[str, JobNote]] = {variant.name: {} for variant in variants}
         self.board = Board(variants, self._heads)
@@ -40,6 +43,8 @@ class Endings:
         """End a job that has a record: judge the report, and copy the package to `build/` if the job made it."""
         ticket.record = record
         self._note(ticket, passed=True)
+        if state == "built":
+            self._ran.add(record.digest)
         traits = ticket.job.traits
         try:
             self._lookup.accept(ticket.job, record)
@@ -49,6 +54,10 @@ class Endings:
                 place = self._out / ticket.variant.name
                 materialize(self._lookup.store, record, place)
                 self._packages[ticket.variant.name] = place
+        except JudgementError as error:
+            if record.digest not in self._ran:
+                return self.end(ticket, "failed", error=_replayed(error, record), measured_at=record.made_at)
+            return self.end(ticket, "failed", seconds=seconds, error=error)
         except UserError as error:
             return self.end(ticket, "failed", seconds=seconds, error=error)
         return self.end(ticket, state, seconds=seconds)
@@ -66,6 +75,7 @@ class Endings:
         seconds: float = 0.0,
         error: UserError | None = None,
         waits_for: str | None = None,
+        measured_at: float | None = None,
     ) -> Ended:
         """End a ticket's job in the state `state`, without judging a report."""
         if error is not None:
@@ -83,9 +93,32 @@ class Endings:
             path=self._lookup.store.artifact_path(record.artifact) if record else None,
             waits_for=waits_for,
             error=error,
+            measured_at=measured_at,
         )
         self.board.end(ticket, ended)
         return ended
+
+    def withdrawn(self) -> Iterator[Noticed]:
+        """Move away each package of an earlier build that this build could not deliver again, and tell the user.
+
+        The recipe at present does not vouch for such a package: a bound was missed, a job failed, or a job waits for
+        hardware. A package is left in its place if its jobs were not reached.
+        """
+        ended = [ticket.ended for ticket in self.board.tickets if ticket.ended is not None]
+        unbuilt = {each.recipe for each in ended if each.state in ("failed", "waiting")} - self._packages.keys()
+        for variant in self._variants:
+            if variant.name not in unbuilt or not any(job.traits.delivers for job in variant.jobs):
+                continue
+            place = self._out / variant.name
+            try:
+                aside = withdraw(self._lookup.store, place)
+            except StoreError as error:
+                yield Noticed(f"{error.what}; it is from an earlier build, and this build does not vouch for it")
+                continue
+            if aside is not None:
+                yield Noticed(
+                    f"{place} is from an earlier build, and this build does not vouch for it: moved to {aside}"
+                )
 
     def finished(self, *, interrupted: bool) -> Finished:
         """Save the notes and return the last event of the build."""
@@ -109,6 +142,14 @@ class Endings:
             self._notes[ticket.variant.name][ticket.job.name] = job_note(
                 ticket.job, ticket.digest, before, ticket.record if passed else None
             )
+
+
+def _replayed(error: JudgementError, record: Record) -> JudgementError:
+    """Return the error of a judgement about a stored report, with the time of the measurement and how to repeat it."""
+    moment = datetime.fromtimestamp(record.made_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    again = f"--force {record.job} measures again"
+    fact = f"replayed: measured at {moment}, and not measured again, because nothing changed that could change it"
+    return JudgementError(error.what, (*error.facts, fact), f"{error.hint}; {again}" if error.hint else again)
 
 
 def _judge(ticket: Ticket, record: Record) -> None:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine import digest
 from engine.builder.job import Job, SourceName
 from engine.digest import Digest
 from engine.errors import StepError
 from engine.key import Key, key_of, with_inputs
 from engine.known import Known
+from engine.store.file_systems import tells_changes
 from engine.store.heads import Heads, Subject, subject_of
-from engine.store.stat_cache import Row, row_of, settled_row, stat_row
+from engine.store.stat_cache import Row, is_settled, row_of, settled_row, stat_row
 from engine.store.store import Record, Store
 
 if TYPE_CHECKING:
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
     from engine.builder.sources import Resolved
     from engine.recipe.load import LoadedRecipe
     from engine.step import Hardware, Source, Step
+
+_MOST_READINGS = 4
+"""How often a source is read in a row while a program adds files to the folders of the source."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +51,11 @@ class PlannedVariant:
 
 @dataclass
 class _Watched:
-    """A source, with the stat rows that its files had when their content was read."""
+    """A source, with the stat rows that its files had when their content was read, and the digests of the files."""
 
     resolved: Resolved
     rows: Mapping[Path, Row] = field(default_factory=dict)
+    digests: Mapping[Path, Digest] = field(default_factory=dict)
 
 
 class Lookup:
@@ -195,30 +202,44 @@ class Lookup:
 
     def source(self, source: Source | SourceName) -> Resolved:
         """Return the location of a source, and the digest or commit of the source's content."""
-        from engine.builder import sources
-
         source = SourceName(source.uri, source.revision, source.part)
         known = self._sources.get(source)
         if known is None:
-            rows: dict[Path, Row] = {}
-
-            def digest_file(path: Path) -> Digest:
-                rows[path] = settled_row(path)  # before the content is read
-                return self.store.contents.digest(path)
-
-            resolved = sources.resolve(
-                source,
-                digest_file=digest_file,
-                remembered=lambda name: self._pinned.get(name) or self._resolutions.get(name),
-                refresh=self._refresh,
-            )
-            if resolved.resolution is not None and resolved.resolution[0] not in self._pinned:
-                name, commit = resolved.resolution
-                self._resolutions[name] = commit
-                self.store.notes.keep("resolutions", "hub", self._resolutions)
-            known = _Watched(resolved, {path: rows.get(path) or stat_row(path) for path in resolved.files})
-            self._sources[source] = known
+            known = self._sources[source] = self._settled(source)
         return known.resolved
+
+    def _settled(self, source: SourceName) -> _Watched:
+        """Read a source; read it again where a folder changed meanwhile, because a file may have been added."""
+        for _ in range(_MOST_READINGS):
+            began_ns = time.time_ns()
+            watched = self._read_source(source)
+            folders = watched.rows.keys() - watched.digests.keys()
+            if all(is_settled(watched.rows[path], began_ns) for path in folders):
+                break
+        return watched
+
+    def _read_source(self, source: SourceName) -> _Watched:
+        from engine.builder import sources
+
+        rows: dict[Path, Row] = {}
+        digests: dict[Path, Digest] = {}
+
+        def digest_file(path: Path) -> Digest:
+            rows[path] = settled_row(path)  # before the content is read
+            digests[path] = self.store.contents.digest(path)
+            return digests[path]
+
+        resolved = sources.resolve(
+            source,
+            digest_file=digest_file,
+            remembered=lambda name: self._pinned.get(name) or self._resolutions.get(name),
+            refresh=self._refresh,
+        )
+        if resolved.resolution is not None and resolved.resolution[0] not in self._pinned:
+            name, commit = resolved.resolution
+            self._resolutions[name] = commit
+            self.store.notes.keep("resolutions", "hub", self._resolutions)
+        return _Watched(resolved, {path: rows.get(path) or settled_row(path) for path in resolved.files}, digests)
 
     def accept(self, job: Job, record: Record) -> None:
         """Raise UserError if this build must not use `record` as the record of `job`.
@@ -234,10 +255,17 @@ class Lookup:
         for path, row in self.code_read(job):
             if _differs(path, row):
                 return path
-        for source in job.traits.sources.values():
+        return self._changed_file(job.traits.sources.values())
+
+    def source_changed(self) -> bool:
+        """Say whether a file of any source changed after the file was read."""
+        return self._changed_file(self._sources) is not None
+
+    def _changed_file(self, sources: Iterable[SourceName]) -> Path | None:
+        for source in sources:
             known = self._sources.get(source)
             for path, row in (known.rows if known else {}).items():
-                if _differs(path, row):
+                if _differs(path, row) or (known and _reads_differently(path, known.digests.get(path))):
                     return path
         return None
 
@@ -283,5 +311,13 @@ def under(key: str) -> str:
 def _differs(path: Path, row: Row) -> bool:
     try:
         return stat_row(path) != row
+    except OSError:
+        return True
+
+
+def _reads_differently(path: Path, content: Digest | None) -> bool:
+    """Read a file again whose stat row may not show a change; say whether its digest is another than `content`."""
+    try:
+        return content is not None and not tells_changes(path) and digest.of_file(path) != content
     except OSError:
         return True

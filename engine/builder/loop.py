@@ -10,20 +10,23 @@ from pathlib import Path
 from engine.builder.attempt import Attempt
 from engine.builder.endings import Endings
 from engine.builder.executors.local import LocalExecutor
+from engine.builder.inputs import DamagedInputError
 from engine.builder.lookup import Lookup, PlannedVariant, content_of
 from engine.builder.tickets import State, Ticket
 from engine.builder.worker import Outcome
 from engine.digest import Digest
 from engine.errors import UserError
-from engine.events import Event, JobState, Noticed, Planned, Started
-from engine.store.file_lock import FileLock
+from engine.events import Event, JobState, Noticed, Planned, RunsElsewhere, Started
+from engine.store.file_lock import PATIENCE, FileLock
 from engine.store.store import Record
+from engine.system import limits
 
 _LOCKED_POLL_SECONDS = 0.05
 _NO_LOCKS = (
     "the file system of {} has no working locks: builders that share this store may repeat each other's work "
     "(each result is whole all the same), and nothing can be collected from it"
 )
+_CONTRADICTED = "{} has another content than an earlier build read, although its size and its times are the same"
 _PASSED: tuple[JobState, ...] = ("cached", "built")
 _STARTABLE = (State.STARTABLE, State.STARTABLE_ALONE)
 
@@ -78,6 +81,11 @@ class _Build:
         self.board = self.endings.board
         self.running: dict[Digest, _Running] = {}
         self.tried_locked = 0.0
+        self.waits: dict[Digest, tuple[Ticket, float]] = {}
+        """The jobs that another builder runs, each with the time at which this builder began to wait."""
+        self.announced: set[Digest] = set()
+        self.repeated: set[Digest] = set()
+        """The keys of jobs that run a second time, because the store was damaged under them."""
 
     def events(self) -> Iterator[Event]:
         if not self.store.locks_work:
@@ -93,8 +101,18 @@ class _Build:
                 time.sleep(_LOCKED_POLL_SECONDS)
             locked = _LOCKED_POLL_SECONDS if has(State.LOCKED_ELSEWHERE) else None
             yield from self._collect(0.0 if has(State.READY) else locked)
+            yield from self._announce_waits()
             self._retry_locked()
+        yield from self._report_contradictions()
+        yield from self.endings.withdrawn()
         yield self.endings.finished(interrupted=False)
+
+    def _report_contradictions(self) -> Iterator[Noticed]:
+        """Name the files that changed under equal stat rows; no snapshot can be trusted then."""
+        contradicted = self.store.contents.contradicted
+        if contradicted:
+            self.store.drop_snapshots()
+        yield from (Noticed(_CONTRADICTED.format(path)) for path in contradicted)
 
     def _collect(self, timeout: float | None) -> Iterator[Event]:
         """Handle the outcomes of workers that have finished."""
@@ -102,6 +120,18 @@ class _Build:
             for ident, outcome in self.executor.poll() if timeout is None else self.executor.poll(timeout):
                 if isinstance(ident, str):
                     yield from self._take(self.running.pop(Digest(ident)), outcome)
+
+    def _announce_waits(self) -> Iterator[Event]:
+        """Say once for each key which other builder runs the job, after this builder has waited for a while."""
+        for digest, (ticket, since) in self.waits.items():
+            if digest not in self.announced and ticket.state is not State.ENDED and time.monotonic() - since > PATIENCE:
+                self.announced.add(digest)
+                other = self.store.holder_of(digest)
+                name = (ticket.variant.name, ticket.job.name)
+                if other is None:
+                    yield RunsElsewhere(*name, "another builder")
+                else:
+                    yield RunsElsewhere(*name, str(other), other.pid, other.host, other.since)
 
     def _retry_locked(self) -> None:
         if time.monotonic() - self.tried_locked > _LOCKED_POLL_SECONDS:
@@ -176,8 +206,9 @@ class _Build:
             self._follow(ticket)
             return
         try:
-            lock = self.store.try_lock(ticket.digest)
+            lock = self.store.try_lock(ticket.digest, task=f"{ticket.variant.name} {ticket.job.name}")
             if lock is None:
+                self.waits.setdefault(ticket.digest, (ticket, time.monotonic()))
                 self.board.move(ticket, State.LOCKED_ELSEWHERE)
                 return
             # Another builder may have finished the job between the look-up and the lock.
@@ -194,13 +225,17 @@ class _Build:
     def _start(self, ticket: Ticket, lock: FileLock) -> Started:
         traits = ticket.job.traits
         attempt = Attempt.prepare(self.lookup, ticket.job, ticket.known_key, self.board.inputs(ticket), lock)
-        self.executor.submit(
-            str(ticket.digest),
-            attempt.task,
-            tools=traits.tools,
-            variables=traits.variables,
-            time_limit=traits.time_limit,
-        )
+        try:
+            self.executor.submit(
+                str(ticket.digest),
+                attempt.task,
+                tools=traits.tools,
+                variables=traits.variables,
+                time_limit=traits.time_limit,
+            )
+        except OSError as error:  # no further process, or no further open file
+            attempt.close()
+            raise limits.failure(error) or error from error
         self.running[ticket.digest] = _Running(ticket, attempt)
         self.board.move(ticket, State.RUNNING)
         return Started(ticket.variant.name, ticket.job.name, attempt.log)
@@ -210,9 +245,16 @@ class _Build:
         ticket = running.ticket
         try:
             record = running.attempt.record(outcome)
+        except DamagedInputError as error:
+            if error.mended and ticket.digest not in self.repeated:
+                self.repeated.add(ticket.digest)
+                yield Noticed(f"{error.what}; the store is mended, and {ticket.job.name!r} runs again")
+                for each in (ticket, *running.followers):
+                    self.board.move(each, State.READY)
+                return
+            yield from self._fail(running, error, outcome)
         except UserError as error:
-            for each in (ticket, *running.followers):
-                yield self.endings.fail(each, error, seconds=outcome.seconds)
+            yield from self._fail(running, error, outcome)
         else:
             self.forced.add(ticket.digest)
             yield self.endings.settle(ticket, record, "built", seconds=outcome.seconds)
@@ -220,6 +262,10 @@ class _Build:
                 self.board.move(follower, State.READY)
         finally:
             running.attempt.close()
+
+    def _fail(self, running: _Running, error: UserError, outcome: Outcome) -> Iterator[Event]:
+        for each in (running.ticket, *running.followers):
+            yield self.endings.fail(each, error, seconds=outcome.seconds)
 
     def _stopping(self) -> bool:
         return not self.options.keep_going and self.endings.any_failed

@@ -44,7 +44,7 @@ _NEXT: Mapping[State, frozenset[State]] = {
     State.STARTABLE: frozenset({State.RUNNING, State.FOLLOWING, State.LOCKED_ELSEWHERE, State.ENDED}),
     State.STARTABLE_ALONE: frozenset({State.RUNNING, State.FOLLOWING, State.LOCKED_ELSEWHERE, State.ENDED}),
     State.LOCKED_ELSEWHERE: frozenset({State.READY}),
-    State.RUNNING: frozenset({State.ENDED}),
+    State.RUNNING: frozenset({State.READY, State.ENDED}),
     State.FOLLOWING: frozenset({State.READY, State.ENDED}),
     State.ENDED: frozenset(),
 }

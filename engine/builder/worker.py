@@ -21,6 +21,7 @@ from engine.digest import Digest
 from engine.errors import StepError, UserError, causes
 from engine.store import output
 from engine.store.output import Files
+from engine.system import limits
 from engine.text import distribution
 
 _ROOM = 1 << 16
@@ -174,7 +175,8 @@ def _as_json(name: str, kind: Any, report: Any) -> Mapping[str, object]:
 
 def _unexpected(task: WorkerTask, error: BaseException) -> StepError:
     text = f"{type(error).__name__}: {error}".strip()
-    if isinstance(error, ImportError) and error.name and not error.name.startswith("engine"):
+    reached = limits.reached(error)
+    if isinstance(error, ImportError) and error.name and reached is None and not error.name.startswith("engine"):
         return StepError(
             f"the step {task.name!r} needs {error.name.partition('.')[0]!r}, which cannot be imported",
             text.splitlines()[:1],
@@ -186,12 +188,8 @@ def _unexpected(task: WorkerTask, error: BaseException) -> StepError:
             text.splitlines()[:1],
             "free some space, or name a folder on another disk with --cache",
         )
-    if isinstance(error, MemoryError):
-        return StepError(
-            f"the step {task.name!r} ran out of memory",
-            text.splitlines()[:1],
-            "close other programs, or build on a machine with more memory",
-        )
+    if reached is not None:
+        return StepError(f"the step {task.name!r} failed: {reached.what}", reached.facts, reached.hint)
     return StepError(
         f"the step {task.name!r} failed", text.splitlines()[:_LISTED], f"the whole log: recipe logs RECIPE {task.name}"
     )

@@ -33,8 +33,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--force", metavar="STEP", action="append", default=[], help="build this step though it is cached"
     )
-    parser.add_argument("--keep-going", action="store_true", help="after a failure, build what does not depend on it")
+    parser.add_argument(
+        "--keep-going", action="store_true", help="build what does not depend on a failed job or a wrong recipe"
+    )
     parser.add_argument("--allow-waiting", action="store_true", help="exit 0 though jobs wait for hardware")
+    parser.add_argument(
+        "--paranoid",
+        action="store_true",
+        help="read every source, stored file and package, whatever its times say",
+    )
     parser.add_argument("--dry-run", action="store_true", help="say what would be built, and build nothing")
     parser.add_argument(
         "-o", "--output", metavar="DIR", type=Path, help="where packages go (default: the project's build/)"
@@ -45,16 +52,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Exit:
     """Build, and report the progress to a terminal, a log or a program."""
     began_ns = time.time_ns()
-    if arguments.changes is not None:
-        from engine.report import resume
-
-        code = resume.build(arguments, arguments.changes, report_for)
-        if code is not None:
-            return code
-    from engine import api
-
     try:
-        session = api.session(arguments.recipes, **options.reading(arguments))
+        resumed = _resume(arguments)
+        if resumed is not None:
+            return resumed
+        from engine import api
+
+        session = api.session(arguments.recipes, keep_going=arguments.keep_going, **options.reading(arguments))
     except UserError as error:
         if arguments.json:
             _print_refusal(error)
@@ -69,14 +73,19 @@ def run(arguments: argparse.Namespace) -> Exit:
             events.append(event)
             report.on_event(event)
 
-        finished = session.build(
-            out=arguments.output,
-            parallel=arguments.jobs,
-            force=arguments.force,
-            keep_going=arguments.keep_going,
-            allow_waiting=arguments.allow_waiting,
-            on_event=on_event,
-        )
+        try:
+            finished = session.build(
+                out=arguments.output,
+                parallel=arguments.jobs,
+                force=arguments.force,
+                keep_going=arguments.keep_going,
+                allow_waiting=arguments.allow_waiting,
+                on_event=on_event,
+            )
+        except UserError as error:
+            if arguments.json:
+                _print_refusal(error)
+            raise
     from engine.report import plain, table
 
     summaries = {each.variant.name: (each, table.tables([each])) for each in session.summaries()}
@@ -86,6 +95,15 @@ def run(arguments: argparse.Namespace) -> Exit:
 
         replay.keep(arguments.words[1:], session, events, summaries, began_ns=began_ns)
     return finished.exit
+
+
+def _resume(arguments: argparse.Namespace) -> Exit | None:
+    """Build what reads the changed sources, and return the exit code; None if more than sources has changed."""
+    if arguments.changes is None:
+        return None
+    from engine.report import resume
+
+    return resume.build(arguments, arguments.changes, reading=options.reading(arguments), report_for=report_for)
 
 
 def report_for(*, json: bool, many: bool) -> BuildReport:
@@ -108,20 +126,17 @@ def _dry_run(session: Session) -> Exit:
 
     words = {"cached": "cached", "stale": "would build", "new": "would build", "unknown": "may build"}
     grid.show([(words[finding.state], finding.job.recipe, finding.job.name) for finding in session.findings()])
+    session.refusals.refuse(len(session.selection.paths))
     return Exit.OK
 
 
 def _print_refusal(error: UserError) -> None:
-    fields = error.fields()
-    position = getattr(error, "position", None)
-    if position is not None:
-        fields["position"] = str(position)
     end = {
         "event": "build",
         "state": "failed",
         "seconds": 0.0,
         "exit": int(error.exit),
         "packages": {},
-        "error": fields,
+        "error": error.fields(),
     }
     print(json.dumps(end, ensure_ascii=False))

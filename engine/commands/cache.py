@@ -37,6 +37,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.add_cache(action("ls", "one line per record"))
     verify = action("verify", "read everything; put aside what is damaged, so that the next build makes it again")
     verify.add_argument("-j", "--jobs", metavar="N", type=amounts.count, help="read N files at a time")
+    verify.add_argument(
+        "--sources", action="store_true", help="also read the sources and packages of builds, whatever their times say"
+    )
     options.add_cache(verify)
     options.add_json(verify)
     collect = action("gc", "remove leftovers and what the limits do not let stay, safe beside running builds")
@@ -53,12 +56,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Exit:
     """Run the action that the command line names, for example `gc`. Raises UsageError where there is no store."""
     from engine.builder.selection import store_of
+    from engine.store import file_lock
 
     recipes = getattr(arguments, "recipes", [])
     root = store_of(arguments.cache, recipes[0] if recipes else Path("recipe.yaml"))
     if not root.is_dir() or not any((root / name).exists() for name in ("format", "records")):
         raise UsageError(f"there is no store at {root}", hint="name one with --cache, or build something first")
-    return {"stats": _stats, "ls": _list, "verify": _verify, "gc": _collect}[arguments.action](arguments, root)
+    action = {"stats": _stats, "ls": _list, "verify": _verify, "gc": _collect}[arguments.action]
+    with file_lock.announcing(lambda text: print(f"note: {text}", file=sys.stderr, flush=True)):
+        return action(arguments, root)
 
 
 def _records(root: Path) -> Sequence[Record]:
@@ -109,7 +115,8 @@ def _verify(arguments: argparse.Namespace, root: Path) -> Exit:
             sys.stderr.write(f"\rread {done} of {total} files")
             sys.stderr.flush()
 
-    verdict = verification.verify(root, parallel=arguments.jobs or len(cpu.usable()), on_progress=progress)
+    parallel = arguments.jobs or len(cpu.usable())
+    verdict = verification.verify(root, parallel=parallel, sources=arguments.sources, on_progress=progress)
     if shown:
         sys.stderr.write("\r\033[K")
     if arguments.json:
@@ -146,7 +153,8 @@ def _print_json_verdict(verdict: Verdict, root: Path) -> None:
 
 
 def _inside(path: Path, root: Path) -> str:
-    return path.relative_to(root.absolute()).as_posix()
+    """Return a path relative to the store; the path of a source outside the store stays as it is."""
+    return path.relative_to(root.absolute()).as_posix() if path.is_relative_to(root.absolute()) else str(path)
 
 
 def _collect(arguments: argparse.Namespace, root: Path) -> Exit:

@@ -14,10 +14,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Exit:
-    """Print a line for each variant. Raises the error of the first variant that cannot be built."""
+    """Print a line for each variant. Raises UserError, with the errors of all recipes that cannot be built."""
     from engine import api
 
-    for checked in api.check(arguments.recipes, **options.reading(arguments)):
+    examination = api.examine(arguments.recipes, **options.reading(arguments))
+    for path in examination.abstract:
+        print(f"{path}: abstract, skipped")
+    for checked in examination.checks:
         variant = checked.variant
         print(f"{variant.loaded.path}: {variant.name} is fine: {' '.join(job.name for job in variant.jobs)}")
         if not checked.model:

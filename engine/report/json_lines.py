@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Self
 
-from engine.events import Ended, Event, Finished, Noticed, Planned, Started
+from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
 
 VERSION = 1
 """The version of the format of the JSON lines, which the first line about each recipe holds (docs/stability.md)."""
@@ -45,13 +45,15 @@ def _fields(event: Event) -> dict[str, object]:
     match event:
         case Noticed():
             return {"event": "note", "text": event.text}
+        case Refused():
+            return {"event": "refused", "path": event.path, "error": event.error.fields()}
         case Planned():
             jobs = [{"job": name, "step": name, "needs": list(needs)} for name, needs in event.jobs]
             return {"event": "plan", "version": VERSION, "recipe": event.recipe, "jobs": jobs}
         case Started():
             return {"event": "start", "recipe": event.recipe, "job": event.job}
-        case Ended():
-            return _ended(event)
+        case RunsElsewhere() | Ended():
+            return _waiting(event) if isinstance(event, RunsElsewhere) else _ended(event)
         case Finished():
             return {
                 "event": "build",
@@ -60,6 +62,11 @@ def _fields(event: Event) -> dict[str, object]:
                 "exit": int(event.exit),
                 "packages": {name: shown(path) for name, path in event.packages.items()},
             }
+
+
+def _waiting(event: RunsElsewhere) -> dict[str, object]:
+    by = {"pid": event.pid, "host": event.host, "since": event.since, "text": event.builder}
+    return {"event": "wait", "recipe": event.recipe, "job": event.job, "by": by}
 
 
 def _ended(event: Ended) -> dict[str, object]:
@@ -74,6 +81,8 @@ def _ended(event: Ended) -> dict[str, object]:
         fields |= {"key": event.key, "artifact": event.artifact, "path": str(event.path)}
     if event.waits_for is not None:
         fields["for"] = event.waits_for
+    if event.measured_at is not None:
+        fields["measured_at"] = event.measured_at
     if event.error is not None:
         fields["error"] = event.error.fields()
     return fields

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.builder.executors.local import last_lines
-from engine.events import Ended, Event, Finished, Noticed, Planned, Started
+from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
 from engine.report import plain
 from engine.report.reasons import Reasons
 
@@ -39,6 +39,8 @@ class _Line:
     job: str
     started: float | None = None
     log: Path | None = None
+    waits_for: str | None = None
+    """The builder that runs the job, while this builder waits for it."""
     ended: Ended | None = None
     spinner: Spinner = field(default_factory=lambda: Spinner("dots"))
 
@@ -69,12 +71,17 @@ class LiveReport:
         match event:
             case Noticed():
                 self._console.print(f"note: {event.text}", markup=False)
+            case Refused():
+                for row in plain.lines(event, many=self._many):
+                    self._console.print(Text(row))
             case Planned():
                 for job, _ in event.jobs:
                     self._lines[event.recipe, job] = _Line(event.recipe, job)
             case Started():
                 line = self._lines[event.recipe, event.job]
                 line.started, line.log = time.monotonic(), event.log
+            case RunsElsewhere():
+                self._lines[event.recipe, event.job].waits_for = event.builder
             case Ended():
                 self._lines[event.recipe, event.job].ended = event
                 self._explain(event)
@@ -122,6 +129,8 @@ class LiveReport:
             doing = " ".join(last_lines(line.log, 1)) if line.log else ""
             shown = Text(doing, "dim", overflow="ellipsis", no_wrap=True)
             return (line.spinner, name, Text("running", "cyan"), Text(elapsed), shown)
+        if line.waits_for is not None:
+            return (line.spinner, name, Text("waiting", "yellow"), Text(""), Text(f"for {line.waits_for}", "yellow"))
         return (Text(" "), name, Text("", "dim"), Text(""), Text(""))
 
 
@@ -129,4 +138,4 @@ def _is_news(line: _Line) -> bool:
     """Tell whether a line is about a job that runs, failed or waits for hardware."""
     if line.ended is not None:
         return line.ended.state in ("failed", "waiting")
-    return line.started is not None
+    return line.started is not None or line.waits_for is not None

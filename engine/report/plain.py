@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Self
 
-from engine.events import Ended, Event, Finished, Noticed, Planned, Started
+from engine.events import Ended, Event, Finished, Noticed, Planned, Refused, RunsElsewhere, Started
 from engine.report.json_lines import shown
 from engine.report.reasons import Reasons
 
@@ -49,10 +49,13 @@ def lines(event: Event, *, many: bool, reasons: Reasons | None = None) -> list[s
     match event:
         case Noticed():
             return [f"note: {event.text}"]
+        case Refused():
+            return [f"{'failed':<{_WIDTH}}{event.path}", *(f"  {line}" for line in str(event.error).splitlines())]
         case Planned():
             return []
-        case Started():
-            return [_row("running", event.recipe, event.job, many=many)]
+        case Started() | RunsElsewhere():
+            state, whom = ("running", []) if isinstance(event, Started) else ("waiting", [f"  for {event.builder}"])
+            return [_row(state, event.recipe, event.job, many=many), *whom]
         case Ended():
             return _ended(event, many=many, reasons=reasons or Reasons())
         case Finished():

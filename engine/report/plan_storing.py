@@ -49,6 +49,7 @@ def fixed(session: Session) -> Iterator[str]:
     for variant in session.variants:
         yield from (str(path) for path in variant.loaded.files)
     yield from session.lookup.watched_machine().paths
+    yield from map(str, session.abstract)
     yield from map(str, session.locks)
     for module in plugins.loaded():
         yield from (str(path) for path in code.of_module(module).files)

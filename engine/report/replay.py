@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine import plugins
 from engine.api import Session
@@ -16,13 +17,17 @@ from engine.builder import registry
 from engine.builder.summary import Summary
 from engine.digest import Digest
 from engine.errors import Exit, UserError
-from engine.events import Ended, Event, Finished, Noticed, Started
+from engine.events import Ended, Event, Finished, Noticed, Refused, RunsElsewhere, Started
 from engine.machine import tools
+from engine.recipe.ways import mark_of
 from engine.report import json_lines, outputs, plain, plan_storing
 from engine.snapshot import TOKEN_BYTES, Candidate, path_of
-from engine.store.file_systems import tells_changes
+from engine.store.file_systems import mount_folder, tells_changes
 from engine.store.stat_cache import TICK_NS
 from engine.store.store import Record
+
+if TYPE_CHECKING:
+    from engine.recipe.ways import Mark
 
 
 def keep(
@@ -56,14 +61,21 @@ def _keep(
     summaries: Mapping[str, tuple[Summary, str]],
     began_ns: int,
 ) -> None:
-    links = [name for variant in session.variants for name in variant.loaded.links]
     inputs, written = set(_inputs(session)), {*_folders(session, finished), *_outputs(session, summaries, finished)}
-    if not all(map(tells_changes, inputs | written)):
+    present = [name for name in inputs | written if os.path.exists(name)]  # what is absent has no time stamps
+    if not all(map(tells_changes, present)):
         return
     time.sleep(TICK_NS / 1e9)  # from now on, a change of an output changes its time stamps
     notes = {str(session.lookup.heads.path(variant.subject)) for variant in session.variants}
-    candidate = Candidate(inputs=inputs, outputs=written, notes=notes, links=links)
+    way: dict[str, Mark] = {}
+    for variant in reversed(session.variants):
+        way |= variant.loaded.way  # of two marks of one place, the one that was read first counts
+    way |= {folder: mark_of(folder) for folder in {mount_folder(name) for name in present} if folder is not None}
+    roots = {str(variant.loaded.path): str(variant.loaded.project) for variant in session.variants}
+    candidate = Candidate(inputs=inputs, outputs=written, notes=notes, way=way, roots=roots)
     if candidate.newest_ns() > began_ns - TICK_NS or not _is_whole(session, summaries, finished):
+        return
+    if session.lookup.source_changed():
         return
     last = _repeated(finished)
     repeated = [event for event in map(_again, events[:-1]) if event is not None]
@@ -118,7 +130,7 @@ def _again(event: Event) -> Event | None:
     match event:
         case Ended(state="built"):
             return replace(event, state="cached", seconds=0.0)
-        case Started() | Noticed():
+        case Started() | Noticed() | Refused() | RunsElsewhere():
             return None
         case _:
             return event

@@ -18,26 +18,35 @@ from engine.builder.executors.local import LocalExecutor
 from engine.builder.loop import Options, run
 from engine.builder.stored import StoredLookup, StoredVariant
 from engine.errors import Exit
-from engine.events import Ended, Finished
+from engine.events import Ended, Finished, Noticed
 from engine.recipe.project import project_of
 from engine.report import plain, renewal
 from engine.report.renewal import Resumed
 from engine.report.repeated import RepeatedLines
+from engine.store import file_lock
 from engine.store.store import Store
 from engine.stored_plan import StoredPlan
 
 if TYPE_CHECKING:
+    from engine.builder.selection import Reading
     from engine.recipe.load import LoadedRecipe
     from engine.report import BuildReport
     from engine.snapshot import ChangedFiles
     from engine.store.heads import Subject
 
 
-def build(arguments: argparse.Namespace, changes: ChangedFiles, report_for: Callable[..., BuildReport]) -> Exit | None:
+def build(
+    arguments: argparse.Namespace,
+    changes: ChangedFiles,
+    *,
+    reading: Reading,
+    report_for: Callable[..., BuildReport],
+) -> Exit | None:
     """Build the variants that read the changed files, and return the exit code.
 
-    Returns None, before anything is printed or run, if the change of a file may change the plan itself, or if the
-    store has no plan for the snapshot.
+    `arguments` are those of `recipe build`, and `reading` are its options for reading recipes. `report_for` returns the
+    object that prints events. `build` returns None, before anything is printed or run, if the change of a file may
+    change the plan itself, or if the store has no plan for the snapshot.
     """
     plan = StoredPlan.of(changes)
     numbers = plan.reading(changes.names) if plan is not None else None
@@ -49,7 +58,7 @@ def build(arguments: argparse.Namespace, changes: ChangedFiles, report_for: Call
     if not lines.are_known:
         return None
     lookup = StoredLookup(store, plan)
-    variants = {number: StoredVariant(each, partial(_load, arguments)) for number, each in fields.items()}
+    variants = {number: StoredVariant(each, partial(_load, reading)) for number, each in fields.items()}
     resumed = Resumed(changes, plan, lookup, fields, variants, lines)
     (sys.stdout if arguments.json else sys.stderr).write(lines.others(json=arguments.json))
     with report_for(json=arguments.json, many=plan.size > 1) as report:
@@ -70,12 +79,13 @@ def _run(
     keys: dict[tuple[str, str], str] = {}
     finished = Finished("failed", 0.0, Exit.FAILED, {})
     variants = list(resumed.variants.values())
-    for event in run(variants, resumed.lookup, _executor(arguments), _options(arguments)):
-        if isinstance(event, Ended):
-            keys[event.recipe, event.job] = event.key or ""
-        if isinstance(event, Finished):
-            finished = _together(event, resumed.plan, variants)
-        report.on_event(finished if isinstance(event, Finished) else event)
+    with file_lock.announcing(lambda text: report.on_event(Noticed(text))):
+        for event in run(variants, resumed.lookup, _executor(arguments), _options(arguments)):
+            if isinstance(event, Ended):
+                keys[event.recipe, event.job] = event.key or ""
+            if isinstance(event, Finished):
+                finished = _together(event, resumed.plan, variants)
+            report.on_event(finished if isinstance(event, Finished) else event)
     return finished, keys
 
 
@@ -100,13 +110,12 @@ def _together(finished: Finished, plan: StoredPlan, variants: Iterable[StoredVar
     return replace(finished, packages={**packages, **finished.packages})
 
 
-def _load(arguments: argparse.Namespace, subject: Subject) -> LoadedRecipe:
+def _load(reading: Reading, subject: Subject) -> LoadedRecipe:
     """Read the recipe of a stored variant."""
     from engine.builder.selection import select
-    from engine.commands import options
     from engine.recipe.load import load
 
-    selection = select([subject.path], **options.reading(arguments))
+    selection = select([subject.path], **reading)
     every = load(subject.path, set=selection.set, only=selection.only, allow=selection.allow)
     return next(each for each in every if each.variant == subject.variant)
 

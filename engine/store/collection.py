@@ -15,6 +15,7 @@ from engine.digest import Digest
 from engine.errors import StoreError
 from engine.store import file_lock, heads, kept, presence
 from engine.store.store import Record, Store
+from engine.system import regular
 
 
 @dataclass(frozen=True)
@@ -103,13 +104,13 @@ class _Collection:
         builds' lists of records in use, so it notices each removed record that a build has read.
         """
         raw = {}
-        with file_lock.hold(self.store.layout.gate):
+        with file_lock.hold(self.store.layout.gate, task="cache gc"):
             # First the notes, then the records: `verify` reports a missing record that a note names.
             heads.forget(self.store, set(chosen))
             for key in chosen:
                 path = self.store.record_path(key)
                 with contextlib.suppress(FileNotFoundError):
-                    raw[key] = path.read_bytes()
+                    raw[key] = regular.read(path)
                     path.unlink()
             named = presence.used(staging).intersection(raw)
             for key in raw.keys() & named:
@@ -119,7 +120,7 @@ class _Collection:
 
     def _clean(self, known: Mapping[Digest, Record]) -> None:
         """Remove the files and folders of the store that no record names any more."""
-        with file_lock.hold(self.store.layout.gate):
+        with file_lock.hold(self.store.layout.gate, task="cache gc"):
             # Builds may have added records meanwhile. While the collection holds the gate alone, builds add no records.
             now = {
                 path.stem: known.get(Digest(path.stem)) or self.store.read(path.stem)

@@ -12,6 +12,7 @@ from engine import digest
 from engine.key import Key
 from engine.store.sealed import sealed_bytes, unsealed_bytes
 from engine.store.store import Store
+from engine.system import regular
 
 
 def name_of(step: str, kept_by: Sequence[str], key: Key) -> str | None:
@@ -31,7 +32,7 @@ def lend(store: Store, name: str | None, place: Path) -> None:
         return
     path = store.layout.kept / name
     with contextlib.suppress(OSError, ValueError):
-        place.write_bytes(unsealed_bytes(path.read_bytes()))
+        place.write_bytes(unsealed_bytes(regular.read(path)))
         os.utime(path)  # the time of the last use
 
 
@@ -41,14 +42,14 @@ def take(store: Store, name: str | None, place: Path) -> None:
         return
     with contextlib.suppress(OSError):  # a kept file only saves time
         store.layout.kept.mkdir(exist_ok=True)
-        store.write(store.layout.kept / name, sealed_bytes(place.read_bytes()))
+        store.write(store.layout.kept / name, sealed_bytes(regular.read(place)))
 
 
 def damaged(store: Store) -> Iterator[Path]:
     """Yield the paths of damaged kept files, for example of a damaged timing cache of TensorRT."""
     for path in _all(store):
         try:
-            unsealed_bytes(path.read_bytes())
+            unsealed_bytes(regular.read(path))
         except FileNotFoundError:
             continue
         except (OSError, ValueError):

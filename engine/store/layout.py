@@ -12,6 +12,7 @@ from engine.errors import StoreError
 from engine.store import file_lock
 from engine.store.disk import replace
 from engine.store.sealed import sealed, unsealed
+from engine.system import regular
 
 FORMAT = 2
 """The version number of the store's layout on disk."""
@@ -110,7 +111,7 @@ def prepare(layout: Layout) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     stamp = sealed({"format": FORMAT})
     try:
-        content = layout.stamp.read_bytes()
+        content = regular.read(layout.stamp)
     except FileNotFoundError:
         content = b""
     if content == stamp:
@@ -129,7 +130,7 @@ def prepare(layout: Layout) -> None:
 def is_stamped(root: Path) -> bool:
     """Say whether the file with the layout's version exists in the store at `root` and is undamaged."""
     try:
-        return Layout(root).stamp.read_bytes() == sealed({"format": FORMAT})
+        return regular.read(Layout(root).stamp) == sealed({"format": FORMAT})
     except OSError:
         return False
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from engine.errors import StoreError
 from engine.store.sealed import sealed, unsealed
+from engine.system import regular
 
 KINDS = ("heads", "stat", "resolutions")
 """The folders of notes: last builds of recipes, digests by stat row, and commits of branches and tags of a hub."""
@@ -35,7 +37,7 @@ class Notes:
         Raises OSError for a note that cannot be read, and ValueError for a note that is damaged or was written for
         another file name.
         """
-        return unsealed(self.path(kind, name).read_bytes(), f"{kind}/{name}")
+        return unsealed(regular.read(self.path(kind, name)), f"{kind}/{name}")
 
     def every(self, kind: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the name and the content of each note of the kind `kind`, for example of each head."""
@@ -51,6 +53,10 @@ class Notes:
         """Remove a note."""
         with contextlib.suppress(OSError):
             self.path(kind, name).unlink(missing_ok=True)
+
+    def hold(self, place: str) -> bool:
+        """Say whether an absolute path leads into the store of these notes."""
+        return place.startswith(f"{self.root}{os.sep}")
 
     def path(self, kind: str, name: str) -> Path:
         """Return the path of a note."""

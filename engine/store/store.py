@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,14 +17,16 @@ from engine.errors import StoreError
 from engine.key import Key, digest_of
 from engine.store import file_lock, layout, output
 from engine.store.copying import link_or_copy
-from engine.store.disk import explained, same_file
+from engine.store.disk import explained, remove, same_file
 from engine.store.file_lock import FileLock
+from engine.store.holder import Holder, holder_of
 from engine.store.layout import Layout
 from engine.store.notes import Notes
 from engine.store.output import Files
 from engine.store.presence import Presence, sweep
 from engine.store.sealed import sealed, unsealed
-from engine.store.stat_cache import StatCache, stat_row
+from engine.store.stat_cache import StatCache, row_of
+from engine.system import regular
 
 _MOST_NUMBERS = 1 << 20
 """The greatest number of files with one name in `quarantine/`; a further damaged file of the name is deleted."""
@@ -73,15 +75,18 @@ class Store:
     if its content does not match its digest, the file is moved to `quarantine/`.
     """
 
-    def __init__(self, root: Path) -> None:
-        """Open the store at `root`; a missing store is made. Raises StoreError."""
+    def __init__(self, root: Path, *, afresh: bool = False) -> None:
+        """Open the store at `root`; a missing store is made. Raises StoreError.
+
+        If `afresh` is true, no stat row of an earlier build is trusted: every file is read once.
+        """
         self.root = root.absolute()
         self.layout = Layout(self.root)
         self._presence: Presence | None = None
         with explained(self.root):
             layout.prepare(self.layout)
         self.notes = Notes(self.root, self.write)
-        self.contents = StatCache(self.notes)
+        self.contents = StatCache(self.notes, afresh=afresh)
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -98,7 +103,7 @@ class Store:
     def read(self, key: Digest | str) -> Record | None:
         """Return the record filed under a key's digest; None for a missing or damaged record."""
         try:
-            raw = unsealed(self.record_path(key).read_bytes())
+            raw = unsealed(regular.read(self.record_path(key)))
             files = {name: (int(size), Digest(content)) for name, (size, content) in raw.pop("files").items()}
             raw.setdefault("job", raw["key"].get("step", ""))  # older records have the step's name as a row of the key
             record = Record(**raw, files=files)
@@ -132,15 +137,18 @@ class Store:
         """Say whether a record's artifact holds the record's files, unchanged, and nothing else."""
         folder = self.artifact_path(record.artifact)
         try:
-            return all(
-                self._holds(folder / name, size, content) for name, (size, content) in record.files.items()
-            ) and digest.walk(folder) == sorted(record.files)
+            return (
+                not folder.is_symlink()
+                and all(self._holds(folder / name, size, content) for name, (size, content) in record.files.items())
+                and digest.walk(folder) == sorted(record.files)
+            )
         except OSError:
             return False
 
     def _holds(self, path: Path, size: int, content: Digest) -> bool:
-        row = stat_row(path)
-        if row[2] != size:
+        status = os.lstat(path)
+        row = row_of(status)
+        if row[2] != size or not stat.S_ISREG(status.st_mode):
             return False
         if self.contents.known(row) == content:
             return True
@@ -150,6 +158,12 @@ class Store:
         with contextlib.suppress(OSError):
             self.offer(path, content)
         return True
+
+    def drop_snapshots(self) -> None:
+        """Remove all snapshots, so that the next build of each recipe reads its files."""
+        for path in self.layout.snapshots.glob("*"):
+            with contextlib.suppress(OSError):
+                path.unlink()
 
     # -- writing ---------------------------------------------------------------------------------------------
 
@@ -182,13 +196,17 @@ class Store:
         except OSError:
             return True  # a full or read-only store: the first write reports the error
 
-    def try_lock(self, name: str) -> FileLock | None:
+    def try_lock(self, name: str, *, task: str = "a job") -> FileLock | None:
         """Take the lock of a key, or return None while another builder holds it.
 
         If the builder that held the lock has died, the lock is free.
         """
         with explained(self.root):
-            return file_lock.try_take(self.layout.locks / name)
+            return file_lock.try_take(self.layout.locks / name, task=task)
+
+    def holder_of(self, name: str) -> Holder | None:
+        """Return the process that holds the lock of a key; None if the process has not signed the lock."""
+        return holder_of(self.layout.locks / name)
 
     def commit(self, key: Key, folder: Path, files: Files, *, report: Mapping[str, object], report_version: int = 1,
                seconds: float, peak_bytes: int, machine: Mapping[str, str], log: bytes = b"",
@@ -218,11 +236,11 @@ class Store:
 
     def keep_log(self, key: Digest, log: bytes, *, failed: bool = False) -> None:
         """Write the log of a job's last run to the store; an empty log removes the old log. Raises OSError."""
-        self.log_path(key, failed=True).unlink(missing_ok=True)
+        remove(self.log_path(key, failed=True))
         if log:
             self.write(self.log_path(key, failed=failed), log)
         elif not failed:
-            self.log_path(key).unlink(missing_ok=True)
+            remove(self.log_path(key))
 
     def _pool(self, path: Path, content: Digest) -> None:
         """Replace a staged file by a link to the pool's file of this content, or add it to the pool. Raises OSError."""
@@ -247,8 +265,10 @@ class Store:
         pooled = self.layout.pooled(content)
         if same_file(path, pooled) or self._is(pooled, content):
             return False
+        if not pooled.parent.is_dir():
+            remove(pooled.parent)
         pooled.parent.mkdir(exist_ok=True)
-        pooled.unlink(missing_ok=True)
+        remove(pooled)
         with contextlib.suppress(OSError):  # the file system has no hard links, or another builder was first
             os.link(path, pooled)
             return True
@@ -256,13 +276,13 @@ class Store:
 
     def _is(self, path: Path, content: Digest) -> bool:
         try:
-            return self.contents.digest(path) == content
+            return self.contents.digest(path) == content and not path.is_symlink()
         except OSError:
             return False
 
     def _publish(self, folder: Path, record: Record) -> None:
         place = self.artifact_path(record.artifact)
-        if place.exists():
+        if os.path.lexists(place):
             if self.is_whole(record):
                 return
             self.put_aside(place)
@@ -283,7 +303,7 @@ class Store:
                 whole = all(
                     self._gathered(fresh / name, place / name, content) for name, (_, content) in record.files.items()
                 )
-                if place.exists():
+                if os.path.lexists(place):
                     self.put_aside(place)
                 if whole:
                     os.rename(fresh, place)
@@ -304,9 +324,9 @@ class Store:
         self.layout.quarantine.mkdir(exist_ok=True)
         for number in range(_MOST_NUMBERS):
             place = self.layout.quarantine / f"{path.name}.{number}"
-            if not place.exists():
+            if not os.path.lexists(place):
                 with contextlib.suppress(FileNotFoundError):
                     os.rename(path, place)
                 return place
-        shutil.rmtree(path)
+        remove(path)
         return path

@@ -353,3 +353,23 @@ def test_a_wrong_command_line_is_one_error_and_exit_2(project, words, message):
     done = project(*words, expect=2)
     assert done.stderr.startswith("error: ")
     assert message in done.stderr
+
+
+def test_one_broken_recipe_does_not_keep_the_others_from_being_built(project):
+    shutil.rmtree(project.folder / "build")
+    write(project, "extends: base.yaml\nname: tiny\n", "a.yaml")
+    write(project, RECIPE.replace("name: tiny\n", ""), "base.yaml")
+    write(project, RECIPE.replace("cosine: {at_least: 0.5}", "cosine: 95%"), "broken.yaml")
+    recipes = ("a.yaml", "base.yaml", "broken.yaml")
+    refused = project("build", *recipes, expect=2)
+    assert "hint: write 0.95" in refused.stderr
+    assert not (project.folder / "build").exists()
+    done = project("build", *recipes, "--keep-going", expect=2)
+    assert "note: base.yaml is abstract, skipped" in done.stderr
+    assert "failed   broken.yaml\n  broken.yaml:" in done.stderr
+    assert "tiny -> build/tiny" in done.stdout
+    events = project.events(*recipes, "--keep-going", expect=2)
+    [refusal] = [event for event in events if event["event"] == "refused"]
+    assert (refusal["path"], refusal["error"]["hint"]) == ("broken.yaml", "write 0.95")
+    assert (events[-1]["exit"], list(events[-1]["packages"])) == (2, ["tiny"])
+    assert "base.yaml: abstract, skipped" in project("check", *recipes[:2], expect=0).stdout

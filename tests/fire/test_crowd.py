@@ -107,9 +107,16 @@ def stopped(field, ground):
 
 def test_a_key_whose_maker_stands_still_is_waited_for(field, ground, stopped):
     holder, others, _ = stopped
+    wait_for(lambda: all('"event": "wait"' in builder.stdout for builder in others))
     holder.signal(signal.SIGCONT)
     for builder in (holder, *others):
         builder.wait(expect=0)
+    for builder in others:
+        waits = [event for event in builder.events if event["event"] == "wait"]
+        assert waits, builder.stdout
+        assert len({(event["recipe"], event["job"]) for event in waits}) == len(waits)
+        assert holder.pid in {event["by"]["pid"] for event in waits}
+        assert any("stands still" in event["by"]["text"] for event in waits)
         assert field.builders.delivered(builder) == field.expected
     assert set(ground.work().values()) == {1}
 

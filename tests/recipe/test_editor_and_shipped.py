@@ -102,6 +102,7 @@ def test_a_recipe_that_ships_fits_the_editors_schema(path):
         MINIMAL + "profiles: [{input_ids: [1x16, 1x128, 8x512]}, {input_ids: 1x16}]",
         "name: tiny-${precision}\nmodel: {source: m}\nmatrix: {precision: [fp16, int8], exclude: [{precision: int8}]}",
         "extends: base.yaml\n",
+        "abstract: true\nprecision: fp16\n",
         "recipe: 1\n" + MINIMAL,
         MINIMAL + "tensorrt: {memory_pool: {workspace: 1048576}}",
         MINIMAL + "tensorrt: {compatibility: version-compatible, plugins: [libmine.so], timing_cache: t4.cache}",

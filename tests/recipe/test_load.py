@@ -12,6 +12,7 @@ from engine.errors import RecipeError
 from engine.recipe.load import load
 from engine.recipe.project import project_of
 from engine.recipe.schema import Bound, Range, Shape
+from engine.store.store import Store
 
 MINIMAL = "name: tiny\nmodel: {source: model}\n"
 
@@ -191,8 +192,13 @@ def test_the_project_is_the_nearest_folder_with_a_mark(tmp_path):
     assert project_of(recipe) == root / "a", "a folder called recipes belongs to the one above"
     (tmp_path / "cache").mkdir()
     assert project_of(recipe) == root / "a", "a folder called cache is no mark"
-    (tmp_path / "cache" / "format").touch()
+    (tmp_path / "cache" / "format").write_text("of another program\n")
+    assert project_of(recipe) == root / "a", "a folder called cache of another program is no mark, either"
+    Store(tmp_path / "cache")
     assert project_of(recipe) == root
+    (tmp_path / "a" / "recipe.toml").touch()
+    assert project_of(recipe) == root / "a"
+    (tmp_path / "a" / "recipe.toml").unlink()
     (tmp_path / "a" / ".git").touch()
     assert project_of(recipe) == root / "a", "a worktree's .git is a file"
 

@@ -150,8 +150,8 @@ def _build(folder, output, words):
         told = open(f"{output}.resumed", "w")  # noqa: SIM115 - until the process ends
         original = resume.build
 
-        def build(*arguments):
-            code = original(*arguments)
+        def build(*arguments, **others):
+            code = original(*arguments, **others)
             told.write(f"{code is not None}\n")
             return code
 

@@ -123,7 +123,8 @@ def test_what_an_up_to_date_build_answers_from_counts_as_used(store, monkeypatch
     record = Store(store.root).find(KEYS[0])
     place = store.root / "snapshots" / "x"
     argv = ["r.yaml", "--cache", str(store.root)]
-    candidate = snapshot.Candidate(inputs=[], outputs=[str(store.record_path(record.digest))], notes=[], links=[])
+    outputs = [str(store.record_path(record.digest))]
+    candidate = snapshot.Candidate(inputs=[], outputs=outputs, notes=[], way={}, roots={})
     monkeypatch.setattr(snapshot, "path_of", lambda _: str(place))
     write = store.presence.write
     candidate.keep(argv, write=write, variables=[], code=0, talk="", data="", json="")

@@ -12,6 +12,7 @@ from engine import digest
 from engine.builder.code import bindings, data, essence, modules
 from engine.builder.code.bindings import ImportTarget, Scope
 from engine.builder.code.essence import NOTHING, Led
+from engine.system import regular
 
 _MISSING = "no such module"
 
@@ -80,7 +81,7 @@ def forget() -> None:
 def _source(path: Path, module: str) -> _Source:
     """Return the text of a module, its syntax tree and the names that its imports bind."""
     before = os.stat(path)
-    text = path.read_bytes()
+    text = regular.read(path)
     tree = ast.parse(text)
     return _Source(before, text, tree, bindings.of_module(tree, module, is_package=path.name == "__init__.py"))
 

@@ -17,6 +17,7 @@ from engine.builder import worker
 from engine.builder.executors import environment
 from engine.builder.worker import Outcome, WorkerTask
 from engine.errors import StepError
+from engine.system import regular
 from engine.text import sizes
 
 _POLL_SECONDS = 0.2
@@ -212,7 +213,7 @@ def _last_words(child: _Worker) -> list[str]:
 def last_lines(log: Path, count: int) -> list[str]:
     """Return the last non-empty lines of a log, [] for a missing log."""
     try:
-        with open(log, "rb") as file:
+        with regular.open_file(log) as file:
             file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
             text = environment.redacted(file.read()).decode("utf-8", "replace")
     except OSError:
