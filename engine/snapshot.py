@@ -9,10 +9,9 @@ import time
 from _operator import attrgetter
 from zlib import crc32
 
-from engine import watched
 from engine.recipe import ways
 from engine.seal import Seal
-from engine.system import regular
+from engine.system import regular, watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engine.key import Key
     from engine.recipe.load import LoadedRecipe
     from engine.step import Step
-    from engine.stored_plan import StoredPlan
+    from engine.store.stored_plan import StoredPlan
 
 
 LOCAL = "file:"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import engine
-from engine import plugins, stored_plan
+from engine import plugins
 from engine.api import Session
 from engine.builder import code, planning_reads, stored
 from engine.builder.job import Job
@@ -15,7 +15,8 @@ from engine.builder.summary import Summary
 from engine.errors import Exit
 from engine.events import Finished
 from engine.report import outputs
-from engine.stored_plan import StoredPlan
+from engine.store import stored_plan
+from engine.store.stored_plan import StoredPlan
 
 
 def store_plan(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine import snapshot, stored_plan, watched
+from engine import snapshot
 from engine.builder import stored
 from engine.builder.stored import StoredLookup, StoredVariant
 from engine.errors import Exit, UserError
@@ -17,10 +17,12 @@ from engine.events import Finished
 from engine.report import outputs
 from engine.report.repeated import RepeatedLines
 from engine.snapshot import ChangedFiles
+from engine.store import stored_plan
 from engine.store.file_systems import tells_changes
 from engine.store.stat_cache import TICK_NS
 from engine.store.store import Record
-from engine.stored_plan import Fields, StoredPlan
+from engine.store.stored_plan import Fields, StoredPlan
+from engine.system import watched
 
 _COMPLETE = ("built", "up to date")
 """The states of a build after which a snapshot with a stored plan may be kept."""

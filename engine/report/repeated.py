@@ -8,7 +8,7 @@ from typing import Any
 from engine.events import Ended, Event, Planned
 from engine.report import json_lines, plain
 from engine.store.store import Store
-from engine.stored_plan import Fields
+from engine.store.stored_plan import Fields
 
 
 class RepeatedLines:

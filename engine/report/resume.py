@@ -1,7 +1,6 @@
-"""Resume a build in which only sources have changed: run the jobs of the variants that read these sources.
+"""Resume a build in which only sources changed: run the jobs of the variants that read these sources."""
 
-The snapshot and the stored plan of the last build answer for all other variants.
-"""
+# The snapshot and the stored plan of the last build answer for all other variants.
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from engine.report.renewal import Resumed
 from engine.report.repeated import RepeatedLines
 from engine.store import file_lock
 from engine.store.store import Store
-from engine.stored_plan import StoredPlan
+from engine.store.stored_plan import StoredPlan
 
 if TYPE_CHECKING:
     from engine.builder.selection import Reading

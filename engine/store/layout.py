@@ -79,7 +79,7 @@ class Layout:
 
     @cached_property
     def plans(self) -> Path:
-        """The folder of stored plans, one for each snapshot, under the snapshot's name (`engine.stored_plan`)."""
+        """The folder of stored plans, one for each snapshot, under the snapshot's name (`engine.store.stored_plan`)."""
         return self.root / "plans"
 
     @cached_property

@@ -79,7 +79,7 @@ class Built:
         return {(event["recipe"], event["job"]): event for event in self.events if event["event"] == "end"}
 
     @property
-    def made(self):
+    def rebuilt(self):
         return {place for place, event in self.ends.items() if event["state"] == "built"}
 
     @property
@@ -147,12 +147,12 @@ def _build(folder, output, words):
         os.dup2(handle, 1)
         os.dup2(handle, 2)
         sys.stdout, sys.stderr = os.fdopen(1, "w"), os.fdopen(2, "w")
-        told = open(f"{output}.resumed", "w")  # noqa: SIM115 - until the process ends
+        answers = open(f"{output}.resumed", "w")  # noqa: SIM115 - until the process ends
         original = resume.build
 
         def build(*arguments, **others):
             code = original(*arguments, **others)
-            told.write(f"{code is not None}\n")
+            answers.write(f"{code is not None}\n")
             return code
 
         resume.build = build
@@ -161,15 +161,15 @@ def _build(folder, output, words):
         code = int(ended.code or 0)
     finally:
         sys.stdout.flush()
-        told.close()
+        answers.close()
         os._exit(code)
 
 
 @pytest.fixture
 def project(tmp_path):
-    made = Project(tmp_path)
-    assert made.build().code == 0
-    return made
+    first = Project(tmp_path)
+    assert first.build().code == 0
+    return first
 
 
 def rename_over(project, name, text):
@@ -200,12 +200,12 @@ def holds(project, chance):
     assert built.code == 0
     assert built.resumed == [True] or chosen == [str(COUNT)]  # no variant reads the last source
     again = project.build()
-    assert not again.made
+    assert not again.rebuilt
     assert not again.resumed, "no snapshot answered"
     assert again.results == built.results
     if chance.random() < 0.5:
         anew = project.build_anew()
-        assert not anew.made
+        assert not anew.rebuilt
         assert anew.results == built.results
         assert anew.resumed == []
 
@@ -220,12 +220,12 @@ def test_only_the_jobs_behind_a_changed_source_run_and_equal_output_stops_them(p
     project.write("1", "1 again\n")
     built = project.build()
     assert built.resumed == [True]
-    assert built.made == {("v-1", "read"), ("v-1", "first")}  # the first letter is the same
+    assert built.rebuilt == {("v-1", "read"), ("v-1", "first")}  # the first letter is the same
     project.write("j1", "other\n")
     project.write("2", "x\n")
     built = project.build()
     assert built.resumed == [True]
-    assert built.made == {("v-2", "read"), ("v-2", "first"), *((f"v-{number}", "join") for number in range(COUNT))}
+    assert built.rebuilt == {("v-2", "read"), ("v-2", "first"), *((f"v-{number}", "join") for number in range(COUNT))}
     assert [event["event"] for event in built.events].count("plan") == COUNT
     assert len(built.ends) == 3 * COUNT
 
